@@ -1,0 +1,60 @@
+"""Files that are whole or not there, reads with an end, digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+class TooLargeError(ValueError):
+    """A file is larger than its reader is ready to take."""
+
+
+def write_atomic(path: Path, data: str | bytes) -> None:
+    """Write beside the target and rename, so that a file that exists is whole."""
+    raw = data.encode("utf-8") if isinstance(data, str) else data
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(raw)
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """The content of a regular file, never more than `limit` bytes; links are not followed."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise TooLargeError(f"{path.name} is larger than {limit} bytes")
+    return data
+
+
+def tail(path: Path, limit: int) -> str:
+    """The end of a text file for a person to read; empty when there is none."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, stream.tell() - limit))
+            return stream.read(limit).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def digest_of(value: Any) -> str:
+    """SHA-256 of a JSON value in its canonical form."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,42 @@
+"""Which group a test counts in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+
+class GroupType(StrEnum):
+    CORE = "Core"
+    FUNCTIONALITY = "Functionality"
+    ERROR = "Error"
+    REGRESSION = "Regression"
+
+
+BUILTIN_MARKERS: dict[str, tuple[str, GroupType]] = {
+    "error": ("error-handling / edge-case tests", GroupType.ERROR),
+    "functionality": ("non-core / nice-to-have tests", GroupType.FUNCTIONALITY),
+    "regression": ("regression tests from prior checkpoints", GroupType.REGRESSION),
+}
+
+
+def group_for(
+    test_checkpoint: str,
+    markers: Iterable[str],
+    current_checkpoint: str,
+    custom: Mapping[str, GroupType],
+) -> GroupType:
+    """The six rules, in their order; among custom markers the first of `markers` decides."""
+    names = list(markers)
+    if test_checkpoint != current_checkpoint:
+        return GroupType.REGRESSION
+    if "error" in names:
+        return GroupType.ERROR
+    if "regression" in names:
+        return GroupType.REGRESSION
+    for name in names:
+        if name in custom:
+            return custom[name]
+    if "functionality" in names:
+        return GroupType.FUNCTIONALITY
+    return GroupType.CORE
