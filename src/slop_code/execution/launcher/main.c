@@ -1,0 +1,140 @@
+/* The modes that need no socket, and what all of them share. */
+#include "slopbox.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef MS_NOSYMFOLLOW
+#define MS_NOSYMFOLLOW 256
+#endif
+
+_Noreturn void die(const char *format, ...) {
+    int error = errno;
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("slop-code: ", stderr);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    if (error) fprintf(stderr, ": %s", strerror(error));
+    fputc('\n', stderr);
+    exit(FAILED);
+}
+
+void drop_capabilities(void) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    for (int cap = 0; cap <= 63; cap++) prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+    if (syscall(SYS_capset, &header, none) != 0) die("cannot drop capabilities");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) die("cannot set no_new_privs");
+}
+
+void default_signals(void) {
+    sigset_t empty;
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+    sigemptyset(&empty);
+    sigprocmask(SIG_SETMASK, &empty, NULL);
+}
+
+void make_folders(const char *path, mode_t mode) {
+    char copy[4096];
+    if (snprintf(copy, sizeof copy, "%s", path) >= (int)sizeof copy) die("path too long: %s", path);
+    for (char *slash = copy + 1; *slash; slash++) {
+        if (*slash != '/') continue;
+        *slash = 0;
+        mkdir(copy, 0755);
+        *slash = '/';
+    }
+    if (mkdir(copy, mode) != 0 && errno != EEXIST) die("cannot make %s", path);
+}
+
+int status_to_exit(int status) {
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* seal PATH... -- COMMAND: links below the paths are never followed again, then no capability is left. */
+static int seal_main(int argc, char **argv) {
+    int i = 0;
+    for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSYMFOLLOW | MS_NOSUID | MS_NODEV;
+        if (mount(NULL, argv[i], NULL, flags, NULL) != 0) die("cannot forbid links below %s", argv[i]);
+    }
+    if (i + 1 >= argc) die("seal: no command");
+    drop_capabilities();
+    execv(argv[i + 1], argv + i + 1);
+    die("cannot run %s", argv[i + 1]);
+}
+
+static int kill_children(void) {
+    char path[64], buffer[65536];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    size_t length = fread(buffer, 1, sizeof buffer - 1, file);
+    fclose(file);
+    buffer[length] = 0;
+    int killed = 0;
+    for (char *word = strtok(buffer, " "); word; word = strtok(NULL, " "), killed++) kill(atoi(word), SIGKILL);
+    return killed;
+}
+
+static volatile sig_atomic_t told_to_end;
+
+static void on_end(int number) { told_to_end = number; }
+
+/* reap COMMAND: whatever it leaves behind, daemons included, goes when it does. */
+static int reap_main(int argc, char **argv) {
+    if (argc < 1) die("reap: no command");
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+    struct sigaction action = {.sa_handler = on_end};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    pid_t main_child = fork();
+    if (main_child < 0) die("cannot fork");
+    if (main_child == 0) {
+        default_signals();
+        setpgid(0, 0);
+        execvp(argv[0], argv);
+        die("cannot run %s", argv[0]);
+    }
+    int status = 0, result = 128 + SIGTERM;
+    while (!told_to_end) {
+        pid_t pid = waitpid(-1, &status, 0);
+        if (pid == main_child) {
+            result = status_to_exit(status);
+            break;
+        }
+    }
+    while (kill_children() > 0 || waitpid(-1, NULL, WNOHANG) >= 0) {
+        while (waitpid(-1, NULL, WNOHANG) > 0) {}
+        usleep(1000);
+    }
+    return result;
+}
+
+int main(int argc, char **argv) {
+    const char *name = strrchr(argv[0], '/');
+    name = name ? name + 1 : argv[0];
+    if (strcmp(name, "run") == 0) return run_main(argc - 1, argv + 1);
+    if (argc < 2) die("usage: slopbox pair|serve|seal|reap|run ...");
+    argc -= 2, argv += 2;
+    if (strcmp(argv[-1], "pair") == 0) return pair_main(argc, argv);
+    if (strcmp(argv[-1], "serve") == 0) return serve_main(argc, argv);
+    if (strcmp(argv[-1], "seal") == 0) return seal_main(argc, argv);
+    if (strcmp(argv[-1], "reap") == 0) return reap_main(argc, argv);
+    if (strcmp(argv[-1], "run") == 0) return run_main(argc, argv);
+    die("unknown mode %s", argv[-1]);
+}

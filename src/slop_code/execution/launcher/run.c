@@ -1,0 +1,215 @@
+/* run COMMAND...: the launcher. Seen from the tests it is the submission's process: it has its
+ * output, its exit status, its signals. What it starts runs in the subject's box. */
+#include "slopbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct { char tests[2048]; unsigned long long output; } conf;
+
+/* One of the subject's two output streams on its way to the tests. */
+struct stream {
+    int from; /* -1: there is nothing (more) to carry */
+    int to;
+    size_t held;
+    unsigned long long carried;
+    char buffer[PIPE_BUF];
+};
+
+static void read_conf(void) {
+    FILE *file = fopen(CONF_PATH, "re");
+    if (!file || fscanf(file, "tests=%2047[^\n]\noutput=%llu", conf.tests, &conf.output) != 2) die("cannot read " CONF_PATH);
+    fclose(file);
+}
+
+static int is_pipe(int fd, struct stat *information) { return fstat(fd, information) == 0 && S_ISFIFO(information->st_mode); }
+
+/* Pipes are carried, so that they can be counted and no daemon of the subject can hold the tests'
+ * own; files and terminals are handed over as they are. Two names of one pipe stay one pipe. */
+static void divert(int *given, struct stream *streams) {
+    struct stat out, err;
+    int out_pipe = is_pipe(1, &out), err_pipe = is_pipe(2, &err);
+    int same = out_pipe && err_pipe && out.st_ino == err.st_ino && out.st_dev == err.st_dev;
+    for (int i = 0; i < 2; i++) {
+        int ends[2];
+        streams[i] = (struct stream){.from = -1, .to = i + 1};
+        given[i + 1] = i + 1;
+        if (!(i ? err_pipe : out_pipe)) continue;
+        if (i && same) {
+            given[2] = given[1];
+            continue;
+        }
+        if (pipe2(ends, O_CLOEXEC) != 0) die("no pipe");
+        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+        streams[i].from = ends[0];
+        given[i + 1] = ends[1];
+    }
+}
+
+static uint32_t put(int fd, const char *text) {
+    size_t length = strlen(text) + 1;
+    for (size_t done = 0; done < length;) {
+        ssize_t wrote = write(fd, text + done, length - done);
+        if (wrote < 0) die("cannot pass the call on");
+        done += (size_t)wrote;
+    }
+    return (uint32_t)length;
+}
+
+/* pytest's own variables name the test that is running: not the subject's business. */
+static int is_private(const char *variable) { return strncmp(variable, "PYTEST_", 7) == 0; }
+
+static int request_file(char **argv, const char *cwd, struct request *request) {
+    int fd = memfd_create("call", MFD_CLOEXEC);
+    if (fd < 0) die("no memory file");
+    *request = (struct request){.magic = MAGIC, .size = put(fd, cwd)};
+    for (; argv[request->argc]; request->argc++) request->size += put(fd, argv[request->argc]);
+    for (char **variable = environ; *variable; variable++) {
+        if (is_private(*variable)) continue;
+        request->size += put(fd, *variable);
+        request->envc++;
+    }
+    return fd;
+}
+
+static int ask(char **argv, const char *cwd, const int *given) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SOCKET_PATH};
+    struct request request;
+    int fds[REQUEST_FDS] = {given[0], given[1], given[2], request_file(argv, cwd, &request)};
+    union { char space[CMSG_SPACE(sizeof fds)]; struct cmsghdr align; } control = {{0}};
+    struct iovec part = {&request, sizeof request};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof fds);
+    memcpy(CMSG_DATA(header), fds, sizeof fds);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) die("no answer from the subject's box");
+    if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0) die("cannot pass the call on");
+    close(fds[3]);
+    for (int i = 0; i < 3; i++)
+        if (given[i] > 2) close(given[i]);
+    return fd;
+}
+
+static void stop_carrying(struct stream *stream) {
+    if (stream->from >= 0) close(stream->from);
+    stream->from = -1;
+    stream->held = 0;
+}
+
+/* Move what can be moved without waiting; 0 when the stream may hold no more for now. */
+static int carry(struct stream *stream) {
+    if (stream->from < 0) return 0;
+    if (stream->held == 0) {
+        ssize_t got = read(stream->from, stream->buffer, sizeof stream->buffer);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+        if (got <= 0) {
+            stop_carrying(stream);
+            return 0;
+        }
+        stream->held = (size_t)got;
+        stream->carried += (unsigned long long)got;
+    }
+    struct pollfd room = {stream->to, POLLOUT, 0};
+    if (poll(&room, 1, 0) <= 0) return 0;
+    /* A pipe that has room takes PIPE_BUF bytes whole. */
+    if (write(stream->to, stream->buffer, stream->held) < 0 && errno != EINTR) stop_carrying(stream);
+    stream->held = 0;
+    return 1;
+}
+
+static void drain(struct stream *stream) {
+    while (stream->from >= 0) {
+        if (carry(stream)) continue;
+        if (stream->from < 0 || stream->held == 0) return;
+        struct pollfd room = {stream->to, POLLOUT, 0};
+        poll(&room, 1, -1);
+    }
+}
+
+static _Noreturn void end_as(struct reply reply) {
+    if (reply.reason == TOO_MUCH_MEMORY) fputs("slop-code: ended: the submission took more memory than it may\n", stderr);
+    if (reply.reason == TOO_MANY_PROCESSES) fputs("slop-code: ended: the submission started more processes than it may\n", stderr);
+    if (WIFSIGNALED(reply.status)) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        default_signals();
+        raise(WTERMSIG(reply.status));
+    }
+    _exit(status_to_exit(reply.status));
+}
+
+static int watch_signals(void) {
+    sigset_t passed;
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, 0};
+    sigemptyset(&passed);
+    for (const int *number = numbers; *number; number++) sigaddset(&passed, *number);
+    sigprocmask(SIG_BLOCK, &passed, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int fd = signalfd(-1, &passed, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0) die("no signalfd");
+    return fd;
+}
+
+static void pass_signals(int signals, int box) {
+    struct signalfd_siginfo information;
+    while (read(signals, &information, sizeof information) == sizeof information) {
+        int32_t number = (int32_t)information.ssi_signo;
+        send(box, &number, sizeof number, MSG_NOSIGNAL);
+    }
+}
+
+static void wait_for_more(int box, int signals, struct stream *streams) {
+    struct pollfd watched[4] = {{box, POLLIN, 0}, {signals, POLLIN, 0}};
+    for (int i = 0; i < 2; i++) {
+        /* What is held waits for room, what is not waits for something to hold. */
+        watched[i + 2].fd = streams[i].from < 0 ? -1 : streams[i].held ? streams[i].to : streams[i].from;
+        watched[i + 2].events = streams[i].held ? POLLOUT : POLLIN;
+    }
+    poll(watched, 4, -1);
+}
+
+int run_main(int argc, char **argv) {
+    char cwd[4096];
+    int given[3] = {0, 1, 2};
+    struct stream streams[2];
+    if (argc < 1) die("usage: run COMMAND...");
+    if (!getcwd(cwd, sizeof cwd)) die("no working directory");
+    errno = 0;
+    read_conf();
+    show_call(argv, environ, cwd, conf.tests);
+    int signals = watch_signals();
+    divert(given, streams);
+    int box = ask(argv, cwd, given);
+    for (;;) {
+        struct reply reply;
+        ssize_t got = recv(box, &reply, sizeof reply, MSG_DONTWAIT);
+        if (got == sizeof reply) {
+            for (int i = 0; i < 2; i++) drain(&streams[i]);
+            end_as(reply);
+        }
+        errno = got < 0 ? errno : 0;
+        if (got >= 0 || errno != EAGAIN) die("the subject's box gave up this call");
+        pass_signals(signals, box);
+        int moved = carry(&streams[0]) | carry(&streams[1]);
+        if (streams[0].carried + streams[1].carried > conf.output) {
+            errno = 0;
+            die("ended: the submission printed more than %llu bytes in one call", conf.output);
+        }
+        if (!moved) wait_for_more(box, signals, streams);
+    }
+}

@@ -1,0 +1,217 @@
+/* serve LISTENER MEMORY PROCESSES FILESIZE
+ *
+ * Process 1 of the subject's box. Nothing in the box can kill it; it starts what launchers ask
+ * for, passes signals on, ends a call's process group when its launcher is gone, and ends
+ * everything in the box when that takes more memory or processes than it may. */
+#include "slopbox.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_CALLS 1024
+#define WATCH_MS 50
+
+struct call {
+    int fd;
+    pid_t pid;
+};
+
+static struct call calls[MOST_CALLS];
+static int call_count;
+static struct { rlim_t memory, processes, file_size; } limits;
+
+static void bound(int resource, rlim_t value) {
+    struct rlimit limit = {value, value};
+    setrlimit(resource, &limit);
+}
+
+/* Raising one's own score needs no privilege: the box's processes go before its supervisor. */
+static void go_first_when_memory_ends(void) {
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* else the file is not its own */
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY);
+    if (fd >= 0 && write(fd, "1000", 4) < 0) {}
+    if (fd >= 0) close(fd);
+}
+
+static _Noreturn void become(const struct request *request, const int *fds) {
+    char *text = mmap(NULL, request->size, PROT_READ, MAP_PRIVATE, fds[3], 0);
+    char **argv = calloc(request->argc + 1, sizeof *argv), **environment = calloc(request->envc + 1, sizeof *environment);
+    for (int i = 0; i < 3; i++) dup2(fds[i], i);
+    errno = 0;
+    if (text == MAP_FAILED || !argv || !environment || text[request->size - 1] != 0) die("bad request");
+    const char *cwd = text, *end = text + request->size;
+    char *word = text + strlen(text) + 1;
+    for (uint32_t i = 0; i < request->argc + request->envc; i++, word += strlen(word) + 1) {
+        if (word >= end) die("bad request");
+        if (i < request->argc) argv[i] = word;
+        else environment[i - request->argc] = word;
+    }
+    setsid();
+    default_signals();
+    umask(022);
+    go_first_when_memory_ends();
+    bound(RLIMIT_CORE, 0);
+    bound(RLIMIT_DATA, limits.memory);
+    bound(RLIMIT_NPROC, limits.processes + 1); /* serve itself counts as one */
+    bound(RLIMIT_FSIZE, limits.file_size);
+    if (chdir(cwd) != 0) {
+        fprintf(stderr, "slop-code: the subject has no folder %s: %s\n", cwd, strerror(errno));
+        _exit(NOT_EXECUTABLE);
+    }
+    environ = environment;
+    execvp(argv[0], argv);
+    fprintf(stderr, "slop-code: cannot run %s: %s\n", argv[0], strerror(errno));
+    _exit(errno == ENOENT ? NOT_FOUND : NOT_EXECUTABLE);
+}
+
+/* One packet with the request and its descriptors; 0 when it is not that. */
+static int receive(int fd, struct request *request, int *fds) {
+    union { char space[CMSG_SPACE(sizeof(int) * REQUEST_FDS)]; struct cmsghdr align; } control;
+    struct iovec part = {request, sizeof *request};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
+    ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *header = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
+    if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int) * REQUEST_FDS)) return 0;
+    memcpy(fds, CMSG_DATA(header), sizeof(int) * REQUEST_FDS);
+    if (got == sizeof *request && request->magic == MAGIC && request->argc > 0 && request->size > 0) return 1;
+    for (int i = 0; i < REQUEST_FDS; i++) close(fds[i]);
+    return 0;
+}
+
+static void finish(struct call *call, int status, enum reason reason) {
+    struct reply reply = {status, reason};
+    send(call->fd, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
+    close(call->fd);
+    *call = calls[--call_count];
+}
+
+static void accept_call(int listener) {
+    struct request request;
+    int fds[REQUEST_FDS], fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0) return;
+    struct timeval patience = {5, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (call_count == MOST_CALLS || !receive(fd, &request, fds)) {
+        close(fd);
+        return;
+    }
+    pid_t pid = fork();
+    if (pid == 0) become(&request, fds);
+    for (int i = 0; i < REQUEST_FDS; i++) close(fds[i]);
+    calls[call_count++] = (struct call){fd, pid};
+    if (pid < 0) finish(&calls[call_count - 1], FAILED << 8, TOO_MANY_PROCESSES);
+}
+
+/* A signal to pass on, or the launcher's end, which is the end of the whole group. */
+static void hear(struct call *call) {
+    int32_t number;
+    ssize_t got = recv(call->fd, &number, sizeof number, MSG_DONTWAIT);
+    if (got == sizeof number && number > 0 && number < NSIG) {
+        kill(call->pid, number);
+    } else if (got >= 0 || errno != EAGAIN) {
+        kill(-call->pid, SIGKILL);
+        kill(call->pid, SIGKILL);
+        close(call->fd);
+        *call = calls[--call_count];
+    }
+}
+
+static void bury(void) {
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (int i = 0; i < call_count; i++)
+            if (calls[i].pid == pid) {
+                finish(&calls[i], status, ENDED_ITSELF);
+                break;
+            }
+}
+
+/* Memory in bytes that is the process's alone or shared memory, from /proc/PID/status. */
+static rlim_t memory_of(const char *pid) {
+    char path[300], line[256];
+    rlim_t total = 0;
+    unsigned long long kilobytes;
+    snprintf(path, sizeof path, "/proc/%s/status", pid);
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "RssAnon: %llu", &kilobytes) == 1 || sscanf(line, "RssShmem: %llu", &kilobytes) == 1) total += kilobytes << 10;
+    fclose(file);
+    return total;
+}
+
+static enum reason over_limit(void) {
+    DIR *folder = opendir("/proc");
+    rlim_t memory = 0, processes = 0;
+    if (!folder) return ENDED_ITSELF;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || strcmp(entry->d_name, "1") == 0) continue;
+        processes++;
+        memory += memory_of(entry->d_name);
+    }
+    closedir(folder);
+    if (processes > limits.processes) return TOO_MANY_PROCESSES;
+    return memory > limits.memory ? TOO_MUCH_MEMORY : ENDED_ITSELF;
+}
+
+/* By the clock and not by idleness: a fork bomb keeps the loop busy. */
+static void watch(void) {
+    static struct timespec last;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    long elapsed = (now.tv_sec - last.tv_sec) * 1000 + (now.tv_nsec - last.tv_nsec) / 1000000;
+    if (elapsed < WATCH_MS) return;
+    last = now;
+    enum reason reason = over_limit();
+    if (reason == ENDED_ITSELF) return;
+    kill(-1, SIGKILL);
+    while (call_count > 0) finish(&calls[0], SIGKILL, reason);
+}
+
+int serve_main(int argc, char **argv) {
+    if (argc != 4) die("serve: four arguments expected");
+    int listener = atoi(argv[0]);
+    limits.memory = strtoull(argv[1], NULL, 10);
+    limits.processes = strtoull(argv[2], NULL, 10);
+    limits.file_size = strtoull(argv[3], NULL, 10);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    fcntl(listener, F_SETFD, FD_CLOEXEC);
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &children, NULL);
+    int signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) die("no signalfd");
+    for (;;) {
+        struct pollfd watched[MOST_CALLS + 2] = {{listener, POLLIN, 0}, {signals, POLLIN, 0}};
+        int count = call_count;
+        for (int i = 0; i < count; i++) watched[i + 2] = (struct pollfd){calls[i].fd, POLLIN, 0};
+        int ready = poll(watched, (nfds_t)count + 2, WATCH_MS);
+        if (ready < 0 && errno != EINTR) die("poll");
+        /* From the last to the first: hear() may move the last call into a freed place. */
+        for (int i = count - 1; i >= 0 && ready > 0; i--)
+            if (watched[i + 2].revents) hear(&calls[i]);
+        if (ready > 0 && watched[1].revents) {
+            struct signalfd_siginfo information;
+            while (read(signals, &information, sizeof information) > 0) {}
+            bury();
+        }
+        if (ready > 0 && watched[0].revents) accept_call(listener);
+        watch();
+    }
+}
