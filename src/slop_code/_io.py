@@ -58,3 +58,16 @@ def digest_of(value: Any) -> str:
     """SHA-256 of a JSON value in its canonical form."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def keep_ends(path: Path, limit: int) -> None:
+    """Cut the middle out of a file that has grown beyond `limit` bytes."""
+    if not path.is_file() or path.stat().st_size <= limit:
+        return
+    half = limit // 2
+    with path.open("r+b") as stream:
+        stream.seek(-half, os.SEEK_END)
+        end = stream.read(half)
+        stream.seek(half)
+        stream.write(b"\n[... cut here ...]\n" + end)
+        stream.truncate()

@@ -25,3 +25,8 @@ class ResultError(UsageError):
 
 class InfrastructureError(SlopCodeError):
     """Nothing can be said about the submission: the evaluation itself could not run."""
+
+    def __init__(self, reason: str, exit_code: int | None = None) -> None:
+        super().__init__(reason)
+        self.exit_code = exit_code
+        """pytest's, where it came so far."""

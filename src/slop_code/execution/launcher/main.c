@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -64,9 +65,16 @@ int status_to_exit(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* seal PATH... -- COMMAND: links below the paths are never followed again, then no capability is left. */
+/* seal BYTES PATH... -- COMMAND: no file grows beyond BYTES, links below the paths are never
+ * followed again, and no capability is left. */
 static int seal_main(int argc, char **argv) {
-    int i = 0;
+    int i = 1;
+    rlim_t bytes = argc ? strtoull(argv[0], NULL, 10) : 0;
+    struct rlimit size;
+    if (getrlimit(RLIMIT_FSIZE, &size) == 0 && bytes < size.rlim_max) {
+        size.rlim_cur = size.rlim_max = bytes;
+        setrlimit(RLIMIT_FSIZE, &size);
+    }
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
         unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSYMFOLLOW | MS_NOSUID | MS_NODEV;
         if (mount(NULL, argv[i], NULL, flags, NULL) != 0) die("cannot forbid links below %s", argv[i]);

@@ -1,0 +1,1 @@
+"""Recipes, read and scaled exactly."""

@@ -1,0 +1,54 @@
+"""Builds the native helper: with the C compiler at hand, else with the one that PyPI's ziglang brings.
+
+SLOPBOX_TARGETS (e.g. "x86_64 aarch64") cross-compiles for several processors, which needs ziglang.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCES = ("main.c", "pair.c", "serve.c", "run.c", "show.c")
+FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-static", "-s"]
+
+
+def targets() -> list[str]:
+    return os.environ.get("SLOPBOX_TARGETS", platform.machine()).split()
+
+
+def native_compiler() -> str | None:
+    """A compiler that can link statically for this machine, when no other is asked for."""
+    compiler = shutil.which("cc")
+    if targets() != [platform.machine()] or compiler is None:
+        return None
+    probe = subprocess.run(
+        [compiler, "-static", "-x", "c", "-", "-o", os.devnull],
+        input=b"int main(void) { return 0; }",
+        capture_output=True,
+        check=False,
+    )
+    return compiler if probe.returncode == 0 else None
+
+
+class CustomBuildHook(BuildHookInterface[Any]):
+    def dependencies(self) -> list[str]:
+        return [] if not sys.platform.startswith("linux") or native_compiler() else ["ziglang>=0.13"]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if not sys.platform.startswith("linux"):
+            return
+        folder = Path(self.root) / "src/slop_code/execution/launcher"
+        for target in targets():
+            native = native_compiler()
+            compiler = [native] if native else [sys.executable, "-m", "ziglang", "cc", "-target", f"{target}-linux-musl"]
+            output = folder / f"slopbox-{target}"
+            subprocess.run([*compiler, *FLAGS, "-o", str(output), *[str(folder / name) for name in SOURCES]], check=True)
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{'_'.join(['linux', *targets()])}" if len(targets()) == 1 else "py3-none-any"

@@ -1,0 +1,319 @@
+"""YAML files that people write, read into models; every mistake of a file in one error."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
+
+from slop_code._io import TooLargeError, read_bounded
+from slop_code.errors import ConfigError
+
+if TYPE_CHECKING:
+    from enum import StrEnum
+    from pathlib import Path
+
+try:
+    from yaml import CSafeLoader as _SafeLoader
+except ImportError:
+    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
+
+SIZE_LIMIT = 1 << 20
+DEPTH_LIMIT = 40
+NODE_LIMIT = 100_000
+
+_ABSENT = object()
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_MERGE = "tag:yaml.org,2002:merge"
+
+_EXPECTED = {
+    "string_type": "text",
+    "string_unicode": "text",
+    "string_too_short": "text that is not empty",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number of at least {ge:g}",
+    "too_short": "at least {min_length} entry",
+    "literal_error": "{expected}",
+    "value_error": "{error}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    key: str
+    found: Any
+    expected: str
+
+    def line(self, path: Path) -> str:
+        return f"{path}: {self.key}: found {_shown(self.found)}, expected {self.expected}"
+
+
+class FileModel(BaseModel):
+    """A mapping in a file. A key without a value counts as left out.
+
+    Validators raise `ValueError` with the words that follow "expected".
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Keys of the file that mean nothing here."""
+        return self._warnings
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, data: Any) -> Any:
+        if data is None:
+            return {}
+        if isinstance(data, Mapping):
+            return {key: value for key, value in data.items() if value is not None}
+        return data
+
+    @classmethod
+    def further_mistakes(cls, data: Mapping[str, Any], folder: Path) -> Iterable[Mistake]:
+        """What only the whole file or the folder it lies in can show; `data` is not validated yet."""
+        del data, folder
+        return ()
+
+
+Model = TypeVar("Model", bound=FileModel)
+
+
+def load_yaml_model(path: Path, model: type[Model]) -> Model:
+    data = read_yaml(path)
+    mistakes: list[Mistake] = []
+    value: Model | None = None
+    try:
+        value = model.model_validate(data)
+    except ValidationError as error:
+        mistakes += _mistakes(model, data, error)
+    mistakes += model.further_mistakes(data, path.parent)
+    if mistakes or value is None:
+        raise ConfigError("\n".join(dict.fromkeys(mistake.line(path) for mistake in mistakes)))
+    value._warnings = tuple(f"{path}: unknown key {key} (ignored)" for key in _unknown_keys(data, value))
+    return value
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    text = _read_text(path)
+    try:
+        data = _parse(text, path)
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{path}{_place(error.problem_mark)}: not YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: found {_shown(data)}, expected a mapping of keys to values")
+    return data
+
+
+def _read_text(path: Path) -> str:
+    if path.is_dir():
+        raise ConfigError(f"{path}: is a folder, expected a YAML file")
+    try:
+        return read_bounded(path.resolve(), SIZE_LIMIT).decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such file") from error
+    except TooLargeError as error:
+        raise ConfigError(f"{path}: larger than {SIZE_LIMIT} bytes") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from error
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+class _Loader(_SafeLoader):
+    """Dates stay text: no key of ours is a date, and a version may look like one."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in _SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _parse(text: str, path: Path) -> Any:
+    _refuse_depth(text, path)
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _refuse_duplicates(node, path)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _refuse_depth(text: str, path: Path) -> None:
+    """The C parser builds nodes by recursion and dies with the process on a deep file; events are flat."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEPTH_LIMIT:
+            raise ConfigError(f"{path}{_place(event.start_mark)}: nested deeper than {DEPTH_LIMIT} levels")
+
+
+def _refuse_duplicates(root: yaml.Node, path: Path) -> None:
+    """Aliases are walked each time they are used, so that one that multiplies itself is found as well."""
+    waiting, seen = [root], 0
+    while waiting:
+        node = waiting.pop()
+        seen += 1
+        if seen > NODE_LIMIT:
+            raise ConfigError(f"{path}: aliases make it larger than {NODE_LIMIT} values")
+        if isinstance(node, yaml.MappingNode):
+            _refuse_duplicate_keys(node, path)
+            waiting += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+
+
+def _refuse_duplicate_keys(node: yaml.MappingNode, path: Path) -> None:
+    first: dict[tuple[str, str], yaml.Node] = {}
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
+            continue
+        earlier = first.setdefault((key.tag, key.value), key)
+        if earlier is not key:
+            line = earlier.start_mark.line + 1
+            raise ConfigError(
+                f"{path}{_place(key.start_mark)}: key {key.value!r} stands in line {line} already"
+            )
+
+
+def _place(mark: Any) -> str:
+    return f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
+
+
+def _mistakes(model: type[Model], data: dict[str, Any], error: ValidationError) -> Iterator[Mistake]:
+    missing = [detail["loc"] for detail in error.errors() if detail["type"] == "missing"]
+    if missing:
+        # A second look with a value of no type in each gap says what each gap should hold.
+        try:
+            model.model_validate(_filled(data, missing))
+        except ValidationError as full:
+            error = full
+    for detail in error.errors(include_url=False):
+        place, context = detail["loc"], detail.get("ctx", {})
+        if place and place[-1] == "[key]":
+            place = place[:-1]
+        known = _EXPECTED.get(detail["type"])
+        expected = known.format_map(context) if known else detail["msg"]
+        yield Mistake(".".join(map(str, place)), detail["input"], expected)
+
+
+def _filled(data: dict[str, Any], gaps: Iterable[Sequence[Hashable]]) -> dict[str, Any]:
+    filled = copy.deepcopy(data)
+    for *parents, key in gaps:
+        inner: Any = filled
+        for parent in parents:
+            if isinstance(inner, dict) and inner.get(parent) is None:
+                inner[parent] = {}
+            inner = inner[parent]
+        inner[key] = _ABSENT
+    return filled
+
+
+def _unknown_keys(data: Any, value: Any, prefix: str = "") -> Iterator[str]:
+    """`data` as it stands in the file beside the value that was made of it."""
+    if not isinstance(data, Mapping):
+        return
+    for key, inner in data.items():
+        if isinstance(value, BaseModel):
+            if key not in type(value).model_fields:
+                yield f"{prefix}{key}"
+            else:
+                yield from _unknown_keys(inner, getattr(value, key), f"{prefix}{key}.")
+        elif isinstance(value, Mapping) and isinstance(value.get(key), BaseModel):
+            yield from _unknown_keys(inner, value[key], f"{prefix}{key}.")
+
+
+def _shown(value: Any) -> str:
+    if value is None or value is _ABSENT:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def ignoring_case(choices: type[StrEnum]) -> BeforeValidator:
+    by_name = {choice.value.lower(): choice for choice in choices}
+
+    def choose(value: Any) -> Any:
+        if isinstance(value, str) and value.lower() in by_name:
+            return by_name[value.lower()]
+        raise ValueError(f"one of {', '.join(choices)}")
+
+    return BeforeValidator(choose)
+
+
+def matching(pattern: str, expected: str) -> AfterValidator:
+    compiled = re.compile(pattern)
+
+    def match(value: str) -> str:
+        if compiled.fullmatch(value) is None:
+            raise ValueError(expected)
+        return value
+
+    return AfterValidator(match)
+
+
+def relative_path(expected: str) -> AfterValidator:
+    """Text that, joined to a folder, names something in it."""
+
+    def check(value: str) -> str:
+        parts = value.split("/")
+        if not value.strip("./") or value.startswith("/") or ".." in parts or "\0" in value:
+            raise ValueError(expected)
+        return value
+
+    return AfterValidator(check)
+
+
+def _number_as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _scalar_as_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _number_as_text(value)
+
+
+Text = Annotated[str, BeforeValidator(_number_as_text)]
+Environment = dict[
+    Annotated[str, matching(r"[^=\0]+", "a name without '='")],
+    Annotated[str, BeforeValidator(_scalar_as_text), matching(r"[^\0]*", "text without NUL")],
+]

@@ -1,0 +1,26 @@
+"""From what a person types to a problem."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.config import ProblemConfig
+
+PROBLEMS_VARIABLE = "SCBENCH_PROBLEMS_DIR"
+
+
+def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
+    """A folder with a config.yaml, or the name of one in the problems folder."""
+    given = Path(name_or_path)
+    if (given / "config.yaml").exists() or "/" in name_or_path:
+        return ProblemConfig.from_yaml(given)
+    folder = problems_dir or Path(os.environ.get(PROBLEMS_VARIABLE) or "problems")
+    if (folder / name_or_path).is_dir():
+        return ProblemConfig.from_yaml(folder / name_or_path)
+    known = sorted(path.parent.name for path in folder.glob("*/config.yaml"))
+    there = f"there are {', '.join(known)}" if known else "there are none"
+    raise UsageError(
+        f"no problem {name_or_path!r} in {folder}: {there}; give the path of its folder, or --problems-dir"
+    )

@@ -1,0 +1,54 @@
+"""The pytest command: words in, no quoting until a person wants to read it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT
+from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
+from slop_code.execution.setup import uvx_command
+
+TOOL = "pytest"
+TOOLS = ("pytest", "pytest-json-ctrf", "pytest-json-report", "pytest-timeout", "jsonschema", "deepdiff")
+LOCK = Path(__file__).parent / "test-tools.lock"
+INI = "pytest.ini"
+PLUGIN = "slop_code_judge"
+
+
+def pytest_command(
+    *,
+    uvx: str,
+    constraints: str,
+    test_dependencies: Sequence[str],
+    entrypoint: Sequence[str],
+    checkpoint: str,
+    timeout: float,
+    pytest_args: Sequence[str] = (),
+) -> list[str]:
+    """Run in the workspace; of what lies there, pytest looks at the tests folder alone."""
+    return [
+        *uvx_command(uvx, TOOLS, test_dependencies, constraints),
+        "--offline",
+        "--no-config",
+        TOOL,
+        "-c",
+        f"{TESTS_DIR}/{INI}",
+        f"--rootdir={TESTS_DIR}",
+        f"--confcutdir={TESTS_DIR}",
+        "-p",
+        PLUGIN,
+        "-p",
+        "no:cacheprovider",
+        f"--timeout={timeout:g}",
+        "--timeout-method=signal",
+        f"--entrypoint={shlex.join(entrypoint)}",
+        f"--checkpoint={checkpoint}",
+        f"--ctrf={REPORTS_DIR}/{CTRF_REPORT}",
+        "--json-report",
+        f"--json-report-file={REPORTS_DIR}/{JSON_REPORT}",
+        "-vv",
+        *pytest_args,
+        TESTS_DIR,
+    ]

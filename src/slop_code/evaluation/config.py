@@ -1,0 +1,231 @@
+"""A problem's `config.yaml`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
+
+from slop_code._config import (
+    Environment,
+    FileModel,
+    Mistake,
+    Text,
+    ignoring_case,
+    load_yaml_model,
+    matching,
+    relative_path,
+)
+from slop_code._io import digest_of
+from slop_code.errors import ConfigError, UsageError
+from slop_code.evaluation.groups import GroupType
+from slop_code.execution.assets import asset_variable
+
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "AssetConfig",
+    "CheckpointConfig",
+    "ConfigError",
+    "Difficulty",
+    "GroupType",
+    "MarkerConfig",
+    "ProblemConfig",
+    "State",
+]
+
+DEFAULT_TIMEOUT = 30.0
+
+
+class Difficulty(StrEnum):
+    EASY = "Easy"
+    MEDIUM = "Medium"
+    HARD = "Hard"
+
+
+class State(StrEnum):
+    DRAFT = "Draft"
+    CORE_TESTS = "Core Tests"
+    FULL_TESTS = "Full Tests"
+    VERIFIED = "Verified"
+
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+CheckpointName = Annotated[
+    str, matching(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]+", "a name of letters, digits, '_', '.' and '-'")
+]
+AssetName = Annotated[str, matching(r"(?!\.{1,2}\Z)[^/\0]+", "a file name")]
+MarkerName = Annotated[str, matching(r"\w[\w.-]*", "the name of a pytest marker")]
+EntryFile = Annotated[str, relative_path("a path inside the submission")]
+TestsGlob = Annotated[str, relative_path("a glob inside tests/")]
+
+
+class MarkerConfig(FileModel):
+    description: str = ""
+    group: Annotated[GroupType, ignoring_case(GroupType)]
+
+
+class AssetConfig(FileModel):
+    path: str
+
+
+class CheckpointConfig(FileModel):
+    """`env`, `timeout` and `session_timeout` hold what the problem says where the checkpoint says nothing."""
+
+    version: Text | None = None
+    order: int = 1
+    state: Annotated[State, ignoring_case(State)] | None = None
+    timeout: Seconds = DEFAULT_TIMEOUT
+    session_timeout: Seconds | None = None
+    env: Environment = Field(default_factory=dict)
+    include_prior_tests: bool = True
+
+    _name: str = PrivateAttr(default="")
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def _inherit(self, name: str, position: int, problem: Mapping[str, Any]) -> CheckpointConfig:
+        inherited: dict[str, Any] = {
+            key: problem[key]
+            for key in ("timeout", "session_timeout")
+            if key not in self.model_fields_set and problem.get(key) is not None
+        }
+        if "order" not in self.model_fields_set:
+            inherited["order"] = position
+        checkpoint = self.model_copy(update={**inherited, "env": {**problem.get("env", {}), **self.env}})
+        checkpoint._name = name
+        return checkpoint
+
+
+class ProblemConfig(FileModel):
+    name: str = Field(min_length=1)
+    version: Text
+    description: str
+    tags: list[str]
+    entry_file: EntryFile
+    author: str | None = None
+    category: str | None = None
+    difficulty: Annotated[Difficulty, ignoring_case(Difficulty)] | None = None
+    inspiration: str | None = None
+    env: Environment = Field(default_factory=dict)
+    timeout: Seconds | None = None
+    session_timeout: Seconds | None = None
+    static_assets: dict[AssetName, AssetConfig] = Field(default_factory=dict)
+    markers: dict[MarkerName, MarkerConfig] = Field(default_factory=dict)
+    test_dependencies: list[str] = Field(default_factory=list)
+    in_process: bool = False
+    visible: list[TestsGlob] = Field(default_factory=list)
+    checkpoints: dict[CheckpointName, CheckpointConfig] = Field(min_length=1)
+
+    _path: Path = PrivateAttr(default_factory=Path)
+
+    @classmethod
+    def from_yaml(cls, problem_dir: Path | str) -> ProblemConfig:
+        folder = Path(problem_dir)
+        problem = load_yaml_model(folder / "config.yaml", cls)
+        problem._path = folder.absolute()
+        return problem
+
+    @field_validator("checkpoints")
+    @classmethod
+    def _inherit_and_sort(
+        cls, value: dict[str, CheckpointConfig], info: ValidationInfo
+    ) -> dict[str, CheckpointConfig]:
+        full = {
+            name: checkpoint._inherit(name, position, info.data)
+            for position, (name, checkpoint) in enumerate(value.items(), start=1)
+        }
+        return dict(sorted(full.items(), key=lambda item: item[1].order))
+
+    @classmethod
+    def further_mistakes(cls, data: Mapping[str, Any], folder: Path) -> Iterator[Mistake]:
+        yield from _shared_orders(_mapping(data, "checkpoints"))
+        assets = _mapping(data, "static_assets")
+        yield from _shared_variables(assets)
+        for name in assets:
+            path = _mapping(assets, name).get("path")
+            if isinstance(path, str) and (expected := _asset_mistake(folder, path)):
+                yield Mistake(f"static_assets.{name}.path", path, expected)
+
+    @property
+    def path(self) -> Path:
+        """The problem's folder, absolute."""
+        return self._path
+
+    @property
+    def assets(self) -> dict[str, Path]:
+        """Where each static asset lies."""
+        return {name: self._path / asset.path for name, asset in self.static_assets.items()}
+
+    @property
+    def custom_groups(self) -> dict[str, GroupType]:
+        return {name: marker.group for name, marker in self.markers.items()}
+
+    def iterate_checkpoint_items(self) -> Iterator[tuple[str, CheckpointConfig]]:
+        yield from self.checkpoints.items()
+
+    def checkpoint(self, name_or_number: str | int) -> CheckpointConfig:
+        """By its exact name; a number N is `checkpoint_N`, else the one whose order is N."""
+        wanted = str(name_or_number)
+        if wanted in self.checkpoints:
+            return self.checkpoints[wanted]
+        if wanted.isascii() and wanted.isdecimal():
+            number = int(wanted)
+            if f"checkpoint_{number}" in self.checkpoints:
+                return self.checkpoints[f"checkpoint_{number}"]
+            for checkpoint in self.checkpoints.values():
+                if checkpoint.order == number:
+                    return checkpoint
+        raise UsageError(f"{self.name}: no checkpoint {wanted!r}; there are {', '.join(self.checkpoints)}")
+
+    def digest(self) -> str:
+        """Changes with everything here that can change a verdict, and not with what only describes."""
+        prose = {"description", "tags", "author", "category", "difficulty", "inspiration"}
+        checkpoints = {
+            name: checkpoint.model_dump(mode="json") for name, checkpoint in self.checkpoints.items()
+        }
+        for checkpoint in checkpoints.values():
+            del checkpoint["state"]
+        return digest_of({**self.model_dump(mode="json", exclude=prose), "checkpoints": checkpoints})
+
+
+def _mapping(data: Mapping[Any, Any], key: Any) -> Mapping[Any, Any]:
+    value = data.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _shared_orders(checkpoints: Mapping[Any, Any]) -> Iterator[Mistake]:
+    first: dict[int, Any] = {}
+    for position, name in enumerate(checkpoints, start=1):
+        order = _mapping(checkpoints, name).get("order")
+        place = position if order is None else order
+        if not isinstance(place, int) or isinstance(place, bool):
+            continue
+        if first.setdefault(place, name) != name:
+            yield Mistake(f"checkpoints.{name}.order", place, f"another number than that of {first[place]}")
+
+
+def _shared_variables(assets: Mapping[Any, Any]) -> Iterator[Mistake]:
+    names = defaultdict(list)
+    for name in assets:
+        if isinstance(name, str):
+            names[asset_variable(name)].append(name)
+    for variable, (first, *others) in names.items():
+        for other in others:
+            yield Mistake(f"static_assets.{other}", variable, f"another variable than that of {first}")
+
+
+def _asset_mistake(folder: Path, path: str) -> str | None:
+    root = folder.resolve()
+    try:
+        target = (root / path).resolve()
+        if Path(path).is_absolute() or target == root or not target.is_relative_to(root):
+            return "a path inside the problem folder"
+        return None if target.exists() else "a file or folder that exists"
+    except (OSError, ValueError, RuntimeError):
+        return "a path that can be read"

@@ -1,0 +1,82 @@
+"""What one pytest run left behind, from the best of its three accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from slop_code._io import TooLargeError, read_bounded
+from slop_code.evaluation.reports.ctrf import parse_ctrf
+from slop_code.evaluation.reports.json_report import parse_json_report
+from slop_code.evaluation.reports.record import CutShortError, ParsedReport, RawTest, ReportError, visible
+from slop_code.evaluation.reports.stream import read_stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JSON_REPORT = "pytest-report.json"
+CTRF_REPORT = "ctrf-report.json"
+STREAM = "stream.jsonl"
+REPORT_LIMIT = 64 * 1024 * 1024
+
+Source = Literal["json-report", "ctrf", "stream"]
+Parser = Callable[[bytes], ParsedReport]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    tests: tuple[RawTest, ...]
+    source: Source
+    problems: tuple[str, ...] = ()
+    running: str | None = None
+    deselected: frozenset[str] = frozenset()
+    collection_errors: tuple[str, ...] = ()
+    reported_exit: int | None = None
+    """The exit code that pytest announced, where the account has one."""
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Never fails: what is missing or damaged stands in `problems`."""
+    stream = read_stream(folder / STREAM)
+    problems: list[str] = []
+    source, report = _best_report(folder, problems)
+    if report is None:
+        report = ParsedReport(stream.results, stream.finished, stream.collection_errors)
+    return Evidence(
+        tests=report.tests,
+        source=source,
+        problems=(*problems, *stream.problems),
+        running=stream.last_started,
+        deselected=stream.deselected,
+        collection_errors=report.collection_errors or stream.collection_errors,
+        reported_exit=stream.finished if report.exit_code is None else report.exit_code,
+    )
+
+
+def _best_report(folder: Path, problems: list[str]) -> tuple[Source, ParsedReport | None]:
+    candidates: tuple[tuple[Source, str, Parser], ...] = (
+        ("json-report", JSON_REPORT, parse_json_report),
+        ("ctrf", CTRF_REPORT, parse_ctrf),
+    )
+    for source, name, parse in candidates:
+        outcome = _parsed(folder / name, parse)
+        if isinstance(outcome, ParsedReport):
+            return source, outcome
+        problems.append(f"{name} {outcome}")
+    return "stream", None
+
+
+def _parsed(path: Path, parse: Parser) -> ParsedReport | str:
+    try:
+        return parse(read_bounded(path, REPORT_LIMIT))
+    except FileNotFoundError:
+        return "is missing"
+    except TooLargeError:
+        return f"is larger than {REPORT_LIMIT // 1024**2} MiB"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    except CutShortError:
+        return "is cut short"
+    except ReportError as error:
+        return f"is malformed: {visible(str(error), 500)}"

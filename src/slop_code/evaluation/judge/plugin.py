@@ -1,0 +1,269 @@
+"""Loaded into the judge's pytest as the module `slop_code_judge`: standard library and pytest only.
+
+A JSON file, named by an environment variable, says what to do: `stream` (where our lines go), `environment`
+(what tests and their children see), `tmpdir`, `tests`, and the folders of the import guard.
+"""
+
+# A path is judged both as written and as resolved, which pathlib does not tell apart.
+# ruff: noqa: PTH100, PTH110, PTH117, PTH118
+
+from __future__ import annotations
+
+import importlib.machinery
+import json
+import os
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from _pytest import capture as pytest_capture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Sequence
+
+VARIABLE = "SLOP_CODE_JUDGE"
+TEXT_LIMIT = 64 * 1024
+TEXT_BUDGET = 16 * 1024 * 1024
+TEXT_LIMIT_OVER_BUDGET = 1024
+SESSION_OUTPUT = 64 * 1024
+FIXTURE_OUTPUT = 16 * 1024 * 1024
+
+
+class ImportGuard:
+    """Keeps files of the submission from running inside the judge's process."""
+
+    def __init__(self, guard: Iterable[str], allow: Iterable[str]) -> None:
+        self.guarded = _both_forms(guard)
+        self.allowed = _both_forms(allow)
+
+    def install(self) -> None:
+        sys.addaudithook(self.hook)
+        original = importlib.machinery.FileFinder.find_spec
+
+        # The file name inside a .pyc is whatever its maker wrote, so the hook below cannot judge that one.
+        def find_spec(finder: Any, fullname: str, target: Any = None) -> Any:
+            spec = original(finder, fullname, target)
+            if spec is not None and spec.loader is not None and spec.origin:
+                self.check(spec.origin)
+            return spec
+
+        _replace(importlib.machinery.FileFinder, "find_spec", find_spec)
+
+    def hook(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "exec":
+            self.check(getattr(args[0], "co_filename", None))
+        elif event == "import":
+            self.check(args[1])
+        elif event == "ctypes.dlopen":
+            self.check(args[0])
+
+    def check(self, name: Any) -> None:
+        if not isinstance(name, str | bytes) or not name:
+            return
+        path = os.fsdecode(name)
+        # Generated code has names such as "<string>" or "timer"; only a file can be the submission's.
+        if not os.path.isabs(path) and not os.path.exists(path):
+            return
+        for form in (os.path.abspath(path), os.path.realpath(path)):
+            if _inside(form, self.guarded) and not _inside(form, self.allowed):
+                raise ImportError(
+                    f"the tests imported the submission's {path} into the judge's process; call it "
+                    "through the entrypoint, or set in_process: true in the problem's config.yaml"
+                )
+
+
+class Reporter:
+    """Writes our lines as things happen and bounds what the other reports will hold."""
+
+    def __init__(self, stream: str, tests: str) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        self.descriptor = os.open(stream, flags, 0o600)
+        self.tests = os.path.abspath(tests)
+        self.root = self.tests
+        self.markers: dict[str, list[str]] = {}
+        self.reports: dict[str, list[pytest.TestReport]] = {}
+        self.spent = 0
+
+    def write(self, kind: str, **values: Any) -> None:
+        rest = json.dumps({"kind": kind, **values}).encode("ascii") + b"\n"
+        while rest:
+            rest = rest[os.write(self.descriptor, rest) :]
+
+    def nodeid(self, nodeid: str) -> str:
+        file, separator, name = nodeid.partition("::")
+        path = os.path.normpath(os.path.join(self.root, file))
+        inside = _inside(path, {self.tests})
+        return (os.path.relpath(path, self.tests) if inside else file) + separator + name
+
+    def bounded(self, text: str) -> str:
+        """Over the whole session too: many long failures must not outgrow the reports."""
+        limit = TEXT_LIMIT if self.spent < TEXT_BUDGET else TEXT_LIMIT_OVER_BUDGET
+        short = bounded(text, limit)
+        self.spent += len(json.dumps(short))
+        return short
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
+        """A part of a test that went well must not cover up one that did not."""
+        quiet = type(report).__name__ == "SubtestReport" and not report.failed
+        return ("", "", "") if quiet else None
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        for item in session.items:
+            self.markers[item.nodeid] = list(dict.fromkeys(mark.name for mark in item.iter_markers()))
+        tests = [{"nodeid": self.nodeid(name), "markers": marks} for name, marks in self.markers.items()]
+        self.write("collected", tests=tests)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self.write("deselected", nodeids=[self.nodeid(item.nodeid) for item in items])
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            message = bounded(str(report.longrepr), TEXT_LIMIT)
+            self.write("collect_error", nodeid=self.nodeid(report.nodeid), message=message)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.write("start", nodeid=self.nodeid(nodeid))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        self._bound(report)
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        self._bound(report)
+        return report
+
+    def _bound(self, report: Any) -> None:
+        text = report.longreprtext
+        if isinstance(report.longrepr, tuple):
+            path, line, reason = report.longrepr
+            report.longrepr = (path, line, self.bounded(reason))
+        elif (short := self.bounded(text)) != text:
+            report.longrepr = short
+        report.sections = [(name, bounded(content, 3 * TEXT_LIMIT)) for name, content in report.sections]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reports = self.reports.setdefault(report.nodeid, [])
+        reports.append(report)
+        if report.when != "teardown":
+            return
+        status, xpassed = _status(reports)
+        told = [_told(part) for part in reports if part.outcome != "passed" and part.longrepr]
+        self.write(
+            "result",
+            nodeid=self.nodeid(report.nodeid),
+            status=status,
+            xpassed=xpassed,
+            duration_ms=1000 * sum(part.duration for part in reports),
+            message=None if status == "passed" else bounded("\n".join(told), TEXT_LIMIT),
+            markers=self.markers.get(report.nodeid, []),
+        )
+        del self.reports[report.nodeid]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        self.write("finish", exitstatus=int(exitstatus))
+
+
+def _status(reports: Sequence[pytest.TestReport]) -> tuple[str, bool]:
+    """Fail closed: passed is what ran and passed in every stage, and was not meant to fail."""
+    if any(report.failed and report.when != "call" for report in reports):
+        return "error", False
+    if any(report.failed for report in reports):
+        return "failed", False
+    whole = [report for report in reports if type(report).__name__ != "SubtestReport"]
+    if any(report.skipped for report in whole):
+        return "skipped", False
+    if any(hasattr(report, "wasxfail") for report in whole):
+        return "failed", True
+    complete = [report.when for report in whole if report.passed] == ["setup", "call", "teardown"]
+    return ("passed" if complete else "error"), False
+
+
+def _told(report: pytest.TestReport) -> str:
+    """A skip is told as file, line and reason."""
+    if isinstance(report.longrepr, tuple):
+        return report.longrepr[2].removeprefix("Skipped: ")
+    return report.longreprtext
+
+
+def _both_forms(folders: Iterable[str]) -> set[str]:
+    return {form for folder in folders for form in (os.path.abspath(folder), os.path.realpath(folder))}
+
+
+def _inside(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
+
+
+def bounded(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
+
+def bounded_output(descriptor: int, limit: int) -> bytes:
+    """The first and last `limit` bytes of a file, which may be sparse, huge and still growing."""
+    size = os.fstat(descriptor).st_size
+    if size <= 2 * limit:
+        return os.pread(descriptor, size, 0)
+    note = f"\n[... {size - 2 * limit} bytes left out ...]\n".encode()
+    return os.pread(descriptor, limit, 0) + note + os.pread(descriptor, limit, size - limit)
+
+
+def bound_captures(config: pytest.Config) -> None:
+    """pytest reads all that was printed into memory; what a fixture hands to a test is cut much later."""
+    manager = config.pluginmanager.getplugin("capturemanager")
+    session = getattr(manager, "_global_capturing", None)
+    ours = [getattr(session, "out", None), getattr(session, "err", None)]
+
+    def snap(self: Any) -> bytes:
+        self._assert_state("snap", ("started", "suspended"))
+        limit = SESSION_OUTPUT if any(self is one for one in ours) else FIXTURE_OUTPUT
+        output = bounded_output(self.tmpfile.fileno(), limit)
+        if output:
+            self.tmpfile.seek(0)
+            self.tmpfile.truncate()
+        return output
+
+    def text_snap(self: Any) -> str:
+        return snap(self).decode("utf-8", "replace")
+
+    _replace(pytest_capture.FDCaptureBinary, "snap", snap)
+    _replace(pytest_capture.FDCapture, "snap", text_snap)
+
+
+def _replace(owner: type, name: str, function: Callable[..., Any]) -> None:
+    setattr(owner, name, function)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _settings is None:
+        raise pytest.UsageError(f"{VARIABLE} names no settings for the judge")
+    os.environ["TMPDIR"] = _settings["tmpdir"]
+    tempfile.tempdir = None
+    bound_captures(config)
+    reporter = Reporter(_settings["stream"], _settings["tests"])
+    reporter.root = str(config.rootpath)
+    config.pluginmanager.register(reporter, "slop_code_reporter")
+    omit = getattr(config.option, "json_report_omit", None)
+    if omit is not None:
+        config.option.json_report_omit = [*omit, "log", "streams"]
+
+
+def _prepare(path: str) -> dict[str, Any]:
+    with open(path, encoding="utf-8") as file:
+        settings: dict[str, Any] = json.load(file)
+    os.environ.clear()
+    os.environ.update(settings["environment"])
+    if not settings["in_process"]:
+        ImportGuard(settings["guard"], [*settings["allow"], settings["tests"]]).install()
+    return settings
+
+
+_settings = _prepare(os.environ.pop(VARIABLE)) if VARIABLE in os.environ else None

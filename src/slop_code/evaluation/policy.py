@@ -1,0 +1,49 @@
+"""When a checkpoint counts as passed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from slop_code.evaluation.groups import GroupType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_EVERY = frozenset(GroupType)
+_CORE = frozenset({GroupType.CORE})
+
+
+class PassPolicy(StrEnum):
+    ANY = "any"
+    ANY_CASE = "any-case"
+    ALL_CASES = "all-cases"
+    ALL_NON_ERROR_CASES = "all-non-error-cases"
+    CORE_CASES = "core-cases"
+    ANY_CORE_CASES = "any-core-cases"
+    ALL_CORE_CASES = "all-core-cases"
+
+
+_RULES: dict[PassPolicy, tuple[str, frozenset[GroupType]]] = {
+    PassPolicy.ANY: ("one", _EVERY),
+    PassPolicy.ANY_CASE: ("one", _EVERY),
+    PassPolicy.ALL_CASES: ("all", _EVERY),
+    PassPolicy.ALL_NON_ERROR_CASES: ("all", _EVERY - {GroupType.ERROR}),
+    PassPolicy.CORE_CASES: ("all", _CORE),
+    PassPolicy.ANY_CORE_CASES: ("one", _CORE),
+    PassPolicy.ALL_CORE_CASES: ("all", _CORE),
+}
+
+
+def passes(
+    policy: PassPolicy,
+    pass_counts: Mapping[GroupType, int],
+    total_counts: Mapping[GroupType, int],
+    infrastructure_failure: bool,
+) -> bool:
+    """A policy over zero tests fails, and an infrastructure failure fails every policy."""
+    quantity, groups = _RULES[policy]
+    passed = sum(pass_counts.get(group, 0) for group in groups)
+    total = sum(total_counts.get(group, 0) for group in groups)
+    needed = total if quantity == "all" else 1
+    return not infrastructure_failure and total > 0 and passed >= needed

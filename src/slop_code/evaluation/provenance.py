@@ -1,0 +1,38 @@
+"""What a verdict rests on, so that anyone can come to it again."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+
+from slop_code import __version__
+from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.report import Provenance
+from slop_code.execution.spec import EnvironmentSpec
+
+
+def provenance_of(
+    problem: ProblemConfig,
+    spec: EnvironmentSpec,
+    *,
+    submission: str | None,
+    tests: str | None,
+    versions: Mapping[str, str],
+    command: Sequence[str],
+    pytest_args: Sequence[str],
+) -> Provenance:
+    return Provenance(
+        digests={
+            "submission": submission,
+            "tests": tests,
+            "config": problem.digest(),
+            "environment": spec.digest(),
+            "image": None,
+        },
+        test_dependencies=dict(versions),
+        python=platform.python_version(),
+        platform=platform.platform(),
+        slop_code=__version__,
+        command=list(command),
+        pytest_args=list(pytest_args),
+    )

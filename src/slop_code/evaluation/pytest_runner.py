@@ -1,0 +1,257 @@
+"""One checkpoint of one submission, from start to verdict."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from slop_code._io import keep_ends
+from slop_code.errors import InfrastructureError
+from slop_code.evaluation.command import LOCK, TOOL, TOOLS, pytest_command
+from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evidence, read_evidence
+from slop_code.evaluation.grading import grade
+from slop_code.evaluation.groups import GroupType, group_for
+from slop_code.evaluation.provenance import provenance_of
+from slop_code.evaluation.pytest_ini import render_ini
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.reports.ctrf import parse_ctrf
+from slop_code.evaluation.reports.record import RawTest
+from slop_code.evaluation.roster import Roster
+from slop_code.evaluation.verdict import infrastructure_failure
+from slop_code.evaluation.workspace import Staged, choose, copy_tests, judge_environment, judge_files, stage
+from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, sandbox_for
+from slop_code.execution.cache import Cache
+from slop_code.execution.process import Completed
+from slop_code.execution.session import Session
+from slop_code.execution.setup import Progress, ToolEnv, warm_tools
+from slop_code.execution.snapshot import open_submission, tree_digest
+from slop_code.execution.spec import EnvironmentSpec
+
+SESSION_BASE_S = 60.0
+LOG_LIMIT = 16 << 20
+NEVER_RAN = -1
+"""`pytest_exit_code` of an evaluation that did not come as far as pytest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What is known so far; an evaluation that breaks off reports what it has."""
+
+    command: Sequence[str] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+    staged: Staged | None = None
+    submission: str | None = None
+    evidence: Evidence = Evidence((), "stream")
+    exit_code: int = NEVER_RAN
+    reason: str | None = None
+    phases: dict[str, float] = field(default_factory=dict)
+
+
+class PytestRunner:
+    def __init__(
+        self,
+        problem: ProblemConfig,
+        checkpoint: CheckpointConfig,
+        environment: EnvironmentSpec,
+        submission_path: Path | str,
+        *,
+        output_dir: Path | None = None,
+        cache: Cache | None = None,
+        progress: Progress = lambda _: None,
+    ) -> None:
+        """With `output_dir`, raw reports and pytest.log are kept in `.scbench` there."""
+        self.problem = problem
+        self.checkpoint = checkpoint
+        self.environment = environment
+        self.submission_path = Path(submission_path)
+        self.output_dir = output_dir
+        self.cache = cache or Cache.default()
+        self.progress = progress
+
+    def run(self, pytest_args: Sequence[str] | None = None) -> CorrectnessResults:
+        """Never raises for what the submission, the sandbox or pytest do: that is in the result."""
+        began, arguments = time.monotonic(), list(pytest_args or ())
+        submission = open_submission(self.submission_path)
+        with ThreadPoolExecutor(1) as beside:
+            digest = beside.submit(tree_digest, submission)
+            state = self._evaluate(submission, arguments)
+            state = replace(state, submission=digest.result())
+        return self._results(state, arguments, time.monotonic() - began)
+
+    def _evaluate(self, submission: Path, arguments: Sequence[str]) -> _Run:
+        state, watch = _Run(), _Stopwatch()
+        try:
+            sandbox_for(self.environment)
+            tools = self._tools()
+            command = self._build_pytest_command(pytest_args=arguments, tools=tools)
+            state = replace(state, command=command, versions=dict(tools.versions))
+            staged = self._stage(tools)
+            state = replace(state, staged=staged)
+            watch.lap("prepare")
+            with Session.open(self.environment, submission, self.cache, self.progress) as session:
+                watch.lap("setup")
+                self.progress(f"running {len(staged.roster.entries)} tests")
+                reports = session.folder / "reports"
+                reports.mkdir()
+                done = self._judge(session, command, staged, tools, reports)
+                watch.lap("tests")
+                evidence = read_evidence(reports)
+                self._keep(reports)
+            reason = self._reason(done, evidence, staged.roster)
+            exit_code = NEVER_RAN if done.exit_code is None else done.exit_code
+            state = replace(state, evidence=evidence, exit_code=exit_code, reason=reason)
+        except InfrastructureError as error:
+            exit_code = NEVER_RAN if error.exit_code is None else error.exit_code
+            state = replace(state, exit_code=exit_code, reason=str(error))
+        watch.lap("parse")
+        return replace(state, phases=watch.phases)
+
+    def _tools(self) -> ToolEnv:
+        return warm_tools(TOOL, TOOLS, self.problem.test_dependencies, LOCK, self.cache, self.progress)
+
+    def _stage(self, tools: ToolEnv) -> Staged:
+        command = self._build_pytest_command(tools=tools)
+        return stage(self.problem, self.checkpoint, self.environment, tools, command, self.cache, self.progress)
+
+    def _judge(
+        self, session: Session, command: Sequence[str], staged: Staged, tools: ToolEnv, reports: Path
+    ) -> Completed:
+        environment = judge_environment(session, self.problem, self.checkpoint, staged.plugin)
+        hidden = [self.problem.path, self.cache.root, *([self.output_dir.absolute()] if self.output_dir else [])]
+        return session.judge(
+            command,
+            environment,
+            tests=staged.tests,
+            shown=staged.shown,
+            reports=reports,
+            files=judge_files(session, tools, staged.plugin),
+            timeout=self._session_timeout(staged.roster),
+            hidden=hidden,
+        )
+
+    def _session_timeout(self, roster: Roster) -> float:
+        """Every test may use up its own timeout and the session still ends."""
+        given = self.checkpoint.session_timeout
+        return given or SESSION_BASE_S + self.checkpoint.timeout * len(roster.entries)
+
+    def _reason(self, done: Completed, evidence: Evidence, roster: Roster) -> str | None:
+        ended = None
+        if done.exit_code is None:
+            running = f"while running {evidence.running}" if evidence.running else "with no test running"
+            ended = f"session timeout of {self._session_timeout(roster):g} s {running}"
+        reason = infrastructure_failure(done.exit_code, evidence=evidence, expected=roster.nodeids, ended=ended)
+        if reason is not None and not evidence.tests and done.output.strip():
+            return f"{reason}\n{done.output.strip()}"
+        return reason
+
+    def _keep(self, reports: Path) -> None:
+        """Copy the raw evidence beside the result, each file within bounds."""
+        keep_ends(reports / "pytest.log", LOG_LIMIT)
+        if self.output_dir is None:
+            return
+        target = self.output_dir / REPORTS_DIR
+        target.mkdir(parents=True, exist_ok=True)
+        for name in (JSON_REPORT, CTRF_REPORT, STREAM, "pytest.log"):
+            (target / name).unlink(missing_ok=True)
+            if (reports / name).is_file() and not (reports / name).is_symlink():
+                shutil.copyfile(reports / name, target / name, follow_symlinks=False)
+
+    def _results(self, state: _Run, arguments: Sequence[str], duration: float) -> CorrectnessResults:
+        roster = state.staged.roster if state.staged else Roster(())
+        tests = grade(
+            roster,
+            state.evidence,
+            ordered=list(self.problem.checkpoints),
+            current=self.checkpoint.name,
+            custom=self.problem.custom_groups,
+            missing=state.reason or "left no result",
+        )
+        return CorrectnessResults(
+            problem_name=self.problem.name,
+            checkpoint_name=self.checkpoint.name,
+            duration=duration,
+            tests=tests,
+            pytest_exit_code=state.exit_code,
+            infrastructure_failure_reason=state.reason,
+            isolation=self._isolation(),
+            phases=state.phases,
+            provenance=provenance_of(
+                self.problem,
+                self.environment,
+                submission=state.submission,
+                tests=state.staged.digest if state.staged else None,
+                versions=state.versions,
+                command=state.command,
+                pytest_args=arguments,
+            ),
+            evidence=state.evidence.source,
+            warnings=self._warnings(state.staged),
+        )
+
+    def _isolation(self) -> dict[str, object]:
+        try:
+            force = sandbox_for(self.environment).in_force()
+        except InfrastructureError:
+            force = {"sandbox": "unavailable"}
+        return {**force, "in_process": self.problem.in_process}
+
+    def _warnings(self, staged: Staged | None) -> list[str]:
+        found = [*self.problem.warnings, *self.environment.warnings]
+        if self.environment.environment.include_os_env and self.environment.isolation != "none":
+            found.append("include_os_env is ignored: under isolation nothing of the host's environment is passed on")
+        for name in staged.unattributed if staged else ():
+            found.append(f"tests/{name} belongs to no checkpoint and is not run")
+        return found
+
+    def _copy_tests_from_problem(self, workspace: Path) -> list[str]:
+        """The names of the test files that will run, copied with all they need below the workspace."""
+        return list(copy_tests(self.problem, self.checkpoint, workspace / TESTS_DIR).run)
+
+    def _generate_pytest_ini(self) -> str:
+        return render_ini(self.problem.markers, choose(self.problem, self.checkpoint).run)
+
+    def _build_pytest_command(self, pytest_args: Sequence[str] = (), tools: ToolEnv | None = None) -> list[str]:
+        layout = sandbox_for(self.environment).layout(Path())
+        return pytest_command(
+            uvx=f"{layout.tools}/uvx",
+            constraints=layout.place("requirements.txt", (tools or self._tools()).constraints),
+            test_dependencies=self.problem.test_dependencies,
+            entrypoint=[*layout.launcher, *self.environment.entry(self.problem.entry_file)],
+            checkpoint=self.checkpoint.name,
+            timeout=self.checkpoint.timeout,
+            pytest_args=pytest_args,
+        )
+
+    def _parse_ctrf_report(self, report: bytes) -> list[RawTest]:
+        return list(parse_ctrf(report).tests)
+
+    def _determine_group_type(
+        self, test_checkpoint: str, markers: Sequence[str], current_checkpoint: str
+    ) -> GroupType:
+        return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
+
+
+class _Stopwatch:
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {"prepare": 0.0, "setup": 0.0, "tests": 0.0, "parse": 0.0}
+        self.last = time.monotonic()
+
+    def lap(self, phase: str) -> None:
+        now = time.monotonic()
+        self.phases[phase] += now - self.last
+        self.last = now
+
+
+def run_checkpoint_pytest(
+    submission_path: Path | str,
+    problem: ProblemConfig,
+    checkpoint: CheckpointConfig,
+    env_spec: EnvironmentSpec,
+    pytest_args: Sequence[str] | None = None,
+) -> CorrectnessResults:
+    return PytestRunner(problem, checkpoint, env_spec, submission_path).run(pytest_args)

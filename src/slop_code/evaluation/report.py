@@ -1,0 +1,195 @@
+"""The result of one evaluation, and the file it is stored in."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    computed_field,
+    model_validator,
+)
+
+from slop_code._io import TooLargeError, read_bounded, write_atomic
+from slop_code.errors import ResultError
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy import PassPolicy, passes
+from slop_code.evaluation.reports.record import Status  # noqa: TC001  (pydantic reads it)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pydantic.functional_validators import ModelWrapValidatorHandler
+
+SIZE_LIMIT = 512 * 1024 * 1024
+_NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
+_DERIVED = ("pass_counts", "total_counts", "infrastructure_failure", "passed")
+
+
+def _storable(value: Any) -> Any:
+    """The same value as strict JSON can hold it, so that what is saved loads back equal."""
+    if isinstance(value, str):
+        return value if value.isascii() and "\0" not in value else _NOT_TEXT.sub("\ufffd", value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(item) for item in value]
+    return value
+
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, json_schema_serialization_defaults_required=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_stored(cls, data: Any) -> Any:
+        return _storable(data)
+
+
+class TestResult(_Stored):
+    __test__: ClassVar[bool] = False
+
+    id: str
+    """The node id without its file part."""
+    checkpoint: str
+    """Where the test comes from, by the name of its file."""
+    group_type: GroupType
+    status: Status
+    duration_ms: float = Field(ge=0)
+    file_path: str
+    markers: list[str]
+    failure_message: str | None = None
+
+
+class Digests(_Stored):
+    """None where the evaluation did not come that far, or where there is no image."""
+
+    submission: str | None = None
+    tests: str | None = None
+    config: str
+    environment: str
+    image: str | None = None
+
+
+class Provenance(_Stored):
+    digests: Digests
+    test_dependencies: dict[str, str]
+    python: str
+    platform: str
+    slop_code: str
+    command: list[str]
+    pytest_args: list[str]
+
+
+class CorrectnessResults(_Stored):
+    schema_version: Literal[1] = 1
+    problem_name: str
+    checkpoint_name: str
+    duration: float = Field(ge=0)
+    """Seconds for everything."""
+    tests: list[TestResult]
+    pytest_exit_code: int
+    infrastructure_failure_reason: str | None = None
+    isolation: dict[str, Any]
+    """What was really in force."""
+    phases: dict[str, float]
+    """Seconds for prepare, setup, tests, parse."""
+    provenance: Provenance
+    evidence: str
+    """Which of the run's accounts the tests were read from."""
+    warnings: list[str] = Field(default_factory=list)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def infrastructure_failure(self) -> bool:
+        return self.infrastructure_failure_reason is not None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def pass_counts(self) -> dict[GroupType, int]:
+        return _counts(test.group_type for test in self.tests if test.status == "passed")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def total_counts(self) -> dict[GroupType, int]:
+        return _counts(test.group_type for test in self.tests)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def passed(self) -> dict[str, bool]:
+        counts = (self.pass_counts, self.total_counts, self.infrastructure_failure)
+        return {policy.value: passes(policy, *counts) for policy in PassPolicy}
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _derived_agree(
+        cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
+        """What follows from the tests may be given, and is always there in a file, but never differs."""
+        if not isinstance(data, Mapping):
+            return handler(data)
+        result = handler({key: value for key, value in data.items() if key not in _DERIVED})
+        for name in _DERIVED:
+            derived = _json(getattr(result, name))
+            if name not in data and info.mode == "json":
+                raise ValueError(f"{name} is missing")
+            if name in data and _json(data[name]) != derived:
+                raise ValueError(f"{name} is {_json(data[name])} where the tests say {derived}")
+        return result
+
+    @model_validator(mode="after")
+    def _each_test_once(self) -> Self:
+        seen = Counter((test.file_path, test.id) for test in self.tests)
+        if twice := [key for key, count in seen.items() if count > 1]:
+            raise ValueError(f"tests holds {'::'.join(twice[0])} twice")
+        return self
+
+    def save(self, path: Path) -> None:
+        text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)
+        write_atomic(path, text + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> CorrectnessResults:
+        try:
+            return cls.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
+        except ValidationError as error:
+            raise ResultError(f"{path}: {_first_mistake(error)}; evaluate the snapshot again") from error
+        except TooLargeError as error:
+            raise ResultError(
+                f"{path}: larger than {SIZE_LIMIT} bytes; evaluate the snapshot again"
+            ) from error
+        except OSError as error:
+            raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _counts(groups: Iterable[GroupType]) -> dict[GroupType, int]:
+    counted = Counter(groups)
+    return {group: counted[group] for group in GroupType}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _first_mistake(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else first["msg"]
+
+
+def json_schema() -> dict[str, Any]:
+    schema = CorrectnessResults.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "evaluation.json"}

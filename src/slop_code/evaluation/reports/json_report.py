@@ -1,0 +1,98 @@
+"""The report of pytest-json-report: one entry per test with its three stages, seconds."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from slop_code.evaluation.reports.record import (
+    XPASSED,
+    ParsedReport,
+    RawTest,
+    ReportError,
+    Status,
+    duration_in,
+    each_once,
+    load_object,
+    member,
+    objects,
+    optional_text,
+    status_of,
+)
+from slop_code.evaluation.roster import normal_nodeid
+
+_STAGES = ("setup", "call", "teardown")
+
+
+def parse_json_report(data: bytes) -> ParsedReport:
+    document = load_object(data)
+    exit_code = document.get("exitcode")
+    if isinstance(exit_code, bool) or not isinstance(exit_code, int | None):
+        raise ReportError(f"exitcode is {type(exit_code).__name__}, not int")
+    tests = objects(document, "tests", "report")
+    collectors = objects(document, "collectors", "report") if "collectors" in document else []
+    return ParsedReport(
+        tests=each_once(_test(entry, f"tests[{index}]") for index, entry in enumerate(tests)),
+        exit_code=exit_code,
+        collection_errors=tuple(
+            f"{entry.get('nodeid')}: {optional_text(entry, 'longrepr') or 'no message'}"
+            for entry in collectors
+            if entry.get("outcome") == "failed"
+        ),
+    )
+
+
+def _test(entry: dict[str, Any], where: str) -> RawTest:
+    nodeid = member(entry, "nodeid", str, where)
+    outcome = member(entry, "outcome", str, where)
+    stages = {name: member(entry, name, dict, where) for name in _STAGES if name in entry}
+    outcomes = {name: member(stage, "outcome", str, f"{where}.{name}") for name, stage in stages.items()}
+    seconds = sum(duration_in(stage, "duration", f"{where}.{name}") for name, stage in stages.items())
+    status = _status(outcome, outcomes)
+    return RawTest(
+        nodeid=normal_nodeid(nodeid),
+        status=status,
+        duration_ms=1000 * (seconds or duration_in(entry, "duration", where)),
+        message=None if status == "passed" else _message(outcome, status, stages),
+        xpassed=outcome == "xpassed" and status == "failed",
+    )
+
+
+def _status(outcome: str, stages: dict[str, str]) -> Status:
+    """A test passed only when every stage of it did."""
+    if "failed" in (stages.get("setup"), stages.get("teardown")):
+        return "error"
+    status = status_of(outcome)
+    if status == "passed" and any(stages.get(name) != "passed" for name in _STAGES):
+        return "error"
+    return status
+
+
+def _message(outcome: str, status: Status, stages: dict[str, Any]) -> str | None:
+    if outcome == "xpassed" and status == "failed":
+        return XPASSED
+    told = [name for name in _STAGES if stages.get(name, {}).get("outcome") not in (None, "passed")]
+    texts = [(name, optional_text(stages[name], "longrepr")) for name in told]
+    parts = [
+        _reason(text) if name == "call" or status == "skipped" else f"{name}: {text}"
+        for name, text in texts
+        if text
+    ]
+    if not parts and status == "error":
+        shown = ", ".join(
+            f"{name} {stages[name].get('outcome')}" if name in stages else f"no {name}" for name in _STAGES
+        )
+        return f"reported as {outcome!r} with {shown}"
+    return "\n".join(parts) or None
+
+
+def _reason(longrepr: str) -> str:
+    """A skip is told as the text of a tuple of file, line and reason."""
+    if not longrepr.startswith("(") or len(longrepr) > 10_000:
+        return longrepr
+    try:
+        value = ast.literal_eval(longrepr)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return longrepr
+    told = isinstance(value, tuple) and len(value) == 3 and isinstance(value[2], str)
+    return value[2].removeprefix("Skipped: ") if told else longrepr

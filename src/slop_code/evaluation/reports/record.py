@@ -1,0 +1,145 @@
+"""The one record that every report format is parsed into, and the guards they share."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Status = Literal["passed", "failed", "skipped", "error"]
+
+XPASSED = "passed unexpectedly: the test is marked xfail"
+
+_STATUS: dict[str, Status] = {
+    "passed": "passed",
+    "failed": "failed",
+    "skipped": "skipped",
+    "xfailed": "skipped",
+    "xpassed": "failed",
+    "error": "error",
+}
+# Control characters but newline and tab, lone surrogates, and what turns the direction of text around.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class ReportError(ValueError):
+    """A report is not what its plugin writes; the message says where."""
+
+
+class CutShortError(ReportError):
+    """A report ends before its document does."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawTest:
+    nodeid: str
+    status: Status
+    duration_ms: float
+    markers: tuple[str, ...] = ()
+    message: str | None = None
+    xpassed: bool = False
+    """Counts as failed here while pytest's exit code takes it for a success."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReport:
+    tests: tuple[RawTest, ...]
+    exit_code: int | None
+    collection_errors: tuple[str, ...]
+
+
+def status_of(outcome: str) -> Status:
+    """Unknown outcomes are errors, so they can never count as passes."""
+    return _STATUS.get(outcome, "error")
+
+
+def load_object(data: bytes) -> dict[str, Any]:
+    """A JSON object from bytes that may be anything; NaN and Infinity become null."""
+    try:
+        document = json.loads(data.decode("utf-8"), parse_constant=lambda _: None)
+    except UnicodeDecodeError as error:
+        raise ReportError("not UTF-8") from error
+    except json.JSONDecodeError as error:
+        if not data.rstrip().endswith(b"}") or error.pos >= len(error.doc.rstrip()):
+            raise CutShortError(f"ends at byte {len(data)} within the document") from error
+        raise ReportError(f"no JSON at character {error.pos}: {error.msg}") from error
+    except (RecursionError, MemoryError) as error:
+        raise ReportError("nested too deeply") from error
+    except ValueError as error:
+        raise ReportError(f"a number that cannot be read: {error}") from error
+    if not isinstance(document, dict):
+        raise ReportError("not a JSON object")
+    return document
+
+
+def member(parent: dict[str, Any], key: str, kind: type, where: str) -> Any:
+    value = parent.get(key)
+    if not isinstance(value, kind):
+        found = "missing" if key not in parent else f"{type(value).__name__}, not {kind.__name__}"
+        raise ReportError(f"{where}: {key} is {found}")
+    return value
+
+
+def objects(parent: dict[str, Any], key: str, where: str) -> list[dict[str, Any]]:
+    items: list[Any] = member(parent, key, list, where)
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise ReportError(f"{where}: {key}[{index}] is {type(item).__name__}, not dict")
+    return items
+
+
+def optional_text(parent: dict[str, Any], key: str) -> str | None:
+    value = parent.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def duration_in(parent: dict[str, Any], key: str, where: str) -> float:
+    """Zero for what is missing, negative or not finite."""
+    value = parent.get(key, 0)
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ReportError(f"{where}: {key} is {type(value).__name__}, not a number")
+    try:
+        seconds = float(value)
+    except OverflowError:
+        return 0.0
+    return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
+
+
+def each_once(tests: Iterable[RawTest]) -> tuple[RawTest, ...]:
+    seen: dict[str, RawTest] = {}
+    for test in tests:
+        if test.nodeid in seen:
+            raise ReportError(f"{test.nodeid} is reported twice")
+        seen[test.nodeid] = test
+    return tuple(seen.values())
+
+
+def visible(text: str, limit: int) -> str:
+    """Text safe to store and show, within `limit` bytes; the middle goes first."""
+    shown = _UNSEEN.sub(lambda found: _escape(found.group()), shortened(text, limit))
+    raw = shown.encode("utf-8")
+    if len(raw) <= limit:
+        return shown
+    note = f"\n[... {len(raw) - limit} bytes left out ...]\n"
+    keep = (limit - len(note)) // 2
+    return raw[:keep].decode("utf-8", "ignore") + note + raw[-keep:].decode("utf-8", "ignore")
+
+
+def shortened(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    note = f"\n[... {len(text) - limit} characters left out ...]\n"
+    keep = max(0, limit - len(note)) // 2
+    return text[:keep] + note + text[len(text) - keep :]
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

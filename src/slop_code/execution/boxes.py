@@ -1,0 +1,131 @@
+"""Judge and subject: what a sandbox has to do, whichever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.process import Completed
+from slop_code.execution.spec import EnvironmentSpec
+
+TESTS_DIR = ".evaluation_tests"
+REPORTS_DIR = ".scbench"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where things are, as the tests and the submission see them."""
+
+    workspace: str
+    tmp: str
+    tools: str
+    """A folder with uv, for the subject's PATH."""
+
+    launcher: tuple[str, ...] = ()
+    """Comes before every command of the subject."""
+
+    judge: str | None = None
+    """Where the judge's own files appear: apart from any folder the subject can rename; None: where they are."""
+
+    def place(self, name: str, host: Path) -> str:
+        return f"{self.judge}/{name}" if self.judge else str(host)
+
+    @property
+    def tests(self) -> str:
+        return f"{self.workspace}/{TESTS_DIR}"
+
+    @property
+    def reports(self) -> str:
+        return f"{self.workspace}/{REPORTS_DIR}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetupJob:
+    """Commands of the subject's set-up: with network, without tests."""
+
+    submission: Path
+    commands: Sequence[Sequence[str]]
+    environment: Mapping[str, str]
+    scratch: Path
+    """A folder of this job's own; `layer` in it receives what the commands change in the workspace."""
+
+    subject_env: Path
+    """Mounted writable where the subject will find it."""
+
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeJob:
+    """One run of pytest."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    """Of the judge's process alone; what it hands to the subject is the judge's business."""
+
+    submission: Path | None
+    """None: there is no subject, only tests to be collected."""
+
+    layers: Sequence[Path]
+    """What set-up left in the workspace, the uppermost first."""
+
+    tests: Path
+    shown: Path
+    """What of the tests folder the subject sees from the start."""
+
+    reports: Path
+    subject_env: Path | None
+    files: Mapping[str, Path]
+    """The judge's own files and folders, by the names under which `Layout.place` puts them."""
+
+    uv_cache: Path
+    scratch: Path
+    timeout: float
+    hidden: Sequence[Path] = ()
+    """Host paths the subject may not see, wherever they lie."""
+
+    @property
+    def writable(self) -> bool:
+        """Without a subject the judge may leave compiled tests beside the tests."""
+        return self.submission is None
+
+
+class Sandbox(Protocol):
+    name: str
+
+    def __init__(self, spec: EnvironmentSpec) -> None: ...
+
+    def layout(self, session: Path) -> Layout: ...
+
+    def subject_env(self, path: Path) -> str:
+        """Where the subject finds its own environment, which the host keeps at `path`."""
+
+    def missing(self) -> str | None:
+        """Why this sandbox cannot work on this machine, with what to do; None when it can."""
+
+    def in_force(self) -> dict[str, Any]:
+        """What protects the verdict, for the record."""
+
+    def set_up(self, job: SetupJob) -> Completed: ...
+
+    def judge(self, job: JudgeJob) -> Completed: ...
+
+
+def sandbox_for(spec: EnvironmentSpec) -> Sandbox:
+    """The sandbox an environment names; loaded late, so that others cost nothing."""
+    name = "none" if spec.isolation == "none" else {"local": "bubblewrap", "docker": "docker"}[spec.type]
+    found = entry_points(group="slop_code.sandboxes", name=name)
+    if not found:
+        raise InfrastructureError(
+            f"environment {spec.name!r}: there is no sandbox {name!r} in this installation; use -e local"
+        )
+    sandbox: Sandbox = next(iter(found)).load()(spec)
+    if problem := sandbox.missing():
+        raise InfrastructureError(problem)
+    return sandbox
+

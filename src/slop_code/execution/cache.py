@@ -1,0 +1,103 @@
+"""What is built once and kept by content, safe for several evaluators at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from slop_code.errors import InfrastructureError
+
+VARIABLE = "SCBENCH_CACHE_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    root: Path
+
+    @classmethod
+    def default(cls) -> Cache:
+        """$SCBENCH_CACHE_DIR, else slop-code in the user's cache folder."""
+        given = os.environ.get(VARIABLE)
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        root = Path(given).expanduser() if given else Path(base).expanduser() / "slop-code"
+        try:
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise InfrastructureError(
+                f"{root}: cannot make the cache folder: {error.strerror}; set {VARIABLE} to a folder you can write to"
+            ) from error
+        return cls(root.resolve())
+
+    @property
+    def uv(self) -> Path:
+        return self.root / "uv"
+
+    def once(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
+        """The folder of this key, built now if it is not there: what exists is whole.
+
+        A build that fails leaves nothing; two that want the same wait for one.
+        """
+        target = self.root / kind / key
+        if target.is_dir():
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with locked(target.parent / f".{key}.lock"):
+            if not target.is_dir():
+                scratch = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=target.parent))
+                try:
+                    build(scratch)
+                    scratch.rename(target)
+                except BaseException:
+                    remove_tree(scratch)
+                    raise
+        return target
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Path]:
+        """A folder for one evaluation; those of evaluators that were killed go first."""
+        parent = self.root / "sessions"
+        parent.mkdir(parents=True, exist_ok=True)
+        for left in parent.iterdir():
+            _reap(left)
+        folder = Path(tempfile.mkdtemp(prefix="s", dir=parent))
+        try:
+            with (folder / "lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield folder
+        finally:
+            remove_tree(folder)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _reap(folder: Path) -> None:
+    """Remove a session's folder unless its evaluator still holds the lock, or has yet to take it."""
+    try:
+        with (folder / "lock").open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove_tree(folder)
+    except OSError:
+        return
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove what a hostile process may have filled: unwritable folders, paths too long to name."""
+
+    def open_up(function: Callable[..., object], path: str, _error: object) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(Path(path).parent, 0o700)
+            os.chmod(path, 0o700, follow_symlinks=False) if os.chmod in os.supports_follow_symlinks else None
+            function(path)
+
+    shutil.rmtree(folder, onerror=open_up)

@@ -1,0 +1,67 @@
+"""The only door to processes: argv in, exit status and bounded output out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slop_code._io import tail
+from slop_code.errors import InfrastructureError
+
+TAIL = 8192
+GRACE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    exit_code: int | None
+    """Negative: ended by that signal. None: ended by us when its time was over."""
+
+    output: str
+    """The end of what it printed."""
+
+    seconds: float
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    log: Path,
+    timeout: float,
+    cwd: Path | None = None,
+) -> Completed:
+    """Run to the end or to the timeout, output to `log`; nothing of its group is left behind."""
+    began = time.monotonic()
+    with log.open("wb") as sink:
+        try:
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=dict(env), cwd=cwd, start_new_session=True
+            )
+        except OSError as error:
+            raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+        try:
+            exit_code: int | None = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            exit_code = None
+        finally:
+            _end(process)
+    return Completed(exit_code, tail(log, TAIL), time.monotonic() - began)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Terminate, then kill; once it has ended, whoever stayed in its group goes too."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,231 @@
+"""Environments that are built once: the subject's from its own files, the tests' from a lock."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from slop_code._io import TooLargeError, digest_of, read_bounded
+from slop_code.errors import InfrastructureError
+from slop_code.execution.boxes import PATH, Sandbox, SetupJob
+from slop_code.execution.cache import Cache, locked, remove_tree
+from slop_code.execution.process import run
+from slop_code.execution.snapshot import tree_digest
+from slop_code.execution.spec import EnvironmentSpec
+from slop_code.execution.uv import uv_paths
+
+Progress = Callable[[str], None]
+SETUP_S = 900.0
+NETWORK_VARIABLES = (
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL",
+    "UV_HTTP_TIMEOUT", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS",
+)  # fmt: skip
+"""All that set-up gets of the host's environment: the way to the package index."""
+
+PLAIN_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^;@/\\]*)?(;[^@/\\]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What set-up made for a submission."""
+
+    env: Path | None = None
+    layers: tuple[Path, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnv:
+    """A locked environment in uv's cache, ready to be run offline."""
+
+    constraints: Path
+    versions: Mapping[str, str]
+
+
+def base_python() -> str:
+    """The interpreter behind a virtual environment, if this is one."""
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+
+
+def python_identity() -> list[str]:
+    return [platform.python_implementation(), platform.python_version(), platform.machine(), base_python()]
+
+
+def prepare_subject(
+    spec: EnvironmentSpec, submission: Path, sandbox: Sandbox, cache: Cache, progress: Progress
+) -> Subject:
+    """Run the environment's set-up commands, or build what a Python submission asks for; once per content."""
+    commands = [*spec.setup.commands, *spec.setup.eval_commands]
+    offline = {"UV_OFFLINE": "1", "UV_NO_SYNC": "1", "UV_PYTHON": base_python(), "UV_PYTHON_DOWNLOADS": "never"}
+    if commands:
+        key = digest_of([commands, tree_digest(submission), sandbox.name, spec.digest(), python_identity()])
+        steps = [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
+        entry = _set_up("layers", key, steps, spec, submission, sandbox, cache, progress)
+        return Subject(entry / "env", (entry / "layer",), offline)
+    if not Path(spec.entry("x")[0]).name.startswith("python"):
+        return Subject()
+    source, text = python_dependencies(submission)
+    content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")
+    key = digest_of(["python", source, content, sandbox.name, spec.environment.env, python_identity(), version("uv")])
+    entry = _set_up("subjects", key, python_steps(source), spec, submission, sandbox, cache, progress)
+    return Subject(entry / "env")
+
+
+def python_steps(source: str | None) -> list[list[str]]:
+    venv = ["uv", "venv", "--quiet", "--no-config", "--relocatable", "--allow-existing", "--python", base_python()]
+    install = ["uv", "pip", "install", "--no-config", "--compile-bytecode", "--link-mode=copy"]
+    steps = [[*venv, "{env}"]]
+    if source:
+        steps.append([*install, "--python", "{env}/bin/python", "-r", source])
+    return steps
+
+
+def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
+    """Which file names a Python submission's dependencies, and its text where that is all that matters."""
+    for name in ("requirements.txt", "pyproject.toml"):
+        path = submission / name
+        if not os.path.lexists(path):
+            continue
+        try:
+            text = read_bounded(path, 1 << 20).decode("utf-8")
+        except (OSError, UnicodeDecodeError, TooLargeError):
+            return name, None
+        if name == "requirements.txt":
+            return name, text
+        try:
+            project = tomllib.loads(text).get("project")
+        except tomllib.TOMLDecodeError:
+            return None, None
+        if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
+            dependencies = project.get("dependencies")
+            simple = isinstance(dependencies, list) and all(isinstance(line, str) for line in dependencies)
+            return name, "\n".join(dependencies) if simple and "dynamic" not in project else None
+    return None, None
+
+
+def is_plain(requirements: str) -> bool:
+    """Names and versions only: no file, folder, link or option that could bring in the submission's own code."""
+    lines = (line.split("#")[0].strip() for line in requirements.splitlines())
+    return all(not line or PLAIN_REQUIREMENT.fullmatch(line) for line in lines)
+
+
+def _set_up(
+    kind: str,
+    key: str,
+    steps: Sequence[Sequence[str]],
+    spec: EnvironmentSpec,
+    submission: Path,
+    sandbox: Sandbox,
+    cache: Cache,
+    progress: Progress,
+) -> Path:
+    def build(scratch: Path) -> None:
+        progress("set-up: " + "; ".join(shlex.join(step[-1:] if step[1] == "-c" else step[:3]) for step in steps))
+        env = scratch / "env"
+        env.mkdir()
+        place = sandbox.subject_env(env)
+        commands = [[word.replace("{env}", place) for word in step] for step in steps]
+        job = SetupJob(submission, commands, _setup_environment(spec, sandbox, scratch), scratch, env, SETUP_S)
+        done = sandbox.set_up(job)
+        if done.exit_code != 0:
+            how = f"did not end within {SETUP_S:g} s" if done.exit_code is None else f"exited with {done.exit_code}"
+            said = done.output.strip() or "it printed nothing"
+            raise InfrastructureError(f"set-up {how}: {' && '.join(map(shlex.join, steps))}\n{said}")
+        for left in ("tmp", "work", "steps", "log", "copy.log"):
+            path = scratch / left
+            remove_tree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    return cache.once(kind, key, build)
+
+
+def _setup_environment(spec: EnvironmentSpec, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
+    layout = sandbox.layout(scratch)
+    network = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
+    return {
+        "PATH": f"{layout.tools}:{PATH}",
+        "HOME": f"{layout.tmp}/home",
+        "LANG": "C.UTF-8",
+        "UV_CACHE_DIR": f"{layout.tmp}/uv",
+        "UV_PYTHON": base_python(),
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_LINK_MODE": "copy",
+        **network,
+        **spec.environment.env,
+    }
+
+
+def warm_tools(
+    tool: str, packages: Sequence[str], extra: Sequence[str], lock: Path, cache: Cache, progress: Progress
+) -> ToolEnv:
+    """Fill uv's cache so that `uvx` finds the tool with all its packages offline, every file checked by its hash."""
+    key = digest_of([tool, list(packages), list(extra), lock.read_text(), python_identity(), version("uv")])
+
+    def build(scratch: Path) -> None:
+        progress(f"warming the test environment ({', '.join([*packages, *extra])})")
+        requirements = scratch / "requirements.txt"
+        requirements.write_text(lock.read_text() + _lock_extra(extra, lock, cache, scratch))
+        venv = scratch / "venv"
+        uv = str(uv_paths()[0])
+        _uv([uv, "venv", "--quiet", "--python", base_python(), str(venv)], cache, scratch)
+        within = ["--python", str(venv / "bin/python")]
+        _uv([uv, "pip", "install", "--require-hashes", *within, "-r", str(requirements)], cache, scratch)
+        listed = _uv([uv, "pip", "list", "--format=json", *within], cache, scratch)
+        versions = {item["name"]: item["version"] for item in json.loads(listed.strip().splitlines()[-1])}
+        (scratch / "versions.json").write_text(json.dumps(versions, sort_keys=True))
+        remove_tree(venv)
+        _uv([*uvx_command(str(uv_paths()[1]), packages, extra, str(requirements)), tool, "--version"], cache, scratch)
+        (scratch / "log").unlink()
+
+    target = cache.root / "tools" / key
+    if target.is_dir() and not cache.uv.is_dir():
+        remove_tree(target)
+    cache.uv.mkdir(parents=True, exist_ok=True)
+    entry = cache.once("tools", key, build)
+    return ToolEnv(entry / "requirements.txt", json.loads((entry / "versions.json").read_text()))
+
+
+def uvx_command(uvx: str, packages: Sequence[str], extra: Sequence[str], constraints: str) -> list[str]:
+    wanted = [f"--with={name}" for name in [*packages, *extra]]
+    return [uvx, "--python", base_python(), "--constraints", constraints, *wanted]
+
+
+def _lock_extra(extra: Sequence[str], lock: Path, cache: Cache, scratch: Path) -> str:
+    """Hashes for what a problem adds to the lock; what the lock has keeps the lock's."""
+    if not extra:
+        return ""
+    wanted, found = scratch / "extra.in", scratch / "extra.txt"
+    wanted.write_text("\n".join(extra) + "\n")
+    arguments = [str(uv_paths()[0]), "pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"]
+    _uv([*arguments, "--python", base_python(), "-c", str(lock), "-o", str(found), str(wanted)], cache, scratch)
+    blocks = re.split(r"(?m)^(?=[A-Za-z0-9])", found.read_text())
+    known = set(re.findall(r"(?m)^([A-Za-z0-9._-]+)==", lock.read_text()))
+    wanted.unlink()
+    found.unlink()
+    return "".join(block for block in blocks if block.strip() and block.split("==")[0] not in known)
+
+
+def _uv(argv: Sequence[str], cache: Cache, scratch: Path) -> str:
+    """uv on the host, for the tests' environment alone: no configuration of anyone's is read."""
+    network = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
+    environment = {
+        "PATH": PATH, "HOME": str(scratch), "UV_CACHE_DIR": str(cache.uv), "UV_NO_CONFIG": "1",
+        "UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": "1", "UV_LINK_MODE": "copy", **network,
+    }  # fmt: skip
+    with locked(cache.root / ".uv.lock"):
+        done = run(argv, env=environment, log=scratch / "log", timeout=SETUP_S, cwd=scratch)
+    if done.exit_code != 0:
+        raise InfrastructureError(
+            f"the test environment cannot be made: `{shlex.join(argv)}` exited with {done.exit_code}\n"
+            f"{done.output.strip()}"
+        )
+    return done.output

@@ -1,0 +1,94 @@
+"""The submission as a tree: its digest, and whether it can be evaluated at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from slop_code.errors import SubmissionError
+
+DEEPEST = 500
+CHUNK = 1 << 20
+RESERVED = (".evaluation_tests", ".scbench")
+"""Names the evaluation puts into the workspace; a submission's own are never looked at."""
+
+
+def open_submission(path: Path) -> Path:
+    """The submission's folder, made absolute, or the reason why it is none."""
+    try:
+        resolved = path.resolve(strict=True)
+        os.listdir(resolved)
+    except NotADirectoryError:
+        raise SubmissionError(f"{path}: not a folder; give the folder that holds the submission's files") from None
+    except FileNotFoundError:
+        raise SubmissionError(f"{path}: there is no such folder") from None
+    except OSError as error:
+        raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from error
+    return resolved
+
+
+def tree_digest(root: Path) -> str:
+    """SHA-256 over names, kinds, executable bits, contents and link targets, without following links.
+
+    Walks by descriptors, so that no path is too long; what cannot be read counts as unreadable, since
+    the subject, the same user, cannot read it either.
+    """
+    digest = hashlib.sha256()
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _walk(descriptor, b"", digest, 0)
+    finally:
+        os.close(descriptor)
+    return digest.hexdigest()
+
+
+def _walk(folder: int, prefix: bytes, digest: hashlib._Hash, depth: int) -> None:
+    if depth > DEEPEST:
+        raise SubmissionError(f"folders are nested more than {DEEPEST} deep; a submission like that is refused")
+    for name in sorted(os.fsencode(entry) for entry in os.listdir(folder)):
+        if depth == 0 and os.fsdecode(name) in RESERVED:
+            continue
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        path = prefix + b"/" + name
+        executable = b"x" if info.st_mode & 0o100 else b"-"
+        if stat.S_ISDIR(info.st_mode):
+            _record(digest, b"dir", path)
+            inner = _open(name, folder, os.O_RDONLY | os.O_DIRECTORY)
+            if inner is None:
+                _record(digest, b"unreadable", path)
+                continue
+            try:
+                _walk(inner, path, digest, depth + 1)
+            finally:
+                os.close(inner)
+        elif stat.S_ISREG(info.st_mode):
+            _record(digest, b"file" + executable, path, _content(name, folder))
+        elif stat.S_ISLNK(info.st_mode):
+            _record(digest, b"link", path, os.readlink(name, dir_fd=folder))
+        else:
+            _record(digest, b"special", path, str(stat.S_IFMT(info.st_mode)).encode())
+
+
+def _open(name: bytes, folder: int, flags: int) -> int | None:
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return None
+
+
+def _content(name: bytes, folder: int) -> bytes:
+    descriptor = _open(name, folder, os.O_RDONLY)
+    if descriptor is None:
+        return b"unreadable"
+    digest = hashlib.sha256()
+    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+    return digest.digest()
+
+
+def _record(digest: hashlib._Hash, *fields: bytes) -> None:
+    for field in fields:
+        digest.update(len(field).to_bytes(8, "big") + field)

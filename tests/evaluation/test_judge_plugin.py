@@ -1,0 +1,439 @@
+"""Real pytest processes with the real report plugins, judged from what they leave behind."""
+
+import json
+import os
+import py_compile
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from slop_code.evaluation.evidence import Evidence, read_evidence
+from slop_code.evaluation.grading import grade
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.judge import plugin
+from slop_code.evaluation.reports.stream import Stream, read_stream
+from slop_code.evaluation.roster import Roster
+from slop_code.evaluation.verdict import infrastructure_failure
+
+SOURCE = Path(__file__).parents[1] / "data" / "reports" / "source"
+
+
+@dataclass(frozen=True)
+class Judged:
+    exit_code: int
+    folder: Path
+    log: str
+
+    @property
+    def evidence(self) -> Evidence:
+        return read_evidence(self.folder)
+
+    @property
+    def stream(self) -> Stream:
+        return read_stream(self.folder / "stream.jsonl")
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        return {test.nodeid.partition("::")[2]: test.status for test in self.evidence.tests}
+
+    def failure(self, expected) -> str | None:
+        return infrastructure_failure(self.exit_code, evidence=self.evidence, expected=expected, ended=None)
+
+
+class Judge:
+    def __init__(self, root: Path) -> None:
+        self.workspace = root / "workspace"
+        self.tests = self.workspace / ".evaluation_tests"
+        self.tmpdir = root / "tmp"
+        self.runs = 0
+        self.root = root
+        for folder in (self.tests, self.tmpdir, root / "path"):
+            folder.mkdir(parents=True)
+        shutil.copy(plugin.__file__, root / "path" / "slop_code_judge.py")
+
+    def write(self, name: str, text: str) -> None:
+        path = self.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+
+    def test(self, text: str, name: str = "test_checkpoint_1.py") -> None:
+        self.write(f".evaluation_tests/{name}", text)
+
+    def run(self, *args: str, rootdir: Path | None = None, configured: bool = True, **changes) -> Judged:
+        self.runs += 1
+        out = self.root / f"out-{self.runs}"
+        out.mkdir()
+        settings = {
+            "stream": str(out / "stream.jsonl"),
+            "environment": {"PATH": os.environ["PATH"], "SEEN": "by the tests"},
+            "tmpdir": str(self.tmpdir),
+            "guard": [str(self.workspace), str(self.tmpdir)],
+            "allow": [str(self.tests)],
+            "tests": str(self.tests),
+            "in_process": False,
+            **changes,
+        }
+        (out / "settings.json").write_text(json.dumps(settings))
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(self.root / "path"), "HIDDEN": "1"}
+        environment["PYTHONSAFEPATH"] = "1"
+        if configured:
+            environment[plugin.VARIABLE] = str(out / "settings.json")
+        command = [
+            *(sys.executable, "-m", "pytest", "-p", "slop_code_judge", "-p", "no:cacheprovider"),
+            *("-c", os.devnull, f"--rootdir={rootdir or self.tests}", f"--confcutdir={self.tests}"),
+            *("-vv", "--timeout=60", f"--ctrf={out / 'ctrf-report.json'}"),
+            *("--json-report", f"--json-report-file={out / 'pytest-report.json'}", *args, str(self.tests)),
+        ]
+        with (out / "pytest.log").open("wb") as log:
+            done = subprocess.run(
+                command, cwd=self.workspace, env=environment, stdout=log, stderr=log, check=False, timeout=120
+            )
+        return Judged(done.returncode, out, (out / "pytest.log").read_text("utf-8", "replace"))
+
+
+@pytest.fixture
+def judge(tmp_path):
+    return Judge(tmp_path)
+
+
+def test_every_outcome_from_collection_to_grades(judge):
+    for file in SOURCE.iterdir():
+        shutil.copy(file, judge.tests)
+    roster = Roster(judge.run("--collect-only").stream.collected)
+    judged = judge.run()
+    evidence = judged.evidence
+    assert (judged.exit_code, evidence.source, evidence.problems) == (1, "json-report", ())
+    assert judged.failure(roster.nodeids) is None
+    stream = {test.nodeid: test.status for test in judged.stream.results}
+    assert stream == {test.nodeid: test.status for test in evidence.tests}
+    (judged.folder / "pytest-report.json").unlink()
+    assert judged.evidence.source == "ctrf"
+    assert judged.failure(roster.nodeids) is None
+    results = grade(
+        roster,
+        evidence,
+        ordered=["checkpoint_1", "checkpoint_2"],
+        current="checkpoint_2",
+        custom={"slow": GroupType.ERROR},
+    )
+    groups = {result.id: result.group_type for result in results}
+    assert groups["test_old_error"] is GroupType.REGRESSION
+    assert groups["TestGroup::test_each[nan]"] is GroupType.ERROR
+    assert groups["TestGroup::test_custom"] is GroupType.ERROR
+    assert groups["test_marked_regression"] is GroupType.REGRESSION
+    assert groups["test_core"] is GroupType.CORE
+    hostile = next(result for result in results if result.id == "test_hostile_output")
+    assert "\\x1b[2J" in hostile.failure_message
+    assert "\x1b" not in hostile.failure_message
+
+
+PASSES = "def test_one(): pass\n"
+EXITS = {
+    "0": (PASSES, (), 0, None),
+    "1": ("def test_one(): assert False\n", (), 1, None),
+    "2-collection": (PASSES + "import not_there\n", (), 2, "No module named 'not_there'"),
+    "2-syntax": ("def test_one(: pass\n", (), 2, "collection failed"),
+    "2-interrupt": ("def test_one(): raise KeyboardInterrupt\n", (), 2, "interrupted"),
+    "3": (PASSES, ("-p", "broken_plugin"), 3, "internal error"),
+    "4": (PASSES, ("--no-such-option",), 4, "called wrongly"),
+    "5": (PASSES, ("-k", "nothing"), 5, "no tests"),
+    "0-left-early": (
+        "import pytest\ndef test_one(): pytest.exit('done', returncode=0)\n",
+        (),
+        0,
+        "its report has failures",
+    ),
+    "1-left-early": ("import os\ndef test_one(): os._exit(1)\n", (), 1, "no usable report"),
+    "7": ("import os\ndef test_one(): os._exit(7)\n", (), 7, "none of its exit codes"),
+    "killed": ("import os\ndef test_one(): os.kill(os.getpid(), 9)\n", (), -9, "SIGKILL"),
+}
+
+
+@pytest.mark.parametrize(("text", "args", "exit_code", "words"), EXITS.values(), ids=EXITS)
+def test_exit_codes(judge, text, args, exit_code, words):
+    judge.test(text)
+    (judge.root / "path" / "broken_plugin.py").write_text(
+        "def pytest_runtest_protocol(item): raise RuntimeError('broken')\n"
+    )
+    judged = judge.run(*args)
+    reason = judged.failure(["test_checkpoint_1.py::test_one"])
+    assert judged.exit_code == exit_code
+    assert (reason is None) is (words is None)
+    assert (words or "") in (reason or "")
+
+
+def test_without_settings_nothing_runs(judge):
+    judge.test(PASSES)
+    judged = judge.run(configured=False)
+    assert judged.exit_code == 4
+    assert plugin.VARIABLE in judged.log
+
+
+def test_a_kill_leaves_what_came_before(judge):
+    judge.test(
+        """
+        import os
+        def test_one(): pass
+        def test_two(): os.kill(os.getpid(), 9)
+        def test_three(): pass
+        """
+    )
+    roster = Roster(judge.run("--collect-only").stream.collected)
+    judged = judge.run()
+    assert (judged.evidence.source, judged.statuses) == ("stream", {"test_one": "passed"})
+    results = grade(
+        roster, judged.evidence, ordered=["checkpoint_1"], current="checkpoint_1", custom={}, missing="killed"
+    )
+    assert [(result.status, result.failure_message) for result in results] == [
+        ("passed", None),
+        ("error", "killed (this test was running)"),
+        ("error", "killed"),
+    ]
+
+
+def test_environment_and_temporary_folder(judge):
+    judge.test(
+        """
+        import os, subprocess, tempfile
+        def test_environment(tmp_path):
+            seen = subprocess.run(["env"], capture_output=True, text=True).stdout
+            assert os.environ["SEEN"] == "by the tests"
+            for name in ("HIDDEN", "PYTHONPATH", "SLOP_CODE_JUDGE"):
+                assert name not in os.environ
+                assert name + "=" not in seen
+            folder = os.environ["TMPDIR"]
+            assert tempfile.gettempdir() == folder
+            assert str(tmp_path).startswith(folder)
+        """
+    )
+    judged = judge.run()
+    assert judged.statuses == {"test_environment": "passed"}, judged.log
+
+
+def test_roster_markers_and_deselection(judge):
+    judge.test(
+        """
+        import pytest
+        pytestmark = [pytest.mark.far, pytest.mark.both]
+        @pytest.mark.near
+        class TestX:
+            @pytest.mark.both
+            @pytest.mark.parametrize("p", ["a", "b/c.py::d"])
+            def test_y(self, p): pass
+        def test_z(): pass
+        """,
+        name="sub/test_checkpoint_1.py",
+    )
+    stream = judge.run("--collect-only", "-k", "test_y").stream
+    markers = ("parametrize", "both", "near", "far")
+    assert [(entry.nodeid, entry.markers) for entry in stream.collected] == [
+        ("sub/test_checkpoint_1.py::TestX::test_y[a]", markers),
+        ("sub/test_checkpoint_1.py::TestX::test_y[b/c.py::d]", markers),
+    ]
+    assert stream.deselected == {"sub/test_checkpoint_1.py::test_z"}
+    assert (stream.results, stream.problems) == ((), ())
+
+
+def test_a_rootdir_above_the_tests_gives_the_same_names(judge):
+    judge.test("import pytest\n@pytest.mark.parametrize('p', ['a::b'])\ndef test_one(p): pass\n")
+    judged = judge.run(rootdir=judge.workspace)
+    names = {"test_checkpoint_1.py::test_one[a::b]"}
+    assert {entry.nodeid for entry in judged.stream.collected} == names
+    assert judged.failure(names) is None
+    (judged.folder / "pytest-report.json").unlink()
+    assert judged.failure(names) is None
+
+
+def test_parts_that_pass_do_not_cover_a_part_that_failed(judge):
+    judge.test(
+        """
+        import pytest, unittest
+        class TestParts(unittest.TestCase):
+            def test_first_fails(self):
+                for number in range(3):
+                    with self.subTest(number=number):
+                        self.assertGreater(number, 0)
+            def test_all_pass(self):
+                for number in range(3):
+                    with self.subTest(number=number):
+                        pass
+        def test_skips_last(subtests):
+            with subtests.test("wrong"):
+                assert False
+            with subtests.test("skipped"):
+                pytest.skip("not here")
+        """
+    )
+    expected = {
+        "TestParts::test_first_fails": "failed",
+        "TestParts::test_all_pass": "passed",
+        "test_skips_last": "failed",
+    }
+    judged = judge.run()
+    assert judged.statuses == expected
+    for name in ("pytest-report.json", "ctrf-report.json"):
+        (judged.folder / name).unlink()
+        assert judged.statuses == expected
+
+
+def test_a_gigabyte_of_output_stays_out_of_memory(judge):
+    judge.test(
+        """
+        import os, resource, sys
+        def test_floods():
+            os.write(1, b"HEAD")
+            os.ftruncate(1, 1 << 30)
+            os.lseek(1, 0, os.SEEK_END)
+            os.write(1, b"TAIL")
+            assert False
+        def test_memory():
+            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 300_000
+        """
+    )
+    judged = judge.run()
+    assert judged.statuses == {"test_floods": "failed", "test_memory": "passed"}
+    assert "HEAD" in judged.log
+    assert "TAIL" in judged.log
+    assert "bytes left out" in judged.log
+    assert sum(file.stat().st_size for file in judged.folder.iterdir()) < 2_000_000
+
+
+def test_a_fixture_gets_all_of_a_long_output(judge):
+    judge.test(
+        """
+        import os
+        def test_capfd(capfd):
+            os.write(1, b"x" * 1_000_000)
+            assert capfd.readouterr().out == "x" * 1_000_000
+            os.write(2, bytes([0xff]))
+            assert capfd.readouterr() == ("", chr(0xfffd))
+        def test_capfdbinary(capfdbinary):
+            os.write(1, bytes([0xff, 0]) * 300_000)
+            assert capfdbinary.readouterr().out == bytes([0xff, 0]) * 300_000
+        """
+    )
+    assert set(judge.run().statuses.values()) == {"passed"}
+
+
+def test_long_failures_are_bounded_in_every_report(judge):
+    judge.test(
+        """
+        import logging, pytest
+        @pytest.mark.parametrize("n", range(60))
+        def test_long(n):
+            print("z" * 200_000)
+            logging.warning("y" * 300_000)
+            raise AssertionError("HEAD" + chr(27) * 1_000_000 + "TAIL")
+        def test_skip():
+            pytest.skip("s" * 1_000_000)
+        """
+    )
+    judged = judge.run("--tb=short")
+    assert judged.evidence.source == "json-report"
+    assert set(judged.statuses.values()) == {"failed", "skipped"}
+    for test in (judged.evidence.tests[0], judged.stream.results[0]):
+        assert "left out" in test.message
+        assert test.message.endswith("TAIL")
+        assert len(test.message) < 70_000
+    for name in ("pytest-report.json", "ctrf-report.json", "stream.jsonl"):
+        assert (judged.folder / name).stat().st_size < 48 * 1024 * 1024
+
+
+INTO_THE_JUDGE = {
+    "import": "sys.path.insert(0, WORKSPACE); import main",
+    "package": "sys.path.insert(0, WORKSPACE); import package.inner",
+    "relative": "sys.path.insert(0, ''); import main",
+    "linked": "sys.path.insert(0, WORKSPACE); import linked",
+    "outside_link": "sys.path.insert(0, OUTSIDE); import pointer",
+    "forged_bytecode": "sys.path.insert(0, WORKSPACE); import forged",
+    "spec": "s = util.spec_from_file_location('m', MAIN); s.loader.exec_module(util.module_from_spec(s))",
+    "run_path": "runpy.run_path(MAIN)",
+    "exec": "exec(compile(open(MAIN).read(), MAIN, 'exec'))",
+    "exec_relative": "exec(compile(open('main.py').read(), 'main.py', 'exec'))",
+    "extension": "util.module_from_spec(util.spec_from_file_location('ext', EXTENSION))",
+    "dlopen": "ctypes.CDLL(EXTENSION)",
+}
+
+
+def test_the_submission_is_kept_out_of_the_judge(judge):
+    outside = judge.root / "outside"
+    outside.mkdir()
+    main = judge.workspace / "main.py"
+    main.write_text("print('ran in', 'the judge')\n")
+    judge.write("package/__init__.py", "")
+    judge.write("package/inner.py", main.read_text())
+    judge.write("ext.so", "no library")
+    judge.test(main.read_text(), name="helper.py")
+    (judge.workspace / "linked.py").symlink_to(judge.tests / "helper.py")
+    (outside / "pointer.py").symlink_to(main)
+    forged = judge.workspace / "forged.pyc"
+    py_compile.compile(str(main), str(forged), dfile=str(judge.tests / "helper.py"))
+    head = f"""
+        import ctypes, pytest, runpy, sys
+        from importlib import util
+        OUTSIDE, WORKSPACE, MAIN = {str(outside)!r}, {str(judge.workspace)!r}, {str(main)!r}
+        EXTENSION = WORKSPACE + "/ext.so"
+        @pytest.fixture(autouse=True)
+        def same_path(monkeypatch):
+            monkeypatch.setattr(sys, "path", sys.path[:])
+        """
+    tests = [f"def test_{name}():\n    {code}\n" for name, code in INTO_THE_JUDGE.items()]
+    judge.write(".evaluation_tests/test_checkpoint_1.py", dedent(head) + "".join(tests))
+    judged = judge.run()
+    assert judged.statuses == {f"test_{name}": "failed" for name in INTO_THE_JUDGE}
+    assert "ran in the judge" not in judged.log
+    for test in judged.evidence.tests:
+        assert "into the judge's process" in test.message, test.nodeid
+        assert "set in_process: true in the problem's config.yaml" in test.message
+
+
+def test_in_process_problems_may_import_the_submission(judge):
+    judge.write("main.py", "ANSWER = 42\n")
+    judge.test("import sys\nsys.path.insert(0, '')\nimport main\ndef test_one(): assert main.ANSWER == 42\n")
+    assert judge.run().exit_code == 2
+    assert judge.run(in_process=True).exit_code == 0
+
+
+def test_what_the_judge_needs_keeps_working(judge):
+    for name in ("__init__.py", "conftest.py", "pytest.py", "json.py", "test_planted.py"):
+        judge.write(name, "raise SystemExit('planted')\n")
+    judge.test("", name="__init__.py")
+    judge.test("VALUE = 1\n", name="helper.py")
+    judge.test("import pytest\n@pytest.fixture\ndef one(): return 1\n", name="conftest.py")
+    judge.test(
+        """
+        import collections, dataclasses, json, subprocess, sys
+        from pathlib import Path
+        sys.path.insert(0, str(Path(__file__).parent))
+        import helper
+        @dataclasses.dataclass
+        class Data:
+            value: int
+        def test_one(one):
+            point = collections.namedtuple("Point", "x y")(1, 2)
+            assert Data(helper.VALUE).value == one == eval("point.x", {"point": point})
+            exec(compile("x = 1", "generated", "exec"))
+        def test_black_box():
+            done = subprocess.run([sys.executable, "-I", "-c", "print(7)"], capture_output=True, text=True)
+            assert done.stdout == "7" + chr(10)
+        """
+    )
+    judged = judge.run()
+    assert judged.statuses == {"test_one": "passed", "test_black_box": "passed"}, judged.log
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("abcdef", 6, "abcdef"),
+        ("abcdef", 4, "ab\n[... 2 characters left out ...]\nef"),
+        ("", 0, ""),
+    ],
+)
+def test_bounded(text, limit, expected):
+    assert plugin.bounded(text, limit) == expected

@@ -1,0 +1,56 @@
+import pytest
+
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy import PassPolicy, passes
+
+ALL = set(PassPolicy)
+ANY = {PassPolicy.ANY, PassPolicy.ANY_CASE}
+CORE = {PassPolicy.CORE_CASES, PassPolicy.ALL_CORE_CASES}
+ANY_CORE = {PassPolicy.ANY_CORE_CASES}
+NON_ERROR = {PassPolicy.ALL_NON_ERROR_CASES}
+
+
+def counts(*values):
+    return dict(zip(GroupType, values, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("passed", "total", "expected"),
+    [
+        # Core, Functionality, Error, Regression
+        ((0, 0, 0, 0), (0, 0, 0, 0), set()),
+        ((2, 1, 1, 3), (2, 1, 1, 3), ALL),
+        ((2, 1, 0, 3), (2, 1, 1, 3), ALL - {PassPolicy.ALL_CASES}),
+        ((2, 1, 1, 2), (2, 1, 1, 3), ANY | CORE | ANY_CORE),
+        ((2, 0, 1, 3), (2, 1, 1, 3), ANY | CORE | ANY_CORE),
+        ((1, 1, 1, 3), (2, 1, 1, 3), ANY | ANY_CORE),
+        ((0, 1, 1, 3), (2, 1, 1, 3), ANY),
+        ((0, 0, 1, 0), (2, 1, 1, 3), ANY),
+        ((0, 0, 0, 1), (2, 1, 1, 3), ANY),
+        ((0, 0, 0, 0), (2, 1, 1, 3), set()),
+        ((0, 1, 0, 0), (0, 1, 0, 0), ALL - CORE - ANY_CORE),
+        ((0, 0, 1, 0), (0, 0, 1, 0), ANY | {PassPolicy.ALL_CASES}),
+        ((0, 0, 0, 0), (0, 0, 1, 0), set()),
+        ((0, 0, 0, 2), (0, 0, 0, 2), ANY | NON_ERROR | {PassPolicy.ALL_CASES}),
+    ],
+)
+def test_policies(passed, total, expected):
+    got = {policy for policy in PassPolicy if passes(policy, counts(*passed), counts(*total), False)}
+    assert got == expected
+
+
+@pytest.mark.parametrize("policy", PassPolicy)
+def test_an_infrastructure_failure_fails_every_policy(policy):
+    assert not passes(policy, counts(2, 1, 1, 3), counts(2, 1, 1, 3), True)
+
+
+def test_names_of_the_policies():
+    assert [policy.value for policy in PassPolicy] == [
+        "any",
+        "any-case",
+        "all-cases",
+        "all-non-error-cases",
+        "core-cases",
+        "any-core-cases",
+        "all-core-cases",
+    ]

@@ -1,0 +1,207 @@
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from pydantic import ValidationError
+
+import slop_code.evaluation.report as report_module
+from slop_code.errors import ResultError
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult, json_schema
+
+SCHEMA = Path(report_module.__file__).with_name("evaluation.schema.json")
+PROVENANCE = Provenance(
+    digests=Digests(submission="a", tests="b", config="c", environment="d"),
+    test_dependencies={"pytest": "9.2.0"},
+    python="3.12.1",
+    platform="linux",
+    slop_code="0.1.0",
+    command=["uvx", "pytest"],
+    pytest_args=["-k", "x"],
+)
+
+
+def result(name, group=GroupType.CORE, status="passed", **more):
+    return TestResult(
+        **{
+            "id": name,
+            "checkpoint": "checkpoint_1",
+            "group_type": group,
+            "status": status,
+            "duration_ms": 1.5,
+            "file_path": "test_checkpoint_1.py",
+            "markers": [],
+            "failure_message": None,
+            **more,
+        }
+    )
+
+
+def results(*tests, **more):
+    return CorrectnessResults(
+        **{
+            "problem_name": "words",
+            "checkpoint_name": "checkpoint_1",
+            "duration": 3.25,
+            "tests": list(tests),
+            "pytest_exit_code": 1,
+            "isolation": {"sandbox": "bubblewrap", "limits": {"memory": 1}},
+            "phases": {"prepare": 0.1, "setup": 0.2, "tests": 2.0, "parse": 0.1},
+            "provenance": PROVENANCE,
+            "evidence": "json-report",
+            **more,
+        }
+    )
+
+
+def sample(**more):
+    return results(
+        result("test_a"),
+        result("test_b", GroupType.ERROR, "failed", failure_message="é \x1b\n"),
+        result("test_c[x::y]", GroupType.REGRESSION, "skipped"),
+        **more,
+    )
+
+
+def test_counts_are_derived_and_name_all_groups():
+    it = sample()
+    assert it.pass_counts == {"Core": 1, "Functionality": 0, "Error": 0, "Regression": 0}
+    assert it.total_counts == {"Core": 1, "Functionality": 0, "Error": 1, "Regression": 1}
+    assert set(it.passed) == {policy.value for policy in PassPolicy}
+    assert (it.passed["all-core-cases"], it.passed["all-cases"]) == (True, False)
+
+
+def test_an_infrastructure_failure_passes_nothing():
+    it = sample(infrastructure_failure_reason="pytest was killed by signal 9 (SIGKILL)")
+    assert it.infrastructure_failure
+    assert not any(it.passed.values())
+
+
+def test_round_trip(tmp_path):
+    path = tmp_path / "deep" / "evaluation.json"
+    it = sample(warnings=["one"], infrastructure_failure_reason="why")
+    it.save(path)
+    assert CorrectnessResults.load(path) == it
+    assert [entry.name for entry in path.parent.iterdir()] == ["evaluation.json"]
+
+
+def test_hostile_text_round_trips_as_strict_json(tmp_path):
+    path = tmp_path / "evaluation.json"
+    text = "\ud800 \x00 \x1b \u202e \U0001f600"
+    it = results(
+        result("test_a", status="failed", failure_message=text),
+        warnings=[text],
+        isolation={text: [text, float("nan"), (1, float("inf"))]},
+    )
+    it.save(path)
+    assert CorrectnessResults.load(path) == it
+    assert it.tests[0].failure_message == "\ufffd \ufffd \x1b \u202e \U0001f600"
+    raw = path.read_bytes()
+    assert b"\x1b" not in raw
+    assert b"NaN" not in raw
+    jsonschema.validate(json.loads(raw), json_schema())
+
+
+def test_the_shipped_schema_is_the_schema(tmp_path):
+    assert json.loads(SCHEMA.read_text()) == json_schema()
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    path = tmp_path / "evaluation.json"
+    sample().save(path)
+    document = json.loads(path.read_text())
+    jsonschema.validate(document, json_schema())
+    for key in document:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(
+                {name: value for name, value in document.items() if name != key}, json_schema()
+            )
+
+
+def stored(tmp_path, **changes):
+    path = tmp_path / "evaluation.json"
+    sample().save(path)
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, **changes}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"pass_counts": {"Core": 2, "Functionality": 0, "Error": 0, "Regression": 0}}, "pass_counts"),
+        ({"pass_counts": {"Core": True, "Functionality": 0, "Error": 0, "Regression": 0}}, "pass_counts"),
+        ({"pass_counts": {"Core": 1}}, "pass_counts"),
+        ({"total_counts": {"Core": 1, "Functionality": 0, "Error": 0, "Regression": 1}}, "total_counts"),
+        ({"passed": {"any": True}}, "passed"),
+        ({"infrastructure_failure": True}, "infrastructure_failure"),
+        ({"infrastructure_failure_reason": "why"}, "infrastructure_failure"),
+        ({"tests": []}, "counts"),
+        ({"schema_version": 2}, "schema_version"),
+        ({"schema_version": "1"}, "schema_version"),
+        ({"duration": "3"}, "duration"),
+        ({"duration": -1}, "duration"),
+        ({"duration": float("nan")}, "duration"),
+        ({"pytest_exit_code": True}, "pytest_exit_code"),
+        ({"pytest_exit_code": 0.5}, "pytest_exit_code"),
+        ({"tests": {}}, "tests"),
+        ({"tests": [{"id": "x"}]}, "tests.0"),
+        ({"problem_name": None}, "problem_name"),
+        ({"phases": {"tests": "1"}}, "phases"),
+        ({"provenance": {}}, "provenance"),
+        ({"unheard_of": 1}, "unheard_of"),
+    ],
+)
+def test_a_changed_file_is_refused_by_name(tmp_path, changes, words):
+    path = stored(tmp_path, **changes)
+    with pytest.raises(ResultError) as caught:
+        CorrectnessResults.load(path)
+    assert str(path) in str(caught.value)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["pass_counts", "total_counts", "passed", "infrastructure_failure", "tests"])
+def test_a_file_without_a_field_is_refused(tmp_path, key):
+    path = stored(tmp_path)
+    document = json.loads(path.read_text())
+    del document[key]
+    path.write_text(json.dumps(document))
+    with pytest.raises(ResultError, match=key):
+        CorrectnessResults.load(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:-3],
+        lambda _: b"[]",
+        lambda _: b"null",
+        lambda data: b"\xff" + data,
+        lambda _: b"[" * 100_000,
+        lambda data: data.replace(b'"sandbox"', b'"deep": ' + b"[" * 5000 + b"]" * 5000 + b', "sandbox"'),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, damage):
+    path = stored(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ResultError, match=r"evaluation\.json"):
+        CorrectnessResults.load(path)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ResultError, match="cannot be read"):
+        CorrectnessResults.load(tmp_path / "evaluation.json")
+
+
+def test_a_test_twice_is_refused():
+    with pytest.raises(ValidationError, match=r"test_checkpoint_1\.py::test_a twice"):
+        results(result("test_a"), result("test_a"))
+
+
+def test_given_counts_must_agree():
+    counts = {group: int(group is GroupType.CORE) for group in GroupType}
+    assert results(result("test_a"), total_counts=counts).total_counts == counts
+    with pytest.raises(ValidationError, match="total_counts"):
+        results(total_counts=counts)
