@@ -47,8 +47,12 @@ class CustomBuildHook(BuildHookInterface[Any]):
         folder = Path(self.root) / "src/slop_code/execution/launcher"
         for target in targets():
             native = native_compiler()
-            compiler = [native] if native else [sys.executable, "-m", "ziglang", "cc", "-target", f"{target}-linux-musl"]
+            compiler = (
+                [native] if native else [sys.executable, "-m", "ziglang", "cc", "-target", f"{target}-linux-musl"]
+            )
             output = folder / f"slopbox-{target}"
-            subprocess.run([*compiler, *FLAGS, "-o", str(output), *[str(folder / name) for name in SOURCES]], check=True)
+            subprocess.run(
+                [*compiler, *FLAGS, "-o", str(output), *[str(folder / name) for name in SOURCES]], check=True
+            )
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{'_'.join(['linux', *targets()])}" if len(targets()) == 1 else "py3-none-any"

@@ -1,5 +1,3 @@
 """slop-code: the evaluation system of SCBench."""
 
-from importlib.metadata import version
-
-__version__ = version("slop-code")
+__version__ = "0.1.0"

@@ -203,9 +203,7 @@ def _refuse_duplicate_keys(node: yaml.MappingNode, path: Path) -> None:
         earlier = first.setdefault((key.tag, key.value), key)
         if earlier is not key:
             line = earlier.start_mark.line + 1
-            raise ConfigError(
-                f"{path}{_place(key.start_mark)}: key {key.value!r} stands in line {line} already"
-            )
+            raise ConfigError(f"{path}{_place(key.start_mark)}: key {key.value!r} stands in line {line} already")
 
 
 def _place(mark: Any) -> str:

@@ -259,9 +259,7 @@ def test_order_is_the_position_by_default(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "version"), [("1", "1"), ("2.5", "2.5"), ("'1.10'", "1.10"), ("2025-12-22",) * 2]
-)
+@pytest.mark.parametrize(("value", "version"), [("1", "1"), ("2.5", "2.5"), ("'1.10'", "1.10"), ("2025-12-22",) * 2])
 def test_versions_are_text(tmp_path, value, version):
     assert load(tmp_path, version=f"version: {value}").version == version
 

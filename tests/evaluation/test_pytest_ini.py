@@ -79,6 +79,4 @@ def test_pytest_collects_what_is_to_run_and_nothing_else(tmp_path):
             "import pytest\n\n@pytest.mark.slow\n@pytest.mark.error\ndef test_it(): pass\n", encoding="utf-8"
         )
     shown = run_pytest(tmp_path, render_ini({"slow": marker("")}, run), "--collect-only", "-q")
-    assert sorted(line for line in shown.splitlines() if "::" in line) == sorted(
-        f"{name}::test_it" for name in run
-    )
+    assert sorted(line for line in shown.splitlines() if "::" in line) == sorted(f"{name}::test_it" for name in run)

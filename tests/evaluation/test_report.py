@@ -113,9 +113,7 @@ def test_the_shipped_schema_is_the_schema(tmp_path):
     jsonschema.validate(document, json_schema())
     for key in document:
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(
-                {name: value for name, value in document.items() if name != key}, json_schema()
-            )
+            jsonschema.validate({name: value for name, value in document.items() if name != key}, json_schema())
 
 
 def stored(tmp_path, **changes):

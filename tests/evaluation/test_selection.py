@@ -132,9 +132,7 @@ def test_no_tests_for_the_checkpoint(tmp_path, names):
     folder = folder_with(tmp_path, *names)
     with pytest.raises(ConfigError) as caught:
         select(folder, NAMES, "checkpoint_1", True)
-    assert (
-        str(caught.value) == f"{tmp_path}: no tests for 'checkpoint_1'; expected tests/test_checkpoint_1.py"
-    )
+    assert str(caught.value) == f"{tmp_path}: no tests for 'checkpoint_1'; expected tests/test_checkpoint_1.py"
 
 
 def test_links_inside_the_problem_are_followed(tmp_path):

@@ -13,9 +13,7 @@ XPASSED = RawTest("test_a.py::xpassed", "failed", 1.0, xpassed=True)
 
 def verdict(exit_code, *tests, expected=None, ended=None, source="json-report", **more):
     names = [test.nodeid for test in tests] if expected is None else expected
-    return infrastructure_failure(
-        exit_code, evidence=Evidence(tests, source, **more), expected=names, ended=ended
-    )
+    return infrastructure_failure(exit_code, evidence=Evidence(tests, source, **more), expected=names, ended=ended)
 
 
 @pytest.mark.parametrize("source", ["json-report", "ctrf"])

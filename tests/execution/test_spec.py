@@ -190,9 +190,7 @@ def test_shipped_environments():
 
 def test_an_environment_by_its_path(tmp_path):
     assert load_environment(str(EXISTING)).commands.command == "uv run"
-    with pytest.raises(
-        UsageError, match=r"gone: no such environment; shipped are docker-python3\.12-uv, local"
-    ):
+    with pytest.raises(UsageError, match=r"gone: no such environment; shipped are docker-python3\.12-uv, local"):
         load_environment("gone")
     with pytest.raises(ConfigError, match="is a folder"):
         load_environment(str(tmp_path))

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from slop_code.cli.exits import Exit
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution.cache import Cache
 from slop_code.execution.setup import warm_tools
 
-cache_app = typer.Typer(help="What is built once and kept.", no_args_is_help=True)
+if TYPE_CHECKING:
+    import argparse
+
+    from slop_code.cli.commands import Commands
 
 
-@cache_app.callback()
-def cache() -> None:
-    """What is built once and kept."""
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser("cache", help="what is built once and kept")
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    warm = actions.add_parser(
+        "warm",
+        help="fetch the locked test environment now",
+        description="Fetch the locked test environment now, so that evaluations need no network for it.",
+    )
+    warm.add_argument(
+        "problems",
+        nargs="*",
+        type=Path,
+        metavar="PROBLEM",
+        help="folders of problems whose test dependencies are wanted",
+    )
+    warm.set_defaults(run=run_warm)
 
 
-@cache_app.command("warm")
-def warm(
-    problems: Annotated[
-        list[Path] | None, typer.Argument(metavar="[PROBLEM]...", help="Folders of problems whose test dependencies are wanted too.")
-    ] = None,
-) -> None:
-    """Fetch the locked test environment now, so that evaluations need no network for it."""
+def run_warm(arguments: argparse.Namespace) -> int:
     store = Cache.default()
-    wanted = [(), *[tuple(ProblemConfig.from_yaml(path).test_dependencies) for path in problems or []]]
+    wanted = [(), *[tuple(ProblemConfig.from_yaml(path).test_dependencies) for path in arguments.problems]]
     for extra in dict.fromkeys(wanted):
-        tools = warm_tools(TOOL, TOOLS, extra, LOCK, store, lambda step: typer.echo(f"· {step}", err=True))
-        typer.echo(f"ready: {len(tools.versions)} packages, pytest {tools.versions['pytest']} ({tools.constraints.parent})")
+        tools = warm_tools(
+            TOOL, TOOLS, extra, LOCK, store, lambda step: print(f"· {step}", file=sys.stderr, flush=True)
+        )
+        print(f"ready: {len(tools.versions)} packages, pytest {tools.versions['pytest']}")
+    return Exit.PASSED

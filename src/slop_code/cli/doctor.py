@@ -5,13 +5,8 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Annotated
-
-import typer
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from slop_code import __version__
 from slop_code.cli.exits import Exit
@@ -21,6 +16,18 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.launcher import helper_path
 from slop_code.execution.setup import base_python
 from slop_code.execution.uv import uv_paths
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from slop_code.cli.commands import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser("doctor", help="say what this machine can do, and what is missing costs")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +79,18 @@ def _cache() -> Check:
         return Check("cache", False, "not writable", str(error))
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False) -> int:
-    """Say what this machine can do, what is missing and what that costs."""
+def run(arguments: argparse.Namespace) -> int:
     found = list(checks())
-    able = working_bwrap() is not None and helper_path() is not None and all(c.ok for c in found if c.name in ("uv", "cache"))
-    if as_json:
-        typer.echo(json.dumps({"strict_isolation": able, "checks": [asdict(check) for check in found]}, indent=2))
-        return Exit.PASSED if able else Exit.INFRASTRUCTURE
-    console = Console(highlight=False)
-    if console.is_terminal:
-        table = Table("", "what", "found", show_edge=False)
-        for check in found:
-            table.add_row("[green]ok[/]" if check.ok else "[red]no[/]", check.name, check.found)
-        console.print(table)
+    needed = all(check.ok for check in found if check.name in ("uv", "cache", "slopbox helper"))
+    able = needed and working_bwrap() is not None
+    if arguments.json:
+        print(json.dumps({"strict_isolation": able, "checks": [asdict(check) for check in found]}, indent=2))
     else:
+        from slop_code.reporting.terminal import show_checks
+
+        show_checks([(check.name, check.ok, check.found) for check in found])
         for check in found:
-            typer.echo(f"{'ok' if check.ok else 'no':3} {check.name}: {check.found}")
-    for check in found:
-        if not check.ok:
-            typer.echo(f"{check.name}: {check.advice}")
-    typer.echo("submissions run in isolation" if able else "no isolation here: only environments with isolation: none work")
+            if not check.ok:
+                print(f"{check.name}: {check.advice}")
+        print("submissions run in isolation" if able else "no isolation here: only isolation: none works")
     return Exit.PASSED if able else Exit.INFRASTRUCTURE

@@ -2,76 +2,86 @@
 
 from __future__ import annotations
 
+import importlib
 import shlex
 import sys
+import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
-from rich.console import Console
-
-from slop_code.cli.exits import exit_for
+from slop_code.cli.exits import EXIT_HELP, Exit, exit_for
 from slop_code.cli.find import PROBLEMS_VARIABLE, find_problem
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.spec import load_environment
-from slop_code.reporting.terminal import show
+
+if TYPE_CHECKING:
+    import argparse
+
+    from slop_code.cli.commands import Commands
 
 
-def eval_snapshot(
-    snapshot: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with the submission's files.", show_default=False)],
-    problem: Annotated[str, typer.Option("-p", "--problem", help="Name or path of the problem.", show_default=False)],
-    checkpoint: Annotated[str, typer.Option("-c", "--checkpoint", help="Number or name of the checkpoint.", show_default=False)],
-    environment: Annotated[str, typer.Option("-e", "--environment", help="Name or path of the environment.")] = "local",
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder for evaluation.json and the raw reports; without it nothing is kept.", show_default=False),
-    ] = None,
-    pass_policy: Annotated[PassPolicy, typer.Option("--pass-policy", help="What counts as passed.")] = PassPolicy.ALL_CASES,
-    keyword: Annotated[
-        str | None, typer.Option("-k", help="Run only the tests that match, as pytest's -k.", show_default=False)
-    ] = None,
-    pytest_arg: Annotated[
-        list[str] | None, typer.Option("--pytest-arg", help="One more argument for pytest; repeatable.", show_default=False)
-    ] = None,
-    problems_dir: Annotated[
-        Path | None, typer.Option("--problems-dir", envvar=PROBLEMS_VARIABLE, help="Where problems given by name are.", show_default="problems")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print evaluation.json instead of a table.")] = False,
-    print_command: Annotated[
-        bool, typer.Option("--print-command", help="Print the pytest command and exit without running it.")
-    ] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show every step and every test.")] = False,
-) -> int:
-    """Evaluate one snapshot against one checkpoint of a problem."""
-    config = find_problem(problem, problems_dir)
-    runner = PytestRunner(
-        config,
-        config.checkpoint(checkpoint),
-        load_environment(environment),
-        snapshot,
-        output_dir=output,
-        progress=lambda step: _tell(step, verbose=verbose, quiet=as_json),
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "eval-snapshot",
+        help="evaluate one snapshot against one checkpoint of a problem",
+        description="Evaluate one snapshot against one checkpoint of a problem.",
+        epilog=EXIT_HELP,
     )
-    arguments = [*(["-k", keyword] if keyword else []), *(pytest_arg or [])]
-    if print_command:
-        typer.echo(shlex.join(runner._build_pytest_command(pytest_args=arguments)))
-        return 0
-    results = runner.run(arguments)
-    if output is not None:
-        results.save(output / "evaluation.json")
-    if as_json:
-        typer.echo(results.model_dump_json(indent=2))
-    else:
-        show(results, pass_policy, Console(highlight=False), every=verbose)
-        if output is not None:
-            typer.echo(f"written: {output / 'evaluation.json'}")
-    if verbose and not as_json:
-        typer.echo("  ".join(f"{name} {seconds:.2f} s" for name, seconds in results.phases.items()))
-    return exit_for(results, pass_policy)
+    option = parser.add_argument
+    option("snapshot", metavar="DIR", type=Path, help="folder with the submission's files")
+    option("-p", "--problem", required=True, help="name or path of the problem")
+    option("-c", "--checkpoint", required=True, help="number or name of the checkpoint")
+    option("-e", "--environment", default="local", help="name or path of the environment (default: local)")
+    option("-o", "--output", metavar="OUT", type=Path, help="folder for evaluation.json and the raw reports")
+    option(
+        "--pass-policy",
+        type=PassPolicy,
+        choices=list(PassPolicy),
+        default=PassPolicy.ALL_CASES,
+        metavar="POLICY",
+        help=f"what counts as passed: {', '.join(PassPolicy)} (default: all-cases)",
+    )
+    option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match, as pytest's -k")
+    option("--pytest-arg", action="append", default=[], metavar="ARG", help="one more argument for pytest; repeatable")
+    option("--problems-dir", type=Path, help=f"where problems given by name are (default: ${PROBLEMS_VARIABLE})")
+    option("--json", action="store_true", help="print evaluation.json instead of a table")
+    option("--print-command", action="store_true", help="print the pytest command and exit without running it")
+    option("-v", "--verbose", action="store_true", help="show every step and every test")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    problem = find_problem(arguments.problem, arguments.problems_dir)
+    runner = PytestRunner(
+        problem,
+        problem.checkpoint(arguments.checkpoint),
+        load_environment(arguments.environment),
+        arguments.snapshot,
+        output_dir=arguments.output,
+        progress=lambda step: _tell(step, verbose=arguments.verbose, quiet=arguments.json),
+    )
+    further = [*(["-k", arguments.keyword] if arguments.keyword else []), *arguments.pytest_arg]
+    if arguments.print_command:
+        print(shlex.join(runner.command_by_hand(further)))
+        return Exit.PASSED
+    # The tests take a while and this process only waits: what draws the result is loaded meanwhile.
+    threading.Thread(target=importlib.import_module, args=("slop_code.reporting.terminal",), daemon=True).start()
+    results = runner.run(further)
+    if arguments.output is not None:
+        results.save(arguments.output / "evaluation.json")
+    if arguments.json:
+        print(results.model_dump_json(indent=2))
+        return exit_for(results, arguments.pass_policy)
+    from slop_code.reporting.terminal import show
+
+    show(results, arguments.pass_policy, every=arguments.verbose)
+    if arguments.output is not None:
+        print(f"written: {arguments.output / 'evaluation.json'}")
+    return exit_for(results, arguments.pass_policy)
 
 
 def _tell(step: str, *, verbose: bool, quiet: bool) -> None:
-    """Steps go to standard error: always on a terminal, elsewhere when asked for."""
+    """Steps go to standard error: on a terminal or when asked for; what takes long, always."""
     if verbose or (sys.stderr.isatty() and not quiet) or step.startswith(("warming", "set-up")):
-        typer.echo(f"· {step}", err=True)
+        print(f"· {step}", file=sys.stderr, flush=True)

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
-from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import CorrectnessResults
+if TYPE_CHECKING:
+    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.evaluation.report import CorrectnessResults
+
+EXIT_HELP = (
+    "Exit status: 0 evaluated and passed, 1 evaluated and not passed, 2 wrong use or configuration, "
+    "3 infrastructure failure, 130 interrupted."
+)
 
 
 class Exit(IntEnum):

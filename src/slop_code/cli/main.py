@@ -1,65 +1,47 @@
-"""`slop-code`: commands, and the one place where errors become exit statuses."""
+"""`slop-code`: the parser, and the one place where errors become exit statuses."""
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import Annotated
-
-import click
-import typer
+from typing import TYPE_CHECKING
 
 from slop_code import __version__
-from slop_code.cli.cache import cache_app
-from slop_code.cli.doctor import doctor
-from slop_code.cli.environments import env_app
-from slop_code.cli.eval_snapshot import eval_snapshot
-from slop_code.cli.exits import Exit
+from slop_code.cli import cache, doctor, env, eval_snapshot
+from slop_code.cli.exits import EXIT_HELP, Exit
 from slop_code.errors import InfrastructureError, SlopCodeError
 
-app = typer.Typer(
-    name="slop-code",
-    help="Evaluate code that an agent wrote in checkpoints: pytest verdicts that the code cannot forge.",
-    epilog="Exit status: 0 passed, 1 not passed, 2 wrong use or configuration, 3 infrastructure failure, 130 interrupted.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    add_completion=False,
-)
-app.command("eval-snapshot")(eval_snapshot)
-app.command("doctor")(doctor)
-app.add_typer(env_app, name="env")
-app.add_typer(cache_app, name="cache")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"slop-code {__version__}")
-        raise typer.Exit
+def parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(
+        prog="slop-code",
+        description="Evaluate code that an agent wrote in checkpoints: pytest verdicts that the code cannot forge.",
+        epilog=EXIT_HELP,
+    )
+    root.add_argument("--version", action="version", version=f"slop-code {__version__}")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (eval_snapshot, doctor, env, cache):
+        module.add_to(commands)
+    return root
 
 
-@app.callback()
-def root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    pass
-
-
-def main() -> None:
+def run(argv: Sequence[str]) -> int:
+    """The command's exit status; every error a user can meet ends here, as a message."""
     try:
-        sys.exit(app(standalone_mode=False) or Exit.PASSED)
-    except click.exceptions.Abort:
-        sys.exit(Exit.INTERRUPTED)
+        arguments = parser().parse_args(argv)
+        status: int = arguments.run(arguments)
+        return status
+    except SystemExit as end:  # argparse has said what is wrong, or shown its help
+        return Exit.USAGE if end.code else Exit.PASSED
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        sys.exit(Exit.INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(Exit.USAGE)
+        print("slop-code: interrupted", file=sys.stderr)
+        return Exit.INTERRUPTED
     except InfrastructureError as error:
-        typer.echo(f"slop-code: {error}", err=True)
-        sys.exit(Exit.INFRASTRUCTURE)
+        print(f"slop-code: {error}", file=sys.stderr)
+        return Exit.INFRASTRUCTURE
     except SlopCodeError as error:
-        typer.echo(f"slop-code: {error}", err=True)
-        sys.exit(Exit.USAGE)
+        print(f"slop-code: {error}", file=sys.stderr)
+        return Exit.USAGE

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.setup import uvx_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TOOL = "pytest"
 TOOLS = ("pytest", "pytest-json-ctrf", "pytest-json-report", "pytest-timeout", "jsonschema", "deepdiff")

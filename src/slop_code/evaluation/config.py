@@ -133,9 +133,7 @@ class ProblemConfig(FileModel):
 
     @field_validator("checkpoints")
     @classmethod
-    def _inherit_and_sort(
-        cls, value: dict[str, CheckpointConfig], info: ValidationInfo
-    ) -> dict[str, CheckpointConfig]:
+    def _inherit_and_sort(cls, value: dict[str, CheckpointConfig], info: ValidationInfo) -> dict[str, CheckpointConfig]:
         full = {
             name: checkpoint._inherit(name, position, info.data)
             for position, (name, checkpoint) in enumerate(value.items(), start=1)
@@ -186,9 +184,7 @@ class ProblemConfig(FileModel):
     def digest(self) -> str:
         """Changes with everything here that can change a verdict, and not with what only describes."""
         prose = {"description", "tags", "author", "category", "difficulty", "inspiration"}
-        checkpoints = {
-            name: checkpoint.model_dump(mode="json") for name, checkpoint in self.checkpoints.items()
-        }
+        checkpoints = {name: checkpoint.model_dump(mode="json") for name, checkpoint in self.checkpoints.items()}
         for checkpoint in checkpoints.values():
             del checkpoint["state"]
         return digest_of({**self.model_dump(mode="json", exclude=prose), "checkpoints": checkpoints})

@@ -41,10 +41,10 @@ def grade(
             continue
         raw = raw or RawTest(entry.nodeid, "error", 0.0, message=_why(entry.nodeid, evidence, missing))
         graded.append((entry, raw))
-    for nodeid, raw in found.items():
-        if nodeid not in roster.nodeids:
-            stranger = RawTest(nodeid, "error", raw.duration_ms, message=NOT_IN_ROSTER)
-            graded.append((RosterEntry(nodeid, ()), stranger))
+    known = roster.nodeids
+    for nodeid in [nodeid for nodeid in found if nodeid not in known]:
+        stranger = RawTest(nodeid, "error", found[nodeid].duration_ms, message=NOT_IN_ROSTER)
+        graded.append((RosterEntry(nodeid, ()), stranger))
     return [_result(entry, raw, ordered, current, custom) for entry, raw in graded]
 
 

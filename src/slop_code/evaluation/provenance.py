@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from slop_code import __version__
-from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.report import Provenance
-from slop_code.execution.spec import EnvironmentSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.execution.spec import EnvironmentSpec
 
 
 def provenance_of(

@@ -18,9 +18,7 @@ def render_ini(custom: Mapping[str, MarkerConfig], run: Sequence[str]) -> str:
     texts = {name: text for name, (text, _) in BUILTIN_MARKERS.items()}
     texts |= {name: marker.description for name, marker in custom.items()}
     markers = [f"{name}: {_one_line(text)}".rstrip() for name, text in texts.items()]
-    return "\n".join(
-        ["[pytest]", *_listed("markers", markers), *_listed("python_files", map(_pattern, run)), ""]
-    )
+    return "\n".join(["[pytest]", *_listed("markers", markers), *_listed("python_files", map(_pattern, run)), ""])
 
 
 def _listed(key: str, values: Iterable[str]) -> list[str]:

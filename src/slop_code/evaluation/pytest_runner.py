@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code._io import keep_ends
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation.command import LOCK, TOOL, TOOLS, pytest_command
-from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+from slop_code.evaluation.command import LOCK, PLUGIN, TOOL, TOOLS, pytest_command
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evidence, read_evidence
 from slop_code.evaluation.grading import grade
 from slop_code.evaluation.groups import GroupType, group_for
@@ -20,22 +19,30 @@ from slop_code.evaluation.provenance import provenance_of
 from slop_code.evaluation.pytest_ini import render_ini
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf import parse_ctrf
-from slop_code.evaluation.reports.record import RawTest
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.verdict import infrastructure_failure
 from slop_code.evaluation.workspace import Staged, choose, copy_tests, judge_environment, judge_files, stage
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, sandbox_for
 from slop_code.execution.cache import Cache
-from slop_code.execution.process import Completed
 from slop_code.execution.session import Session
 from slop_code.execution.setup import Progress, ToolEnv, warm_tools
 from slop_code.execution.snapshot import open_submission, tree_digest
-from slop_code.execution.spec import EnvironmentSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.evaluation.reports.record import RawTest
+    from slop_code.execution.process import Completed
+    from slop_code.execution.spec import EnvironmentSpec
 
 SESSION_BASE_S = 60.0
 LOG_LIMIT = 16 << 20
 NEVER_RAN = -1
 """`pytest_exit_code` of an evaluation that did not come as far as pytest."""
+
+
+NO_EVIDENCE = Evidence((), "stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class _Run:
     versions: dict[str, str] = field(default_factory=dict)
     staged: Staged | None = None
     submission: str | None = None
-    evidence: Evidence = Evidence((), "stream")
+    evidence: Evidence = NO_EVIDENCE
     exit_code: int = NEVER_RAN
     reason: str | None = None
     phases: dict[str, float] = field(default_factory=dict)
@@ -122,7 +129,11 @@ class PytestRunner:
         self, session: Session, command: Sequence[str], staged: Staged, tools: ToolEnv, reports: Path
     ) -> Completed:
         environment = judge_environment(session, self.problem, self.checkpoint, staged.plugin)
-        hidden = [self.problem.path, self.cache.root, *([self.output_dir.absolute()] if self.output_dir else [])]
+        hidden = [
+            self.problem.path,
+            self.cache.root,
+            *([self.output_dir.absolute()] if self.output_dir else []),
+        ]
         return session.judge(
             command,
             environment,
@@ -227,12 +238,18 @@ class PytestRunner:
             pytest_args=pytest_args,
         )
 
+    def command_by_hand(self, pytest_args: Sequence[str] = ()) -> list[str]:
+        """The same command for a person's own shell, in a copy of the submission with the tests in it: no boxes."""
+        bare = self.environment.model_copy(update={"isolation": "none"})
+        runner = PytestRunner(self.problem, self.checkpoint, bare, self.submission_path, cache=self.cache)
+        command = runner._build_pytest_command(pytest_args, self._tools())
+        at = command.index(PLUGIN)
+        return [*command[: at - 1], *command[at + 1 :]]
+
     def _parse_ctrf_report(self, report: bytes) -> list[RawTest]:
         return list(parse_ctrf(report).tests)
 
-    def _determine_group_type(
-        self, test_checkpoint: str, markers: Sequence[str], current_checkpoint: str
-    ) -> GroupType:
+    def _determine_group_type(self, test_checkpoint: str, markers: Sequence[str], current_checkpoint: str) -> GroupType:
         return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
 
 

@@ -135,9 +135,7 @@ class CorrectnessResults(_Stored):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _derived_agree(
-        cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
-    ) -> Self:
+    def _derived_agree(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
         """What follows from the tests may be given, and is always there in a file, but never differs."""
         if not isinstance(data, Mapping):
             return handler(data)
@@ -168,9 +166,7 @@ class CorrectnessResults(_Stored):
         except ValidationError as error:
             raise ResultError(f"{path}: {_first_mistake(error)}; evaluate the snapshot again") from error
         except TooLargeError as error:
-            raise ResultError(
-                f"{path}: larger than {SIZE_LIMIT} bytes; evaluate the snapshot again"
-            ) from error
+            raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; evaluate the snapshot again") from error
         except OSError as error:
             raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -79,9 +79,7 @@ def _unaccounted(evidence: Evidence, roster: frozenset[str]) -> str | None:
     if unknown := sorted(reported - roster):
         return f"reported but not among the tests: {len(unknown)}, the first: {visible(unknown[0], 500)}"
     if missing := sorted(expected - reported):
-        return (
-            f"{len(missing)} of {len(expected)} tests left no result, the first: {visible(missing[0], 500)}"
-        )
+        return f"{len(missing)} of {len(expected)} tests left no result, the first: {visible(missing[0], 500)}"
     return None
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code import __version__
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation import judge
 from slop_code.evaluation.command import INI, PLUGIN
-from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
 from slop_code.evaluation.evidence import STREAM
 from slop_code.evaluation.pytest_ini import render_ini
 from slop_code.evaluation.reports.stream import read_stream
@@ -22,10 +21,15 @@ from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import Selection, select
 from slop_code.evaluation.verdict import collection_failure
 from slop_code.execution.assets import asset_environment, copy_assets, walk
-from slop_code.execution.cache import Cache
 from slop_code.execution.session import Session
 from slop_code.execution.setup import Progress, ToolEnv, python_identity
-from slop_code.execution.spec import EnvironmentSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.spec import EnvironmentSpec
 
 ASSETS = "assets"
 COLLECT_S = 120.0
@@ -115,7 +119,14 @@ def stage(
     """The staged tests, collected once without any subject; every later evaluation accounts for that roster."""
     digest = tests_digest(problem, checkpoint)
     sandbox = "none" if spec.isolation == "none" else spec.type
-    content = [digest, problem.digest(), checkpoint.name, list(command), dict(tools.versions), spec.environment.env]
+    content = [
+        digest,
+        problem.digest(),
+        checkpoint.name,
+        list(command),
+        dict(tools.versions),
+        spec.environment.env,
+    ]
     key = digest_of([*content, sandbox, python_identity(), __version__, _file_digest(_plugin_source())])
 
     def build(folder: Path) -> None:
@@ -168,7 +179,11 @@ def _collect(
 
 
 def judge_files(session: Session, tools: ToolEnv, plugin: Path) -> dict[str, Path]:
-    return {"requirements.txt": tools.constraints, "plugin": plugin, "settings.json": session.folder / "settings.json"}
+    return {
+        "requirements.txt": tools.constraints,
+        "plugin": plugin,
+        "settings.json": session.folder / "settings.json",
+    }
 
 
 def judge_environment(
@@ -202,6 +217,7 @@ def judge_environment(
         "PYTHONNOUSERSITE": "1",
         "PYTHONHASHSEED": "0",
         "UV_CACHE_DIR": layout.place("uv-cache", session.uv_cache),
+        "UV_TOOL_DIR": f"{layout.reports}/.tools",
         "UV_NO_ENV_FILE": "1",
         "UV_PYTHON_DOWNLOADS": "never",
     }

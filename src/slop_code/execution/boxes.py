@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib
 from dataclasses import dataclass
-from importlib.metadata import entry_points
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.process import Completed
-from slop_code.execution.spec import EnvironmentSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from slop_code.execution.process import Completed
+    from slop_code.execution.spec import EnvironmentSpec
 
 TESTS_DIR = ".evaluation_tests"
 REPORTS_DIR = ".scbench"
+BUILT_IN = {
+    "none": "slop_code.execution.backends.none:NoSandbox",
+    "bubblewrap": "slop_code.execution.backends.bubblewrap:Bubblewrap",
+}
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -119,13 +126,21 @@ class Sandbox(Protocol):
 def sandbox_for(spec: EnvironmentSpec) -> Sandbox:
     """The sandbox an environment names; loaded late, so that others cost nothing."""
     name = "none" if spec.isolation == "none" else {"local": "bubblewrap", "docker": "docker"}[spec.type]
-    found = entry_points(group="slop_code.sandboxes", name=name)
-    if not found:
-        raise InfrastructureError(
-            f"environment {spec.name!r}: there is no sandbox {name!r} in this installation; use -e local"
-        )
-    sandbox: Sandbox = next(iter(found)).load()(spec)
+    sandbox = _sandbox_class(name, spec)(spec)
     if problem := sandbox.missing():
         raise InfrastructureError(problem)
     return sandbox
 
+
+def _sandbox_class(name: str, spec: EnvironmentSpec) -> type[Sandbox]:
+    """Our own, else one that another package brings under the entry point `slop_code.sandboxes`."""
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        found: type[Sandbox] = getattr(importlib.import_module(module), attribute)
+        return found
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="slop_code.sandboxes", name=name):
+        loaded: type[Sandbox] = entry.load()
+        return loaded
+    raise InfrastructureError(f"environment {spec.name!r}: no sandbox {name!r} in this installation; use -e local")

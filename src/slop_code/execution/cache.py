@@ -7,11 +7,14 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 VARIABLE = "SCBENCH_CACHE_DIR"
 

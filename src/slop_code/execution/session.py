@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code.execution.boxes import PATH, JudgeJob, Layout, Sandbox, sandbox_for
-from slop_code.execution.cache import Cache
-from slop_code.execution.process import Completed
 from slop_code.execution.setup import Progress, Subject, prepare_subject
 from slop_code.execution.snapshot import open_submission
-from slop_code.execution.spec import EnvironmentSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.process import Completed
+    from slop_code.execution.spec import EnvironmentSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code._io import TooLargeError, digest_of, read_bounded
 from slop_code.errors import InfrastructureError
@@ -20,8 +20,10 @@ from slop_code.execution.boxes import PATH, Sandbox, SetupJob
 from slop_code.execution.cache import Cache, locked, remove_tree
 from slop_code.execution.process import run
 from slop_code.execution.snapshot import tree_digest
-from slop_code.execution.spec import EnvironmentSpec
-from slop_code.execution.uv import uv_paths
+from slop_code.execution.uv import uv_identity, uv_paths
+
+if TYPE_CHECKING:
+    from slop_code.execution.spec import EnvironmentSpec
 
 Progress = Callable[[str], None]
 SETUP_S = 900.0
@@ -66,7 +68,12 @@ def prepare_subject(
 ) -> Subject:
     """Run the environment's set-up commands, or build what a Python submission asks for; once per content."""
     commands = [*spec.setup.commands, *spec.setup.eval_commands]
-    offline = {"UV_OFFLINE": "1", "UV_NO_SYNC": "1", "UV_PYTHON": base_python(), "UV_PYTHON_DOWNLOADS": "never"}
+    offline = {
+        "UV_OFFLINE": "1",
+        "UV_NO_SYNC": "1",
+        "UV_PYTHON": base_python(),
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
     if commands:
         key = digest_of([commands, tree_digest(submission), sandbox.name, spec.digest(), python_identity()])
         steps = [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
@@ -76,13 +83,22 @@ def prepare_subject(
         return Subject()
     source, text = python_dependencies(submission)
     content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")
-    key = digest_of(["python", source, content, sandbox.name, spec.environment.env, python_identity(), version("uv")])
+    key = digest_of(["python", source, content, sandbox.name, spec.environment.env, python_identity(), uv_identity()])
     entry = _set_up("subjects", key, python_steps(source), spec, submission, sandbox, cache, progress)
     return Subject(entry / "env")
 
 
 def python_steps(source: str | None) -> list[list[str]]:
-    venv = ["uv", "venv", "--quiet", "--no-config", "--relocatable", "--allow-existing", "--python", base_python()]
+    venv = [
+        "uv",
+        "venv",
+        "--quiet",
+        "--no-config",
+        "--relocatable",
+        "--allow-existing",
+        "--python",
+        base_python(),
+    ]
     install = ["uv", "pip", "install", "--no-config", "--compile-bytecode", "--link-mode=copy"]
     steps = [[*venv, "{env}"]]
     if source:
@@ -108,8 +124,9 @@ def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
             return None, None
         if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
             dependencies = project.get("dependencies")
-            simple = isinstance(dependencies, list) and all(isinstance(line, str) for line in dependencies)
-            return name, "\n".join(dependencies) if simple and "dynamic" not in project else None
+            if not isinstance(dependencies, list) or "dynamic" in project:
+                return name, None
+            return name, "\n".join(map(str, dependencies))
     return None, None
 
 
@@ -141,7 +158,7 @@ def _set_up(
             how = f"did not end within {SETUP_S:g} s" if done.exit_code is None else f"exited with {done.exit_code}"
             said = done.output.strip() or "it printed nothing"
             raise InfrastructureError(f"set-up {how}: {' && '.join(map(shlex.join, steps))}\n{said}")
-        for left in ("tmp", "work", "steps", "log", "copy.log"):
+        for left in ("tmp", "work", "steps", "log", "copy.log", *(() if kind == "layers" else ("layer",))):
             path = scratch / left
             remove_tree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
@@ -168,7 +185,7 @@ def warm_tools(
     tool: str, packages: Sequence[str], extra: Sequence[str], lock: Path, cache: Cache, progress: Progress
 ) -> ToolEnv:
     """Fill uv's cache so that `uvx` finds the tool with all its packages offline, every file checked by its hash."""
-    key = digest_of([tool, list(packages), list(extra), lock.read_text(), python_identity(), version("uv")])
+    key = digest_of([tool, list(packages), list(extra), lock.read_text(), python_identity(), uv_identity()])
 
     def build(scratch: Path) -> None:
         progress(f"warming the test environment ({', '.join([*packages, *extra])})")
@@ -183,7 +200,11 @@ def warm_tools(
         versions = {item["name"]: item["version"] for item in json.loads(listed.strip().splitlines()[-1])}
         (scratch / "versions.json").write_text(json.dumps(versions, sort_keys=True))
         remove_tree(venv)
-        _uv([*uvx_command(str(uv_paths()[1]), packages, extra, str(requirements)), tool, "--version"], cache, scratch)
+        _uv(
+            [*uvx_command(str(uv_paths()[1]), packages, extra, str(requirements)), tool, "--version"],
+            cache,
+            scratch,
+        )
         (scratch / "log").unlink()
 
     target = cache.root / "tools" / key
@@ -205,8 +226,21 @@ def _lock_extra(extra: Sequence[str], lock: Path, cache: Cache, scratch: Path) -
         return ""
     wanted, found = scratch / "extra.in", scratch / "extra.txt"
     wanted.write_text("\n".join(extra) + "\n")
-    arguments = [str(uv_paths()[0]), "pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"]
-    _uv([*arguments, "--python", base_python(), "-c", str(lock), "-o", str(found), str(wanted)], cache, scratch)
+    arguments = [
+        str(uv_paths()[0]),
+        "pip",
+        "compile",
+        "--quiet",
+        "--generate-hashes",
+        "--no-header",
+        "--no-annotate",
+        "--no-emit-index-url",
+    ]
+    _uv(
+        [*arguments, "--python", base_python(), "-c", str(lock), "-o", str(found), str(wanted)],
+        cache,
+        scratch,
+    )
     blocks = re.split(r"(?m)^(?=[A-Za-z0-9])", found.read_text())
     known = set(re.findall(r"(?m)^([A-Za-z0-9._-]+)==", lock.read_text()))
     wanted.unlink()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code.errors import SubmissionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DEEPEST = 500
 CHUNK = 1 << 20

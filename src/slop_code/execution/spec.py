@@ -36,9 +36,7 @@ def parse_size(value: Any) -> int:
 
 def _mounts(value: Any) -> Any:
     entries = value if isinstance(value, list) else [value]
-    if not all(
-        isinstance(entry, dict) or (isinstance(entry, str) and entry is not value) for entry in entries
-    ):
+    if not all(isinstance(entry, dict) or (isinstance(entry, str) and entry is not value) for entry in entries):
         raise ValueError("a list or a mapping of mounts")
     return value
 

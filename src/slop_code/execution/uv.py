@@ -26,3 +26,9 @@ def uv_paths() -> tuple[Path, Path]:
     if not uvx.exists():
         raise InfrastructureError(f"{uvx}: uvx is not beside uv; reinstall uv with `pip install uv`")
     return uv, uvx
+
+
+def uv_identity() -> list[int]:
+    """Tells one uv from another without asking it."""
+    info = uv_paths()[0].stat()
+    return [info.st_size, info.st_mtime_ns]

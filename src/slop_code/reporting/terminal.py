@@ -5,7 +5,7 @@ Text that comes from a submission is never markup and never a control sequence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,8 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import CorrectnessResults, TestResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
 
 SHOWN_FAILURES = 10
 SHOWN_LINES = 40
@@ -68,7 +72,8 @@ def message_lines(test: TestResult) -> list[str]:
     return lines if left_out <= 0 else [f"[{left_out} lines left out]", *lines[-SHOWN_LINES:]]
 
 
-def show(results: CorrectnessResults, policy: PassPolicy, console: Console, *, every: bool = False) -> None:
+def show(results: CorrectnessResults, policy: PassPolicy, *, every: bool = False) -> None:
+    console = Console(highlight=False)
     if not console.is_terminal:
         for line in plain_lines(results, policy, every=every):
             console.print(Text(line), soft_wrap=True)
@@ -96,3 +101,14 @@ def show(results: CorrectnessResults, policy: PassPolicy, console: Console, *, e
         console.print(Text(f"warning: {printable(warning)}", style="yellow"))
     style = "magenta" if results.infrastructure_failure else "green" if results.passed[policy] else "red"
     console.print(Text(verdict_line(results, policy), style=f"bold {style}"))
+
+
+def show_checks(checks: Sequence[tuple[str, bool, str]]) -> None:
+    console = Console(highlight=False)
+    table = Table("", "what", "found", show_edge=False)
+    for name, ok, found in checks:
+        table.add_row(Text("ok", "green") if ok else Text("no", "red"), name, Text(found))
+        if not console.is_terminal:
+            console.print(Text(f"{'ok' if ok else 'no'} {name}: {found}"), soft_wrap=True)
+    if console.is_terminal:
+        console.print(table)

@@ -16,17 +16,13 @@ def test_summary_of_a_file(check: Check, day: Path, expected: Expected, command:
     check(command, day, stdout=expected(command))
 
 
-@pytest.mark.parametrize(
-    ("command", "stdout"), [("status", "200 2"), ("paths", "2 /index.html"), ("bytes", "10240")]
-)
+@pytest.mark.parametrize(("command", "stdout"), [("status", "200 2"), ("paths", "2 /index.html"), ("bytes", "10240")])
 def test_summary_of_standard_input(check: Check, command: str, stdout: str) -> None:
     check(command, stdin=LINE * 2, stdout=stdout)
 
 
 @pytest.mark.functionality
-@pytest.mark.parametrize(
-    ("count", "stdout"), [(1, "4 /api/orders"), (3, "4 /api/orders\n3 /index.html\n1 /about")]
-)
+@pytest.mark.parametrize(("count", "stdout"), [(1, "4 /api/orders"), (3, "4 /api/orders\n3 /index.html\n1 /about")])
 def test_only_the_first_paths(check: Check, day: Path, count: int, stdout: str) -> None:
     check("paths", "-n", count, day, stdout=stdout)
 

@@ -24,9 +24,7 @@ def test_one_recipe(check: Check, recipes: Path) -> None:
         (["pancakes", "soup", "bread", "omelette"], "shop_all"),
     ],
 )
-def test_several_recipes(
-    check: Check, recipes: Path, expected: Expected, names: list[str], listing: str
-) -> None:
+def test_several_recipes(check: Check, recipes: Path, expected: Expected, names: list[str], listing: str) -> None:
     check("shop", *(recipes / f"{name}.txt" for name in names), stdout=expected(listing))
 
 
@@ -87,9 +85,7 @@ def test_all_recipes_with_units(check: Check, recipes: Path, units: Path, expect
         (["1 kg", "2 oz", "3 pinch", "1"], "1 + 1056 7/10 g + 3 pinch"),
     ],
 )
-def test_units_of_one_base_are_added(
-    check: Check, write: Write, units: Path, amounts: list[str], total: str
-) -> None:
+def test_units_of_one_base_are_added(check: Check, write: Write, units: Path, amounts: list[str], total: str) -> None:
     recipe = write("# Mix", "serves: 1", *(f"- stuff: {amount}" for amount in amounts))
     check("shop", recipe, "--units", units, stdout=f"stuff: {total}")
 

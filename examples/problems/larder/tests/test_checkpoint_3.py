@@ -161,8 +161,6 @@ def test_wrong_use(check: Check, args: list[str], message: str) -> None:
 
 
 @pytest.mark.regression
-def test_shop_without_pantry_is_as_before(
-    check: Check, recipes: Path, expected: Callable[[str], str]
-) -> None:
+def test_shop_without_pantry_is_as_before(check: Check, recipes: Path, expected: Callable[[str], str]) -> None:
     files = [recipes / "pancakes.txt", recipes / "omelette.txt"]
     check("shop", *files, stdout=expected("shop_pancakes_omelette"))

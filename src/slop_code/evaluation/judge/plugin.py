@@ -4,9 +4,6 @@ A JSON file, named by an environment variable, says what to do: `stream` (where 
 (what tests and their children see), `tmpdir`, `tests`, and the folders of the import guard.
 """
 
-# A path is judged both as written and as resolved, which pathlib does not tell apart.
-# ruff: noqa: PTH100, PTH110, PTH117, PTH118
-
 from __future__ import annotations
 
 import importlib.machinery

@@ -74,9 +74,7 @@ def _message(outcome: str, status: Status, stages: dict[str, Any]) -> str | None
     told = [name for name in _STAGES if stages.get(name, {}).get("outcome") not in (None, "passed")]
     texts = [(name, optional_text(stages[name], "longrepr")) for name in told]
     parts = [
-        _reason(text) if name == "call" or status == "skipped" else f"{name}: {text}"
-        for name, text in texts
-        if text
+        _reason(text) if name == "call" or status == "skipped" else f"{name}: {text}" for name, text in texts if text
     ]
     if not parts and status == "error":
         shown = ", ".join(

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from slop_code.execution.backends.mounts import host_sources, system_arguments, within
+from slop_code.execution.backends.mounts import OURS, further_arguments, system_arguments, within
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, JudgeJob, Layout, SetupJob
 from slop_code.execution.launcher import helper_path
 from slop_code.execution.process import Completed, run
-from slop_code.execution.spec import EnvironmentSpec
 from slop_code.execution.uv import uv_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from slop_code.execution.spec import EnvironmentSpec
 
 WORKSPACE = "/workspace"
 SUBJECT_ENV = "/slop/subject"
@@ -97,8 +101,7 @@ def write_steps(job: SetupJob) -> list[str]:
     names = []
     for number, words in enumerate(job.commands):
         path = folder / str(number)
-        quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
-        path.write_text(f"#!/bin/sh\nexec {quoted}\n")
+        path.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n")
         path.chmod(0o755)
         names.append(path.name)
     return names
@@ -117,7 +120,7 @@ def setup_arguments(job: SetupJob) -> list[str]:
     uv, uvx = uv_paths()
     return [
         *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL",
-        *system_arguments("", []), *network,
+        *system_arguments(), *network,
         "--proc", "/proc", "--dev", "/dev",
         "--bind", str(job.scratch / "tmp"), "/tmp",
         "--bind", str(job.subject_env), SUBJECT_ENV,
@@ -130,44 +133,44 @@ def setup_arguments(job: SetupJob) -> list[str]:
 
 
 def outer_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
-    """Everything from the outer box inwards; sources come in below /host, shared space is made inside."""
+    """Everything from the outer box inwards; what is shared is made below /box."""
     helper, uv_files = str(helper_path()), uv_paths()
     submission = job.submission or job.scratch / "empty"
     lowers = [*job.layers, submission]
-    sources = [Path(bwrap()).parent.parent.parent, *uv_files, job.uv_cache]
-    sources += [job.subject_env] if job.subject_env else []
-    keep = "--bind" if job.writable else "--ro-bind"
+    sources = [*bwrap_files(), *uv_files, OURS, *([job.subject_env] if job.subject_env else [])]
+    keep, disk = "--bind" if job.writable else "--ro-bind", str(spec.limits.disk)
     arguments = [
         bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *APART, *BOUND, "--cap-add", "ALL",
-        *system_arguments("", []), *host_sources(sources),
+        *system_arguments(), *further_arguments(sources),
         # A proc that nothing covers has to be in sight, or the inner boxes may not mount theirs.
-        "--proc", "/proc", "--bind", "/proc", "/allproc", "--dev", "/dev",
-        "--size", str(spec.limits.disk), "--tmpfs", "/scratch", "--size", str(spec.limits.disk), "--tmpfs", "/share",
-        "--dir", "/tmp", "--dir", "/ws", "--dir", "/shown", "--dir", "/empty",
-        keep, str(job.tests), "/tests", "--ro-bind", str(job.shown), "/below/shown",
-        "--bind", str(job.reports), "/reports", "--bind", str(job.scratch / "tmp"), "/judgetmp",
-        "--ro-bind", str(job.scratch / "conf"), "/conf", "--ro-bind", helper, "/slopbox",
+        "--proc", "/proc", "--bind", "/proc", "/box/allproc", "--dev", "/dev",
+        "--size", disk, "--tmpfs", "/box/scratch", "--size", disk, "--tmpfs", "/box/share",
+        "--dir", "/tmp", "--dir", "/box/ws", "--dir", "/box/shown", "--dir", "/box/empty",
+        keep, str(job.tests), "/box/tests", keep, str(job.uv_cache), "/box/uvcache",
+        "--ro-bind", str(job.shown), "/box/below/shown",
+        "--bind", str(job.reports), "/box/reports", "--bind", str(job.scratch / "tmp"), "/box/judgetmp",
+        "--ro-bind", str(job.scratch / "conf"), "/box/conf", "--ro-bind", helper, "/box/slopbox",
     ]  # fmt: skip
     for number, lower in enumerate(lowers):
-        arguments += ["--ro-bind", str(lower), f"/below/{number}"]
-    for name, path in job.files.items():
-        arguments += [keep, str(path), f"/judge/{name}"]
+        arguments += ["--ro-bind", str(lower), f"/box/below/{number}"]
+    for name, file in job.files.items():
+        arguments += [keep, str(file), f"/box/judge/{name}"]
     if spec.network == "full":
         arguments.remove("--unshare-net")
     steps = []
     for path, mode in (
-        (f"/scratch/up/{TESTS_DIR}", "755"), (f"/scratch/up/{REPORTS_DIR}", "755"), ("/scratch/work", "755"),
-        ("/scratch/shown-up", "755"), ("/scratch/shown-work", "755"), ("/scratch/done", "755"),
-        ("/share", "1777"), ("/share/home", "755"),
+        (f"/box/scratch/up/{TESTS_DIR}", "755"), (f"/box/scratch/up/{REPORTS_DIR}", "755"),
+        ("/box/scratch/work", "755"), ("/box/scratch/shown-up", "755"), ("/box/scratch/shown-work", "755"), ("/box/scratch/done", "755"),
+        ("/box/share", "1777"), ("/box/share/home", "755"),
     ):  # fmt: skip
         steps += ["--mkdir", path, mode]
-    below = ":".join(f"/below/{number}" for number in range(len(lowers)))
+    below = ":".join(f"/box/below/{number}" for number in range(len(lowers)))
     subject = subject_arguments(job, spec)
     return [
-        *arguments, "--", "/slopbox", "pair", *steps,
-        "--overlay", below, "/scratch/up", "/scratch/work", "/ws",
-        "--overlay", "/below/shown", "/scratch/shown-up", "/scratch/shown-work", "/shown",
-        "--listen", "/scratch/socket",
+        *arguments, "--", "/box/slopbox", "pair", *steps,
+        "--overlay", below, "/box/scratch/up", "/box/scratch/work", "/box/ws",
+        "--overlay", "/box/below/shown", "/box/scratch/shown-up", "/box/scratch/shown-work", "/box/shown",
+        "--listen", "/box/scratch/socket",
         "--subject", str(len(subject)), *subject,
         "--judge", *judge_arguments(job),
     ]  # fmt: skip
@@ -176,16 +179,16 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
 def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     """The subject's box: the workspace, what the tests hand over, and nothing that decides the verdict."""
     limits, (uv, uvx) = spec.limits, uv_paths()
-    environment = ["--ro-bind", f"/host{job.subject_env}", SUBJECT_ENV] if job.subject_env else []
+    environment = ["--ro-bind", str(job.subject_env), SUBJECT_ENV] if job.subject_env else []
     return [
-        f"/host{bwrap()}", *IDENTITY, *APART, *BOUND, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
-        *system_arguments("/host", job.hidden), *environment,
+        bwrap(), *IDENTITY, *APART, *BOUND, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
+        *system_arguments(job.hidden), *environment,
         "--proc", "/proc", "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
         "--remount-ro", "/dev",
-        "--bind", "/share", "/tmp", "--bind", "/ws", WORKSPACE,
-        "--ro-bind", "/shown", f"{WORKSPACE}/{TESTS_DIR}", "--ro-bind", "/empty", f"{WORKSPACE}/{REPORTS_DIR}",
-        "--ro-bind", f"/host{uv}", f"{TOOLS}/uv", "--ro-bind", f"/host{uvx}", f"{TOOLS}/uvx",
-        "--ro-bind", "/slopbox", "/slop/box",
+        "--bind", "/box/share", "/tmp", "--bind", "/box/ws", WORKSPACE,
+        "--ro-bind", "/box/shown", f"{WORKSPACE}/{TESTS_DIR}", "--ro-bind", "/box/empty", f"{WORKSPACE}/{REPORTS_DIR}",
+        "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
+        "--ro-bind", "/box/slopbox", "/slop/box",
         "--remount-ro", "/", "--chdir", WORKSPACE, "--",
         "/slop/box", "serve", "3", str(limits.memory), str(limits.processes), str(limits.disk),
     ]  # fmt: skip
@@ -194,18 +197,22 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
 def judge_arguments(job: JudgeJob) -> list[str]:
     """The judge's box: tests and reports of its own; no link the subject can plant is followed."""
     keep, (uv, uvx) = "--bind" if job.writable else "--ro-bind", uv_paths()
-    own = [word for name in job.files for word in (keep, f"/judge/{name}", f"{JUDGE}/{name}")]
+    own = [word for name in job.files for word in (keep, f"/box/judge/{name}", f"{JUDGE}/{name}")]
+    # While tests are collected uv may note what it learns of the interpreter at this place; later it only reads.
+    layer = ["--overlay-src", "/box/uvcache", "--tmp-overlay", f"{JUDGE}/uv-cache"]
+    uv_cache = ["--bind", "/box/uvcache", f"{JUDGE}/uv-cache"] if job.writable else layer
     return [
-        f"/host{bwrap()}", *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
-        *system_arguments("/host", []),
+        bwrap(), *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
+        *system_arguments(),
         "--proc", "/proc", "--dev-bind", "/dev", "/dev",
-        "--bind", "/share", "/tmp", "--bind", "/ws", WORKSPACE, "--bind", "/judgetmp", "/slop/tmp",
-        *own, "--overlay-src", f"/host{job.uv_cache}", "--tmp-overlay", f"{JUDGE}/uv-cache",
-        "--ro-bind", f"/host{uv}", f"{TOOLS}/uv", "--ro-bind", f"/host{uvx}", f"{TOOLS}/uvx",
-        keep, "/tests", f"{WORKSPACE}/{TESTS_DIR}", "--bind", "/reports", f"{WORKSPACE}/{REPORTS_DIR}",
-        "--ro-bind", "/slopbox", "/slop/run", "--ro-bind", "/slopbox", "/slop/box", "--ro-bind", "/conf", "/slop/conf",
-        "--bind", "/shown", "/slop/shown", "--bind", "/scratch/done", "/slop/done",
-        "--ro-bind", "/scratch/socket", "/slop/socket",
+        "--bind", "/box/share", "/tmp", "--bind", "/box/ws", WORKSPACE, "--bind", "/box/judgetmp", "/slop/tmp",
+        *own, *uv_cache,
+        "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
+        keep, "/box/tests", f"{WORKSPACE}/{TESTS_DIR}", "--bind", "/box/reports", f"{WORKSPACE}/{REPORTS_DIR}",
+        "--ro-bind", "/box/slopbox", "/slop/run", "--ro-bind", "/box/slopbox", "/slop/box",
+        "--ro-bind", "/box/conf", "/slop/conf",
+        "--bind", "/box/shown", "/slop/shown", "--bind", "/box/scratch/done", "/slop/done",
+        "--ro-bind", "/box/scratch/socket", "/slop/socket",
         "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(job.environment), "--setenv", "TMPDIR", "/slop/tmp",
         "--", "/slop/box", "seal", str(JUDGE_FILE_SIZE), WORKSPACE, "/tmp", "--", *job.argv,
     ]  # fmt: skip
@@ -215,6 +222,15 @@ def bwrap() -> str:
     found = working_bwrap()
     assert found is not None, "missing() comes first"
     return found
+
+
+def bwrap_files() -> list[Path]:
+    """The bundled binary and its libraries; the system's own is in sight anyway."""
+    binary = Path(bwrap())
+    if within(binary, ["/usr", "/bin", "/opt"]):
+        return []
+    package = binary.parent.parent
+    return [path for path in (package, package.with_name(package.name + ".libs")) if path.exists()]
 
 
 @functools.cache

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
 ETC = (
-    "alternatives", "ca-certificates", "ca-certificates.conf", "fonts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
-    "localtime", "magic", "mime.types", "pki/tls/certs", "pki/ca-trust/extracted", "protocols", "services",
-    "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
+    "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "pki/tls/certs",
+    "pki/ca-trust/extracted", "services", "ssl/certs", "ssl/openssl.cnf",
 )  # fmt: skip
 ETC_GLOBS = ("java*", "perl", "php", "python*", "R")
 OURS = Path(__file__).parent / "etc"
 
 
-
-
-def system_paths() -> list[str]:
+@functools.cache
+def system_paths() -> tuple[str, ...]:
     """Host paths that appear at the same place in a box: the interpreter's home where it is not in /usr."""
     etc = [Path("/etc") / name for name in ETC]
     for pattern in ETC_GLOBS:
@@ -28,33 +30,31 @@ def system_paths() -> list[str]:
     prefix = Path(sys.base_prefix).resolve()
     if not within(prefix, ["/usr", "/opt"]):
         found.append(prefix)
-    return [str(path) for path in found if path.exists()]
+    return tuple(str(path) for path in found if path.exists())
 
 
-def system_arguments(host: str, hidden: Iterable[Path]) -> list[str]:
-    """bwrap's options for the system, from sources below `host`."""
+def system_arguments(hidden: Iterable[Path] = ()) -> list[str]:
+    """bwrap's options for the system, at the places it has on the host."""
     arguments: list[str] = []
     paths = system_paths()
     for path in paths:
         if Path(path).is_symlink() and Path(path).parent == Path("/"):
             arguments += ["--symlink", os.readlink(path), path]
         else:
-            arguments += ["--ro-bind", host + path, path]
+            arguments += ["--ro-bind", path, path]
     for name in ("passwd", "group", "hosts", "nsswitch.conf"):
-        arguments += ["--ro-bind", f"{host}{OURS / name}", f"/etc/{name}"]
-    for path in hidden:
-        if within(path, paths):
-            arguments += ["--tmpfs", str(path)]
+        arguments += ["--ro-bind", str(OURS / name), f"/etc/{name}"]
+    for secret in hidden:
+        if within(secret, paths):
+            arguments += ["--tmpfs", str(secret)]
     return arguments
 
 
-def host_sources(extra: Sequence[Path]) -> list[str]:
-    """bwrap's options that bring the same sources, and more, into the outer box below /host."""
-    arguments: list[str] = []
-    for path in [*system_paths(), str(OURS), *map(str, extra)]:
-        if not Path(path).is_symlink() or Path(path).parent != Path("/"):
-            arguments += ["--ro-bind", path, f"/host{path}"]
-    return arguments
+def further_arguments(paths: Iterable[Path]) -> list[str]:
+    """Read-only mounts for what does not come with the system."""
+    system = system_paths()
+    wanted = [str(path) for path in paths if not within(path, system)]
+    return [word for path in wanted for word in ("--ro-bind", path, path)]
 
 
 def within(path: Path, roots: Iterable[str | Path]) -> bool:

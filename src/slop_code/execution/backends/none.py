@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, JudgeJob, Layout, SetupJob
@@ -13,8 +13,10 @@ from slop_code.execution.cache import remove_tree
 from slop_code.execution.launcher import helper_path
 from slop_code.execution.process import Completed, run
 from slop_code.execution.snapshot import RESERVED
-from slop_code.execution.spec import EnvironmentSpec
 from slop_code.execution.uv import uv_paths
+
+if TYPE_CHECKING:
+    from slop_code.execution.spec import EnvironmentSpec
 
 COPY_S = 600
 
@@ -41,7 +43,11 @@ class NoSandbox:
         layer = job.scratch / "layer"
         copy_tree(job.submission, layer, job.scratch)
         (job.scratch / "tmp").mkdir()
-        environment = {**job.environment, "TMPDIR": str(job.scratch / "tmp"), "HOME": str(job.scratch / "tmp")}
+        environment = {
+            **job.environment,
+            "TMPDIR": str(job.scratch / "tmp"),
+            "HOME": str(job.scratch / "tmp"),
+        }
         done = Completed(0, "", 0.0)
         for words in job.commands:
             done = run(reaped(words), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=layer)

@@ -88,9 +88,7 @@ def recipe_text(recipe: Recipe, as_json: bool) -> str:
     if as_json:
         return json_text(recipe_record(recipe))
     lines = [f"{recipe.title} (serves {recipe.serves})"]
-    lines += [
-        f"  {each.name}: {each.amount}" if each.amount else f"  {each.name}" for each in recipe.ingredients
-    ]
+    lines += [f"  {each.name}: {each.amount}" if each.amount else f"  {each.name}" for each in recipe.ingredients]
     return "\n".join(lines)
 
 

@@ -21,9 +21,7 @@ def needs_of(ingredients: list[Ingredient], table: Table) -> Needs:
 
 
 def needs_lines(needs: Needs) -> list[str]:
-    return [
-        f"{name}: {' + '.join(map(str, amounts))}" if amounts else name for name, amounts in needs.items()
-    ]
+    return [f"{name}: {' + '.join(map(str, amounts))}" if amounts else name for name, amounts in needs.items()]
 
 
 def needs_records(needs: Needs) -> list[dict[str, object]]:

@@ -1,0 +1,66 @@
+# Two commands do all set-up: `make demo` shows a verdict, `make test` runs every check.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+EXAMPLE := examples/problems/larder
+
+.PHONY: help demo test unit lint bench attacks lock schema install clean
+CORPUS ?= tests/attacks
+
+help:
+	@echo "make demo    evaluate an example and show the result"
+	@echo "make test    every check: style, types, layers, tests"
+	@echo "make unit    the quick tests only"
+	@echo "make bench   measure against bare pytest"
+	@echo "make attacks CORPUS=DIR   run a corpus of hostile submissions"
+	@echo "make lock    pin the test tools and the development tools anew"
+	@echo "make schema  write the JSON Schema of evaluation.json anew"
+	@echo "make clean   remove what the others made here"
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(wildcard src/slop_code/execution/launcher/*.[ch])
+	@echo "· installing into $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+demo: install
+	$(BIN)/slop-code eval-snapshot $(EXAMPLE)/solutions/checkpoint_3 -p $(EXAMPLE) -c 3 -o out/demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+unit: install
+	$(BIN)/python -m pytest -m "not e2e"
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: install
+	$(BIN)/python benchmarks/bench.py
+
+# A corpus of hostile submissions that brings its own runner; as root the boxes' own user is the host's root.
+attacks: install
+	EVAL_CMD="$(abspath $(BIN))/slop-code eval-snapshot {submission} -p {problem} -c {checkpoint} -e local -o {out}" \
+	  SCBENCH_CACHE_DIR="$${SCBENCH_CACHE_DIR:-$$HOME/.cache/slop-code}" \
+	  $(BIN)/python $(CORPUS)/run.py --allow-root
+
+lock: install
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
+	  src/slop_code/evaluation/test-tools.in -o src/slop_code/evaluation/test-tools.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
+	  pyproject.toml --group dev -o requirements-dev.lock
+
+schema: install
+	$(BIN)/python -c "import json; from slop_code.evaluation.report import json_schema; print(json.dumps(json_schema(), indent=2))" \
+	  > src/slop_code/evaluation/evaluation.schema.json
+
+clean:
+	rm -rf $(VENV) out dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -f src/slop_code/execution/launcher/slopbox-*

@@ -1,0 +1,3 @@
+def pytest_addoption(parser):
+    parser.addoption("--entrypoint", required=True)
+    parser.addoption("--checkpoint", required=True)
