@@ -157,13 +157,9 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         arguments += [keep, str(file), f"/box/judge/{name}"]
     if spec.network == "full":
         arguments.remove("--unshare-net")
-    steps = []
-    for path, mode in (
-        (f"/box/scratch/up/{TESTS_DIR}", "755"), (f"/box/scratch/up/{REPORTS_DIR}", "755"),
-        ("/box/scratch/work", "755"), ("/box/scratch/shown-up", "755"), ("/box/scratch/shown-work", "755"), ("/box/scratch/done", "755"),
-        ("/box/share", "1777"), ("/box/share/home", "755"),
-    ):  # fmt: skip
-        steps += ["--mkdir", path, mode]
+    folders = [f"/box/scratch/up/{TESTS_DIR}", f"/box/scratch/up/{REPORTS_DIR}", "/box/scratch/work"]
+    folders += ["/box/scratch/shown-up", "/box/scratch/shown-work", "/box/scratch/done", "/box/share/home"]
+    steps = [word for folder in folders for word in ("--mkdir", folder, "755")] + ["--mkdir", "/box/share", "1777"]
     below = ":".join(f"/box/below/{number}" for number in range(len(lowers)))
     subject = subject_arguments(job, spec)
     return [
