@@ -95,12 +95,15 @@ def _reap(folder: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove what a hostile process may have filled: unwritable folders, paths too long to name."""
+    """Remove what a hostile process may have filled: folders that may not be read or written first become so."""
 
-    def open_up(function: Callable[..., object], path: str, _error: object) -> None:
+    def open_up(_function: object, path: str, _error: object) -> None:
         with contextlib.suppress(OSError):
-            os.chmod(Path(path).parent, 0o700)
-            os.chmod(path, 0o700, follow_symlinks=False) if os.chmod in os.supports_follow_symlinks else None
-            function(path)
+            os.chmod(os.path.dirname(path), 0o700)
+            if os.path.isdir(path) and not os.path.islink(path):
+                os.chmod(path, 0o700)
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
 
     shutil.rmtree(folder, onerror=open_up)
