@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,4 +107,7 @@ def remove_tree(folder: Path) -> None:
             else:
                 os.unlink(path)
 
-    shutil.rmtree(folder, onerror=open_up)
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(folder, onexc=open_up)
+    else:
+        shutil.rmtree(folder, onerror=open_up)
