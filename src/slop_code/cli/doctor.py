@@ -12,6 +12,7 @@ from slop_code import __version__
 from slop_code.cli.exits import Exit
 from slop_code.errors import SlopCodeError
 from slop_code.execution.backends.bubblewrap import bwrap_candidates, bwrap_trouble, working_bwrap
+from slop_code.execution.backends.cgroups import available as control_groups_available
 from slop_code.execution.cache import Cache
 from slop_code.execution.launcher import helper_path
 from slop_code.execution.setup import base_python
@@ -46,6 +47,13 @@ def checks() -> Iterator[Check]:
     helper = helper_path()
     yield Check("slopbox helper", helper is not None, str(helper or "not built"), "reinstall slop-code from a wheel")
     yield from _bubblewrap()
+    yield Check(
+        "limits",
+        True,
+        "control groups"
+        if control_groups_available()
+        else "resource limits and a watch (hard limits on the memory of a whole submission need root)",
+    )
     yield _cache()
 
 

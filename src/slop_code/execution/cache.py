@@ -53,6 +53,8 @@ class Cache:
         target.parent.mkdir(parents=True, exist_ok=True)
         with locked(target.parent / f".{key}.lock"):
             if not target.is_dir():
+                for left in target.parent.glob(f".{key}.*/"):
+                    remove_tree(left)  # of a builder that was killed: we hold the lock
                 scratch = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=target.parent))
                 try:
                     build(scratch)
@@ -71,8 +73,10 @@ class Cache:
             _reap(left)
         folder = Path(tempfile.mkdtemp(prefix="s", dir=parent))
         try:
-            with (folder / "lock").open("w") as lock:
+            with (folder / "new").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
+                # Others look for a lock of this name only: they never see one that is not yet held.
+                (folder / "new").rename(folder / "lock")
                 yield folder
         finally:
             remove_tree(folder)

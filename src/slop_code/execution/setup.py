@@ -109,9 +109,9 @@ def python_steps(source: str | None) -> list[list[str]]:
 def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
     """Which file names a Python submission's dependencies, and its text where that is all that matters."""
     for name in ("requirements.txt", "pyproject.toml"):
-        path = submission / name
-        if not os.path.lexists(path):
-            continue
+        path = Path(os.path.realpath(submission / name))
+        if submission not in path.parents or not path.is_file():
+            continue  # absent, or a pipe or a link that leads out: nothing that uv may be sent to read
         try:
             text = read_bounded(path, 1 << 20).decode("utf-8")
         except (OSError, UnicodeDecodeError, TooLargeError):

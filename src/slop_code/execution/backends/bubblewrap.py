@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slop_code.execution.backends.cgroups import available, control_groups
 from slop_code.execution.backends.mounts import OURS, further_arguments, system_arguments, within
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, JudgeJob, Layout, SetupJob
 from slop_code.execution.launcher import helper_path
@@ -30,9 +31,13 @@ SUBJECT_ENV = "/slop/subject"
 TOOLS = "/slop/bin"
 JUDGE = "/slop/judge"
 IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]
-APART = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "box"]
+OUTER = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "box"]
+APART = [*OUTER, "--unshare-cgroup-try"]
 BOUND = ["--die-with-parent", "--new-session", "--clearenv"]
 JUDGE_FILE_SIZE = 2 << 30
+BOX_PROCESSES = 4
+"""Of the subject's box itself, beside those of the subject."""
+
 PROBE_S = 20
 
 
@@ -68,6 +73,7 @@ class Bubblewrap:
             "sandbox": self.name,
             "judge_and_subject_apart": True,
             "network": self.spec.network,
+            "control_groups": available(),
             "limits": {
                 "memory": limits.memory,
                 "processes": limits.processes,
@@ -90,8 +96,10 @@ class Bubblewrap:
             (job.scratch / name).mkdir(exist_ok=True)
         conf = f"tests={WORKSPACE}/{TESTS_DIR}\noutput={self.spec.limits.output}\n"
         (job.scratch / "conf").write_text(conf)
-        argv = outer_arguments(job, self.spec)
-        return run(argv, env={}, log=job.reports / "pytest.log", timeout=job.timeout)
+        limits = self.spec.limits
+        with control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups:
+            argv = outer_arguments(job, self.spec, groups)
+            return run(argv, env={}, log=job.reports / "pytest.log", timeout=job.timeout)
 
 
 def write_steps(job: SetupJob) -> list[str]:
@@ -132,7 +140,7 @@ def setup_arguments(job: SetupJob) -> list[str]:
     ]  # fmt: skip
 
 
-def outer_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
+def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, groups: Sequence[Path] = ()) -> list[str]:
     """Everything from the outer box inwards; what is shared is made below /box."""
     helper, uv_files = str(helper_path()), uv_paths()
     submission = job.submission or job.scratch / "empty"
@@ -140,7 +148,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     sources = [*bwrap_files(), *uv_files, OURS, *([job.subject_env] if job.subject_env else [])]
     keep, disk = "--bind" if job.writable else "--ro-bind", str(spec.limits.disk)
     arguments = [
-        bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *APART, *BOUND, "--cap-add", "ALL",
+        bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER, *BOUND, "--cap-add", "ALL",
         *system_arguments(), *further_arguments(sources),
         # A proc that nothing covers has to be in sight, or the inner boxes may not mount theirs.
         "--proc", "/proc", "--bind", "/proc", "/box/allproc", "--dev", "/dev",
@@ -155,6 +163,8 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         arguments += ["--ro-bind", str(lower), f"/box/below/{number}"]
     for name, file in job.files.items():
         arguments += [keep, str(file), f"/box/judge/{name}"]
+    for number, group in enumerate(groups):
+        arguments += ["--bind", str(group), f"/box/group/{number}"]
     if spec.network == "full":
         arguments.remove("--unshare-net")
     folders = [f"/box/scratch/up/{TESTS_DIR}", f"/box/scratch/up/{REPORTS_DIR}", "/box/scratch/work"]
@@ -166,6 +176,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         *arguments, "--", "/box/slopbox", "pair", *steps,
         "--overlay", below, "/box/scratch/up", "/box/scratch/work", "/box/ws",
         "--overlay", "/box/below/shown", "/box/scratch/shown-up", "/box/scratch/shown-work", "/box/shown",
+        *[word for number in range(len(groups)) for word in ("--join", f"/box/group/{number}/cgroup.procs")],
         "--listen", "/box/scratch/socket",
         "--subject", str(len(subject)), *subject,
         "--judge", *judge_arguments(job),
