@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 SESSION_BASE_S = 60.0
 LOG_LIMIT = 16 << 20
+RAW_FILES = (JSON_REPORT, CTRF_REPORT, STREAM, "pytest.log")
 NEVER_RAN = -1
 """`pytest_exit_code` of an evaluation that did not come as far as pytest."""
 
@@ -92,6 +93,7 @@ class PytestRunner:
 
     def _evaluate(self, submission: Path, arguments: Sequence[str]) -> _Run:
         state, watch = _Run(), _Stopwatch()
+        self._forget()
         try:
             sandbox_for(self.environment)
             tools = self._tools()
@@ -160,6 +162,13 @@ class PytestRunner:
             return f"{reason}\n{done.output.strip()}"
         return reason
 
+    def _forget(self) -> None:
+        """Raw evidence of an earlier evaluation must not lie beside this one's result."""
+        if self.output_dir is None:
+            return
+        for name in RAW_FILES:
+            (self.output_dir / REPORTS_DIR / name).unlink(missing_ok=True)
+
     def _keep(self, reports: Path) -> None:
         """Copy the raw evidence beside the result, each file within bounds."""
         keep_ends(reports / "pytest.log", LOG_LIMIT)
@@ -167,8 +176,7 @@ class PytestRunner:
             return
         target = self.output_dir / REPORTS_DIR
         target.mkdir(parents=True, exist_ok=True)
-        for name in (JSON_REPORT, CTRF_REPORT, STREAM, "pytest.log"):
-            (target / name).unlink(missing_ok=True)
+        for name in RAW_FILES:
             if (reports / name).is_file() and not (reports / name).is_symlink():
                 shutil.copyfile(reports / name, target / name, follow_symlinks=False)
 

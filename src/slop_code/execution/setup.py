@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from slop_code.execution.spec import EnvironmentSpec
 
 Progress = Callable[[str], None]
-SETUP_S = 900.0
+WARM_S = 900.0
 NETWORK_VARIABLES = (
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL",
@@ -148,14 +148,14 @@ def _set_up(
 ) -> Path:
     def build(scratch: Path) -> None:
         progress("set-up: " + "; ".join(shlex.join(step[-1:] if step[1] == "-c" else step[:3]) for step in steps))
-        env = scratch / "env"
+        env, timeout = scratch / "env", spec.setup.timeout
         env.mkdir()
         place = sandbox.subject_env(env)
         commands = [[word.replace("{env}", place) for word in step] for step in steps]
-        job = SetupJob(submission, commands, _setup_environment(spec, sandbox, scratch), scratch, env, SETUP_S)
+        job = SetupJob(submission, commands, _setup_environment(spec, sandbox, scratch), scratch, env, timeout)
         done = sandbox.set_up(job)
         if done.exit_code != 0:
-            how = f"did not end within {SETUP_S:g} s" if done.exit_code is None else f"exited with {done.exit_code}"
+            how = f"did not end within {timeout:g} s" if done.exit_code is None else f"exited with {done.exit_code}"
             said = done.output.strip() or "it printed nothing"
             raise InfrastructureError(f"set-up {how}: {' && '.join(map(shlex.join, steps))}\n{said}")
         for left in ("tmp", "work", "steps", "log", "copy.log", *(() if kind == "layers" else ("layer",))):
@@ -256,7 +256,7 @@ def _uv(argv: Sequence[str], cache: Cache, scratch: Path) -> str:
         "UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": "1", "UV_LINK_MODE": "copy", **network,
     }  # fmt: skip
     with locked(cache.root / ".uv.lock"):
-        done = run(argv, env=environment, log=scratch / "log", timeout=SETUP_S, cwd=scratch)
+        done = run(argv, env=environment, log=scratch / "log", timeout=WARM_S, cwd=scratch)
     if done.exit_code != 0:
         raise InfrastructureError(
             f"the test environment cannot be made: `{shlex.join(argv)}` exited with {done.exit_code}\n"

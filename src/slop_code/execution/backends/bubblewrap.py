@@ -34,7 +34,11 @@ IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]
 OUTER = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "box"]
 APART = [*OUTER, "--unshare-cgroup-try"]
 BOUND = ["--die-with-parent", "--new-session", "--clearenv"]
-JUDGE_FILE_SIZE = 2 << 30
+FILE_SIZE = 2 << 30
+"""For any one file of the judge or of set-up."""
+
+SETUP_MEMORY = 8 << 30
+SETUP_PROCESSES = 1000
 BOX_PROCESSES = 4
 """Of the subject's box itself, beside those of the subject."""
 
@@ -86,10 +90,12 @@ class Bubblewrap:
         (job.scratch / "layer").mkdir()
         (job.scratch / "work").mkdir()
         (job.scratch / "tmp" / "home").mkdir(parents=True)
+        seal = ["/slop/box", "seal", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
         script = ["/bin/sh", "-c", 'for step; do "/slop/steps/$step" || exit; done', "sh"]
-        steps = write_steps(job)
-        argv = [bwrap(), *setup_arguments(job), *script, *steps]
-        return run(argv, env={}, log=job.scratch / "log", timeout=job.timeout)
+        argv = [bwrap(), *setup_arguments(job), *seal, *script, *write_steps(job)]
+        with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
+            joined = [str(helper_path()), "join", *[str(group / "cgroup.procs") for group in groups], "--", *argv]
+            return run(joined, env={}, log=job.scratch / "log", timeout=job.timeout)
 
     def judge(self, job: JudgeJob) -> Completed:
         for name in ("tmp", "empty"):
@@ -133,7 +139,7 @@ def setup_arguments(job: SetupJob) -> list[str]:
         "--bind", str(job.scratch / "tmp"), "/tmp",
         "--bind", str(job.subject_env), SUBJECT_ENV,
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
-        "--ro-bind", str(job.scratch / "steps"), "/slop/steps",
+        "--ro-bind", str(job.scratch / "steps"), "/slop/steps", "--ro-bind", str(helper_path()), "/slop/box",
         "--overlay-src", str(job.submission),
         "--overlay", str(job.scratch / "layer"), str(job.scratch / "work"), WORKSPACE,
         "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(job.environment), "--",
@@ -221,7 +227,7 @@ def judge_arguments(job: JudgeJob) -> list[str]:
         "--bind", "/box/shown", "/slop/shown", "--bind", "/box/scratch/done", "/slop/done",
         "--ro-bind", "/box/scratch/socket", "/slop/socket",
         "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(job.environment), "--setenv", "TMPDIR", "/slop/tmp",
-        "--", "/slop/box", "seal", str(JUDGE_FILE_SIZE), WORKSPACE, "/tmp", "--", *job.argv,
+        "--", "/slop/box", "seal", str(FILE_SIZE), "0", WORKSPACE, "/tmp", "--", *job.argv,
     ]  # fmt: skip
 
 

@@ -65,16 +65,22 @@ int status_to_exit(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* seal BYTES PATH... -- COMMAND: no file grows beyond BYTES, links below the paths are never
- * followed again, and no capability is left. */
-static int seal_main(int argc, char **argv) {
-    int i = 1;
-    rlim_t bytes = argc ? strtoull(argv[0], NULL, 10) : 0;
-    struct rlimit size;
-    if (getrlimit(RLIMIT_FSIZE, &size) == 0 && bytes < size.rlim_max) {
-        size.rlim_cur = size.rlim_max = bytes;
-        setrlimit(RLIMIT_FSIZE, &size);
+static void lower(int resource, const char *value) {
+    rlim_t wanted = strtoull(value, NULL, 10);
+    struct rlimit limit;
+    if (wanted > 0 && getrlimit(resource, &limit) == 0 && wanted < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max = wanted;
+        setrlimit(resource, &limit);
     }
+}
+
+/* seal BYTES PROCESSES PATH... -- COMMAND: no file grows beyond BYTES, no more PROCESSES than that
+ * (0: any number), links below the paths are never followed again, and no capability is left. */
+static int seal_main(int argc, char **argv) {
+    int i = 2;
+    if (argc < 4) die("seal: no command");
+    lower(RLIMIT_FSIZE, argv[0]);
+    lower(RLIMIT_NPROC, argv[1]);
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
         unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSYMFOLLOW | MS_NOSUID | MS_NODEV;
         if (mount(NULL, argv[i], NULL, flags, NULL) != 0) die("cannot forbid links below %s", argv[i]);
@@ -83,6 +89,16 @@ static int seal_main(int argc, char **argv) {
     drop_capabilities();
     execv(argv[i + 1], argv + i + 1);
     die("cannot run %s", argv[i + 1]);
+}
+
+/* join FILE... -- COMMAND: enter the control groups whose `cgroup.procs` these are. */
+static int join_main(int argc, char **argv) {
+    int count = 0;
+    while (count < argc && strcmp(argv[count], "--") != 0) count++;
+    if (count + 1 >= argc) die("join: no command");
+    join_groups(argv, count);
+    execv(argv[count + 1], argv + count + 1);
+    die("cannot run %s", argv[count + 1]);
 }
 
 static int kill_children(void) {
@@ -137,11 +153,12 @@ int main(int argc, char **argv) {
     const char *name = strrchr(argv[0], '/');
     name = name ? name + 1 : argv[0];
     if (strcmp(name, "run") == 0) return run_main(argc - 1, argv + 1);
-    if (argc < 2) die("usage: slopbox pair|serve|seal|reap|run ...");
+    if (argc < 2) die("usage: slopbox pair|serve|seal|join|reap|run ...");
     argc -= 2, argv += 2;
     if (strcmp(argv[-1], "pair") == 0) return pair_main(argc, argv);
     if (strcmp(argv[-1], "serve") == 0) return serve_main(argc, argv);
     if (strcmp(argv[-1], "seal") == 0) return seal_main(argc, argv);
+    if (strcmp(argv[-1], "join") == 0) return join_main(argc, argv);
     if (strcmp(argv[-1], "reap") == 0) return reap_main(argc, argv);
     if (strcmp(argv[-1], "run") == 0) return run_main(argc, argv);
     die("unknown mode %s", argv[-1]);

@@ -1,5 +1,5 @@
 /* slopbox: the one native helper. `pair` opens both boxes, `serve` and `run` start the
- * subject's processes across them, `seal` closes the judge's box, `reap` cleans up without boxes. */
+ * subject's processes across them, `seal` closes the judge's box, `join` enters control groups, `reap` cleans up without boxes. */
 #ifndef SLOPBOX_H
 #define SLOPBOX_H
 #define _GNU_SOURCE
@@ -40,6 +40,7 @@ void drop_capabilities(void);
 void default_signals(void);
 void make_folders(const char *path, mode_t mode);
 int status_to_exit(int status);
+void join_groups(char **files, int count);
 
 void show_call(char **argv, char **environment, const char *cwd, const char *tests);
 
