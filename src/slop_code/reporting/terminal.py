@@ -1,4 +1,4 @@
-"""A result on a terminal: tables where there is one, plain lines elsewhere.
+"""A result on a terminal: a table and colours where there is one, plain lines elsewhere.
 
 Text that comes from a submission is never markup and never a control sequence.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -30,85 +29,75 @@ def printable(text: str) -> str:
     return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def verdict_line(results: CorrectnessResults, policy: PassPolicy) -> str:
-    if results.infrastructure_failure:
-        return "INFRASTRUCTURE FAILURE: no verdict"
-    done, total = sum(results.pass_counts.values()), sum(results.total_counts.values())
-    word = "PASSED" if results.passed[policy] else "NOT PASSED"
-    return f"{word} ({policy.value}): {done} of {total} tests passed"
+def show(results: CorrectnessResults, policy: PassPolicy, *, every: bool = False) -> None:
+    console = Console(highlight=False)
+    console.print(Text(printable(f"{results.problem_name} {results.checkpoint_name}"), "bold"))
+    if console.is_terminal:
+        console.print(group_table(results))
+    else:
+        for name, passed, total in group_rows(results):
+            console.print(f"  {name.lower()}: {passed}/{total}")
+    for text, style in lines(results, policy, every=every):
+        console.print(Text(text, style), soft_wrap=True)
 
 
 def group_rows(results: CorrectnessResults) -> list[tuple[str, int, int]]:
-    return [(group.value, results.pass_counts[group], results.total_counts[group]) for group in GroupType]
+    counts = [(group.value, results.pass_counts[group], results.total_counts[group]) for group in GroupType]
+    return [row for row in counts if row[2]]
 
 
-def failures(results: CorrectnessResults) -> list[TestResult]:
-    return [test for test in results.tests if test.status in ("failed", "error")]
-
-
-def plain_lines(results: CorrectnessResults, policy: PassPolicy, *, every: bool) -> Iterator[str]:
-    yield f"{results.problem_name} {results.checkpoint_name}"
+def group_table(results: CorrectnessResults) -> Table:
+    table = Table("group")
+    table.add_column("passed", justify="right")
+    table.add_column("total", justify="right")
     for name, passed, total in group_rows(results):
-        if total:
-            yield f"  {name.lower()}: {passed}/{total}"
+        table.add_row(name, str(passed), str(total), style="green" if passed == total else "red")
+    return table
+
+
+def lines(results: CorrectnessResults, policy: PassPolicy, *, every: bool) -> Iterator[tuple[str, str]]:
+    """What is said below the counts, each line with its style; `every`: all tests and the phases' times."""
     if results.infrastructure_failure_reason:
-        yield f"reason: {printable(results.infrastructure_failure_reason)}"
-    shown = results.tests if every else failures(results)[:SHOWN_FAILURES]
-    for test in shown:
-        yield f"{test.status.upper()} {test.group_type.value} {test.file_path}::{printable(test.id)}"
-        if test.failure_message and test.status in ("failed", "error"):
-            yield from (f"    {line}" for line in message_lines(test))
-    hidden = len(failures(results)) - SHOWN_FAILURES
-    if hidden > 0 and not every:
-        yield f"... and {hidden} more that did not pass; -v shows all"
-    yield from (f"warning: {printable(warning)}" for warning in results.warnings)
-    yield verdict_line(results, policy)
+        yield f"reason: {printable(results.infrastructure_failure_reason)}", "magenta"
+    failures = [test for test in results.tests if test.status in ("failed", "error")]
+    for test in results.tests if every else failures[:SHOWN_FAILURES]:
+        yield (
+            f"{test.status.upper()} {test.group_type} {printable(f'{test.file_path}::{test.id}')}",
+            STYLES[test.status],
+        )
+        yield from ((f"    {line}", "") for line in message_lines(test))
+    if len(failures) > SHOWN_FAILURES and not every:
+        yield f"... and {len(failures) - SHOWN_FAILURES} more that did not pass; -v shows all", "dim"
+    for warning in results.warnings:
+        yield f"warning: {printable(warning)}", "yellow"
+    if every:
+        yield "  ".join(f"{name} {seconds:.2f} s" for name, seconds in results.phases.items()), "dim"
+    yield verdict(results, policy)
 
 
 def message_lines(test: TestResult) -> list[str]:
     """The end of a failure message: that is where pytest says what was expected and what came."""
-    lines = printable(test.failure_message or "").splitlines()
-    left_out = len(lines) - SHOWN_LINES
-    return lines if left_out <= 0 else [f"[{left_out} lines left out]", *lines[-SHOWN_LINES:]]
+    said = printable(test.failure_message or "").splitlines()
+    left_out = len(said) - SHOWN_LINES
+    return said if left_out <= 0 else [f"[{left_out} lines left out]", *said[-SHOWN_LINES:]]
 
 
-def show(results: CorrectnessResults, policy: PassPolicy, *, every: bool = False) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        for line in plain_lines(results, policy, every=every):
-            console.print(Text(line), soft_wrap=True)
-        return
-    table = Table(title=f"{escape(results.problem_name)} · {escape(results.checkpoint_name)}", title_justify="left")
-    table.add_column("group")
-    table.add_column("passed", justify="right")
-    table.add_column("total", justify="right")
-    for name, passed, total in group_rows(results):
-        style = "dim" if not total else "green" if passed == total else "red"
-        table.add_row(name, str(passed), str(total), style=style)
-    console.print(table)
-    if results.infrastructure_failure_reason:
-        console.print(Text(printable(results.infrastructure_failure_reason), style="magenta"))
-    shown = results.tests if every else failures(results)[:SHOWN_FAILURES]
-    for test in shown:
-        head = Text(f"{test.status:7} ", style=STYLES[test.status])
-        console.print(head + Text(f"{test.group_type.value:13} {test.file_path}::{printable(test.id)}", style="bold"))
-        if test.failure_message and test.status in ("failed", "error"):
-            console.print(Text("\n".join(f"    {line}" for line in message_lines(test))))
-    hidden = len(failures(results)) - SHOWN_FAILURES
-    if hidden > 0 and not every:
-        console.print(f"… and {hidden} more that did not pass; -v shows all", style="dim")
-    for warning in results.warnings:
-        console.print(Text(f"warning: {printable(warning)}", style="yellow"))
-    style = "magenta" if results.infrastructure_failure else "green" if results.passed[policy] else "red"
-    console.print(Text(verdict_line(results, policy), style=f"bold {style}"))
+def verdict(results: CorrectnessResults, policy: PassPolicy) -> tuple[str, str]:
+    if results.infrastructure_failure:
+        return "INFRASTRUCTURE FAILURE: no verdict", "bold magenta"
+    passed, total = sum(results.pass_counts.values()), sum(results.total_counts.values())
+    good = results.passed[policy]
+    word = "PASSED" if good else "NOT PASSED"
+    return f"{word} ({policy}): {passed} of {total} tests passed", "bold green" if good else "bold red"
 
 
 def show_checks(checks: Sequence[tuple[str, bool, str]]) -> None:
     console = Console(highlight=False)
+    if not console.is_terminal:
+        for name, ok, found in checks:
+            console.print(Text(f"{'ok' if ok else 'no'} {name}: {found}"), soft_wrap=True)
+        return
     table = Table("", "what", "found", show_edge=False)
     for name, ok, found in checks:
         table.add_row(Text("ok", "green") if ok else Text("no", "red"), name, Text(found))
-        if not console.is_terminal:
-            console.print(Text(f"{'ok' if ok else 'no'} {name}: {found}"), soft_wrap=True)
-    if console.is_terminal:
-        console.print(table)
+    console.print(table)
