@@ -30,6 +30,9 @@ class Layout:
 
     workspace: str
     tmp: str
+    home: str
+    """The same name in both boxes, and a folder of its own in each: programs obey what lies in their home."""
+
     tools: str
     """A folder with uv, for the subject's PATH."""
 

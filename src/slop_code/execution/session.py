@@ -59,7 +59,7 @@ class Session:
         return {
             **host,
             "PATH": path,
-            "HOME": f"{layout.tmp}/home",
+            "HOME": layout.home,
             "LANG": "C.UTF-8",
             "TMPDIR": layout.tmp,
             "TZ": "UTC",

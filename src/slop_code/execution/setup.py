@@ -158,7 +158,7 @@ def _set_up(
             how = f"did not end within {timeout:g} s" if done.exit_code is None else f"exited with {done.exit_code}"
             said = done.output.strip() or "it printed nothing"
             raise InfrastructureError(f"set-up {how}: {' && '.join(map(shlex.join, steps))}\n{said}")
-        for left in ("tmp", "work", "steps", "log", "copy.log", *(() if kind == "layers" else ("layer",))):
+        for left in ("tmp", "home", "work", "steps", "log", "copy.log", *(() if kind == "layers" else ("layer",))):
             path = scratch / left
             remove_tree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
@@ -170,7 +170,7 @@ def _setup_environment(spec: EnvironmentSpec, sandbox: Sandbox, scratch: Path) -
     network = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
     return {
         "PATH": f"{layout.tools}:{PATH}",
-        "HOME": f"{layout.tmp}/home",
+        "HOME": layout.home,
         "LANG": "C.UTF-8",
         "UV_CACHE_DIR": f"{layout.tmp}/uv",
         "UV_PYTHON": base_python(),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from slop_code.execution.spec import EnvironmentSpec
 
 WORKSPACE = "/workspace"
+HOME = "/home/agent"
 SUBJECT_ENV = "/slop/subject"
 TOOLS = "/slop/bin"
 JUDGE = "/slop/judge"
@@ -52,7 +53,7 @@ class Bubblewrap:
         self.spec = spec
 
     def layout(self, session: Path) -> Layout:
-        return Layout(WORKSPACE, "/tmp", TOOLS, ("/slop/run",), JUDGE)
+        return Layout(WORKSPACE, "/tmp", HOME, TOOLS, ("/slop/run",), JUDGE)
 
     def subject_env(self, path: Path) -> str:
         return SUBJECT_ENV
@@ -89,7 +90,8 @@ class Bubblewrap:
     def set_up(self, job: SetupJob) -> Completed:
         (job.scratch / "layer").mkdir()
         (job.scratch / "work").mkdir()
-        (job.scratch / "tmp" / "home").mkdir(parents=True)
+        (job.scratch / "tmp").mkdir()
+        (job.scratch / "home").mkdir()
         seal = ["/slop/box", "seal", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
         script = ["/bin/sh", "-c", 'for step; do "/slop/steps/$step" || exit; done', "sh"]
         argv = [bwrap(), *setup_arguments(job), *seal, *script, *write_steps(job)]
@@ -136,7 +138,7 @@ def setup_arguments(job: SetupJob) -> list[str]:
         *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL",
         *system_arguments(), *network,
         "--proc", "/proc", "--dev", "/dev",
-        "--bind", str(job.scratch / "tmp"), "/tmp",
+        "--bind", str(job.scratch / "tmp"), "/tmp", "--bind", str(job.scratch / "home"), HOME,
         "--bind", str(job.subject_env), SUBJECT_ENV,
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
         "--ro-bind", str(job.scratch / "steps"), "/slop/steps", "--ro-bind", str(helper_path()), "/slop/box",
@@ -174,7 +176,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, groups: Sequence[Path]
     if spec.network == "full":
         arguments.remove("--unshare-net")
     folders = [f"/box/scratch/up/{TESTS_DIR}", f"/box/scratch/up/{REPORTS_DIR}", "/box/scratch/work"]
-    folders += ["/box/scratch/shown-up", "/box/scratch/shown-work", "/box/scratch/done", "/box/share/home"]
+    folders += ["/box/scratch/shown-up", "/box/scratch/shown-work", "/box/scratch/done", "/box/scratch/home"]
     steps = [word for folder in folders for word in ("--mkdir", folder, "755")] + ["--mkdir", "/box/share", "1777"]
     below = ":".join(f"/box/below/{number}" for number in range(len(lowers)))
     subject = subject_arguments(job, spec)
@@ -198,7 +200,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         *system_arguments(job.hidden), *environment,
         "--proc", "/proc", "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
         "--remount-ro", "/dev",
-        "--bind", "/box/share", "/tmp", "--bind", "/box/ws", WORKSPACE,
+        "--bind", "/box/share", "/tmp", "--bind", "/box/scratch/home", HOME, "--bind", "/box/ws", WORKSPACE,
         "--ro-bind", "/box/shown", f"{WORKSPACE}/{TESTS_DIR}", "--ro-bind", "/box/empty", f"{WORKSPACE}/{REPORTS_DIR}",
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
         "--ro-bind", "/box/slopbox", "/slop/box",
@@ -218,7 +220,8 @@ def judge_arguments(job: JudgeJob) -> list[str]:
         bwrap(), *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
         *system_arguments(),
         "--proc", "/proc", "--dev-bind", "/dev", "/dev",
-        "--bind", "/box/share", "/tmp", "--bind", "/box/ws", WORKSPACE, "--bind", "/box/judgetmp", "/slop/tmp",
+        "--bind", "/box/share", "/tmp", "--tmpfs", HOME, "--bind", "/box/ws", WORKSPACE,
+        "--bind", "/box/judgetmp", "/slop/tmp",
         *own, *uv_cache,
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
         keep, "/box/tests", f"{WORKSPACE}/{TESTS_DIR}", "--bind", "/box/reports", f"{WORKSPACE}/{REPORTS_DIR}",

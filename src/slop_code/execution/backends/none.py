@@ -28,7 +28,9 @@ class NoSandbox:
         self.spec = spec
 
     def layout(self, session: Path) -> Layout:
-        return Layout(str(session / "workspace"), str(session / "tmp"), str(uv_paths()[0].parent))
+        return Layout(
+            str(session / "workspace"), str(session / "tmp"), str(session / "home"), str(uv_paths()[0].parent)
+        )
 
     def subject_env(self, path: Path) -> str:
         return str(path)
@@ -42,12 +44,9 @@ class NoSandbox:
     def set_up(self, job: SetupJob) -> Completed:
         layer = job.scratch / "layer"
         copy_tree(job.submission, layer, job.scratch)
-        (job.scratch / "tmp").mkdir()
-        environment = {
-            **job.environment,
-            "TMPDIR": str(job.scratch / "tmp"),
-            "HOME": str(job.scratch / "tmp"),
-        }
+        for name in ("tmp", "home"):
+            (job.scratch / name).mkdir()
+        environment = {**job.environment, "TMPDIR": str(job.scratch / "tmp")}
         done = Completed(0, "", 0.0)
         for words in job.commands:
             done = run(reaped(words), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=layer)
@@ -68,7 +67,8 @@ class NoSandbox:
             discard(workspace / name)
         shutil.copytree(job.tests, workspace / TESTS_DIR, ignore=shutil.ignore_patterns("__pycache__"))
         (workspace / REPORTS_DIR).mkdir()
-        (job.scratch / "tmp" / "home").mkdir(parents=True)
+        for name in ("tmp", "home"):
+            (job.scratch / name).mkdir()
         environment = {**job.environment, "TMPDIR": layout.tmp}
         done = run(reaped(job.argv), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=workspace)
         shutil.move(job.scratch / "log", workspace / REPORTS_DIR / "pytest.log")
