@@ -21,7 +21,9 @@ install: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(wildcard src/slop_code/execution/launcher/*.[ch])
 	@echo "· installing into $(VENV)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  rm -rf $(VENV); test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install -y python3-venv && \
+	  $(PYTHON) -m venv $(VENV); } || { echo "$(PYTHON) -m venv does not work; install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@$(BIN)/python -m compileall -q src

@@ -15,8 +15,9 @@ def main() -> None:
     # What was imported stays to the end: no collection needs to look at it again.
     gc.freeze()
     gc.enable()
-    status = run(sys.argv[1:])
+    status = 0
     try:
+        status = run(sys.argv[1:])
         sys.stdout.flush()
         sys.stderr.flush()
     except BrokenPipeError:

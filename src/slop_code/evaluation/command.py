@@ -29,6 +29,7 @@ def pytest_command(
     checkpoint: str,
     timeout: float,
     pytest_args: Sequence[str] = (),
+    tests: str = TESTS_DIR,
 ) -> list[str]:
     """Run in the workspace; of what lies there, pytest looks at the tests folder alone."""
     return [
@@ -37,9 +38,9 @@ def pytest_command(
         "--no-config",
         TOOL,
         "-c",
-        f"{TESTS_DIR}/{INI}",
-        f"--rootdir={TESTS_DIR}",
-        f"--confcutdir={TESTS_DIR}",
+        f"{tests}/{INI}",
+        f"--rootdir={tests}",
+        f"--confcutdir={tests}",
         "-p",
         PLUGIN,
         "-p",
@@ -53,5 +54,5 @@ def pytest_command(
         f"--json-report-file={REPORTS_DIR}/{JSON_REPORT}",
         "-vv",
         *pytest_args,
-        TESTS_DIR,
+        tests,
     ]

@@ -21,7 +21,15 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf import parse_ctrf
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.verdict import infrastructure_failure
-from slop_code.evaluation.workspace import Staged, choose, copy_tests, judge_environment, judge_files, stage
+from slop_code.evaluation.workspace import (
+    Staged,
+    choose,
+    copy_tests,
+    judge_environment,
+    judge_files,
+    stage,
+    variables_for,
+)
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, sandbox_for
 from slop_code.execution.cache import Cache
 from slop_code.execution.session import Session
@@ -234,7 +242,9 @@ class PytestRunner:
     def _generate_pytest_ini(self) -> str:
         return render_ini(self.problem.markers, choose(self.problem, self.checkpoint).run)
 
-    def _build_pytest_command(self, pytest_args: Sequence[str] = (), tools: ToolEnv | None = None) -> list[str]:
+    def _build_pytest_command(
+        self, pytest_args: Sequence[str] = (), tools: ToolEnv | None = None, tests: str = TESTS_DIR
+    ) -> list[str]:
         layout = sandbox_for(self.environment).layout(Path())
         return pytest_command(
             uvx=f"{layout.tools}/uvx",
@@ -244,15 +254,20 @@ class PytestRunner:
             checkpoint=self.checkpoint.name,
             timeout=self.checkpoint.timeout,
             pytest_args=pytest_args,
+            tests=tests,
         )
 
     def command_by_hand(self, pytest_args: Sequence[str] = ()) -> list[str]:
-        """The same command for a person's own shell, in a copy of the submission with the tests in it: no boxes."""
+        """The same command for a person's own shell, to be run in a copy of the submission: no boxes."""
         bare = self.environment.model_copy(update={"isolation": "none"})
         runner = PytestRunner(self.problem, self.checkpoint, bare, self.submission_path, cache=self.cache)
-        command = runner._build_pytest_command(pytest_args, self._tools())
-        at = command.index(PLUGIN)
-        return [*command[: at - 1], *command[at + 1 :]]
+        tools = runner._tools()
+        tests = str(runner._stage(tools).tests)
+        command = runner._build_pytest_command(pytest_args, tools, tests)
+        plugin = command.index(PLUGIN)
+        variables = {"UV_CACHE_DIR": str(self.cache.uv), **variables_for(self.problem, self.checkpoint, tests)}
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        return ["env", *settings, *command[: plugin - 1], *command[plugin + 1 :]]
 
     def _parse_ctrf_report(self, report: bytes) -> list[RawTest]:
         return list(parse_ctrf(report).tests)

@@ -186,18 +186,17 @@ def judge_files(session: Session, tools: ToolEnv, plugin: Path) -> dict[str, Pat
     }
 
 
+def variables_for(problem: ProblemConfig, checkpoint: CheckpointConfig, tests: str) -> dict[str, str]:
+    assets = asset_environment(problem.static_assets, f"{tests}/{ASSETS}")
+    return {**checkpoint.env, **assets, "SCBENCH_CHECKPOINT": checkpoint.name}
+
+
 def judge_environment(
     session: Session, problem: ProblemConfig, checkpoint: CheckpointConfig, plugin: Path
 ) -> dict[str, str]:
     """The judge's own variables; the plugin replaces them by those that tests and submission may see."""
     layout = session.layout
-    seen = session.environment(
-        {
-            **checkpoint.env,
-            **asset_environment(problem.static_assets, f"{layout.tests}/{ASSETS}"),
-            "SCBENCH_CHECKPOINT": checkpoint.name,
-        }
-    )
+    seen = session.environment(variables_for(problem, checkpoint, layout.tests))
     settings = {
         "stream": f"{layout.reports}/{STREAM}",
         "environment": seen,

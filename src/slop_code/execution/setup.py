@@ -37,6 +37,9 @@ NETWORK_VARIABLES = (
 PLAIN_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^;@/\\]*)?(;[^@/\\]*)?")
 
 
+ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What set-up made for a submission."""
@@ -101,6 +104,8 @@ def python_steps(source: str | None) -> list[list[str]]:
     ]
     install = ["uv", "pip", "install", "--no-config", "--compile-bytecode", "--link-mode=copy"]
     steps = [[*venv, "{env}"]]
+    if source == "requirements.txt":
+        install.append("--no-sources")  # a pyproject.toml beside it has no say
     if source:
         steps.append([*install, "--python", "{env}/bin/python", "-r", source])
     return steps
@@ -119,12 +124,15 @@ def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
         if name == "requirements.txt":
             return name, text
         try:
-            project = tomllib.loads(text).get("project")
+            settings = tomllib.loads(text)
         except tomllib.TOMLDecodeError:
             return None, None
+        project, tools = settings.get("project"), settings.get("tool")
         if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
             dependencies = project.get("dependencies")
-            if not isinstance(dependencies, list) or "dynamic" in project:
+            # Settings for uv can send a plain name to a file of the submission's own.
+            own_sources = isinstance(tools, dict) and "uv" in tools
+            if not isinstance(dependencies, list) or "dynamic" in project or own_sources:
                 return name, None
             return name, "\n".join(map(str, dependencies))
     return None, None
@@ -133,7 +141,7 @@ def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
 def is_plain(requirements: str) -> bool:
     """Names and versions only: no file, folder, link or option that could bring in the submission's own code."""
     lines = (line.split("#")[0].strip() for line in requirements.splitlines())
-    return all(not line or PLAIN_REQUIREMENT.fullmatch(line) for line in lines)
+    return all(not line or (PLAIN_REQUIREMENT.fullmatch(line) and not ARCHIVE.search(line)) for line in lines)
 
 
 def _set_up(

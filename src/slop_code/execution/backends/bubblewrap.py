@@ -35,6 +35,7 @@ IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]
 OUTER = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "box"]
 APART = [*OUTER, "--unshare-cgroup-try"]
 BOUND = ["--die-with-parent", "--new-session", "--clearenv"]
+NAMES = ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 FILE_SIZE = 2 << 30
 """For any one file of the judge or of set-up."""
 
@@ -129,7 +130,7 @@ def set_environment(environment: Mapping[str, str]) -> list[str]:
 
 def setup_arguments(job: SetupJob) -> list[str]:
     """The set-up box: the host's network, a throw-away home, the workspace over a layer that is kept."""
-    network = ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
+    network = [*NAMES]
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         if path := job.environment.get(name):
             network += ["--ro-bind-try", path, path]
@@ -157,7 +158,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, groups: Sequence[Path]
     keep, disk = "--bind" if job.writable else "--ro-bind", str(spec.limits.disk)
     arguments = [
         bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER, *BOUND, "--cap-add", "ALL",
-        *system_arguments(), *further_arguments(sources),
+        *system_arguments(), *NAMES, *further_arguments(sources),
         # A proc that nothing covers has to be in sight, or the inner boxes may not mount theirs.
         "--proc", "/proc", "--bind", "/proc", "/box/allproc", "--dev", "/dev",
         "--size", disk, "--tmpfs", "/box/scratch", "--size", disk, "--tmpfs", "/box/share",
@@ -187,7 +188,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, groups: Sequence[Path]
         *[word for number in range(len(groups)) for word in ("--join", f"/box/group/{number}/cgroup.procs")],
         "--listen", "/box/scratch/socket",
         "--subject", str(len(subject)), *subject,
-        "--judge", *judge_arguments(job),
+        "--judge", *judge_arguments(job, spec),
     ]  # fmt: skip
 
 
@@ -197,7 +198,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     environment = ["--ro-bind", str(job.subject_env), SUBJECT_ENV] if job.subject_env else []
     return [
         bwrap(), *IDENTITY, *APART, *BOUND, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
-        *system_arguments(job.hidden), *environment,
+        *system_arguments(job.hidden), *(NAMES if spec.network == "full" else ()), *environment,
         "--proc", "/proc", "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
         "--remount-ro", "/dev",
         "--bind", "/box/share", "/tmp", "--bind", "/box/scratch/home", HOME, "--bind", "/box/ws", WORKSPACE,
@@ -209,7 +210,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     ]  # fmt: skip
 
 
-def judge_arguments(job: JudgeJob) -> list[str]:
+def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     """The judge's box: tests and reports of its own; no link the subject can plant is followed."""
     keep, (uv, uvx) = "--bind" if job.writable else "--ro-bind", uv_paths()
     own = [word for name in job.files for word in (keep, f"/box/judge/{name}", f"{JUDGE}/{name}")]
@@ -218,7 +219,7 @@ def judge_arguments(job: JudgeJob) -> list[str]:
     uv_cache = ["--bind", "/box/uvcache", f"{JUDGE}/uv-cache"] if job.writable else layer
     return [
         bwrap(), *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
-        *system_arguments(),
+        *system_arguments(), *(NAMES if spec.network == "full" else ()),
         "--proc", "/proc", "--dev-bind", "/dev", "/dev",
         "--bind", "/box/share", "/tmp", "--tmpfs", HOME, "--bind", "/box/ws", WORKSPACE,
         "--bind", "/box/judgetmp", "/slop/tmp",

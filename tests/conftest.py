@@ -1,0 +1,178 @@
+"""Miniature problems and submissions, evaluated for real."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
+from slop_code.evaluation.command import LOCK, TOOL, TOOLS
+from slop_code.execution import EnvironmentSpec
+from slop_code.execution.backends.bubblewrap import Bubblewrap
+from slop_code.execution.cache import Cache
+from slop_code.execution.setup import warm_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+PROBLEM_CONFTEST = '''
+import shlex
+import subprocess
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--entrypoint", required=True)
+    parser.addoption("--checkpoint", required=True)
+
+
+@pytest.fixture(scope="session")
+def entrypoint(request):
+    """The submission's command, as a list of words."""
+    return shlex.split(request.config.getoption("--entrypoint"))
+
+
+@pytest.fixture(scope="session")
+def checkpoint(request):
+    return request.config.getoption("--checkpoint")
+
+
+@pytest.fixture(scope="session")
+def run(entrypoint):
+    """Run the submission to its end and return what it printed, as text."""
+
+    def call(*arguments, **options):
+        options = {"capture_output": True, "text": True, "timeout": 25, **options}
+        return subprocess.run([*entrypoint, *map(str, arguments)], **options)
+
+    return call
+'''
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever evaluates for real asks for the shared cache, and is marked for it."""
+    for item in items:
+        if "cache" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.e2e)
+
+
+@pytest.fixture(scope="session")
+def cache() -> Cache:
+    """One for all, with the test tools in it; cold only the first time on a machine."""
+    shared = Cache.default()
+    warm_tools(TOOL, TOOLS, (), LOCK, shared, lambda _: None)
+    return shared
+
+
+@pytest.fixture(scope="session")
+def environment_spec() -> Callable[..., EnvironmentSpec]:
+    """`environment_spec({"limits": {...}}, isolation="none")`: keys over those of a plain local environment."""
+
+    def make(keys: Mapping[str, Any] | None = None, *, isolation: str = "strict") -> EnvironmentSpec:
+        base = {"type": "local", "name": "test", "isolation": isolation}
+        return EnvironmentSpec.model_validate({**base, **(keys or {})})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def need_bubblewrap(environment_spec: Callable[..., EnvironmentSpec]) -> Callable[[], None]:
+    """Skips where a machine cannot do it; where every check counts that is a failure."""
+
+    def check() -> None:
+        missing = Bubblewrap(environment_spec()).missing()
+        if missing and os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        if missing:
+            pytest.skip(missing)
+
+    return check
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else dedent(content).lstrip("\n").encode())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def make_problem(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ProblemConfig]:
+    """`make_problem({"test_checkpoint_1.py": "..."}, config={...}, files={"tests/data/a.txt": "..."})`.
+
+    A checkpoint for each test file, in their order, and a conftest with `entrypoint`, `checkpoint` and `run`,
+    unless `config` or `tests` bring their own. `files` are paths in the problem's folder.
+    """
+    numbers = itertools.count(1)
+
+    def make(
+        tests: Mapping[str, str],
+        *,
+        config: Mapping[str, Any] | None = None,
+        files: Mapping[str, str | bytes] | None = None,
+    ) -> ProblemConfig:
+        folder = tmp_path_factory.mktemp("problem")
+        names = [Path(name).stem.removeprefix("test_") for name in tests if Path(name).name.startswith("test_")]
+        settings = {
+            "name": f"miniature_{next(numbers)}",
+            "version": 1,
+            "description": "A miniature.",
+            "tags": [],
+            "entry_file": "main.py",
+            "checkpoints": {name: {"order": order} for order, name in enumerate(names, start=1)},
+            **(config or {}),
+        }
+        (folder / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
+        write_files(folder / "tests", {"conftest.py": PROBLEM_CONFTEST, **tests})
+        write_files(folder, files or {})
+        return ProblemConfig.from_yaml(folder)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_submission(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mapping[str, str | bytes]], Path]:
+    return lambda files: write_files(tmp_path_factory.mktemp("submission"), files)
+
+
+@pytest.fixture(scope="session")
+def evaluate(
+    cache: Cache, environment_spec: Callable[..., EnvironmentSpec], need_bubblewrap: Callable[[], None]
+) -> Callable[..., CorrectnessResults]:
+    """`evaluate(problem, submission, 1)`: a real evaluation; skips where it cannot have its sandbox."""
+
+    def run(
+        problem: ProblemConfig,
+        submission: Path,
+        checkpoint: int | str = 1,
+        *,
+        isolation: str = "strict",
+        environment: Mapping[str, Any] | None = None,
+        pytest_args: Sequence[str] = (),
+        output_dir: Path | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> CorrectnessResults:
+        spec = environment_spec(environment, isolation=isolation)
+        if spec.type == "local" and spec.isolation == "strict":
+            need_bubblewrap()
+        runner = PytestRunner(
+            problem,
+            problem.checkpoint(checkpoint),
+            spec,
+            submission,
+            output_dir=output_dir,
+            cache=cache,
+            progress=progress,
+        )
+        return runner.run(list(pytest_args))
+
+    return run

@@ -1,0 +1,106 @@
+"""The examples that ship: their references, the recorded runs, and an empty submission."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from slop_code.evaluation import ProblemConfig
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TOTALS = {
+    ("larder", 1): (8, 6, 12, 0),
+    ("larder", 2): (5, 8, 7, 27),
+    ("larder", 3): (7, 8, 6, 48),
+    ("corkboard", 1): (6, 3, 10, 0),
+    ("corkboard", 2): (7, 3, 6, 20),
+    ("hitcount", 1): (6, 4, 7, 0),
+    ("hitcount", 2): (5, 3, 5, 18),
+}
+"""Core, Functionality, Error, Regression."""
+
+pytestmark = pytest.mark.e2e
+
+
+def statuses(results):
+    return {f"{test.file_path}::{test.id}": test.status for test in results.tests}
+
+
+@pytest.fixture(scope="module")
+def judged(evaluate):
+    """Each combination is evaluated once, however many tests look at it."""
+    done = {}
+
+    def run(name, checkpoint, submission, isolation="strict"):
+        key = (name, checkpoint, submission, isolation)
+        if key not in done:
+            folder = EXAMPLES / "problems" / name
+            own = folder / "environment.yaml"
+            environment = yaml.safe_load(own.read_text()) if own.exists() else {}
+            environment["isolation"] = isolation
+            problem = ProblemConfig.from_yaml(folder)
+            done[key] = evaluate(problem, submission, checkpoint, isolation=isolation, environment=environment)
+        return done[key]
+
+    return run
+
+
+def reference(name, checkpoint):
+    return EXAMPLES / "problems" / name / "solutions" / f"checkpoint_{checkpoint}"
+
+
+@pytest.mark.parametrize(("name", "checkpoint"), TOTALS)
+def test_a_reference_passes_everything(judged, name, checkpoint):
+    results = judged(name, checkpoint, reference(name, checkpoint))
+    assert results.infrastructure_failure_reason is None
+    assert tuple(results.total_counts.values()) == TOTALS[name, checkpoint]
+    assert results.pass_counts == results.total_counts
+    assert all(results.passed.values())
+    assert results.isolation["judge_and_subject_apart"]
+    assert results.warnings == []
+
+
+@pytest.mark.parametrize(("name", "checkpoint"), TOTALS)
+def test_nothing_passes_nothing(judged, make_submission, name, checkpoint):
+    results = judged(name, checkpoint, make_submission({}))
+    assert results.infrastructure_failure_reason is None
+    assert tuple(results.total_counts.values()) == TOTALS[name, checkpoint]
+    assert set(statuses(results).values()) <= {"failed", "error"}
+    assert not any(results.passed.values())
+
+
+@pytest.mark.parametrize(
+    ("run", "checkpoint", "passed", "policies"),
+    [
+        ("steady", 1, (8, 6, 12, 0), {"all-cases", "all-non-error-cases", "all-core-cases"}),
+        ("steady", 2, (5, 8, 7, 27), {"all-cases", "all-non-error-cases", "all-core-cases"}),
+        ("steady", 3, (7, 8, 6, 48), {"all-cases", "all-non-error-cases", "all-core-cases"}),
+        ("drifting", 1, (8, 6, 12, 0), {"all-cases", "all-non-error-cases", "all-core-cases"}),
+        ("drifting", 2, (5, 5, 5, 27), {"all-core-cases"}),
+        ("drifting", 3, (7, 5, 6, 39), {"all-core-cases"}),
+    ],
+)
+def test_a_recorded_run(judged, run, checkpoint, passed, policies):
+    snapshot = EXAMPLES / "runs" / run / "larder" / f"checkpoint_{checkpoint}" / "snapshot"
+    results = judged("larder", checkpoint, snapshot)
+    assert results.infrastructure_failure_reason is None
+    assert tuple(results.total_counts.values()) == TOTALS["larder", checkpoint]
+    assert tuple(results.pass_counts.values()) == passed
+    every = {name for name, held in results.passed.items() if name.startswith("all") and held}
+    assert every == policies
+
+
+@pytest.mark.parametrize(
+    ("name", "checkpoint", "submission"),
+    [
+        ("larder", 3, EXAMPLES / "runs" / "drifting" / "larder" / "checkpoint_3" / "snapshot"),
+        ("hitcount", 1, reference("hitcount", 1)),
+        ("hitcount", 2, reference("hitcount", 1)),
+    ],
+)
+def test_the_boxes_change_no_verdict(judged, name, checkpoint, submission):
+    boxed = judged(name, checkpoint, submission)
+    bare = judged(name, checkpoint, submission, isolation="none")
+    assert not bare.isolation["judge_and_subject_apart"]
+    assert statuses(boxed) == statuses(bare)
+    assert boxed.pytest_exit_code == bare.pytest_exit_code

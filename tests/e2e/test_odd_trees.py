@@ -1,0 +1,177 @@
+"""Submissions as file systems can hold them and nobody expects: judged or refused, and never changed."""
+
+import hashlib
+import os
+import socket
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from slop_code.errors import SubmissionError
+
+pytestmark = pytest.mark.e2e
+
+MAIN = """
+    import os
+    import sys
+
+    print(len(os.listdir(os.fsencode(sys.argv[1]))))
+"""
+TESTS = """
+    def test_runs(run, request):
+        assert run(".").returncode == 0
+
+    def test_counts(run):
+        assert int(run("odd").stdout) > 0
+"""
+
+
+def names(odd):
+    for name in [b"caf\xe9", b"\xff\xfe", b"new\nline", b"-rf", b" ", b"\x1b[2J", b"a" * 255, "ü".encode()]:
+        (odd / os.fsdecode(name)).write_bytes(name)
+
+
+def loops(odd):
+    (odd / "self").symlink_to("self")
+    (odd / "up").symlink_to("..")
+    (odd / "ping").symlink_to("pong")
+    (odd / "pong").symlink_to("ping")
+
+
+def links_outside(odd):
+    for name, target in [("etc", "/etc"), ("root", "/"), ("above", "../../../.."), ("nowhere", "/no/such/file")]:
+        (odd / name).symlink_to(target)
+
+
+def special_files(odd):
+    os.mkfifo(odd / "pipe")
+    folder = os.open(odd, os.O_RDONLY)
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(f"/proc/self/fd/{folder}/socket")
+    finally:
+        os.close(folder)
+
+
+def unreadable(odd):
+    (odd / "file").write_text("secret")
+    (odd / "file").chmod(0)
+    (odd / "folder").mkdir()
+    (odd / "folder" / "inner").write_text("secret")
+    (odd / "folder").chmod(0)
+
+
+def many_files(odd):
+    for number in range(20_000):
+        (odd / f"{number}").touch()
+
+
+def deep(odd, depth=300):
+    folder = os.open(odd, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d" * 60, dir_fd=folder)
+        inner = os.open("d" * 60, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+
+
+def sparse(odd):
+    with (odd / "large").open("wb") as file:
+        file.truncate(1 << 30)
+
+
+def modes(odd):
+    for mode in (0o777, 0o4755, 0o1777, 0o200):
+        (odd / f"{mode:o}").touch()
+        (odd / f"{mode:o}").chmod(mode)
+
+
+def dependency_files(odd):
+    os.mkfifo(odd.parent / "requirements.txt")
+    (odd.parent / "pyproject.toml").symlink_to("/dev/zero")
+    (odd / "file").touch()
+
+
+TREES = [dependency_files, names, loops, links_outside, special_files, unreadable, many_files, deep, sparse, modes]
+
+
+def fingerprint(root):
+    """Names, kinds, modes, times of change and small contents; by descriptors, so that no path is too long."""
+    digest = hashlib.sha256()
+    for _, folders, files, folder in os.fwalk(root):
+        folders.sort()
+        for name in sorted([*folders, *files]):
+            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            digest.update(repr((name, info.st_mode, info.st_size, info.st_nlink, info.st_mtime_ns)).encode())
+            if stat.S_ISREG(info.st_mode) and info.st_size < 1 << 20 and info.st_mode & stat.S_IRUSR:
+                with os.fdopen(os.open(name, os.O_RDONLY, dir_fd=folder), "rb") as file:
+                    digest.update(file.read())
+    return digest.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def problem(make_problem):
+    return make_problem({"test_checkpoint_1.py": TESTS})
+
+
+@pytest.fixture
+def submission(make_submission):
+    folder = make_submission({"main.py": MAIN})
+    (folder / "odd").mkdir()
+    yield folder
+    subprocess.run(["chmod", "-R", "u+rwX", folder], check=False, stderr=subprocess.DEVNULL)
+    subprocess.run(["rm", "-rf", folder], check=True)
+
+
+@pytest.mark.parametrize(
+    ("build", "isolation"),
+    [(build, isolation) for build in TREES for isolation in ("strict", "none") if (build, isolation) != (deep, "none")],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_tree_that_is_judged(problem, submission, evaluate, build, isolation):
+    build(submission / "odd")
+    before = fingerprint(submission)
+    results = evaluate(problem, submission, isolation=isolation)
+    assert results.infrastructure_failure_reason is None
+    assert results.passed["all-cases"], [test.failure_message for test in results.tests]
+    assert results.provenance.digests.submission
+    assert fingerprint(submission) == before
+
+
+def test_a_tree_that_cannot_be_copied(problem, submission, evaluate):
+    """Boxes need no copy; without them the tree is refused, as its paths are longer than the system takes."""
+    deep(submission / "odd")
+    with pytest.raises(SubmissionError, match="cannot copy it"):
+        evaluate(problem, submission, isolation="none")
+
+
+def test_a_tree_that_is_refused(problem, submission, evaluate):
+    deep(submission / "odd", 600)
+    before = fingerprint(submission)
+    with pytest.raises(SubmissionError, match="nested more than 500 deep"):
+        evaluate(problem, submission)
+    assert fingerprint(submission) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "message"),
+    [
+        ("missing", Path.exists, "there is no such folder"),
+        ("file", Path.touch, "not a folder"),
+        ("loop", lambda path: path.symlink_to(path.name), "cannot be read|there is no such folder"),
+        ("pipe", os.mkfifo, "not a folder"),
+    ],
+)
+def test_what_is_no_folder(problem, evaluate, tmp_path, name, make, message):
+    make(tmp_path / name)
+    with pytest.raises(SubmissionError, match=message):
+        evaluate(problem, tmp_path / name)
+
+
+def test_a_link_to_a_folder_is_one(problem, make_submission, evaluate, tmp_path):
+    folder = make_submission({"main.py": MAIN, "odd/file": ""})
+    (tmp_path / "link").symlink_to(folder)
+    assert evaluate(problem, tmp_path / "link").passed["all-cases"]

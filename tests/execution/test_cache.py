@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.cache import Cache, remove_tree
+
+BUILDER = """
+import os, sys
+from pathlib import Path
+from slop_code.execution.cache import Cache
+
+def build(folder):
+    (folder / "whole").write_text("x")
+    with open(sys.argv[2], "a") as log:
+        log.write("built\\n")
+
+sys.stdin.readline()
+print(Cache(Path(sys.argv[1])).once("kind", "key", build))
+"""
+HOLDER = """
+import sys
+from pathlib import Path
+from slop_code.execution.cache import Cache
+
+with Cache(Path(sys.argv[1])).session() as folder:
+    (folder / "data").mkdir()
+    print(folder, flush=True)
+    sys.stdin.readline()
+"""
+KILLED_BUILDER = """
+import os, signal, sys
+from pathlib import Path
+from slop_code.execution.cache import Cache
+
+def build(folder):
+    (folder / "half").write_text("x")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Cache(Path(sys.argv[1])).once("kind", "key", build)
+"""
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def whole(folder: Path) -> None:
+    (folder / "whole").write_text("x")
+
+
+def visible(folder: Path) -> list[str]:
+    """What is there besides locks."""
+    return sorted(entry.name for entry in folder.iterdir() if not entry.name.endswith(".lock"))
+
+
+def test_built_once(tmp_path):
+    calls = []
+    store = Cache(tmp_path)
+    first = store.once("kind", "key", lambda folder: (calls.append(folder), whole(folder)))
+    second = store.once("kind", "key", lambda folder: calls.append(folder))
+    assert first == second == tmp_path / "kind" / "key"
+    assert (first / "whole").is_file()
+    assert len(calls) == 1
+
+
+def test_threads_that_want_the_same_wait_for_one(tmp_path):
+    store, calls, together = Cache(tmp_path), [], threading.Barrier(8)
+
+    def want(_: int) -> Path:
+        together.wait()
+        return store.once("kind", "key", lambda folder: (calls.append(folder), whole(folder)))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(want, range(8))) == {tmp_path / "kind" / "key"}
+    assert len(calls) == 1
+
+
+def test_processes_that_want_the_same_wait_for_one(tmp_path):
+    processes = [start(BUILDER, tmp_path / "cache", tmp_path / "log") for _ in range(4)]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    assert {process.communicate()[0].strip() for process in processes} == {str(tmp_path / "cache/kind/key")}
+    assert (tmp_path / "log").read_text() == "built\n"
+
+
+@pytest.mark.parametrize("error", [InfrastructureError("no"), KeyboardInterrupt()])
+def test_a_build_that_fails_leaves_nothing(tmp_path, error):
+    store = Cache(tmp_path)
+
+    def fail(folder: Path) -> None:
+        (folder / "half").mkdir()
+        raise error
+
+    with pytest.raises(type(error)):
+        store.once("kind", "key", fail)
+    assert visible(tmp_path / "kind") == []
+    assert (store.once("kind", "key", whole) / "whole").is_file()
+
+
+def test_a_builder_that_was_killed_leaves_nothing_for_long(tmp_path):
+    with start(KILLED_BUILDER, tmp_path) as process:
+        process.wait()
+    assert len(visible(tmp_path / "kind")) == 1
+    assert visible(Cache(tmp_path).once("kind", "key", whole)) == ["whole"]
+    assert visible(tmp_path / "kind") == ["key"]
+
+
+def test_a_session_ends_with_its_folder(tmp_path):
+    store = Cache(tmp_path)
+    with store.session() as folder:
+        (folder / "data").mkdir()
+        assert folder.parent == tmp_path / "sessions"
+    with pytest.raises(ValueError, match="stop"), store.session():
+        raise ValueError("stop")
+    assert list((tmp_path / "sessions").iterdir()) == []
+
+
+def test_sessions_of_killed_evaluators_go_and_of_others_stay(tmp_path):
+    with start(HOLDER, tmp_path) as killed, start(HOLDER, tmp_path) as alive:
+        gone, kept = (Path(process.stdout.readline().strip()) for process in (killed, alive))
+        killed.kill()
+        killed.wait()
+        assert gone.is_dir()
+        with Cache(tmp_path).session() as mine:
+            assert not gone.exists()
+            assert (kept / "data").is_dir()
+            with Cache(tmp_path).session() as inner:
+                assert mine.is_dir()
+                assert inner != mine
+        alive.communicate("end\n")
+        assert not kept.exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"SCBENCH_CACHE_DIR": "{}/given", "XDG_CACHE_HOME": "{}/xdg"}, "given"),
+        ({"SCBENCH_CACHE_DIR": "~/mine", "HOME": "{}"}, "mine"),
+        ({"SCBENCH_CACHE_DIR": "", "XDG_CACHE_HOME": "{}/xdg"}, "xdg/slop-code"),
+        ({"XDG_CACHE_HOME": "", "HOME": "{}/home"}, "home/.cache/slop-code"),
+    ],
+)
+def test_where_it_is(tmp_path, monkeypatch, variables, expected):
+    monkeypatch.delenv("SCBENCH_CACHE_DIR", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.format(tmp_path))
+    assert Cache.default().root == tmp_path.resolve() / expected
+    assert (tmp_path / expected).is_dir()
+
+
+def test_a_place_that_cannot_be_made(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(InfrastructureError, match="set SCBENCH_CACHE_DIR to a folder you can write to"):
+        Cache.default()
+
+
+def test_remove_tree_opens_what_is_closed(tmp_path):
+    root = tmp_path / "root"
+    for place in ("a/b/c", "a/d", "e"):
+        (root / place).mkdir(parents=True)
+        (root / place / "file").write_text("x")
+    (tmp_path / "outside").write_text("kept")
+    (root / "a/link").symlink_to(tmp_path / "outside")
+    (root / "a/loop").symlink_to("loop")
+    os.mkfifo(root / "e/pipe")
+    for place in ("a/b/c", "a/b", "a/d", "a", "e"):
+        (root / place).chmod(0)
+    remove_tree(root)
+    assert not root.exists()
+    assert (tmp_path / "outside").read_text() == "kept"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_remove_tree_as_an_ordinary_user(tmp_path):
+    """Root may read everything, so the way of everybody else is walked in a process of somebody else."""
+    code = """
+import os, sys
+from pathlib import Path
+from slop_code.execution.cache import remove_tree
+root = Path(sys.argv[1])
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+(root / "a/b").mkdir(parents=True)
+(root / "a/b/file").write_text("x")
+for place in ("a/b", "a"):
+    (root / place).chmod(0)
+remove_tree(root / "a")
+print((root / "a").exists())
+"""
+    root = tmp_path / "root"
+    root.mkdir()
+    os.chown(root, 65534, 65534)
+    for folder in (root, *root.parents):
+        if folder.owner() == "root" and folder != Path("/") and folder.is_relative_to("/tmp"):
+            folder.chmod(folder.stat().st_mode | 0o111)
+    with start(code, root) as process:
+        assert process.communicate()[0] == "False\n"

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+
+import pytest
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.process import TAIL, run
+
+GRANDCHILD = """
+import fcntl, os, signal, sys
+{before}
+ready, done = os.pipe()
+if os.fork() == 0:
+    file = open(sys.argv[1], "w")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    os.write(done, b"x")
+    signal.alarm(50)
+    signal.pause()
+os.read(ready, 1)
+print("started", flush=True)
+{after}
+"""
+
+
+def python(folder, code, *arguments, timeout=50.0, **options):
+    options = {"env": {}, "log": folder / "log", **options}
+    return run([sys.executable, "-c", code, *map(str, arguments)], timeout=timeout, **options)
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [
+        ("", 0),
+        ("raise SystemExit(7)", 7),
+        ("import os; os.kill(os.getpid(), 9)", -9),
+        ("import os; os.kill(os.getpid(), 15)", -15),
+    ],
+)
+def test_exit_code(tmp_path, code, exit_code):
+    assert python(tmp_path, code).exit_code == exit_code
+
+
+def test_output_goes_to_the_log_and_its_end_comes_back(tmp_path):
+    done = python(tmp_path, f"import sys; print('x' * {2 * TAIL}, flush=True); print('last', file=sys.stderr)")
+    assert len(done.output) == TAIL
+    assert done.output.endswith("x\nlast\n")
+    assert (tmp_path / "log").stat().st_size == 2 * TAIL + 6
+
+
+def test_the_call_decides_on_environment_folder_and_input(tmp_path, monkeypatch):
+    monkeypatch.setenv("OF_THE_HOST", "x")
+    (tmp_path / "here").mkdir()
+    code = (
+        "import os, sys; print(os.getcwd(), os.environ.get('OF_THE_HOST'), os.environ['GIVEN'], repr(sys.stdin.read()))"
+    )
+    done = python(tmp_path, code, cwd=tmp_path / "here", env={"GIVEN": "yes"})
+    assert done.output == f"{(tmp_path / 'here').resolve()} None yes ''\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "timeout", "exit_code"),
+    [
+        ("", "", 50, 0),
+        ("", "raise SystemExit(4)", 50, 4),
+        ("", "signal.pause()", 1, None),
+        ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "while True: signal.pause()", 1, None),
+    ],
+    ids=["ends", "fails", "hangs", "hangs and ignores"],
+)
+def test_nothing_of_the_group_is_left(tmp_path, before, after, timeout, exit_code):
+    lock = tmp_path / "lock"
+    done = python(tmp_path, GRANDCHILD.format(before=before, after=after), lock, timeout=timeout)
+    assert (done.exit_code, done.output) == (exit_code, "started\n")
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def test_a_program_may_use_its_notice_to_say_something(tmp_path):
+    code = """
+import os, signal
+def bye(*_):
+    os.write(1, b"bye")
+    os._exit(0)
+signal.signal(signal.SIGTERM, bye)
+os.write(1, b"hello ")
+while True:
+    signal.pause()
+"""
+    done = python(tmp_path, code, timeout=1)
+    assert (done.exit_code, done.output) == (None, "hello bye")
+
+
+@pytest.mark.parametrize("kind", ["missing", "not executable", "folder"])
+def test_a_program_that_cannot_start(tmp_path, kind):
+    program = tmp_path / "program"
+    if kind == "not executable":
+        program.write_text("text")
+    elif kind == "folder":
+        program.mkdir()
+    with pytest.raises(InfrastructureError, match=f"cannot start {program}: "):
+        run([str(program)], env={}, log=tmp_path / "log", timeout=5)
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(InfrastructureError):
+        python(tmp_path, "", cwd=tmp_path / "nowhere")
+
+
+def test_no_descriptor_leaks(tmp_path):
+    before = os.listdir("/proc/self/fd")
+    for _ in range(5):
+        python(tmp_path, "")
+    assert os.listdir("/proc/self/fd") == before

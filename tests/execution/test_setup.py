@@ -1,0 +1,181 @@
+"""The subject's own Python environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from slop_code.execution.setup import is_plain, python_dependencies
+
+ISOLATIONS = ["none", "strict"]
+VERSION = {
+    "test_checkpoint_1.py": """
+    def test_six(run):
+        done = run()
+        assert (done.stdout, done.returncode) == ("1.16.0\\n", 0), done.stderr
+    """
+}
+PRINTS_VERSION = "import six\nprint(six.__version__)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("", True),
+        ("# nothing\n\n", True),
+        ("six", True),
+        ("six==1.16.0  # pinned", True),
+        ("Flask[async, dotenv]>=2,<4\nzope.interface ~= 6.0\n", True),
+        ("tomli>=2; python_version < '3.11'", True),
+        ("six\r\nattrs\r\n", True),
+        ("-e .", False),
+        (".", False),
+        ("./x", False),
+        ("../x", False),
+        ("x/y", False),
+        ("/abs/x.whl", False),
+        ("x.whl @ y", False),
+        ("-r other.txt", False),
+        ("-c constraints.txt", False),
+        ("--index-url http://127.0.0.1/simple", False),
+        ("six --hash=sha256:00", False),
+        ("https://127.0.0.1/x.tar.gz", False),
+        ("git+https://127.0.0.1/x.git", False),
+        ("name @ file:///x", False),
+        ("name@file:x", False),
+        ("six; python_version < '3' or '@' == ''", False),
+        ("six==1 \\\n  --hash=sha256:00", False),
+        ("six\n-e .", False),
+        ("${HOME}", False),
+    ],
+)
+def test_is_plain(text, plain):
+    assert is_plain(text) is plain
+
+
+PROJECT = '[project]\nname = "x"\nversion = "1"\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, (None, None)),
+        ({"main.py": ""}, (None, None)),
+        ({"requirements.txt": "six\n"}, ("requirements.txt", "six\n")),
+        ({"requirements.txt": "", "pyproject.toml": PROJECT}, ("requirements.txt", "")),
+        ({"requirements.txt": b"\xff\xfe"}, ("requirements.txt", None)),
+        ({"requirements.txt": "x" * ((1 << 20) + 1)}, ("requirements.txt", None)),
+        ({"requirements.txt/file": ""}, (None, None)),
+        ({"pyproject.toml": PROJECT}, (None, None)),
+        ({"pyproject.toml": f'{PROJECT}dependencies = ["six", "attrs>=1"]\n'}, ("pyproject.toml", "six\nattrs>=1")),
+        ({"pyproject.toml": f"{PROJECT}dependencies = []\n"}, ("pyproject.toml", "")),
+        ({"pyproject.toml": f'{PROJECT}dependencies = "six"\n'}, ("pyproject.toml", None)),
+        ({"pyproject.toml": f'{PROJECT}dynamic = ["dependencies"]\n'}, ("pyproject.toml", None)),
+        ({"pyproject.toml": "[tool.other]\nx = 1\n"}, (None, None)),
+        ({"pyproject.toml": 'project = "text"\n'}, (None, None)),
+        ({"pyproject.toml": "[project\n"}, (None, None)),
+    ],
+)
+def test_python_dependencies(make_submission, files, expected):
+    assert python_dependencies(make_submission(files)) == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("list", ("requirements.txt", "six")),
+        ("requirements.txt", (None, None)),
+        ("missing", (None, None)),
+        ("../outside", (None, None)),
+        ("/etc/passwd", (None, None)),
+    ],
+)
+def test_links_are_followed_inside_the_submission_alone(tmp_path, target, expected):
+    submission = tmp_path / "submission"
+    submission.mkdir()
+    (submission / "list").write_text("six")
+    (tmp_path / "outside").write_text("six")
+    (submission / "requirements.txt").symlink_to(target)
+    assert python_dependencies(submission) == expected
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"requirements.txt": "six==1.16.0\n"},
+        {"requirements.txt": "-r more.txt\n", "more.txt": "six==1.16.0\n"},
+        {"pyproject.toml": f'{PROJECT}dependencies = ["six==1.16.0"]\n'},
+    ],
+    ids=["requirements", "nested requirements", "pyproject"],
+)
+def test_dependencies_are_installed_once_per_content(evaluate, make_problem, make_submission, isolation, files):
+    problem, steps = make_problem(VERSION), []
+    for change in ("", "\n# another file, the same dependencies\n"):
+        submission = make_submission({**files, "main.py": PRINTS_VERSION + change})
+        for _ in range(2):
+            steps.clear()
+            results = evaluate(problem, submission, isolation=isolation, progress=steps.append)
+            assert [test.status for test in results.tests] == ["passed"], results.infrastructure_failure_reason
+    assert not [step for step in steps if step.startswith(("set-up", "warming", "collecting"))]
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_the_same_names_share_one_environment(evaluate, make_problem, make_submission, isolation):
+    problem, steps = make_problem(VERSION), []
+    for text in ("import six; print(six.__version__)", "from six import __version__ as v; print(v)"):
+        steps.clear()
+        submission = make_submission({"requirements.txt": "six == 1.16.0\n", "main.py": text})
+        results = evaluate(problem, submission, isolation=isolation, progress=steps.append)
+        assert results.passed["all-cases"], results.infrastructure_failure_reason
+    assert steps == ["running 1 tests"]
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_a_requirement_that_cannot_be_had(evaluate, make_problem, make_submission, isolation):
+    submission = make_submission({"requirements.txt": "six==99.99\n", "main.py": PRINTS_VERSION})
+    results = evaluate(make_problem(VERSION), submission, isolation=isolation)
+    assert results.infrastructure_failure
+    assert "set-up exited with 1" in results.infrastructure_failure_reason
+    assert "six==99.99" in results.infrastructure_failure_reason
+    assert "No solution found" in results.infrastructure_failure_reason
+    assert not any(results.passed.values())
+    assert [test.status for test in results.tests] == ["error"]
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+@pytest.mark.parametrize("init", ["uv init --bare", "uv init"])
+def test_set_up_commands_of_an_existing_environment(evaluate, make_problem, make_submission, isolation, init):
+    environment = {
+        "setup": {"commands": [init], "eval_commands": ["uv add -r requirements.txt"]},
+        "commands": {"command": "uv run"},
+    }
+    submission = make_submission({"requirements.txt": "six==1.16.0\n", "main.py": PRINTS_VERSION})
+    problem, steps = make_problem(VERSION), []
+    for _ in range(2):
+        steps.clear()
+        results = evaluate(problem, submission, isolation=isolation, environment=environment, progress=steps.append)
+        assert [test.status for test in results.tests] == ["passed"], (
+            results.infrastructure_failure_reason or results.tests[0].failure_message
+        )
+    assert steps == ["running 1 tests"]
+    assert sorted(path.name for path in submission.iterdir()) == ["main.py", "requirements.txt"]
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_set_up_that_fails_is_no_verdict(evaluate, make_problem, make_submission, isolation):
+    environment = {"setup": {"commands": ["echo it went wrong >&2; exit 9"]}}
+    submission = make_submission({"main.py": PRINTS_VERSION})
+    results = evaluate(make_problem(VERSION), submission, isolation=isolation, environment=environment)
+    assert "set-up exited with 9" in results.infrastructure_failure_reason
+    assert "it went wrong" in results.infrastructure_failure_reason
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_what_set_up_makes_is_there_for_the_tests(evaluate, make_problem, make_submission, isolation):
+    environment = {"setup": {"commands": ["mkdir made", "echo 1.16.0 > made/version; rm gone; echo >> changed"]}}
+    files = {"main.py": "import os\nprint(open('made/version').read(), end='')\nassert not os.path.exists('gone')\n"}
+    submission = make_submission({**files, "gone": "x", "changed": "x"})
+    results = evaluate(make_problem(VERSION), submission, isolation=isolation, environment=environment)
+    assert [test.status for test in results.tests] == ["passed"], results.tests[0].failure_message
+    assert (submission / "changed").read_text() == "x"
+    assert (submission / "gone").exists()

@@ -1,0 +1,110 @@
+"""What goes beyond a limit fails, and the next call works as if nothing had been.
+
+The environment allows 300M of memory, 50 processes, 40M on disk and 8M of output.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MEMORY_TOGETHER = """
+import os, signal
+for _ in range(6):
+    if os.fork() == 0:
+        signal.alarm(20)
+        held = bytearray(os.urandom(1 << 20)) * 90
+        signal.pause()
+        os._exit(0)
+for _ in range(6):
+    os.wait()
+print("all there")
+"""
+PROCESSES = """
+import os, signal
+for _ in range(150):
+    if os.fork() == 0:
+        signal.alarm(20)
+        signal.pause()
+        os._exit(0)
+signal.alarm(20)
+signal.pause()
+"""
+
+
+@pytest.fixture(autouse=True)
+def others_work_before_and_after(says):
+    assert says("print(6 * 7)") == "42"
+    yield
+    assert says("print(6 * 7)") == "42"
+
+
+def test_memory_of_one(call):
+    assert call("held = bytearray(1_400_000_000); print('had it')").stdout == ""
+    done = call("import mmap; held = mmap.mmap(-1, 1_400_000_000); held.write(b'x' * 1_400_000_000); print('had it')")
+    assert (done.returncode != 0, done.stdout) == (True, "")
+
+
+def test_shared_memory(call):
+    code = "import mmap\nheld = mmap.mmap(-1, 800 << 20)\nfor _ in range(800): held.write(b'x' * (1 << 20))\nprint('had it')"
+    done = call(code)
+    assert (done.returncode != 0, done.stdout) == (True, "")
+
+
+def test_memory_of_several_together(call):
+    done = call(MEMORY_TOGETHER)
+    assert done.returncode != 0
+    assert "more memory than it may" in done.stderr
+    assert done.stdout == ""
+
+
+def test_processes(call):
+    done = call(PROCESSES)
+    assert done.returncode != 0
+    assert "more processes than it may" in done.stderr or "BlockingIOError" in done.stderr
+
+
+@pytest.mark.parametrize("chunk", [100, 5])
+@pytest.mark.parametrize("place", ["workspace", "tmp"])
+def test_disk(call, tmp_path, place, chunk):
+    folder = Path.cwd() / "filled" if place == "workspace" else tmp_path / "filled"
+    folder.mkdir()
+    code = """
+import sys
+folder, chunk = sys.argv[2], int(sys.argv[3])
+for number in range(100 // chunk):
+    with open(f"{folder}/{number}", "wb") as file:
+        for _ in range(chunk):
+            file.write(b"x" * (1 << 20))
+print("all there")
+"""
+    done = call(code, folder, chunk)
+    shutil.rmtree(folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "OSError" in done.stderr
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_output(call, stream):
+    done = call(f"import os\nfor _ in range(64): os.write({stream}, b'x' * (1 << 20))\nprint('all out')", text=False)
+    assert done.returncode != 0
+    assert b"all out" not in done.stdout
+    assert b"printed more than 8388608 bytes" in done.stderr[-200:]
+    assert len(done.stdout) + len(done.stderr) < 12 << 20
+
+
+def test_output_to_a_file_of_the_test(call, tmp_path):
+    with (tmp_path / "out").open("wb") as out:
+        done = call(
+            "import os\nfor _ in range(64): os.write(1, b'x' * (1 << 20))", stdout=out, stderr=subprocess.PIPE, capture_output=False
+        )
+    size = (tmp_path / "out").stat().st_size
+    (tmp_path / "out").unlink()
+    assert done.returncode != 0
+    assert size <= 40 << 20
+
+
+def test_core_files_are_not_written(call):
+    assert call("import os; os.abort()").returncode == -6
+    assert list(Path.cwd().glob("core*")) == []

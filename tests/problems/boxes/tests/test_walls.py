@@ -1,0 +1,211 @@
+"""What the subject must not see or do. `host.json` in the workspace names places of the host."""
+
+import fcntl
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HOST = json.loads(Path("host.json").read_text()) if Path("host.json").exists() else {}
+TESTS = Path(__file__).parent
+
+
+def test_the_tests_are_out_of_sight(says):
+    assert says("import os, sys; print(os.listdir(sys.argv[2]))", TESTS) == "['assets']"
+    for name in ("test_walls.py", "conftest.py", "pytest.ini", "data", "data/expected.json", "__pycache__"):
+        assert says("import os, sys; print(os.path.lexists('.evaluation_tests/' + sys.argv[2]))", name) == "False"
+
+
+def test_what_lies_beside_a_handed_file_is_out_of_sight(says, data):
+    code = "import os, sys; print(open(sys.argv[2]).read().strip(), os.listdir(os.path.dirname(sys.argv[2])))"
+    assert says(code, data / "handed.txt") == "handed ['handed.txt']"
+
+
+def test_naming_the_tests_folder_shows_nothing_new(says):
+    code = "import os, sys; print(sorted(set(os.listdir(sys.argv[2])) - {'assets', 'data'}))"
+    assert says(code, TESTS, f"{TESTS}/", f"{TESTS}/data/..", cwd=TESTS.parent) == "[]"
+
+
+def test_the_tests_themselves_are_found_nowhere(says):
+    code = """
+import os, sys
+mark, found = "MARK-OF-THE" + "-WALLS", []
+for root in ("/workspace", "/tmp", "/slop", "/dev", "/etc", "/home", "/root", "/run", "/var", "/box"):
+    for folder, inner, names in os.walk(root):
+        if folder == sys.base_prefix:
+            inner.clear()
+        for name in names:
+            path = os.path.join(folder, name)
+            try:
+                if os.path.isfile(path) and mark in open(path, errors="replace").read(1 << 20):
+                    found.append(path)
+            except OSError:
+                pass
+print(found)
+"""
+    assert says(code) == "[]"
+    assert "MARK-OF-THE-WALLS" in Path(__file__).read_text()
+
+
+def test_the_reports_are_out_of_sight(says):
+    assert says("import os; print(os.listdir('.scbench'))") == "[]"
+    assert os.listdir(".scbench") != []
+
+
+@pytest.mark.parametrize("place", ["problem", "cache", "output", "submission", "source", "tmp"])
+def test_places_of_the_host_are_out_of_sight(says, place):
+    assert says("import os, sys; print(os.path.exists(sys.argv[2]))", HOST[place]) == "False"
+
+
+def test_of_the_host_s_home_at_most_the_interpreter_is_seen(says):
+    code = """
+import os, sys
+home = sys.argv[2]
+kept = os.path.relpath(sys.base_prefix, home).split("/")[0]
+print([name for name in (os.listdir(home) if os.path.isdir(home) else []) if name != kept])
+"""
+    assert says(code, HOST["home"]) == "[]"
+
+
+def test_processes_of_the_host_and_the_judge_are_out_of_sight(says):
+    code = """
+import os
+for pid in filter(str.isdecimal, os.listdir("/proc")):
+    try:
+        print(open(f"/proc/{pid}/cmdline").read().replace(chr(0), " "))
+    except OSError:
+        pass
+"""
+    seen = says(code)
+    assert "main.py" in seen
+    assert "pytest" not in seen.replace(code, "")
+    assert os.getpid() != 1
+
+
+@pytest.mark.parametrize("deed", ["open('/proc/1/mem', 'rb')", "open('/proc/1/environ', 'rb').read()", "os.readlink('/proc/1/fd/3')", "os.listdir('/proc/1/root')"])
+def test_the_supervisor_of_the_box_cannot_be_looked_into(call, deed):
+    assert "PermissionError" in call(f"import os; {deed}").stderr
+
+
+def test_the_supervisor_of_the_box_cannot_be_killed(call, says):
+    for number in (1, 2, 9, 11, 15, 19):
+        call(f"import os; os.kill(1, {number})")
+    assert says("print('still here')") == "still here"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/planted", "/usr/planted", "/usr/bin/planted", "/etc/planted", "/etc/passwd", "/dev/planted", "/slop/planted",
+        "/slop/bin/uv", "/slop/box", "/slop/subject/planted", "/slop/subject/bin/planted",
+        ".scbench/planted", ".evaluation_tests/planted", ".evaluation_tests/assets/planted",
+        ".evaluation_tests/assets/note",
+    ],
+)  # fmt: skip
+def test_nothing_outside_is_writable(call, path):
+    done = call("import sys; open(sys.argv[2], 'ab').write(b'x')", path)
+    assert done.returncode == 1
+    assert any(name in done.stderr for name in ("OSError", "PermissionError", "FileNotFoundError")), done.stderr
+
+
+@pytest.mark.parametrize("path", ["/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger"])
+def test_settings_of_the_kernel_are_read_only(call, path):
+    done = call("import os, sys; os.open(sys.argv[2], os.O_WRONLY)", path)
+    assert any(name in done.stderr for name in ("OSError", "PermissionError", "FileNotFoundError")), "it can be opened"
+
+
+def test_handed_files_are_read_only(call, data):
+    path = data / "handed.txt"
+    for deed in ("open(sys.argv[2], 'w')", "os.unlink(sys.argv[2])", "os.chmod(sys.argv[2], 0o777)", "os.rename(sys.argv[2], 'x')"):
+        assert "OSError" in call(f"import os, sys; {deed}", path).stderr, deed
+    assert path.read_text() == "handed\n"
+
+
+@pytest.mark.parametrize("name", [".evaluation_tests", ".scbench"])
+@pytest.mark.parametrize("deed", ["os.rename(name, 'gone')", "os.rmdir(name)", "shutil.rmtree(name)", "os.unlink(name)", "os.rename('/workspace', '/tmp/gone')"])
+def test_reserved_folders_stay(call, name, deed):
+    done = call(f"import os, shutil, sys; name = sys.argv[2]; {deed}", name)
+    assert "Error" in done.stderr
+    assert (TESTS / "data/expected.json").is_file()
+
+
+@pytest.mark.parametrize(("folder", "target"), [
+    ("tmp", "/workspace/.evaluation_tests/data/expected.json"),
+    ("workspace", ".evaluation_tests/data/expected.json"),
+    ("workspace", "/workspace/.evaluation_tests/data/expected.json"),
+    ("tmp", "/slop/judge/settings.json"),
+])  # fmt: skip
+def test_a_planted_link_is_not_followed(says, tmp_path, data, folder, target):
+    out = (tmp_path if folder == "tmp" else Path.cwd()) / "out.json"
+    out.unlink(missing_ok=True)
+    says("import os, sys; os.symlink(sys.argv[2], sys.argv[3])", target, out)
+    assert out.is_symlink()
+    with pytest.raises(OSError):
+        out.read_text()
+    with pytest.raises(OSError):
+        out.write_text("forged")
+    assert json.loads((data / "expected.json").read_text()) == {"answer": 42}
+
+
+def test_a_planted_link_to_a_folder_is_not_followed(says, tmp_path):
+    says("import os, sys; os.symlink('/workspace/.evaluation_tests/data', sys.argv[2])", tmp_path / "out")
+    with pytest.raises(OSError):
+        (tmp_path / "out/expected.json").read_text()
+
+
+def test_there_is_no_way_to_the_host_s_loopback(call):
+    code = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[2])), 5)"
+    assert "ConnectionRefusedError" in call(code, HOST["port"]).stderr
+
+
+def test_there_is_no_other_network(says):
+    assert says("import socket; print([name for _, name in socket.if_nameindex()])") == "['lo']"
+    assert "Error" in says("import socket\ntry: socket.create_connection(('192.0.2.1', 80), 5)\nexcept OSError as e: print(repr(e))")
+
+
+@pytest.mark.parametrize("flag", [0x10000000, 0x00020000, 0x40000000])
+def test_no_new_namespaces(says, flag):
+    code = f"import ctypes; print(ctypes.CDLL(None).unshare({flag}))"
+    assert says(code) == "-1"
+
+
+def test_no_capabilities_and_no_way_to_any(says):
+    code = "print([line.split()[1] for line in open('/proc/self/status') if line.startswith(('CapEff', 'CapBnd', 'NoNewPrivs'))])"
+    assert set(says(code).strip("[]").replace("'", "").split(", ")) == {"0000000000000000", "1"}
+
+
+def test_no_descriptor_but_the_three(says):
+    code = "import os, sys; os.execvp('ls', ['ls', '/proc/self/fd'])"
+    assert says(code).split() == ["0", "1", "2", "3"]  # the last is the folder that ls reads
+
+
+def test_a_timeout_ends_the_whole_group(entrypoint, tmp_path):
+    lock = tmp_path / "lock"
+    code = """
+import fcntl, os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+ready, done = os.pipe()
+if os.fork() == 0:
+    file = open(sys.argv[2], "w")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    os.write(done, b"x")
+else:
+    os.read(ready, 1)
+    open(sys.argv[2] + ".held", "w").close()
+signal.alarm(40)
+while True:
+    signal.pause()
+"""
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([*entrypoint, code, str(lock)], timeout=2, capture_output=True)
+    assert Path(f"{lock}.held").exists()
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def test_a_port_that_the_host_uses_is_free_here(says):
+    code = "import socket, sys; print(socket.create_server(('127.0.0.1', int(sys.argv[2]))).getsockname()[1])"
+    assert says(code, HOST["port"]) == str(HOST["port"])
+    assert says(code, 8080) == "8080"

@@ -1,0 +1,129 @@
+"""What a person sees of a result; the results are made by hand, nothing runs."""
+
+import pytest
+
+from slop_code.evaluation import CorrectnessResults, GroupType, PassPolicy, TestResult
+from slop_code.evaluation.report import Digests, Provenance
+from slop_code.reporting.terminal import SHOWN_FAILURES, SHOWN_LINES, lines, message_lines, printable, show, verdict
+
+
+def result(number=1, status="failed", message=None, **changes):
+    values = {
+        "id": f"test_{number}",
+        "checkpoint": "checkpoint_1",
+        "group_type": GroupType.CORE,
+        "status": status,
+        "duration_ms": 1.0,
+        "file_path": "test_checkpoint_1.py",
+        "markers": [],
+        "failure_message": message,
+        **changes,
+    }
+    return TestResult(**values)
+
+
+def results(*tests, **changes):
+    values = {
+        "problem_name": "p",
+        "checkpoint_name": "checkpoint_1",
+        "duration": 1.0,
+        "tests": list(tests),
+        "pytest_exit_code": 1,
+        "isolation": {},
+        "phases": {"tests": 1.5},
+        "provenance": Provenance(
+            digests=Digests(config="c", environment="e"),
+            test_dependencies={},
+            python="3.11",
+            platform="linux",
+            slop_code="0",
+            command=[],
+            pytest_args=[],
+        ),
+        "evidence": "json-report",
+        **changes,
+    }
+    return CorrectnessResults(**values)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ü 漢\n\tline", "plain ü 漢\n\tline"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("a\rb\x08c\x00", "a\\rb\\x08c\\x00"),
+        ("\x9b2J\x7f", "\\x9b2J\\x7f"),
+        ("\u202eabc\u2028\u200b", "\\u202eabc\\u2028\\u200b"),
+        ("[bold]no markup[/bold]", "[bold]no markup[/bold]"),
+    ],
+)
+def test_printable(text, shown):
+    assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("tests", "changes", "policy", "line"),
+    [
+        ([result(1, "passed")], {}, PassPolicy.ALL_CASES, "PASSED (all-cases): 1 of 1 tests passed"),
+        (
+            [result(1, "passed"), result(2)],
+            {},
+            PassPolicy.ALL_CASES,
+            "NOT PASSED (all-cases): 1 of 2 tests passed",
+        ),
+        ([result(1, "passed"), result(2)], {}, PassPolicy.ANY, "PASSED (any): 1 of 2 tests passed"),
+        ([], {}, PassPolicy.ANY, "NOT PASSED (any): 0 of 0 tests passed"),
+        (
+            [result(1, "passed")],
+            {"infrastructure_failure_reason": "killed"},
+            PassPolicy.ANY,
+            "INFRASTRUCTURE FAILURE: no verdict",
+        ),
+    ],
+)
+def test_verdict(tests, changes, policy, line):
+    assert verdict(results(*tests, **changes), policy)[0] == line
+
+
+def told(*tests, every=False, **changes):
+    return [text for text, _ in lines(results(*tests, **changes), PassPolicy.ALL_CASES, every=every)]
+
+
+def test_failures_are_told_and_passes_only_when_asked_for():
+    tests = [result(1, "passed"), result(2, message="expected: 1\nfound: 2"), result(3, "skipped", message="why")]
+    assert told(*tests)[:-1] == [
+        "FAILED Core test_checkpoint_1.py::test_2",
+        "    expected: 1",
+        "    found: 2",
+    ]
+    assert "PASSED Core test_checkpoint_1.py::test_1" in told(*tests, every=True)
+    assert "    why" in told(*tests, every=True)
+
+
+def test_many_failures_are_counted():
+    tests = [result(number) for number in range(SHOWN_FAILURES + 3)]
+    assert "... and 3 more that did not pass; -v shows all" in told(*tests)
+    assert f"FAILED Core test_checkpoint_1.py::test_{SHOWN_FAILURES + 2}" in told(*tests, every=True)
+
+
+def test_a_long_message_keeps_its_end():
+    message = "\n".join(map(str, range(SHOWN_LINES + 5)))
+    kept = message_lines(result(message=message))
+    assert kept[0] == "[5 lines left out]"
+    assert kept[-1] == str(SHOWN_LINES + 4)
+    assert len(kept) == SHOWN_LINES + 1
+
+
+def test_nothing_reaches_the_terminal_as_a_command(capsys):
+    hostile = "\x1b]0;owned\x07[red]"
+    tests = [result(id=f"test_x[{hostile}]", message=hostile)]
+    show(
+        results(*tests, problem_name=hostile, warnings=[hostile], infrastructure_failure_reason=hostile),
+        PassPolicy.ALL_CASES,
+        every=True,
+    )
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert shown.count("\\x1b]0;owned\\x07[red]") == 5

@@ -1,0 +1,90 @@
+"""What holds for every module of the package."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "slop_code"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+LONGEST = 400
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT / "src").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path) -> set[str]:
+    """Every module that a file names in an import, wherever it stands."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+@pytest.fixture(scope="module")
+def imports():
+    """Each module imported alone, with warnings as errors: its name and what the interpreter said."""
+
+    def load(name: str) -> tuple[str, str]:
+        argv = [sys.executable, "-W", "error", "-c", f"import {name}"]
+        done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT)
+        return name, done.stderr if done.returncode else ""
+
+    names = [module_name(path) for path in SOURCES]
+    with ThreadPoolExecutor(8) as pool:
+        return dict(pool.map(load, [name for name in names if not name.endswith("__main__")]))
+
+
+def test_every_module_imports_alone(imports):
+    assert len(imports) > 30
+    assert {name: said for name, said in imports.items() if said} == {}
+
+
+def test_imports_go_one_way():
+    linter = Path(sys.executable).parent / "lint-imports"
+    argv = [str(linter) if linter.exists() else "lint-imports", "--no-cache"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_one_door_to_processes():
+    users = {module_name(path) for path in SOURCES if "subprocess" in imported(path)}
+    assert users == {"slop_code.execution.process"}
+
+
+@pytest.mark.parametrize(
+    "call", ["system", "popen", "fork", "forkpty", "posix_spawn", "spawnv", "spawnl", "execv", "execvp"]
+)
+def test_no_other_way_to_processes(call):
+    for path in SOURCES:
+        calls = [node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)]
+        assert call not in calls, path
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_modules_stay_short_and_well_named(path):
+    assert len(path.read_text().splitlines()) <= LONGEST
+    assert path.stem not in ("utils", "common", "helpers", "misc")
+
+
+def test_what_runs_inside_the_judge_needs_the_standard_library_and_pytest_alone():
+    allowed = {*sys.stdlib_module_names, "pytest", "_pytest"}
+    names = {name.partition(".")[0] for name in imported(PACKAGE / "evaluation" / "judge" / "plugin.py")}
+    assert names - allowed == set()
+
+
+def test_the_core_loads_nothing_heavy():
+    code = "import sys, slop_code.evaluation; print(sorted({'rich', 'ray', 'docker', 'typer'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,217 @@
+"""The names and signatures that others build on."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import slop_code.evaluation as evaluation
+import slop_code.execution as execution
+from slop_code.errors import SlopCodeError
+from slop_code.evaluation import CorrectnessResults, GroupType, PassPolicy, ProblemConfig, PytestRunner, TestResult
+from slop_code.evaluation.pytest_runner import run_checkpoint_pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TESTS = {
+    "test_checkpoint_1.py": """
+    def test_old(run):
+        assert run().stdout == "hello\\n"
+    """,
+    "test_checkpoint_2.py": """
+    import pytest
+
+    def test_new(run):
+        assert run().returncode == 0
+
+    @pytest.mark.slow
+    def test_slow(run):
+        assert run("x").returncode == 0
+    """,
+}
+CONFIG = {
+    "markers": {"slow": {"description": "takes a while", "group": "Functionality"}},
+    "test_dependencies": ["pyyaml"],
+    "timeout": 17,
+}
+
+
+@pytest.fixture(scope="module")
+def problem(make_problem):
+    return make_problem(TESTS, config=CONFIG)
+
+
+@pytest.fixture(scope="module")
+def submission(make_submission):
+    return make_submission({"main.py": "print('hello')\n"})
+
+
+@pytest.fixture
+def runner(problem, environment_spec, submission, cache) -> PytestRunner:
+    environment = environment_spec(isolation="none")
+    checkpoint = problem.checkpoints["checkpoint_2"]
+    return PytestRunner(
+        problem=problem, checkpoint=checkpoint, environment=environment, submission_path=submission, cache=cache
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        (evaluation, "PytestRunner run_checkpoint_pytest ProblemConfig CheckpointConfig MarkerConfig GroupType "
+                     "PassPolicy TestResult CorrectnessResults ConfigError"),
+        (execution, "Session EnvironmentSpec"),
+    ],
+    ids=["evaluation", "execution"],
+)  # fmt: skip
+def test_names(module, names):
+    assert set(module.__all__) == set(names.split())
+    assert all(hasattr(module, name) for name in names.split())
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("pytest_runner", "PytestRunner"),
+        ("report", "TestResult"),
+        ("report", "CorrectnessResults"),
+        ("config", "ProblemConfig"),
+        ("config", "CheckpointConfig"),
+        ("config", "MarkerConfig"),
+        ("config", "ConfigError"),
+    ],
+)
+def test_homes(module, name):
+    home = importlib.import_module(f"slop_code.evaluation.{module}")
+    assert getattr(home, name) is getattr(evaluation, name)
+
+
+def parameters(function: Callable[..., object]) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+@pytest.mark.parametrize(
+    ("function", "first"),
+    [
+        (PytestRunner.__init__, ["problem", "checkpoint", "environment", "submission_path"]),
+        (PytestRunner.run, ["pytest_args"]),
+        (run_checkpoint_pytest, ["submission_path", "problem", "checkpoint", "env_spec", "pytest_args"]),
+        (PytestRunner._determine_group_type, ["test_checkpoint", "markers", "current_checkpoint"]),
+        (PytestRunner._copy_tests_from_problem, []),
+        (PytestRunner._generate_pytest_ini, []),
+        (PytestRunner._build_pytest_command, []),
+        (PytestRunner._parse_ctrf_report, []),
+        (ProblemConfig.from_yaml, ["problem_dir"]),
+        (ProblemConfig.iterate_checkpoint_items, []),
+    ],
+)
+def test_signatures(function, first):
+    assert parameters(function)[: len(first)] == first
+
+
+@pytest.mark.parametrize("function", [PytestRunner.run, run_checkpoint_pytest])
+def test_pytest_args_may_be_left_out(function):
+    assert inspect.signature(function).parameters["pytest_args"].default is None
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (TestResult, "id checkpoint group_type status duration_ms file_path markers failure_message"),
+        (CorrectnessResults, "problem_name checkpoint_name duration tests pass_counts total_counts pytest_exit_code "
+                             "infrastructure_failure infrastructure_failure_reason isolation phases provenance passed "
+                             "schema_version"),
+    ],
+)  # fmt: skip
+def test_fields(model, names):
+    assert set(names.split()) <= {*model.model_fields, *model.model_computed_fields}
+
+
+def test_values():
+    assert [group.value for group in GroupType] == ["Core", "Functionality", "Error", "Regression"]
+    assert {policy.value for policy in PassPolicy} == {
+        "any", "any-case", "all-cases", "all-non-error-cases", "core-cases", "any-core-cases", "all-core-cases",
+    }  # fmt: skip
+    assert issubclass(evaluation.ConfigError, SlopCodeError)
+
+
+def test_checkpoints_come_in_order(make_problem):
+    orders = {"b": {"order": 3}, "checkpoint_10": {"order": 1}, "a": {"order": 2}}
+    problem = make_problem({"test_a.py": ""}, config={"checkpoints": orders})
+    assert [name for name, _ in problem.iterate_checkpoint_items()] == ["checkpoint_10", "a", "b"]
+    assert problem.checkpoints["a"].order == 2
+
+
+def test_copy_tests_from_problem(runner, tmp_path):
+    assert runner._copy_tests_from_problem(tmp_path) == ["test_checkpoint_1.py", "test_checkpoint_2.py"]
+    names = sorted(path.name for path in (tmp_path / ".evaluation_tests").iterdir())
+    assert names == ["conftest.py", "pytest.ini", "test_checkpoint_1.py", "test_checkpoint_2.py"]
+
+
+def test_generate_pytest_ini(runner):
+    lines = [line.strip() for line in runner._generate_pytest_ini().splitlines()]
+    assert lines[0] == "[pytest]"
+    assert {line.partition(":")[0] for line in lines if ":" in line} == {"error", "functionality", "regression", "slow"}
+    assert "slow: takes a while" in lines
+
+
+def test_build_pytest_command(runner):
+    command = runner._build_pytest_command(["-x"])
+    tools = ["pytest", "pytest-json-ctrf", "pytest-json-report", "pytest-timeout", "jsonschema", "deepdiff", "pyyaml"]
+    assert command[0].endswith("/uvx")
+    assert [word.removeprefix("--with=") for word in command if word.startswith("--with=")] == tools
+    for word in (
+        "pytest", "--timeout=17", "--checkpoint=checkpoint_2", "--ctrf=.scbench/ctrf-report.json", "--json-report",
+        "--json-report-file=.scbench/pytest-report.json", "-vv", "-x",
+    ):  # fmt: skip
+        assert word in command
+    assert command[-1] == ".evaluation_tests"
+    entrypoint = next(word for word in command if word.startswith("--entrypoint="))
+    assert entrypoint.split()[-1] == "main.py"
+
+
+def test_parse_ctrf_report(runner):
+    test = {"name": "test_new", "status": "passed", "duration": 5, "filePath": ".evaluation_tests/test_checkpoint_2.py"}
+    report = {"results": {"tool": {"name": "pytest"}, "tests": [test]}}
+    parsed = runner._parse_ctrf_report(json.dumps(report).encode())
+    assert [(raw.nodeid, raw.status, raw.duration_ms) for raw in parsed] == [
+        ("test_checkpoint_2.py::test_new", "passed", 5)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("home", "markers", "expected"),
+    [
+        ("checkpoint_1", ["error"], GroupType.REGRESSION),
+        ("checkpoint_2", ["functionality", "error"], GroupType.ERROR),
+        ("checkpoint_2", ["slow", "regression"], GroupType.REGRESSION),
+        ("checkpoint_2", ["slow"], GroupType.FUNCTIONALITY),
+        ("checkpoint_2", ["functionality"], GroupType.FUNCTIONALITY),
+        ("checkpoint_2", [], GroupType.CORE),
+    ],
+)
+def test_determine_group_type(runner, home, markers, expected):
+    assert runner._determine_group_type(home, markers, "checkpoint_2") is expected
+
+
+def test_both_ways_to_run(runner, problem, submission, environment_spec, cache, monkeypatch):
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache.root))
+    function = run_checkpoint_pytest(
+        submission_path=submission,
+        problem=problem,
+        checkpoint=problem.checkpoints["checkpoint_2"],
+        env_spec=environment_spec(isolation="none"),
+        pytest_args=["-k", "not slow"],
+    )
+    method = runner.run(["-k", "not slow"])
+    for results in (function, method):
+        assert {test.id: (test.group_type, test.status) for test in results.tests} == {
+            "test_old": (GroupType.REGRESSION, "passed"),
+            "test_new": (GroupType.CORE, "passed"),
+        }
+    assert len(runner.run().tests) == 3
