@@ -404,24 +404,29 @@ def test_the_attack_is_a_real_one(problem, submit, evaluate, name):
 
 
 @pytest.mark.parametrize(
-    "make",
-    ["os.mkfifo", "os.mkdir", "lambda path: os.symlink('nowhere', path)", "lambda path: os.symlink('/etc', path)"],
-    ids=["pipe", "folder", "dangling link", "link outside"],
+    ("name", "make"),
+    [
+        ("other", "os.mkfifo(path)"),
+        ("stream.jsonl", "os.mkfifo(path)"),
+        ("pytest-report.json", "os.mkdir(path)"),
+        ("pytest-report.json", "os.symlink('nowhere', path)"),
+        ("pytest.log", "os.symlink(OUTSIDE, path)"),
+        ("pytest.log", "os.symlink(OUTSIDE + '/file', path)"),
+    ],
 )
-@pytest.mark.parametrize("name", ["pytest-report.json", "stream.jsonl", "pytest.log", "other"])
-def test_what_is_left_among_the_reports_without_boxes(problem, submit, evaluate, tmp_path, make, name):
-    """Nothing is promised for the verdict there, but there is one, and nobody's file is written or copied."""
+def test_what_is_left_among_the_reports_without_boxes(problem, submit, evaluate, tmp_path, name, make):
+    """Nothing is promised for the verdict there, but there is one, and the evaluator follows no link."""
+    (tmp_path / "outside").mkdir()
     body = f"""
-        try:
-            os.unlink(".scbench/{name}")
-        except OSError:
-            pass
-        try:
-            ({make})(".scbench/{name}")
-        except OSError:
-            pass
+        OUTSIDE, path = {str(tmp_path / "outside")!r}, {f".scbench/{name}"!r}
+        if command == "upper":
+            if os.path.isfile(path):
+                os.unlink(path)
+            if not os.path.lexists(path):
+                {make}
     """
-    results = evaluate(problem, submit(Attack(cheat(body))), isolation="none", output_dir=tmp_path)
+    results = evaluate(problem, submit(Attack(cheat(body))), isolation="none", output_dir=tmp_path / "out")
     assert len(results.tests) == 7
     assert {test.id for test in results.tests if test.status == "passed"} <= EARNED
-    assert all(path.is_file() and not path.is_symlink() for path in (tmp_path / ".scbench").iterdir())
+    assert list((tmp_path / "outside").iterdir()) == []
+    assert all(path.is_file() and not path.is_symlink() for path in (tmp_path / "out" / ".scbench").iterdir())

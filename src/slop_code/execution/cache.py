@@ -107,6 +107,10 @@ def remove_tree(folder: Path) -> None:
             os.chmod(os.path.dirname(path), 0o700)
             if os.path.isdir(path) and not os.path.islink(path):
                 os.chmod(path, 0o700)
+                for inner, names, _ in os.walk(path):
+                    for name in names:
+                        if not os.path.islink(os.path.join(inner, name)):
+                            os.chmod(os.path.join(inner, name), 0o700)
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 os.unlink(path)

@@ -77,12 +77,14 @@ def prepare_subject(
         "UV_PYTHON": base_python(),
         "UV_PYTHON_DOWNLOADS": "never",
     }
+    is_python = Path(spec.entry("x")[0]).name.startswith("python")
     if commands:
         key = digest_of([commands, tree_digest(submission), sandbox.name, spec.digest(), python_identity()])
-        steps = [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
+        steps = python_steps(None) if is_python else []
+        steps += [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
         entry = _set_up("layers", key, steps, spec, submission, sandbox, cache, progress)
         return Subject(entry / "env", (entry / "layer",), offline)
-    if not Path(spec.entry("x")[0]).name.startswith("python"):
+    if not is_python:
         return Subject()
     source, text = python_dependencies(submission)
     content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")

@@ -27,8 +27,8 @@ def open_submission(path: Path) -> Path:
         raise SubmissionError(f"{path}: not a folder; give the folder that holds the submission's files") from None
     except FileNotFoundError:
         raise SubmissionError(f"{path}: there is no such folder") from None
-    except OSError as error:
-        raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from error
+    except (OSError, RuntimeError) as error:  # before 3.13 a loop of links is a RuntimeError
+        raise SubmissionError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return resolved
 
 

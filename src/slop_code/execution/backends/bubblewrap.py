@@ -36,6 +36,10 @@ OUTER = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "box"]
 APART = [*OUTER, "--unshare-cgroup-try"]
 BOUND = ["--die-with-parent", "--new-session", "--clearenv"]
 NAMES = ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
+KERNEL = [f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "pressure")]
+PROC = ["--proc", "/proc", *[word for path in KERNEL for word in ("--ro-bind-try", path, path)]]
+"""Where the host's user is root, the kernel's settings and switches would be writable."""
+
 FILE_SIZE = 2 << 30
 """For any one file of the judge or of set-up."""
 
@@ -138,7 +142,7 @@ def setup_arguments(job: SetupJob) -> list[str]:
     return [
         *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL",
         *system_arguments(), *network,
-        "--proc", "/proc", "--dev", "/dev",
+        *PROC, "--dev", "/dev",
         "--bind", str(job.scratch / "tmp"), "/tmp", "--bind", str(job.scratch / "home"), HOME,
         "--bind", str(job.subject_env), SUBJECT_ENV,
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
@@ -199,7 +203,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     return [
         bwrap(), *IDENTITY, *APART, *BOUND, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
         *system_arguments(job.hidden), *(NAMES if spec.network == "full" else ()), *environment,
-        "--proc", "/proc", "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
+        *PROC, "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
         "--remount-ro", "/dev",
         "--bind", "/box/share", "/tmp", "--bind", "/box/scratch/home", HOME, "--bind", "/box/ws", WORKSPACE,
         "--ro-bind", "/box/shown", f"{WORKSPACE}/{TESTS_DIR}", "--ro-bind", "/box/empty", f"{WORKSPACE}/{REPORTS_DIR}",
@@ -220,7 +224,7 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     return [
         bwrap(), *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
         *system_arguments(), *(NAMES if spec.network == "full" else ()),
-        "--proc", "/proc", "--dev-bind", "/dev", "/dev",
+        *PROC, "--dev-bind", "/dev", "/dev",
         "--bind", "/box/share", "/tmp", "--tmpfs", HOME, "--bind", "/box/ws", WORKSPACE,
         "--bind", "/box/judgetmp", "/slop/tmp",
         *own, *uv_cache,

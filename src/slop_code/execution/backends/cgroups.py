@@ -29,7 +29,7 @@ def available(root: Path = ROOT) -> bool:
 @contextlib.contextmanager
 def control_groups(memory: int, processes: int, root: Path = ROOT) -> Iterator[list[Path]]:
     """Folders of fresh groups with these limits, none where that cannot be had; gone afterwards."""
-    name = PREFIX + secrets.token_hex(8)
+    name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
     made: list[Path] = []
     try:
         for parent, files in _parents(root).items():
@@ -82,5 +82,7 @@ def _end(groups: list[Path]) -> None:
 def _remove_empty(parent: Path) -> None:
     """Groups of evaluators that were killed."""
     for left in parent.glob(f"{PREFIX}*"):
+        if Path("/proc", left.name.removeprefix(PREFIX).partition("-")[0]).exists():
+            continue  # its maker lives and may be about to use it
         with contextlib.suppress(OSError):
             left.rmdir()

@@ -29,7 +29,10 @@ class NoSandbox:
 
     def layout(self, session: Path) -> Layout:
         return Layout(
-            str(session / "workspace"), str(session / "tmp"), str(session / "home"), str(uv_paths()[0].parent)
+            str(session / "workspace"),
+            str(session / "tmp"),
+            str(session / "home"),
+            str(uv_paths()[0].parent),
         )
 
     def subject_env(self, path: Path) -> str:
@@ -60,9 +63,8 @@ class NoSandbox:
         if job.submission is None:
             workspace.mkdir()
         else:
-            copy_tree(job.submission, workspace, job.scratch)
-        for layer in job.layers:
-            copy_tree(layer, workspace, job.scratch)
+            # A layer is the whole workspace as set-up left it.
+            copy_tree(job.layers[0] if job.layers else job.submission, workspace, job.scratch)
         for name in RESERVED:
             discard(workspace / name)
         shutil.copytree(job.tests, workspace / TESTS_DIR, ignore=shutil.ignore_patterns("__pycache__"))

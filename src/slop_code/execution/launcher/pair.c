@@ -49,7 +49,7 @@ static pid_t start(char **words, int descriptor, char **groups, int group_count)
     if (pid < 0) die("cannot fork");
     if (pid > 0) return pid;
     if (descriptor >= 0) {
-        int null = open("/dev/null", O_RDWR);
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         for (int fd = 0; fd < 2; fd++) dup2(null, fd);
         if (descriptor != 3) dup2(descriptor, 3);
         join_groups(groups, group_count);
