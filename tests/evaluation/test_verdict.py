@@ -42,11 +42,11 @@ def test_success_is_a_complete_report(exit_code, tests, source):
         (4, "called wrongly"),
         (5, "no tests"),
         (6, "none of its exit codes"),
-        (137, "137"),
+        (137, "killed by signal 9 (SIGKILL)"),
         (255, "none of its exit codes"),
         (-9, "killed by signal 9 (SIGKILL)"),
         (-11, "SIGSEGV"),
-        (-100, "signal 100"),
+        (-100, "none of its exit codes"),
     ],
 )
 def test_every_other_exit_code(exit_code, words):

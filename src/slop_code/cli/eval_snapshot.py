@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exits import EXIT_HELP, Exit, exit_for
 from slop_code.cli.find import PROBLEMS_VARIABLE, find_problem
+from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.spec import load_environment
@@ -36,9 +37,8 @@ def add_to(commands: Commands) -> None:
     option("-o", "--output", metavar="OUT", type=Path, help="folder for evaluation.json and the raw reports")
     option(
         "--pass-policy",
-        type=PassPolicy,
-        choices=list(PassPolicy),
-        default=PassPolicy.ALL_CASES,
+        choices=[policy.value for policy in PassPolicy],
+        default=PassPolicy.ALL_CASES.value,
         metavar="POLICY",
         help=f"what counts as passed: {', '.join(PassPolicy)} (default: all-cases)",
     )
@@ -65,6 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_command:
         print(shlex.join(runner.command_by_hand(further)))
         return Exit.PASSED
+    policy = PassPolicy(arguments.pass_policy)
+    if arguments.output is not None:
+        _make(arguments.output)
     # The tests take a while and this process only waits: what draws the result is loaded meanwhile.
     threading.Thread(target=importlib.import_module, args=("slop_code.reporting.terminal",), daemon=True).start()
     results = runner.run(further)
@@ -72,13 +75,20 @@ def run(arguments: argparse.Namespace) -> int:
         results.save(arguments.output / "evaluation.json")
     if arguments.json:
         print(results.model_dump_json(indent=2))
-        return exit_for(results, arguments.pass_policy)
+        return exit_for(results, policy)
     from slop_code.reporting.terminal import show
 
-    show(results, arguments.pass_policy, every=arguments.verbose)
+    show(results, policy, every=arguments.verbose)
     if arguments.output is not None:
         print(f"written: {arguments.output / 'evaluation.json'}")
-    return exit_for(results, arguments.pass_policy)
+    return exit_for(results, policy)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: results cannot be written there: {error.strerror}") from error
 
 
 def _tell(step: str, *, verbose: bool, quiet: bool) -> None:

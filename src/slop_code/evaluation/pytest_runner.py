@@ -162,10 +162,12 @@ class PytestRunner:
 
     def _reason(self, done: Completed, evidence: Evidence, roster: Roster) -> str | None:
         ended = None
+        running = f"while running {evidence.running}" if evidence.running else "with no test running"
         if done.exit_code is None:
-            running = f"while running {evidence.running}" if evidence.running else "with no test running"
             ended = f"session timeout of {self._session_timeout(roster):g} s {running}"
         reason = infrastructure_failure(done.exit_code, evidence=evidence, expected=roster.nodeids, ended=ended)
+        if reason is not None and evidence.running and running not in reason:
+            reason = f"{reason}, {running}"
         if reason is not None and not evidence.tests and done.output.strip():
             return f"{reason}\n{done.output.strip()}"
         return reason

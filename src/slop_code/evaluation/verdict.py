@@ -53,16 +53,11 @@ def _exit_failure(exit_code: int | None) -> str | None:
         return None
     if exit_code is None:
         return "pytest left no exit code"
-    if exit_code < 0:
-        return f"pytest was killed by signal {_signal(-exit_code)}"
+    # What stands between us and pytest says 128 and the number of the signal, as a shell does.
+    number = -exit_code if exit_code < 0 else exit_code - 128
+    if number in {one.value for one in signal.Signals}:
+        return f"pytest was killed by signal {number} ({signal.Signals(number).name})"
     return _EXIT_CODES.get(exit_code, f"pytest ended with {exit_code}, which is none of its exit codes")
-
-
-def _signal(number: int) -> str:
-    try:
-        return f"{number} ({signal.Signals(number).name})"
-    except ValueError:
-        return str(number)
 
 
 def _no_report(evidence: Evidence) -> str | None:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slop_code.errors import InfrastructureError
+from slop_code.errors import SubmissionError
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, JudgeJob, Layout, SetupJob
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.launcher import helper_path
@@ -73,9 +73,18 @@ class NoSandbox:
             (job.scratch / name).mkdir()
         environment = {**job.environment, "TMPDIR": layout.tmp}
         done = run(reaped(job.argv), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=workspace)
-        shutil.move(job.scratch / "log", workspace / REPORTS_DIR / "pytest.log")
-        shutil.copytree(workspace / REPORTS_DIR, job.reports, symlinks=True, dirs_exist_ok=True)
+        take_reports(workspace / REPORTS_DIR, job.reports)
+        shutil.move(job.scratch / "log", job.reports / "pytest.log")
         return done
+
+
+def take_reports(source: Path, target: Path) -> None:
+    """Files only: the submission may have put links, pipes and folders beside them."""
+    if source.is_symlink() or not source.is_dir():
+        return
+    for path in source.iterdir():
+        if path.is_file() and not path.is_symlink() and path.name != "pytest.log":
+            shutil.copyfile(path, target / path.name, follow_symlinks=False)
 
 
 def reaped(argv: Any) -> list[str]:
@@ -90,7 +99,7 @@ def copy_tree(source: Path, destination: Path, scratch: Path) -> None:
     argv = ["cp", "-a", "--", f"{source}/.", str(destination)]
     done = run(argv, env={"PATH": os.environ.get("PATH", os.defpath)}, log=scratch / "copy.log", timeout=COPY_S)
     if done.exit_code != 0:
-        raise InfrastructureError(f"{source}: cannot copy it to a workspace: {done.output.strip()}")
+        raise SubmissionError(f"{source}: cannot copy it to a workspace: {done.output.strip()}")
 
 
 def discard(path: Path) -> None:
