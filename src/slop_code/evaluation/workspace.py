@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ def copy_tests(problem: ProblemConfig, checkpoint: CheckpointConfig, destination
     for relative in chosen.files:
         target = destination / relative
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(chosen.root / relative, target)
+        shutil.copy(chosen.root / relative, target)
     copy_assets(problem.assets, destination / ASSETS)
     (destination / INI).write_text(render_ini(problem.markers, chosen.run))
     return chosen
@@ -86,7 +87,7 @@ def copy_shown(problem: ProblemConfig, tests: Path, destination: Path) -> None:
                 shutil.copytree(path, target, dirs_exist_ok=True)
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, target)
+                shutil.copy(path, target)
 
 
 def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig) -> str:
@@ -104,7 +105,8 @@ def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig) -> str:
 
 def _file_digest(path: Path) -> str:
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        executable = "x" if os.fstat(stream.fileno()).st_mode & 0o100 else "-"
+        return executable + hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def stage(

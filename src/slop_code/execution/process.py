@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TAIL = 8192
 GRACE_S = 3.0
+LONGEST_MS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +66,25 @@ def run(
 
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
     """Popen.wait with a timeout looks every 50 ms; a descriptor of the process tells at once."""
-    if hasattr(os, "pidfd_open"):
+    try:
         descriptor = os.pidfd_open(process.pid)
-        try:
-            select.select([descriptor], [], [], timeout)
-        finally:
-            os.close(descriptor)
+    except (AttributeError, OSError):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout)
         return process.poll()
     try:
-        return process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        return None
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(min(timeout * 1000, LONGEST_MS))
+    finally:
+        os.close(descriptor)
+    return process.poll()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Terminate, then kill; once it has ended, whoever stayed in its group goes too."""
     if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_S)

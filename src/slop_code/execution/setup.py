@@ -127,7 +127,7 @@ def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
             return name, text
         try:
             settings = tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             return None, None
         project, tools = settings.get("project"), settings.get("tool")
         if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
@@ -206,8 +206,9 @@ def warm_tools(
         _uv([uv, "venv", "--quiet", "--python", base_python(), str(venv)], cache, scratch)
         within = ["--python", str(venv / "bin/python")]
         _uv([uv, "pip", "install", "--require-hashes", *within, "-r", str(requirements)], cache, scratch)
-        listed = _uv([uv, "pip", "list", "--format=json", *within], cache, scratch)
-        versions = {item["name"]: item["version"] for item in json.loads(listed.strip().splitlines()[-1])}
+        _uv([uv, "pip", "freeze", *within], cache, scratch)
+        pins = re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)$", (scratch / "log").read_text())
+        versions = {name.lower(): pinned for name, pinned in pins}
         (scratch / "versions.json").write_text(json.dumps(versions, sort_keys=True))
         remove_tree(venv)
         _uv(

@@ -42,14 +42,22 @@ def tree_digest(root: Path) -> str:
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         _walk(descriptor, b"", digest, 0)
+    except OSError as error:
+        raise SubmissionError(f"{root}: cannot be read to its end: {error.strerror}") from error
+    except _TooDeepError:
+        raise SubmissionError(f"{root}: folders are nested more than {DEEPEST} deep; flatten them") from None
     finally:
         os.close(descriptor)
     return digest.hexdigest()
 
 
+class _TooDeepError(Exception):
+    pass
+
+
 def _walk(folder: int, prefix: bytes, digest: hashlib._Hash, depth: int) -> None:
     if depth > DEEPEST:
-        raise SubmissionError(f"folders are nested more than {DEEPEST} deep; a submission like that is refused")
+        raise _TooDeepError
     for name in sorted(os.fsencode(entry) for entry in os.listdir(folder)):
         if depth == 0 and os.fsdecode(name) in RESERVED:
             continue
@@ -77,7 +85,7 @@ def _walk(folder: int, prefix: bytes, digest: hashlib._Hash, depth: int) -> None
 def _open(name: bytes, folder: int, flags: int) -> int | None:
     try:
         return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:
+    except PermissionError:
         return None
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from slop_code._io import open_regular
 from slop_code.evaluation.reports.record import (
     XPASSED,
     RawTest,
@@ -54,8 +54,7 @@ class _Reading:
 def read_stream(path: Path) -> Stream:
     reading = _Reading()
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
+        with open_regular(path) as stream:
             _read(stream, path.name, reading)
     except FileNotFoundError:
         reading.problems.append(f"{path.name} is missing")

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slop_code.errors import SubmissionError
+from slop_code.errors import InfrastructureError
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, JudgeJob, Layout, SetupJob
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.launcher import helper_path
@@ -94,12 +94,12 @@ def reaped(argv: Any) -> list[str]:
 
 
 def copy_tree(source: Path, destination: Path, scratch: Path) -> None:
-    """A copy as it stands: links as links, pipes as pipes, names of any bytes and paths of any length."""
+    """A copy as it stands: links as links, pipes as pipes, names of any bytes."""
     destination.mkdir(parents=True, exist_ok=True)
     argv = ["cp", "-a", "--", f"{source}/.", str(destination)]
     done = run(argv, env={"PATH": os.environ.get("PATH", os.defpath)}, log=scratch / "copy.log", timeout=COPY_S)
     if done.exit_code != 0:
-        raise SubmissionError(f"{source}: cannot copy it to a workspace: {done.output.strip()}")
+        raise InfrastructureError(f"{source}: cannot copy it to a workspace: {done.output.strip()}")
 
 
 def discard(path: Path) -> None:

@@ -1,7 +1,6 @@
 /* The modes that need no socket, and what all of them share. */
 #include "slopbox.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -114,18 +113,15 @@ static int kill_children(void) {
     return killed;
 }
 
-static volatile sig_atomic_t told_to_end;
-
-static void on_end(int number) { told_to_end = number; }
-
 /* reap COMMAND: whatever it leaves behind, daemons included, goes when it does. */
 static int reap_main(int argc, char **argv) {
     if (argc < 1) die("reap: no command");
+    sigset_t watched;
+    sigemptyset(&watched);
+    for (const int *number = (const int[]){SIGCHLD, SIGTERM, SIGINT, 0}; *number; number++) sigaddset(&watched, *number);
+    sigprocmask(SIG_BLOCK, &watched, NULL);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
-    struct sigaction action = {.sa_handler = on_end};
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
     pid_t main_child = fork();
     if (main_child < 0) die("cannot fork");
     if (main_child == 0) {
@@ -135,14 +131,12 @@ static int reap_main(int argc, char **argv) {
         die("cannot run %s", argv[0]);
     }
     int status = 0, result = 128 + SIGTERM;
-    while (!told_to_end) {
-        pid_t pid = waitpid(-1, &status, 0);
-        if (pid == main_child) {
-            result = status_to_exit(status);
-            break;
-        }
+    for (int ended = 0; !ended;) {
+        ended = sigwaitinfo(&watched, NULL) != SIGCHLD;
+        for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+            if (pid == main_child) result = status_to_exit(status), ended = 1;
     }
-    while (kill_children() > 0 || waitpid(-1, NULL, WNOHANG) >= 0) {
+    while (kill_children() > 0) {
         while (waitpid(-1, NULL, WNOHANG) > 0) {}
         usleep(1000);
     }

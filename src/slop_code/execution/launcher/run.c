@@ -20,13 +20,13 @@
 #include <unistd.h>
 
 static struct { char tests[2048]; unsigned long long output; } conf;
+static unsigned long long carried;
 
 /* One of the subject's two output streams on its way to the tests. */
 struct stream {
     int from; /* -1: there is nothing (more) to carry */
     int to;
     size_t held;
-    unsigned long long carried;
     char buffer[PIPE_BUF];
 };
 
@@ -70,8 +70,7 @@ static uint32_t put(int fd, const char *text) {
     return (uint32_t)length;
 }
 
-/* pytest's own variables name the test that is running: not the subject's business. */
-static int is_private(const char *variable) { return strncmp(variable, "PYTEST_", 7) == 0; }
+int is_private(const char *variable) { return strncmp(variable, "PYTEST_", 7) == 0; }
 
 static int request_file(char **argv, const char *cwd, struct request *request) {
     int fd = memfd_create("call", MFD_CLOEXEC);
@@ -122,7 +121,9 @@ static int carry(struct stream *stream) {
             return 0;
         }
         stream->held = (size_t)got;
-        stream->carried += (unsigned long long)got;
+        carried += (unsigned long long)got;
+        errno = 0;
+        if (carried > conf.output) die("ended: the submission printed more than %llu bytes in one call", conf.output);
     }
     struct pollfd room = {stream->to, POLLOUT, 0};
     if (poll(&room, 1, 0) <= 0) return 0;
@@ -206,10 +207,6 @@ int run_main(int argc, char **argv) {
         if (got >= 0 || errno != EAGAIN) die("the subject's box gave up this call");
         pass_signals(signals, box);
         int moved = carry(&streams[0]) | carry(&streams[1]);
-        if (streams[0].carried + streams[1].carried > conf.output) {
-            errno = 0;
-            die("ended: the submission printed more than %llu bytes in one call", conf.output);
-        }
         if (!moved) wait_for_more(box, signals, streams);
     }
 }

@@ -3,6 +3,7 @@
  * the folder that the subject's box shows, read-only, at the same place. */
 #include "slopbox.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,18 +11,44 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-static void copy(const char *from, const char *to) {
-    pid_t pid = fork();
-    if (pid == 0) {
-        default_signals();
-        execlp("cp", "cp", "-RLn", "--", from, to, (char *)NULL);
-        _exit(NOT_FOUND);
+static int copy_file(const char *from, const char *to) {
+    char partial[PATH_MAX + 32], buffer[65536];
+    ssize_t got = -1;
+    snprintf(partial, sizeof partial, "%s.%d~", to, (int)getpid());
+    int source = open(from, O_RDONLY | O_CLOEXEC);
+    int target = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    struct stat information;
+    if (source >= 0 && target >= 0 && fstat(source, &information) == 0) {
+        while ((got = read(source, buffer, sizeof buffer)) > 0)
+            if (write(target, buffer, (size_t)got) != got) break;
+        fchmod(target, information.st_mode & 0777);
     }
-    int status = 0;
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    if (source >= 0) close(source);
+    if (target >= 0) close(target);
+    if (got != 0) unlink(partial);
+    return got == 0 && rename(partial, to) == 0;
+}
+
+/* Done here and not by a program: nothing that a test puts into a call's environment has a say. */
+static int copy(const char *from, const char *to) {
+    struct stat information, there;
+    if (stat(from, &information) != 0) return 0;
+    if (S_ISREG(information.st_mode)) return lstat(to, &there) == 0 || copy_file(from, to);
+    if (!S_ISDIR(information.st_mode)) return 1;
+    if (mkdir(to, 0755) != 0 && errno != EEXIST) return 0;
+    DIR *folder = opendir(from);
+    int whole = folder != NULL;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char below[PATH_MAX], above[PATH_MAX];
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        int fits = snprintf(below, sizeof below, "%s/%s", from, entry->d_name) < (int)sizeof below &&
+                   snprintf(above, sizeof above, "%s/%s", to, entry->d_name) < (int)sizeof above;
+        whole &= fits && copy(below, above);
+    }
+    if (folder) closedir(folder);
+    return whole;
 }
 
 /* Where it is noted that something was copied whole; a file of a folder may have come alone before it. */
@@ -32,36 +59,26 @@ static int marker(char *path, size_t size, const char *relative) {
     return strlen(relative) <= NAME_MAX;
 }
 
-static void show(const char *relative, const char *source, const struct stat *information) {
-    char target[PATH_MAX], other[PATH_MAX + 32], done[2 * PATH_MAX];
+static void show(const char *relative, const char *source) {
+    char target[PATH_MAX], parent[PATH_MAX], done[2 * PATH_MAX];
     int notable = marker(done, sizeof done, relative);
     if (snprintf(target, sizeof target, SHOWN_PATH "/%s", relative) >= (int)sizeof target) return;
     if (notable && access(done, F_OK) == 0) return;
-    snprintf(other, sizeof other, "%s", target);
-    *strrchr(other, '/') = 0;
-    make_folders(other, 0755);
-    if (S_ISDIR(information->st_mode)) {
-        snprintf(other, sizeof other, "%s/.", source);
-        make_folders(target, 0755);
-        copy(other, target);
-    } else if (S_ISREG(information->st_mode)) {
-        snprintf(other, sizeof other, "%s.%d~", target, (int)getpid());
-        copy(source, other);
-        rename(other, target);
-    }
-    int fd = notable ? open(done, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+    snprintf(parent, sizeof parent, "%s", target);
+    *strrchr(parent, '/') = 0;
+    make_folders(parent, 0755);
+    int fd = copy(source, target) && notable ? open(done, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (fd >= 0) close(fd);
 }
 
 /* `path` is absolute and inside the tests folder when this shows anything. */
 static int consider(const char *path, const char *tests) {
     char resolved[PATH_MAX];
-    struct stat information;
     size_t length = strlen(tests);
-    if (!realpath(path, resolved) || strncmp(resolved, tests, length) != 0 || stat(resolved, &information) != 0) return 0;
+    if (!realpath(path, resolved) || strncmp(resolved, tests, length) != 0) return 0;
     if (resolved[length] == 0) return 1; /* the whole folder is never shown */
     if (resolved[length] != '/') return 0;
-    show(resolved + length + 1, resolved, &information);
+    show(resolved + length + 1, resolved);
     return 1;
 }
 
@@ -88,7 +105,7 @@ void show_call(char **argv, char **environment, const char *cwd, const char *tes
         if (value && value[1] && value[1] != '/') consider(value + 1, tests);
     }
     for (; *environment; environment++) {
-        if (strncmp(*environment, "PYTEST_", 7) == 0 || strncmp(*environment, "SCBENCH_ASSET", 13) == 0) continue;
+        if (is_private(*environment) || strncmp(*environment, "SCBENCH_ASSET", 13) == 0) continue;
         consider_text(*environment, tests);
     }
 }

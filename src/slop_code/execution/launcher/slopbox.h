@@ -42,6 +42,8 @@ void make_folders(const char *path, mode_t mode);
 int status_to_exit(int status);
 void join_groups(char **files, int count);
 
+/* pytest's own variables name the test that is running: not the subject's business. */
+int is_private(const char *variable);
 void show_call(char **argv, char **environment, const char *cwd, const char *tests);
 
 int pair_main(int argc, char **argv);
