@@ -5,7 +5,6 @@ BIN := $(VENV)/bin
 EXAMPLE := examples/problems/larder
 
 .PHONY: help demo test unit lint bench attacks lock schema install clean
-CORPUS ?= tests/attacks
 
 help:
 	@echo "make demo    evaluate an example and show the result"
@@ -49,6 +48,7 @@ bench: install
 
 # A corpus of hostile submissions that brings its own runner; as root the boxes' own user is the host's root.
 attacks: install
+	@test -f "$(CORPUS)/run.py" || { echo "make attacks CORPUS=DIR: no run.py in '$(CORPUS)'" >&2; exit 2; }
 	EVAL_CMD="$(abspath $(BIN))/slop-code eval-snapshot {submission} -p {problem} -c {checkpoint} -e local -o {out}" \
 	  SCBENCH_CACHE_DIR="$${SCBENCH_CACHE_DIR:-$$HOME/.cache/slop-code}" \
 	  $(BIN)/python $(CORPUS)/run.py --allow-root

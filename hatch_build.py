@@ -55,4 +55,6 @@ class CustomBuildHook(BuildHookInterface[Any]):
                 [*compiler, *FLAGS, "-o", str(output), *[str(folder / name) for name in SOURCES]], check=True
             )
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{'_'.join(['linux', *targets()])}" if len(targets()) == 1 else "py3-none-any"
+        # Linked statically, the helper runs on any Linux of its processor.
+        places = [f"{libc}_{target}" for target in targets() for libc in ("manylinux2014", "musllinux_1_1")]
+        build_data["tag"] = f"py3-none-{'.'.join(places)}"

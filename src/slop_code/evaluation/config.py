@@ -131,6 +131,13 @@ class ProblemConfig(FileModel):
         problem._path = folder.absolute()
         return problem
 
+    @field_validator("visible")
+    @classmethod
+    def _whole_stars(cls, value: list[str]) -> list[str]:
+        if any("**" in part and part != "**" for pattern in value for part in pattern.split("/")):
+            raise ValueError("globs in which ** stands alone between slashes")
+        return value
+
     @field_validator("checkpoints")
     @classmethod
     def _inherit_and_sort(cls, value: dict[str, CheckpointConfig], info: ValidationInfo) -> dict[str, CheckpointConfig]:

@@ -39,11 +39,11 @@ def passes(
     policy: PassPolicy,
     pass_counts: Mapping[GroupType, int],
     total_counts: Mapping[GroupType, int],
-    infrastructure_failure: bool,
+    no_verdict: bool,
 ) -> bool:
-    """A policy over zero tests fails, and an infrastructure failure fails every policy."""
+    """A policy over zero tests fails, and where there is no verdict every policy fails."""
     quantity, groups = _RULES[policy]
     passed = sum(pass_counts.get(group, 0) for group in groups)
     total = sum(total_counts.get(group, 0) for group in groups)
     needed = total if quantity == "all" else 1
-    return not infrastructure_failure and total > 0 and passed >= needed
+    return not no_verdict and total > 0 and passed >= needed

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slop_code._io import keep_ends
 from slop_code.errors import InfrastructureError
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.reports.record import RawTest
+    from slop_code.execution.boxes import Judged
     from slop_code.execution.process import Completed
     from slop_code.execution.spec import EnvironmentSpec
 
@@ -66,6 +67,8 @@ class _Run:
     exit_code: int = NEVER_RAN
     reason: str | None = None
     phases: dict[str, float] = field(default_factory=dict)
+    isolation: dict[str, Any] = field(default_factory=dict)
+    """Empty where no box was opened."""
 
 
 class PytestRunner:
@@ -110,21 +113,27 @@ class PytestRunner:
             staged = self._stage(tools)
             state = replace(state, staged=staged)
             watch.lap("prepare")
-            with Session.open(self.environment, submission, self.cache, self.progress) as session:
+            with Session.open(self.environment, submission, self.cache, self.progress, self._hidden()) as session:
                 watch.lap("setup")
                 self.progress(f"running {len(staged.roster.entries)} tests")
                 reports = session.folder / "reports"
                 reports.mkdir()
-                done = self._judge(session, command, staged, tools, reports)
+                judged = self._judge(session, command, staged, tools, reports)
                 watch.lap("tests")
                 evidence = read_evidence(reports)
+                if not arguments:  # then nothing but the tests themselves can have left tests out
+                    evidence = replace(evidence, deselected=frozenset())
                 self._keep(reports)
-            reason = self._reason(done, evidence, staged.roster)
-            exit_code = NEVER_RAN if done.exit_code is None else done.exit_code
-            state = replace(state, evidence=evidence, exit_code=exit_code, reason=reason)
+            reason = self._reason(judged.done, evidence, staged.roster)
+            exit_code = NEVER_RAN if judged.done.exit_code is None else judged.done.exit_code
+            isolation = {**judged.isolation, "in_process": self.problem.in_process}
+            state = replace(state, evidence=evidence, exit_code=exit_code, reason=reason, isolation=isolation)
         except InfrastructureError as error:
             exit_code = NEVER_RAN if error.exit_code is None else error.exit_code
             state = replace(state, exit_code=exit_code, reason=str(error))
+        except OSError as error:
+            reason = f"{error.filename}: {error.strerror}; is the disk full, the cache or the output not writable?"
+            state = replace(state, reason=reason)
         watch.lap("parse")
         return replace(state, phases=watch.phases)
 
@@ -135,15 +144,8 @@ class PytestRunner:
         command = self._build_pytest_command(tools=tools)
         return stage(self.problem, self.checkpoint, self.environment, tools, command, self.cache, self.progress)
 
-    def _judge(
-        self, session: Session, command: Sequence[str], staged: Staged, tools: ToolEnv, reports: Path
-    ) -> Completed:
+    def _judge(self, session: Session, command: Sequence[str], staged: Staged, tools: ToolEnv, reports: Path) -> Judged:
         environment = judge_environment(session, self.problem, self.checkpoint, staged.plugin)
-        hidden = [
-            self.problem.path,
-            self.cache.root,
-            *([self.output_dir.absolute()] if self.output_dir else []),
-        ]
         return session.judge(
             command,
             environment,
@@ -152,8 +154,11 @@ class PytestRunner:
             reports=reports,
             files=judge_files(session, tools, staged.plugin),
             timeout=self._session_timeout(staged.roster),
-            hidden=hidden,
         )
+
+    def _hidden(self) -> list[Path]:
+        output = [self.output_dir] if self.output_dir else []
+        return [self.problem.path, self.cache.root, *output]
 
     def _session_timeout(self, roster: Roster) -> float:
         """Every test may use up its own timeout and the session still ends."""
@@ -207,7 +212,8 @@ class PytestRunner:
             tests=tests,
             pytest_exit_code=state.exit_code,
             infrastructure_failure_reason=state.reason,
-            isolation=self._isolation(),
+            isolation=state.isolation,
+            deselected=len(state.evidence.deselected & roster.nodeids),
             phases=state.phases,
             provenance=provenance_of(
                 self.problem,
@@ -222,17 +228,12 @@ class PytestRunner:
             warnings=self._warnings(state.staged),
         )
 
-    def _isolation(self) -> dict[str, object]:
-        try:
-            force = sandbox_for(self.environment).in_force()
-        except InfrastructureError:
-            force = {"sandbox": "unavailable"}
-        return {**force, "in_process": self.problem.in_process}
-
     def _warnings(self, staged: Staged | None) -> list[str]:
         found = [*self.problem.warnings, *self.environment.warnings]
         if self.environment.environment.include_os_env and self.environment.isolation != "none":
             found.append("include_os_env is ignored: under isolation nothing of the host's environment is passed on")
+        if "cpus" in self.environment.limits.model_fields_set:
+            found.append("limits.cpus is not enforced by this sandbox")
         for name in staged.unattributed if staged else ():
             found.append(f"tests/{name} belongs to no checkpoint and is not run")
         return found

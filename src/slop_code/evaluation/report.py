@@ -108,6 +108,8 @@ class CorrectnessResults(_Stored):
     phases: dict[str, float]
     """Seconds for prepare, setup, tests, parse."""
     provenance: Provenance
+    deselected: int = Field(default=0, ge=0)
+    """Tests that pytest arguments left out; with any, there is no verdict and no policy is passed."""
     evidence: str
     """Which of the run's accounts the tests were read from."""
     warnings: list[str] = Field(default_factory=list)
@@ -130,7 +132,8 @@ class CorrectnessResults(_Stored):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def passed(self) -> dict[str, bool]:
-        counts = (self.pass_counts, self.total_counts, self.infrastructure_failure)
+        no_verdict = self.infrastructure_failure or self.deselected > 0
+        counts = (self.pass_counts, self.total_counts, no_verdict)
         return {policy.value: passes(policy, *counts) for policy in PassPolicy}
 
     @model_validator(mode="wrap")

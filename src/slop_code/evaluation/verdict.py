@@ -17,6 +17,8 @@ _EXIT_CODES = {
     3: "pytest had an internal error (exit code 3)",
     4: "pytest was called wrongly (exit code 4)",
     5: "pytest collected no tests (exit code 5)",
+    124: "the subject's box ended before the tests did",
+    125: "the boxes could not be opened",
 }
 
 

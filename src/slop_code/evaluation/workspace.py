@@ -140,9 +140,11 @@ def stage(
         roster = _collect(problem, checkpoint, spec, tools, command, folder, cache)
         (folder / "roster.json").write_text(roster.to_json())
 
-    folder = cache.once("tests", key, build)
-    roster = Roster.from_json((folder / "roster.json").read_text())
-    return Staged(folder, roster, digest, choose(problem, checkpoint).unattributed)
+    def load(folder: Path) -> Staged:
+        roster = Roster.from_json((folder / "roster.json").read_text())
+        return Staged(folder, roster, digest, choose(problem, checkpoint).unattributed)
+
+    return cache.load_once("tests", key, build, load)
 
 
 def _plugin_source() -> Path:
@@ -162,7 +164,7 @@ def _collect(
         reports = session.folder / "reports"
         reports.mkdir()
         plugin = folder / "judge"
-        done = session.judge(
+        judged = session.judge(
             [*command[:-1], "--collect-only", command[-1]],
             judge_environment(session, problem, checkpoint, plugin),
             tests=folder / "tests",
@@ -171,7 +173,7 @@ def _collect(
             files=judge_files(session, tools, plugin),
             timeout=COLLECT_S,
         )
-        stream = read_stream(reports / STREAM)
+        done, stream = judged.done, read_stream(reports / STREAM)
     if done.exit_code is None:
         raise InfrastructureError(f"collecting the tests did not end within {COLLECT_S:g} s\n{done.output}")
     reason = collection_failure(done.exit_code, stream.collection_errors)

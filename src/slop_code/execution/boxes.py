@@ -54,7 +54,7 @@ class Layout:
         return f"{self.workspace}/{REPORTS_DIR}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetupJob:
     """Commands of the subject's set-up: with network, without tests."""
 
@@ -68,9 +68,11 @@ class SetupJob:
     """Mounted writable where the subject will find it."""
 
     timeout: float
+    hidden: Sequence[Path] = ()
+    """Host paths that stay out of sight, wherever they lie."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeJob:
     """One run of pytest."""
 
@@ -100,9 +102,16 @@ class JudgeJob:
     """Host paths the subject may not see, wherever they lie."""
 
     @property
-    def writable(self) -> bool:
+    def collecting(self) -> bool:
         """Without a subject the judge may leave compiled tests beside the tests."""
         return self.submission is None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    done: Completed
+    isolation: Mapping[str, Any]
+    """What was really in force, for the record."""
 
 
 class Sandbox(Protocol):
@@ -118,17 +127,14 @@ class Sandbox(Protocol):
     def missing(self) -> str | None:
         """Why this sandbox cannot work on this machine, with what to do; None when it can."""
 
-    def in_force(self) -> dict[str, Any]:
-        """What protects the verdict, for the record."""
-
     def set_up(self, job: SetupJob) -> Completed: ...
 
-    def judge(self, job: JudgeJob) -> Completed: ...
+    def judge(self, job: JudgeJob) -> Judged: ...
 
 
 def sandbox_for(spec: EnvironmentSpec) -> Sandbox:
     """The sandbox an environment names; loaded late, so that others cost nothing."""
-    name = "none" if spec.isolation == "none" else {"local": "bubblewrap", "docker": "docker"}[spec.type]
+    name = "docker" if spec.type == "docker" else "none" if spec.isolation == "none" else "bubblewrap"
     sandbox = _sandbox_class(name, spec)(spec)
     if problem := sandbox.missing():
         raise InfrastructureError(problem)

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from slop_code.errors import InfrastructureError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 VARIABLE = "SCBENCH_CACHE_DIR"
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Cache:
         root = Path(given).expanduser() if given else Path(base).expanduser() / "slop-code"
         try:
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (root / "sessions").mkdir(exist_ok=True)
         except OSError as error:
             raise InfrastructureError(
                 f"{root}: cannot make the cache folder: {error.strerror}; set {VARIABLE} to a folder you can write to"
@@ -43,15 +45,24 @@ class Cache:
         return self.root / "uv"
 
     def once(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        """The folder of this key, built now if it is not there: what exists is whole.
+        return self.load_once(kind, key, build, lambda entry: entry)
 
-        A build that fails leaves nothing; two that want the same wait for one.
+    def load_once(self, kind: str, key: str, build: Callable[[Path], None], load: Callable[[Path], Value]) -> Value:
+        """What `load` makes of the folder of this key, which is built now if it is not there or damaged.
+
+        A folder that exists is whole: a build that fails leaves nothing; two that want the same wait for one.
         """
         target = self.root / kind / key
         if target.is_dir():
-            return target
+            with contextlib.suppress(OSError, ValueError):
+                return load(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         with locked(target.parent / f".{key}.lock"):
+            if target.is_dir():
+                try:
+                    return load(target)
+                except (OSError, ValueError):
+                    remove_tree(target)
             if not target.is_dir():
                 for left in target.parent.glob(f".{key}.*/"):
                     remove_tree(left)  # of a builder that was killed: we hold the lock
@@ -62,7 +73,7 @@ class Cache:
                 except BaseException:
                     remove_tree(scratch)
                     raise
-        return target
+        return load(target)
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Path]:

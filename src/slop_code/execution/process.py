@@ -64,6 +64,12 @@ def run(
     return Completed(exit_code, tail(log, TAIL), time.monotonic() - began)
 
 
+def succeeds(argv: Sequence[str]) -> bool:
+    """A quick program whose exit status says it all."""
+    quiet = subprocess.DEVNULL
+    return subprocess.run(argv, stdin=quiet, stdout=quiet, stderr=quiet, check=False).returncode == 0
+
+
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
     """Popen.wait with a timeout looks every 50 ms; a descriptor of the process tells at once."""
     try:

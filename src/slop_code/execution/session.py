@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.execution.boxes import PATH, JudgeJob, Layout, Sandbox, sandbox_for
+from slop_code.execution.boxes import PATH, Judged, JudgeJob, Layout, Sandbox, sandbox_for
 from slop_code.execution.setup import Progress, Subject, prepare_subject
 from slop_code.execution.snapshot import open_submission
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.execution.cache import Cache
-    from slop_code.execution.process import Completed
     from slop_code.execution.spec import EnvironmentSpec
 
 
@@ -30,20 +29,29 @@ class Session:
     submission: Path | None
     subject: Subject
     uv_cache: Path
+    hidden: Sequence[Path]
 
     @classmethod
     @contextlib.contextmanager
     def open(
-        cls, spec: EnvironmentSpec, submission: Path | None, cache: Cache, progress: Progress = lambda _: None
+        cls,
+        spec: EnvironmentSpec,
+        submission: Path | None,
+        cache: Cache,
+        progress: Progress = lambda _: None,
+        hidden: Sequence[Path] = (),
     ) -> Iterator[Session]:
-        """Without a submission there is no subject: that is how tests are collected."""
+        """Without a submission there is no subject: that is how tests are collected.
+
+        The submission sees nothing of `hidden`, neither while it is set up nor while it is tested.
+        """
         sandbox = sandbox_for(spec)
         subject, source = Subject(), None
         if submission is not None:
             source = open_submission(submission)
-            subject = prepare_subject(spec, source, sandbox, cache, progress)
+            subject = prepare_subject(spec, source, sandbox, cache, progress, hidden)
         with cache.session() as folder:
-            yield cls(spec, sandbox, folder, source, subject, cache.uv)
+            yield cls(spec, sandbox, folder, source, subject, cache.uv, hidden)
 
     @property
     def layout(self) -> Layout:
@@ -78,11 +86,22 @@ class Session:
         reports: Path,
         files: Mapping[str, Path],
         timeout: float,
-        hidden: Sequence[Path] = (),
-    ) -> Completed:
+    ) -> Judged:
         """Run the judge to its end; the boxes are gone when this returns."""
-        job = JudgeJob(
-            argv, environment, self.submission, self.subject.layers, tests, shown, reports, self.subject.env,
-            files, self.uv_cache, self.folder, timeout, hidden,
-        )  # fmt: skip
-        return self.sandbox.judge(job)
+        return self.sandbox.judge(
+            JudgeJob(
+                argv=argv,
+                environment=environment,
+                submission=self.submission,
+                layers=self.subject.layers,
+                tests=tests,
+                shown=shown,
+                reports=reports,
+                subject_env=self.subject.env,
+                files=files,
+                uv_cache=self.uv_cache,
+                scratch=self.folder,
+                timeout=timeout,
+                hidden=self.hidden,
+            )
+        )

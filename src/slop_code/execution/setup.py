@@ -67,7 +67,12 @@ def python_identity() -> list[str]:
 
 
 def prepare_subject(
-    spec: EnvironmentSpec, submission: Path, sandbox: Sandbox, cache: Cache, progress: Progress
+    spec: EnvironmentSpec,
+    submission: Path,
+    sandbox: Sandbox,
+    cache: Cache,
+    progress: Progress,
+    hidden: Sequence[Path],
 ) -> Subject:
     """Run the environment's set-up commands, or build what a Python submission asks for; once per content."""
     commands = [*spec.setup.commands, *spec.setup.eval_commands]
@@ -82,14 +87,14 @@ def prepare_subject(
         key = digest_of([commands, tree_digest(submission), sandbox.name, spec.digest(), python_identity()])
         steps = python_steps(None) if is_python else []
         steps += [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
-        entry = _set_up("layers", key, steps, spec, submission, sandbox, cache, progress)
+        entry = _set_up("layers", key, steps, spec, submission, sandbox, cache, progress, hidden)
         return Subject(entry / "env", (entry / "layer",), offline)
     if not is_python:
         return Subject()
     source, text = python_dependencies(submission)
     content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")
     key = digest_of(["python", source, content, sandbox.name, spec.environment.env, python_identity(), uv_identity()])
-    entry = _set_up("subjects", key, python_steps(source), spec, submission, sandbox, cache, progress)
+    entry = _set_up("subjects", key, python_steps(source), spec, submission, sandbox, cache, progress, hidden)
     return Subject(entry / "env")
 
 
@@ -155,6 +160,7 @@ def _set_up(
     sandbox: Sandbox,
     cache: Cache,
     progress: Progress,
+    hidden: Sequence[Path],
 ) -> Path:
     def build(scratch: Path) -> None:
         progress("set-up: " + "; ".join(shlex.join(step[-1:] if step[1] == "-c" else step[:3]) for step in steps))
@@ -162,7 +168,15 @@ def _set_up(
         env.mkdir()
         place = sandbox.subject_env(env)
         commands = [[word.replace("{env}", place) for word in step] for step in steps]
-        job = SetupJob(submission, commands, _setup_environment(spec, sandbox, scratch), scratch, env, timeout)
+        job = SetupJob(
+            submission=submission,
+            commands=commands,
+            environment=_setup_environment(spec, sandbox, scratch),
+            scratch=scratch,
+            subject_env=env,
+            timeout=timeout,
+            hidden=hidden,
+        )
         done = sandbox.set_up(job)
         if done.exit_code != 0:
             how = f"did not end within {timeout:g} s" if done.exit_code is None else f"exited with {done.exit_code}"
@@ -218,12 +232,13 @@ def warm_tools(
         )
         (scratch / "log").unlink()
 
-    target = cache.root / "tools" / key
-    if target.is_dir() and not cache.uv.is_dir():
-        remove_tree(target)
+    def load(entry: Path) -> ToolEnv:
+        if not (cache.uv / "archive-v0").is_dir() or not (entry / "requirements.txt").is_file():
+            raise ValueError("what uv kept of it is gone")
+        return ToolEnv(entry / "requirements.txt", json.loads((entry / "versions.json").read_text()))
+
     cache.uv.mkdir(parents=True, exist_ok=True)
-    entry = cache.once("tools", key, build)
-    return ToolEnv(entry / "requirements.txt", json.loads((entry / "versions.json").read_text()))
+    return cache.load_once("tools", key, build, load)
 
 
 def uvx_command(uvx: str, packages: Sequence[str], extra: Sequence[str], constraints: str) -> list[str]:

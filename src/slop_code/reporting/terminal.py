@@ -86,6 +86,8 @@ def verdict(results: CorrectnessResults, policy: PassPolicy) -> tuple[str, str]:
     if results.infrastructure_failure:
         return "INFRASTRUCTURE FAILURE: no verdict", "bold magenta"
     passed, total = sum(results.pass_counts.values()), sum(results.total_counts.values())
+    if results.deselected:
+        return f"PART ONLY, no verdict: {passed} of {total} chosen tests passed, {results.deselected} left out", "bold"
     good = results.passed[policy]
     word = "PASSED" if good else "NOT PASSED"
     return f"{word} ({policy}): {passed} of {total} tests passed", "bold green" if good else "bold red"

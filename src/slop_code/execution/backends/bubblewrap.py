@@ -11,12 +11,13 @@ import os
 import shlex
 import shutil
 import sys
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from slop_code.execution.backends.cgroups import available, control_groups
+from slop_code.execution.backends.cgroups import control_groups
 from slop_code.execution.backends.mounts import OURS, further_arguments, system_arguments, within
-from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, JudgeJob, Layout, SetupJob
+from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, Judged, JudgeJob, Layout, SetupJob
 from slop_code.execution.launcher import helper_path
 from slop_code.execution.process import Completed, run
 from slop_code.execution.uv import uv_paths
@@ -77,21 +78,6 @@ class Bubblewrap:
             )
         return None
 
-    def in_force(self) -> dict[str, Any]:
-        limits = self.spec.limits
-        return {
-            "sandbox": self.name,
-            "judge_and_subject_apart": True,
-            "network": self.spec.network,
-            "control_groups": available(),
-            "limits": {
-                "memory": limits.memory,
-                "processes": limits.processes,
-                "disk": limits.disk,
-                "output": limits.output,
-            },
-        }
-
     def set_up(self, job: SetupJob) -> Completed:
         (job.scratch / "layer").mkdir()
         (job.scratch / "work").mkdir()
@@ -104,15 +90,27 @@ class Bubblewrap:
             joined = [str(helper_path()), "join", *[str(group / "cgroup.procs") for group in groups], "--", *argv]
             return run(joined, env={}, log=job.scratch / "log", timeout=job.timeout)
 
-    def judge(self, job: JudgeJob) -> Completed:
+    def judge(self, job: JudgeJob) -> Judged:
         for name in ("tmp", "empty"):
             (job.scratch / name).mkdir(exist_ok=True)
-        conf = f"tests={WORKSPACE}/{TESTS_DIR}\noutput={self.spec.limits.output}\n"
-        (job.scratch / "conf").write_text(conf)
         limits = self.spec.limits
+        conf = f"tests={WORKSPACE}/{TESTS_DIR}\noutput={limits.output}\n"
+        (job.scratch / "conf").write_text(conf)
         with control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups:
             argv = outer_arguments(job, self.spec, groups)
-            return run(argv, env={}, log=job.reports / "pytest.log", timeout=job.timeout)
+            done = run(argv, env={}, log=job.reports / "pytest.log", timeout=job.timeout)
+        in_force = {"memory": limits.memory, "processes": limits.processes}
+        in_force |= {"disk": limits.disk, "output": limits.output}
+        return Judged(
+            done,
+            {
+                "sandbox": self.name,
+                "judge_and_subject_apart": True,
+                "network": self.spec.network,
+                "control_groups": bool(groups),
+                "limits": in_force,
+            },
+        )
 
 
 def write_steps(job: SetupJob) -> list[str]:
@@ -141,7 +139,7 @@ def setup_arguments(job: SetupJob) -> list[str]:
     uv, uvx = uv_paths()
     return [
         *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL",
-        *system_arguments(), *network,
+        *system_arguments(job.hidden), *network,
         *PROC, "--dev", "/dev",
         "--bind", str(job.scratch / "tmp"), "/tmp", "--bind", str(job.scratch / "home"), HOME,
         "--bind", str(job.subject_env), SUBJECT_ENV,
@@ -159,7 +157,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, groups: Sequence[Path]
     submission = job.submission or job.scratch / "empty"
     lowers = [*job.layers, submission]
     sources = [*bwrap_files(), *uv_files, OURS, *([job.subject_env] if job.subject_env else [])]
-    keep, disk = "--bind" if job.writable else "--ro-bind", str(spec.limits.disk)
+    keep, disk = "--bind" if job.collecting else "--ro-bind", str(spec.limits.disk)
     arguments = [
         bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER, *BOUND, "--cap-add", "ALL",
         *system_arguments(), *NAMES, *further_arguments(sources),
@@ -216,11 +214,11 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
 
 def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     """The judge's box: tests and reports of its own; no link the subject can plant is followed."""
-    keep, (uv, uvx) = "--bind" if job.writable else "--ro-bind", uv_paths()
+    keep, (uv, uvx) = "--bind" if job.collecting else "--ro-bind", uv_paths()
     own = [word for name in job.files for word in (keep, f"/box/judge/{name}", f"{JUDGE}/{name}")]
     # While tests are collected uv may note what it learns of the interpreter at this place; later it only reads.
     layer = ["--overlay-src", "/box/uvcache", "--tmp-overlay", f"{JUDGE}/uv-cache"]
-    uv_cache = ["--bind", "/box/uvcache", f"{JUDGE}/uv-cache"] if job.writable else layer
+    uv_cache = ["--bind", "/box/uvcache", f"{JUDGE}/uv-cache"] if job.collecting else layer
     return [
         bwrap(), *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
         *system_arguments(), *(NAMES if spec.network == "full" else ()),
@@ -274,14 +272,36 @@ def bwrap_candidates() -> list[str]:
 
 
 def bwrap_trouble(path: str) -> str | None:
-    """What a binary says when it is asked for all that the boxes need; None when it has it."""
-    import tempfile
-
+    """What a binary says when it is asked for one box of the kind we need; None when it can make it."""
     with tempfile.TemporaryDirectory(prefix="slop-code-probe-") as folder:
-        probe: Sequence[str] = [
+        probe = [
             path, "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *APART, *BOUND, "--ro-bind", "/", "/",
             "--proc", "/proc", "--dev", "/dev", "--size", "1048576", "--tmpfs", "/tmp",
             "--overlay-src", "/usr/bin", "--tmp-overlay", "/tmp", "true",
         ]  # fmt: skip
         done = run(probe, env={"PATH": os.environ.get("PATH", "")}, log=Path(folder) / "log", timeout=PROBE_S)
+    return None if done.exit_code == 0 else done.output.strip() or f"exit status {done.exit_code}"
+
+
+def boxes_trouble(spec: EnvironmentSpec) -> str | None:
+    """The real boxes with nothing in them: what goes wrong, None when all of it works."""
+    with tempfile.TemporaryDirectory(prefix="slop-code-probe-") as folder:
+        empty = {name: Path(folder) / name for name in ("submission", "tests", "shown", "reports", "uv", "scratch")}
+        for path in empty.values():
+            path.mkdir()
+        job = JudgeJob(
+            argv=["/slop/run", "/bin/true"],
+            environment={},
+            submission=empty["submission"],
+            layers=(),
+            tests=empty["tests"],
+            shown=empty["shown"],
+            reports=empty["reports"],
+            subject_env=None,
+            files={},
+            uv_cache=empty["uv"],
+            scratch=empty["scratch"],
+            timeout=PROBE_S,
+        )
+        done = Bubblewrap(spec).judge(job).done
     return None if done.exit_code == 0 else done.output.strip() or f"exit status {done.exit_code}"

@@ -12,6 +12,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.execution.launcher import helper_path
+from slop_code.execution.process import succeeds
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -64,6 +67,12 @@ def _make(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) -> N
     group.mkdir()
     for limit, file in files.items():
         (group / file).write_text(str(limits[limit]))
+    if (group / "memory.swap.max").exists():
+        (group / "memory.swap.max").write_text("0")
+    # A group that nobody can enter is worth nothing: a process of its own has to be let in.
+    helper = helper_path()
+    if helper is not None and not succeeds([str(helper), "join", str(group / "cgroup.procs"), "--", "/bin/true"]):
+        raise OSError(f"{group}: cannot be entered")
 
 
 def _end(groups: list[Path]) -> None:

@@ -44,8 +44,8 @@ def system_arguments(hidden: Iterable[Path] = ()) -> list[str]:
             arguments += ["--ro-bind", path, path]
     for name in ("passwd", "group", "hosts", "nsswitch.conf"):
         arguments += ["--ro-bind", str(OURS / name), f"/etc/{name}"]
-    for secret in hidden:
-        if within(secret, paths):
+    for secret in (path.resolve() for path in hidden if path.exists()):
+        if within(secret, [Path(path).resolve() for path in paths]):
             arguments += ["--tmpfs", str(secret)]
     return arguments
 

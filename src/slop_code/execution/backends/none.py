@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, JudgeJob, Layout, SetupJob
+from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, Judged, JudgeJob, Layout, SetupJob
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.launcher import helper_path
 from slop_code.execution.process import Completed, run
@@ -41,23 +42,21 @@ class NoSandbox:
     def missing(self) -> str | None:
         return None
 
-    def in_force(self) -> dict[str, Any]:
-        return {"sandbox": self.name, "judge_and_subject_apart": False, "network": "full", "limits": {}}
-
     def set_up(self, job: SetupJob) -> Completed:
         layer = job.scratch / "layer"
         copy_tree(job.submission, layer, job.scratch)
         for name in ("tmp", "home"):
             (job.scratch / name).mkdir()
         environment = {**job.environment, "TMPDIR": str(job.scratch / "tmp")}
-        done = Completed(0, "", 0.0)
+        done, deadline = Completed(0, "", 0.0), time.monotonic() + job.timeout
         for words in job.commands:
-            done = run(reaped(words), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=layer)
+            left = max(0.0, deadline - time.monotonic())
+            done = run(reaped(words), env=environment, log=job.scratch / "log", timeout=left, cwd=layer)
             if done.exit_code != 0:
                 break
         return done
 
-    def judge(self, job: JudgeJob) -> Completed:
+    def judge(self, job: JudgeJob) -> Judged:
         layout = self.layout(job.scratch)
         workspace = Path(layout.workspace)
         if job.submission is None:
@@ -75,7 +74,7 @@ class NoSandbox:
         done = run(reaped(job.argv), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=workspace)
         take_reports(workspace / REPORTS_DIR, job.reports)
         shutil.move(job.scratch / "log", job.reports / "pytest.log")
-        return done
+        return Judged(done, {"sandbox": self.name, "judge_and_subject_apart": False, "network": "full", "limits": {}})
 
 
 def take_reports(source: Path, target: Path) -> None:
