@@ -119,12 +119,12 @@ class TestEvalSnapshot:
             ("good", ["-c", "1"], 0, "PASSED (all-cases): 2 of 2 tests passed"),
             ("good", ["-c", "checkpoint_2"], 0, "PASSED (all-cases): 3 of 3 tests passed"),
             ("poor", ["-c", "1"], 1, "NOT PASSED (all-cases): 0 of 2 tests passed"),
-            ("good", ["-c", "1", "-k", "upper"], 0, "PASSED (all-cases): 1 of 1 tests passed"),
-            ("good", ["-c", "1", "--pytest-arg=-k", "--pytest-arg=not upper"], 0, "PASSED (all-cases): 1 of 1"),
+            ("good", ["-c", "1", "-k", "upper"], 0, "PART ONLY, no verdict: 1 of 1 chosen tests passed, 1 left out"),
+            ("good", ["-c", "1", "--pytest-arg=-k", "--pytest-arg=not upper"], 0, "PART ONLY, no verdict: 1 of 1"),
             ("good", ["-c", "1", "-k", "nothing"], 3, "INFRASTRUCTURE FAILURE: no verdict"),
             ("good", ["-c", "1", "--pytest-arg=--no-such-option"], 3, "INFRASTRUCTURE FAILURE: no verdict"),
             ("good", ["-c", "1", "--pass-policy", "any"], 0, "PASSED (any): 2 of 2 tests passed"),
-            ("good", ["-c", "2", "-k", "upper", "--pass-policy", "core-cases"], 1, "NOT PASSED (core-cases): 1 of 1"),
+            ("poor", ["-c", "2", "-k", "upper", "--pass-policy", "any"], 1, "PART ONLY, no verdict: 0 of 1"),
         ],
     )
     def test_exit_status_and_last_line(self, request, boxes, problem, submission, arguments, status, line):

@@ -124,7 +124,7 @@ def test_what_is_hidden_is_hidden_behind_links_too(tmp_path):
 def test_set_up_is_as_blind_as_the_subject(tmp_path, need_bubblewrap):
     job = SetupJob(
         submission=tmp_path,
-        commands=[],
+        command=[],
         environment={},
         scratch=tmp_path,
         subject_env=tmp_path,

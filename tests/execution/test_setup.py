@@ -135,7 +135,7 @@ def test_a_requirement_that_cannot_be_had(evaluate, make_problem, make_submissio
     submission = make_submission({"requirements.txt": "six==99.99\n", "main.py": PRINTS_VERSION})
     results = evaluate(make_problem(VERSION), submission, isolation=isolation)
     assert results.infrastructure_failure
-    assert "set-up exited with 1" in results.infrastructure_failure_reason
+    assert "exited with 1" in results.infrastructure_failure_reason
     assert "six==99.99" in results.infrastructure_failure_reason
     assert "No solution found" in results.infrastructure_failure_reason
     assert not any(results.passed.values())
@@ -166,7 +166,7 @@ def test_set_up_that_fails_is_no_verdict(evaluate, make_problem, make_submission
     environment = {"setup": {"commands": ["echo it went wrong >&2; exit 9"]}}
     submission = make_submission({"main.py": PRINTS_VERSION})
     results = evaluate(make_problem(VERSION), submission, isolation=isolation, environment=environment)
-    assert "set-up exited with 9" in results.infrastructure_failure_reason
+    assert "exited with 9" in results.infrastructure_failure_reason
     assert "it went wrong" in results.infrastructure_failure_reason
 
 

@@ -56,13 +56,13 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupJob:
-    """Commands of the subject's set-up: with network, without tests."""
+    """One command of the subject's set-up: with network, without tests."""
 
     submission: Path
-    commands: Sequence[Sequence[str]]
+    command: Sequence[str]
     environment: Mapping[str, str]
     scratch: Path
-    """A folder of this job's own; `layer` in it receives what the commands change in the workspace."""
+    """The same folder for all commands; `layer` in it receives what they change in the workspace."""
 
     subject_env: Path
     """Mounted writable where the subject will find it."""

@@ -8,6 +8,7 @@ import platform
 import re
 import shlex
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -163,26 +164,29 @@ def _set_up(
     hidden: Sequence[Path],
 ) -> Path:
     def build(scratch: Path) -> None:
-        progress("set-up: " + "; ".join(shlex.join(step[-1:] if step[1] == "-c" else step[:3]) for step in steps))
-        env, timeout = scratch / "env", spec.setup.timeout
+        env = scratch / "env"
         env.mkdir()
-        place = sandbox.subject_env(env)
-        commands = [[word.replace("{env}", place) for word in step] for step in steps]
-        job = SetupJob(
-            submission=submission,
-            commands=commands,
-            environment=_setup_environment(spec, sandbox, scratch),
-            scratch=scratch,
-            subject_env=env,
-            timeout=timeout,
-            hidden=hidden,
-        )
-        done = sandbox.set_up(job)
-        if done.exit_code != 0:
-            how = f"did not end within {timeout:g} s" if done.exit_code is None else f"exited with {done.exit_code}"
-            said = done.output.strip() or "it printed nothing"
-            raise InfrastructureError(f"set-up {how}: {' && '.join(map(shlex.join, steps))}\n{said}")
-        for left in ("tmp", "home", "work", "steps", "log", "copy.log", *(() if kind == "layers" else ("layer",))):
+        place, deadline = sandbox.subject_env(env), time.monotonic() + spec.setup.timeout
+        for step in steps:
+            command = [word.replace("{env}", place) for word in step]
+            shown = command[-1] if command[1] == "-c" else shlex.join(command)
+            progress(f"set-up: {shown}")
+            done = sandbox.set_up(
+                SetupJob(
+                    submission=submission,
+                    command=command,
+                    environment=_setup_environment(spec, sandbox, scratch),
+                    scratch=scratch,
+                    subject_env=env,
+                    timeout=max(0.0, deadline - time.monotonic()),
+                    hidden=hidden,
+                )
+            )
+            if done.exit_code != 0:
+                limit = f"did not end within the {spec.setup.timeout:g} s for set-up"
+                how = limit if done.exit_code is None else f"exited with {done.exit_code}"
+                raise InfrastructureError(f"set-up: `{shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
+        for left in ("tmp", "home", "work", "log", "copy.log", *(() if kind == "layers" else ("layer",))):
             path = scratch / left
             remove_tree(path) if path.is_dir() else path.unlink(missing_ok=True)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shlex
 import shutil
 import sys
 import tempfile
@@ -79,13 +78,10 @@ class Bubblewrap:
         return None
 
     def set_up(self, job: SetupJob) -> Completed:
-        (job.scratch / "layer").mkdir()
-        (job.scratch / "work").mkdir()
-        (job.scratch / "tmp").mkdir()
-        (job.scratch / "home").mkdir()
+        for name in ("layer", "work", "tmp", "home"):
+            (job.scratch / name).mkdir(exist_ok=True)
         seal = ["/slop/box", "seal", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
-        script = ["/bin/sh", "-c", 'for step; do "/slop/steps/$step" || exit; done', "sh"]
-        argv = [bwrap(), *setup_arguments(job), *seal, *script, *write_steps(job)]
+        argv = [bwrap(), *setup_arguments(job), *seal, *job.command]
         with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
             joined = [str(helper_path()), "join", *[str(group / "cgroup.procs") for group in groups], "--", *argv]
             return run(joined, env={}, log=job.scratch / "log", timeout=job.timeout)
@@ -113,19 +109,6 @@ class Bubblewrap:
         )
 
 
-def write_steps(job: SetupJob) -> list[str]:
-    """Each command as a file of its own, so that its words need no quoting anywhere."""
-    folder = job.scratch / "steps"
-    folder.mkdir()
-    names = []
-    for number, words in enumerate(job.commands):
-        path = folder / str(number)
-        path.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n")
-        path.chmod(0o755)
-        names.append(path.name)
-    return names
-
-
 def set_environment(environment: Mapping[str, str]) -> list[str]:
     return [word for name, value in environment.items() for word in ("--setenv", name, value)]
 
@@ -144,7 +127,7 @@ def setup_arguments(job: SetupJob) -> list[str]:
         "--bind", str(job.scratch / "tmp"), "/tmp", "--bind", str(job.scratch / "home"), HOME,
         "--bind", str(job.subject_env), SUBJECT_ENV,
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
-        "--ro-bind", str(job.scratch / "steps"), "/slop/steps", "--ro-bind", str(helper_path()), "/slop/box",
+        "--ro-bind", str(helper_path()), "/slop/box",
         "--overlay-src", str(job.submission),
         "--overlay", str(job.scratch / "layer"), str(job.scratch / "work"), WORKSPACE,
         "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(job.environment), "--",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,17 +43,12 @@ class NoSandbox:
 
     def set_up(self, job: SetupJob) -> Completed:
         layer = job.scratch / "layer"
-        copy_tree(job.submission, layer, job.scratch)
+        if not layer.exists():
+            copy_tree(job.submission, layer, job.scratch)
         for name in ("tmp", "home"):
-            (job.scratch / name).mkdir()
+            (job.scratch / name).mkdir(exist_ok=True)
         environment = {**job.environment, "TMPDIR": str(job.scratch / "tmp")}
-        done, deadline = Completed(0, "", 0.0), time.monotonic() + job.timeout
-        for words in job.commands:
-            left = max(0.0, deadline - time.monotonic())
-            done = run(reaped(words), env=environment, log=job.scratch / "log", timeout=left, cwd=layer)
-            if done.exit_code != 0:
-                break
-        return done
+        return run(reaped(job.command), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=layer)
 
     def judge(self, job: JudgeJob) -> Judged:
         layout = self.layout(job.scratch)

@@ -86,7 +86,7 @@ static int seal_main(int argc, char **argv) {
     }
     if (i + 1 >= argc) die("seal: no command");
     drop_capabilities();
-    execv(argv[i + 1], argv + i + 1);
+    execvp(argv[i + 1], argv + i + 1);
     die("cannot run %s", argv[i + 1]);
 }
 
