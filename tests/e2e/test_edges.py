@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import resource
+import shutil
 from pathlib import Path
 
 import pytest
 
-from slop_code.errors import ConfigError, InfrastructureError, SubmissionError
+from slop_code.errors import ConfigError, InfrastructureError, SubmissionError, UsageError
 from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.backends.bubblewrap import setup_arguments
 from slop_code.execution.backends.mounts import system_arguments
 from slop_code.execution.boxes import SetupJob, sandbox_for
+from slop_code.execution.cache import Cache
 from slop_code.execution.process import run
 from slop_code.execution.setup import python_dependencies
 from slop_code.execution.snapshot import tree_digest
-from slop_code.execution.spec import EnvironmentSpec
+from slop_code.execution.spec import EnvironmentSpec, load_environment
 
 PASSES = {"main.py": "print('right')"}
 
@@ -188,3 +191,153 @@ def test_stars_that_are_no_glob(make_problem):
     config.write_text(config.read_text() + '\nvisible: ["data/**.txt"]\n')
     with pytest.raises(ConfigError, match=r"visible: found .*, expected globs in which"):
         ProblemConfig.from_yaml(problem.path)
+
+
+HANDING = """
+import os
+import subprocess
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+
+def call(entrypoint, *words, **options):
+    return subprocess.run([*entrypoint, *words], capture_output=True, text=True, timeout=20, **options).stdout.strip()
+"""
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("body", "files", "main"),
+    [
+        pytest.param(
+            "def test_it(entrypoint):\n    assert call(entrypoint, 'show') != 'expected'\n",
+            {},
+            "import os, sys; print(open('show/value').read() if os.path.exists('show/value') else 'nothing')",
+            id="a link named like an argument",
+        ),
+        pytest.param(
+            "def test_it(entrypoint):\n    assert call(entrypoint, TESTS / 'conftest.py') == 'False'\n",
+            {},
+            "import os, sys; print(os.path.exists(sys.argv[1]))",
+            id="the name of a test file",
+        ),
+        pytest.param(
+            "def test_it(entrypoint):\n    assert call(entrypoint, TESTS / 'data') == \"['value']\"\n",
+            {},
+            "import os, sys; print(sorted(os.listdir(sys.argv[1])))",
+            id="code in a folder that is handed over",
+        ),
+    ],
+)
+def test_what_is_never_handed_over(make_problem, make_submission, evaluate, need_bubblewrap, body, files, main):
+    need_bubblewrap()
+    problem = make_problem(
+        {"test_checkpoint_1.py": HANDING + body},
+        files={"tests/data/value": "expected", "tests/data/oracle.py": "", **files},
+    )
+    submission = make_submission({"main.py": main})
+    (submission / "show").symlink_to("/workspace/.evaluation_tests/data")
+    results = evaluate(problem, submission)
+    assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]
+
+
+@pytest.mark.e2e
+def test_libraries_of_the_submission_stay_out_of_the_judge(make_problem, make_submission, evaluate):
+    """A problem may point its variables into the workspace; the judge itself starts without them."""
+    problem = make_problem(
+        {"test_checkpoint_1.py": "import os\n\ndef test_it():\n    assert os.environ['LD_LIBRARY_PATH']\n"},
+        config={"env": {"LD_LIBRARY_PATH": "/workspace/lib", "PYTHONPATH": "/workspace/lib"}},
+    )
+    submission = make_submission(
+        {"main.py": "", "lib/libdl.so.2": "no library", "lib/pytest.py": "raise SystemExit(9)"}
+    )
+    assert evaluate(problem, submission).passed["all-cases"]
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("place", ["output", "problem"])
+def test_what_decides_may_not_lie_in_the_submission(make_problem, make_submission, evaluate, place):
+    problem = make_problem({"test_checkpoint_1.py": "def test_a():\n    pass\n"})
+    submission = problem.path.parent if place == "problem" else make_submission({"main.py": ""})
+    with pytest.raises(UsageError, match="lies inside the submission"):
+        evaluate(problem, submission, output_dir=submission / "out" if place == "output" else None)
+
+
+@pytest.mark.e2e
+def test_calls_that_no_namespace_holds_back(make_problem, make_submission, evaluate, need_bubblewrap):
+    need_bubblewrap()
+    problem = make_problem(
+        {
+            "test_checkpoint_1.py": HANDING
+            + "def test_it(entrypoint):\n    assert call(entrypoint) == \"['vsock', 'keyctl', 'fds 0']\"\n"
+        }
+    )
+    main = """
+import ctypes, errno, os, platform, socket
+refused = []
+try:
+    socket.socket(40, socket.SOCK_STREAM)
+except OSError:
+    refused.append("vsock")
+libc = ctypes.CDLL(None, use_errno=True)
+number = {"x86_64": 250, "aarch64": 219}[platform.machine()]
+if libc.syscall(number, 0, -3, 1) == -1 and ctypes.get_errno() == errno.ENOSYS:
+    refused.append("keyctl")
+refused.append(f"fds {len([fd for fd in os.listdir('/proc/self/fd') if int(fd) > 3])}")
+print(refused)
+"""
+    results = evaluate(problem, make_submission({"main.py": main}))
+    assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("damage", "rebuilt"),
+    [
+        (lambda root: [path.unlink() for path in root.glob("subjects/*/env/bin/*")], "set-up"),
+        (lambda root: [path.write_text("") for path in root.glob("tests/*/judge/*.py")], "collecting"),
+        (lambda root: [path.write_text("{") for path in root.glob("tests/*/roster.json")], "collecting"),
+    ],
+    ids=["environment", "plugin", "roster"],
+)
+def test_damage_in_the_cache_is_mended(make_problem, make_submission, evaluate, tmp_path, cache, damage, rebuilt):
+    problem = make_problem(
+        {"test_checkpoint_1.py": HANDING + "def test_it(entrypoint):\n    assert call(entrypoint) == 'x'\n"}
+    )
+    own = Cache(tmp_path / "cache")
+    own.root.mkdir()
+    for name in ("uv", "tools"):
+        shutil.copytree(cache.root / name, own.root / name, symlinks=True)
+    submission, steps = make_submission({"main.py": "print('x')"}), []
+    spec = load_environment("local")
+    runner = PytestRunner(problem, problem.checkpoint(1), spec, submission, cache=own, progress=steps.append)
+    assert runner.run().passed["all-cases"]
+    damage(own.root)
+    steps.clear()
+    assert runner.run().passed["all-cases"]
+    assert any(step.startswith(rebuilt) for step in steps)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("limits", "main"),
+    [
+        (
+            {"memory": "150M"},
+            "import os; f = os.memfd_create('x'); [os.write(f, b'x' * (1 << 20)) for _ in range(180)]",
+        ),
+        ({"memory": "150M", "disk": "300M"}, "import os; [open(f'/tmp/{i}', 'w') for i in range(100_000)]"),
+    ],
+    ids=["memory files", "empty files"],
+)
+def test_memory_that_is_nobodys(make_problem, make_submission, evaluate, need_bubblewrap, limits, main):
+    need_bubblewrap()
+    problem = make_problem(
+        {
+            "test_checkpoint_1.py": HANDING
+            + "def test_it(entrypoint):\n    assert call(entrypoint) != 'all of it was taken'\n"
+        }
+    )
+    held = f"{main}\nimport time; time.sleep(0.5)\nprint('all of it was taken')"
+    results = evaluate(problem, make_submission({"main.py": held}), environment={"limits": limits})
+    assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]

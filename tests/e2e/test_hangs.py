@@ -191,7 +191,14 @@ def test_an_evaluator_that_is_stopped(make_problem, make_submission, cache, need
     problem = make_problem(with_token("def test_long(run): run('stay', TOKEN, timeout=60)\n", token))
     submission = make_submission({"main.py": STUBBORN})
     argv = [SLOP_CODE, "eval-snapshot", submission, "-p", problem.path, "-c", "1", "-o", tmp_path / "out"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as evaluator:
+    # Where this suite itself runs in the background, interrupts would be ignored from the start.
+    with subprocess.Popen(
+        argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as evaluator:
         descriptor = os.pidfd_open(evaluator.pid)
         try:
             until = time.monotonic() + PATIENCE_S

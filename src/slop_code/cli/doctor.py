@@ -106,5 +106,5 @@ def run(arguments: argparse.Namespace) -> int:
         for check in found:
             if not check.ok:
                 print(f"{check.name}: {check.advice}")
-        print("submissions run in isolation" if able else "no isolation here: only isolation: none works")
+        print("submissions run in isolation" if able else "submissions cannot be evaluated in isolation here")
     return Exit.PASSED if able else Exit.INFRASTRUCTURE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import shlex
 import sys
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import argparse
 
     from slop_code.cli.commands import Commands
+    from slop_code.evaluation.report import CorrectnessResults
 
 
 def add_to(commands: Commands) -> None:
@@ -28,6 +30,7 @@ def add_to(commands: Commands) -> None:
         help="evaluate one snapshot against one checkpoint of a problem",
         description="Evaluate one snapshot against one checkpoint of a problem.",
         epilog=EXIT_HELP,
+        allow_abbrev=False,
     )
     option = parser.add_argument
     option("snapshot", metavar="DIR", type=Path, help="folder with the submission's files")
@@ -44,7 +47,11 @@ def add_to(commands: Commands) -> None:
     )
     option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match, as pytest's -k")
     option("--pytest-arg", action="append", default=[], metavar="ARG", help="one more argument for pytest; repeatable")
-    option("--problems-dir", type=Path, help=f"where problems given by name are (default: ${PROBLEMS_VARIABLE})")
+    option(
+        "--problems-dir",
+        type=Path,
+        help=f"where to find problems by name (default: ${PROBLEMS_VARIABLE}, else problems)",
+    )
     option("--json", action="store_true", help="print evaluation.json instead of a table")
     option("--print-command", action="store_true", help="print the pytest command and exit without running it")
     option("-v", "--verbose", action="store_true", help="show every step and every test")
@@ -73,15 +80,20 @@ def run(arguments: argparse.Namespace) -> int:
     results = runner.run(further)
     if arguments.output is not None:
         results.save(arguments.output / "evaluation.json")
+    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+        _print(results, policy, arguments)
+    return exit_for(results, policy)
+
+
+def _print(results: CorrectnessResults, policy: PassPolicy, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        print(results.model_dump_json(indent=2))
-        return exit_for(results, policy)
+        print(results.model_dump_json(indent=2), flush=True)
+        return
     from slop_code.reporting.terminal import show
 
     show(results, policy, every=arguments.verbose)
     if arguments.output is not None:
-        print(f"written: {arguments.output / 'evaluation.json'}")
-    return exit_for(results, policy)
+        print(f"written: {arguments.output / 'evaluation.json'}", flush=True)
 
 
 def _make(folder: Path) -> None:

@@ -14,10 +14,10 @@ PROBLEMS_VARIABLE = "SCBENCH_PROBLEMS_DIR"
 def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
     """A folder with a config.yaml, or the name of one in the problems folder."""
     given = Path(name_or_path)
-    if (given / "config.yaml").exists() or "/" in name_or_path:
+    if "/" in name_or_path or os.path.exists(given / "config.yaml"):
         return ProblemConfig.from_yaml(given)
     folder = problems_dir or Path(os.environ.get(PROBLEMS_VARIABLE) or "problems")
-    if (folder / name_or_path).is_dir():
+    if os.path.isdir(folder / name_or_path):
         return ProblemConfig.from_yaml(folder / name_or_path)
     known = sorted(path.parent.name for path in folder.glob("*/config.yaml"))
     there = f"there are {', '.join(known)}" if known else "there are none"

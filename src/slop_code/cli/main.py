@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
 from slop_code import __version__
@@ -20,6 +21,7 @@ def parser() -> argparse.ArgumentParser:
         prog="slop-code",
         description="Evaluate code that an agent wrote in checkpoints: pytest verdicts that the code cannot forge.",
         epilog=EXIT_HELP,
+        allow_abbrev=False,
     )
     root.add_argument("--version", action="version", version=f"slop-code {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -45,3 +47,11 @@ def run(argv: Sequence[str]) -> int:
     except SlopCodeError as error:
         print(f"slop-code: {error}", file=sys.stderr)
         return Exit.USAGE
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"slop-code: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        return Exit.INFRASTRUCTURE
+    except Exception:  # noqa: BLE001  (a defect of ours is no verdict)
+        traceback.print_exc()
+        return Exit.INFRASTRUCTURE

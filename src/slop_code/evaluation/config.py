@@ -53,7 +53,7 @@ class State(StrEnum):
     VERIFIED = "Verified"
 
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0.001, le=7 * 24 * 3600, allow_inf_nan=False)]
 CheckpointName = Annotated[
     str, matching(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]+", "a name of letters, digits, '_', '.' and '-'")
 ]
@@ -179,7 +179,7 @@ class ProblemConfig(FileModel):
         wanted = str(name_or_number)
         if wanted in self.checkpoints:
             return self.checkpoints[wanted]
-        if wanted.isascii() and wanted.isdecimal():
+        if wanted.isascii() and wanted.isdecimal() and len(wanted) < 10:
             number = int(wanted)
             if f"checkpoint_{number}" in self.checkpoints:
                 return self.checkpoints[f"checkpoint_{number}"]

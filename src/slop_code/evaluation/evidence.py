@@ -32,6 +32,8 @@ class Evidence:
     running: str | None = None
     deselected: frozenset[str] = frozenset()
     collection_errors: tuple[str, ...] = ()
+    announced: int | None = None
+    """What our own plugin said at the end; None where it did not run to the end."""
     reported_exit: int | None = None
     """The exit code that pytest announced, where the account has one."""
 
@@ -50,6 +52,7 @@ def read_evidence(folder: Path) -> Evidence:
         running=stream.last_started,
         deselected=stream.deselected,
         collection_errors=report.collection_errors or stream.collection_errors,
+        announced=stream.finished,
         reported_exit=stream.finished if report.exit_code is None else report.exit_code,
     )
 

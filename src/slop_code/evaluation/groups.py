@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from slop_code.evaluation.roster import Roster
 
 
 class GroupType(StrEnum):
@@ -43,3 +46,13 @@ def group_for(
     if "functionality" in names:
         return GroupType.FUNCTIONALITY
     return GroupType.CORE
+
+
+def misspelt_markers(roster: Roster, custom: Iterable[str]) -> list[str]:
+    """Markers that are nearly one that decides a group: such a test counts elsewhere than it was meant to."""
+    known = [*BUILTIN_MARKERS, *custom]
+    found = []
+    for marker in sorted({marker for entry in roster.entries for marker in entry.markers} - set(known)):
+        for meant in difflib.get_close_matches(marker, known, n=1):
+            found.append(f"marker {marker!r} decides no group; was {meant!r} meant?")
+    return found

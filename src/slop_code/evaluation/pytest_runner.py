@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,15 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import keep_ends
-from slop_code.errors import InfrastructureError
+from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.command import LOCK, PLUGIN, TOOL, TOOLS, pytest_command
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evidence, read_evidence
 from slop_code.evaluation.grading import grade
-from slop_code.evaluation.groups import GroupType, group_for
+from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
 from slop_code.evaluation.provenance import provenance_of
 from slop_code.evaluation.pytest_ini import render_ini
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf import parse_ctrf
+from slop_code.evaluation.reports.record import RawTest, visible
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.verdict import infrastructure_failure
 from slop_code.evaluation.workspace import (
@@ -40,13 +42,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.evaluation.reports.record import RawTest
     from slop_code.execution.boxes import Judged
     from slop_code.execution.process import Completed
     from slop_code.execution.spec import EnvironmentSpec
 
 SESSION_BASE_S = 60.0
 LOG_LIMIT = 16 << 20
+REASON_LIMIT = 16 << 10
 RAW_FILES = (JSON_REPORT, CTRF_REPORT, STREAM, "pytest.log")
 NEVER_RAN = -1
 """`pytest_exit_code` of an evaluation that did not come as far as pytest."""
@@ -96,6 +98,7 @@ class PytestRunner:
         """Never raises for what the submission, the sandbox or pytest do: that is in the result."""
         began, arguments = time.monotonic(), list(pytest_args or ())
         submission = open_submission(self.submission_path)
+        self._keep_apart(submission)
         with ThreadPoolExecutor(1) as beside:
             digest = beside.submit(tree_digest, submission)
             state = self._evaluate(submission, arguments)
@@ -156,6 +159,12 @@ class PytestRunner:
             timeout=self._session_timeout(staged.roster),
         )
 
+    def _keep_apart(self, submission: Path) -> None:
+        """What lies inside the submission's folder, the submission can read."""
+        for path in self._hidden():
+            if path.resolve().is_relative_to(submission):
+                raise UsageError(f"{path} lies inside the submission {submission}; keep them apart")
+
     def _hidden(self) -> list[Path]:
         output = [self.output_dir] if self.output_dir else []
         return [self.problem.path, self.cache.root, *output]
@@ -211,7 +220,7 @@ class PytestRunner:
             duration=duration,
             tests=tests,
             pytest_exit_code=state.exit_code,
-            infrastructure_failure_reason=state.reason,
+            infrastructure_failure_reason=None if state.reason is None else visible(state.reason, REASON_LIMIT),
             isolation=state.isolation,
             deselected=len(state.evidence.deselected & roster.nodeids),
             phases=state.phases,
@@ -234,8 +243,12 @@ class PytestRunner:
             found.append("include_os_env is ignored: under isolation nothing of the host's environment is passed on")
         if "cpus" in self.environment.limits.model_fields_set:
             found.append("limits.cpus is not enforced by this sandbox")
-        for name in staged.unattributed if staged else ():
-            found.append(f"tests/{name} belongs to no checkpoint and is not run")
+        entry = self.environment.entry(self.problem.entry_file)[-1]
+        if not self.environment.setup.commands and not os.path.lexists(self.submission_path / entry):
+            found.append(f"the submission has no {entry}; is this the right folder, and the right environment?")
+        if staged is not None:
+            found += [f"tests/{name} belongs to no checkpoint and is not run" for name in staged.unattributed]
+            found += misspelt_markers(staged.roster, self.problem.markers)
         return found
 
     def _copy_tests_from_problem(self, workspace: Path) -> list[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _EXIT_CODES = {
     2: "pytest was interrupted (exit code 2)",
     3: "pytest had an internal error (exit code 3)",
-    4: "pytest was called wrongly (exit code 4)",
+    4: "pytest refused its arguments or the tests' conftest.py (exit code 4)",
     5: "pytest collected no tests (exit code 5)",
     124: "the subject's box ended before the tests did",
     125: "the boxes could not be opened",
@@ -64,7 +64,7 @@ def _exit_failure(exit_code: int | None) -> str | None:
 
 def _no_report(evidence: Evidence) -> str | None:
     if evidence.source in ("json-report", "ctrf"):
-        return None
+        return None if evidence.announced is not None else "our plugin in the judge did not run to its end"
     return "no usable report: " + ("; ".join(evidence.problems) or "only the stream was left")
 
 

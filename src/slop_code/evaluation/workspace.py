@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code import __version__
@@ -19,7 +19,7 @@ from slop_code.evaluation.evidence import STREAM
 from slop_code.evaluation.pytest_ini import render_ini
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.evaluation.selection import Selection, select
+from slop_code.evaluation.selection import Selection, checkpoint_of, select
 from slop_code.evaluation.verdict import collection_failure
 from slop_code.execution.assets import asset_environment, copy_assets, walk
 from slop_code.execution.session import Session
@@ -142,6 +142,8 @@ def stage(
 
     def load(folder: Path) -> Staged:
         roster = Roster.from_json((folder / "roster.json").read_text())
+        if (folder / "judge" / f"{PLUGIN}.py").read_bytes() != _plugin_source().read_bytes():
+            raise ValueError("not our plugin")
         return Staged(folder, roster, digest, choose(problem, checkpoint).unattributed)
 
     return cache.load_once("tests", key, build, load)
@@ -177,6 +179,16 @@ def _collect(
     if done.exit_code is None:
         raise InfrastructureError(f"collecting the tests did not end within {COLLECT_S:g} s\n{done.output}")
     reason = collection_failure(done.exit_code, stream.collection_errors)
+    names = list(problem.checkpoints)
+    own = [
+        e
+        for e in stream.collected
+        if checkpoint_of(PurePosixPath(e.nodeid.split("::")[0]).name, names) == checkpoint.name
+    ]
+    if not reason and not own:
+        reason = f"no test of {checkpoint.name} itself was collected; is tests/test_{checkpoint.name}.py empty?"
+    if done.exit_code == 4 and "--entrypoint" in done.output:
+        reason = "tests/conftest.py has to declare --entrypoint and --checkpoint in pytest_addoption"
     if reason or not stream.collected:
         raise InfrastructureError(f"{reason or 'no tests were collected'}\n{done.output}".strip(), done.exit_code)
     return Roster(tuple(RosterEntry(entry.nodeid, entry.markers) for entry in stream.collected))
@@ -212,8 +224,9 @@ def judge_environment(
     }
     path = session.folder / "settings.json"
     path.write_text(json.dumps(settings))
+    # Of what the tests may see, the judge itself starts with nothing that could load a file of the submission's.
     return {
-        **seen,
+        **{name: seen[name] for name in ("PATH", "HOME", "LANG", "TZ")},
         SETTINGS_VARIABLE: layout.place("settings.json", path),
         "PYTHONPATH": layout.place("plugin", plugin),
         "PYTHONSAFEPATH": "1",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution.process import succeeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,7 +127,10 @@ def remove_tree(folder: Path) -> None:
             else:
                 os.unlink(path)
 
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(folder, onexc=open_up)
-    else:
-        shutil.rmtree(folder, onerror=open_up)
+    try:
+        if sys.version_info >= (3, 12):
+            shutil.rmtree(folder, onexc=open_up)
+        else:
+            shutil.rmtree(folder, onerror=open_up)
+    except RecursionError:  # deeper than Python goes; rm is not
+        succeeds(["rm", "-rf", "--", str(folder)])

@@ -190,7 +190,12 @@ def _set_up(
             path = scratch / left
             remove_tree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
-    return cache.once(kind, key, build)
+    def load(entry: Path) -> Path:
+        if kind == "subjects" and not (entry / "env/bin/python").exists():
+            raise ValueError("the environment is damaged")
+        return entry
+
+    return cache.load_once(kind, key, build, load)
 
 
 def _setup_environment(spec: EnvironmentSpec, sandbox: Sandbox, scratch: Path) -> dict[str, str]:

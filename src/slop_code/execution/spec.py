@@ -43,6 +43,8 @@ def _mounts(value: Any) -> Any:
 
 def _command_line(value: Any) -> Any:
     if isinstance(value, str):
+        if "\0" in value:
+            raise ValueError("a command line without NUL")
         try:
             shlex.split(value)
         except ValueError as error:

@@ -59,13 +59,14 @@ def lines(results: CorrectnessResults, policy: PassPolicy, *, every: bool) -> It
     """What is said below the counts, each line with its style; `every`: all tests and the phases' times."""
     if results.infrastructure_failure_reason:
         yield f"reason: {printable(results.infrastructure_failure_reason)}", "magenta"
-    failures = [test for test in results.tests if test.status in ("failed", "error")]
+    failures = [test for test in results.tests if test.status != "passed"]
     for test in results.tests if every else failures[:SHOWN_FAILURES]:
         yield (
             f"{test.status.upper()} {test.group_type} {printable(f'{test.file_path}::{test.id}')}",
             STYLES[test.status],
         )
-        yield from ((f"    {line}", "") for line in message_lines(test))
+        if test.failure_message != results.infrastructure_failure_reason:
+            yield from ((f"    {line}", "") for line in message_lines(test))
     if len(failures) > SHOWN_FAILURES and not every:
         yield f"... and {len(failures) - SHOWN_FAILURES} more that did not pass; -v shows all", "dim"
     for warning in results.warnings:

@@ -258,7 +258,9 @@ def _prepare(path: str) -> dict[str, Any]:
         settings: dict[str, Any] = json.load(file)
     os.environ.clear()
     os.environ.update(settings["environment"])
-    if not settings["in_process"]:
+    if settings["in_process"]:
+        sys.path.insert(0, settings["guard"][0])
+    else:
         ImportGuard(settings["guard"], [*settings["allow"], settings["tests"]]).install()
     return settings
 

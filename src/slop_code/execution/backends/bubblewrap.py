@@ -40,6 +40,10 @@ KERNEL = [f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs
 PROC = ["--proc", "/proc", *[word for path in KERNEL for word in ("--ro-bind-try", path, path)]]
 """Where the host's user is root, the kernel's settings and switches would be writable."""
 
+HANDED_SIZE = 1 << 30
+"""For copies of what tests hand over, which the subject cannot fill."""
+
+FEWEST_INODES = 10_000
 FILE_SIZE = 2 << 30
 """For any one file of the judge or of set-up."""
 
@@ -140,13 +144,12 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, groups: Sequence[Path]
     submission = job.submission or job.scratch / "empty"
     lowers = [*job.layers, submission]
     sources = [*bwrap_files(), *uv_files, OURS, *([job.subject_env] if job.subject_env else [])]
-    keep, disk = "--bind" if job.collecting else "--ro-bind", str(spec.limits.disk)
+    keep = "--bind" if job.collecting else "--ro-bind"
     arguments = [
         bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER, *BOUND, "--cap-add", "ALL",
         *system_arguments(), *NAMES, *further_arguments(sources),
         # A proc that nothing covers has to be in sight, or the inner boxes may not mount theirs.
         "--proc", "/proc", "--bind", "/proc", "/box/allproc", "--dev", "/dev",
-        "--size", disk, "--tmpfs", "/box/scratch", "--size", disk, "--tmpfs", "/box/share",
         "--dir", "/tmp", "--dir", "/box/ws", "--dir", "/box/shown", "--dir", "/box/empty",
         keep, str(job.tests), "/box/tests", keep, str(job.uv_cache), "/box/uvcache",
         "--ro-bind", str(job.shown), "/box/below/shown",
@@ -161,17 +164,21 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, groups: Sequence[Path]
         arguments += ["--bind", str(group), f"/box/group/{number}"]
     if spec.network == "full":
         arguments.remove("--unshare-net")
+    inodes = max(FEWEST_INODES, spec.limits.disk // 4096)
+    size = f"mode=755,size={spec.limits.disk},nr_inodes={inodes}"
+    steps = ["--tmpfs", "/box/scratch", size, "--tmpfs", "/box/share", size, "--mkdir", "/box/share", "1777"]
+    steps += ["--tmpfs", "/box/handed", f"mode=755,size={HANDED_SIZE}"]
     folders = [f"/box/scratch/up/{TESTS_DIR}", f"/box/scratch/up/{REPORTS_DIR}", "/box/scratch/work"]
-    folders += ["/box/scratch/shown-up", "/box/scratch/shown-work", "/box/scratch/done", "/box/scratch/home"]
-    steps = [word for folder in folders for word in ("--mkdir", folder, "755")] + ["--mkdir", "/box/share", "1777"]
+    folders += ["/box/scratch/home", "/box/handed/up", "/box/handed/work", "/box/handed/done"]
+    steps += [word for folder in folders for word in ("--mkdir", folder, "755")]
     below = ":".join(f"/box/below/{number}" for number in range(len(lowers)))
     subject = subject_arguments(job, spec)
     return [
         *arguments, "--", "/box/slopbox", "pair", *steps,
         "--overlay", below, "/box/scratch/up", "/box/scratch/work", "/box/ws",
-        "--overlay", "/box/below/shown", "/box/scratch/shown-up", "/box/scratch/shown-work", "/box/shown",
+        "--overlay", "/box/below/shown", "/box/handed/up", "/box/handed/work", "/box/shown",
         *[word for number in range(len(groups)) for word in ("--join", f"/box/group/{number}/cgroup.procs")],
-        "--listen", "/box/scratch/socket",
+        "--listen", "/box/handed/socket",
         "--subject", str(len(subject)), *subject,
         "--judge", *judge_arguments(job, spec),
     ]  # fmt: skip
@@ -213,8 +220,8 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         keep, "/box/tests", f"{WORKSPACE}/{TESTS_DIR}", "--bind", "/box/reports", f"{WORKSPACE}/{REPORTS_DIR}",
         "--ro-bind", "/box/slopbox", "/slop/run", "--ro-bind", "/box/slopbox", "/slop/box",
         "--ro-bind", "/box/conf", "/slop/conf",
-        "--bind", "/box/shown", "/slop/shown", "--bind", "/box/scratch/done", "/slop/done",
-        "--ro-bind", "/box/scratch/socket", "/slop/socket",
+        "--bind", "/box/shown", "/slop/shown", "--bind", "/box/handed/done", "/slop/done",
+        "--ro-bind", "/box/handed/socket", "/slop/socket",
         "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(job.environment), "--setenv", "TMPDIR", "/slop/tmp",
         "--", "/slop/box", "seal", str(FILE_SIZE), "0", WORKSPACE, "/tmp", "--", *job.argv,
     ]  # fmt: skip

@@ -2,7 +2,7 @@
  *
  * Runs inside the outer box: mounts what both boxes share, starts the subject's box with the
  * listening socket as descriptor 3, then the judge's, and ends with the judge.
- * STEP is `--mkdir PATH MODE`, `--overlay LOWERS UPPER WORK TARGET` or `--join FILE`, the last one
+ * STEP is `--mkdir PATH MODE`, `--tmpfs PATH OPTIONS`, `--overlay LOWERS UPPER WORK TARGET` or `--join FILE`, the last one
  * naming a control group's `cgroup.procs` that the subject's box enters. */
 #include "slopbox.h"
 
@@ -48,6 +48,7 @@ static pid_t start(char **words, int descriptor, char **groups, int group_count)
     pid_t pid = fork();
     if (pid < 0) die("cannot fork");
     if (pid > 0) return pid;
+    leave_keyrings();
     if (descriptor >= 0) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         for (int fd = 0; fd < 2; fd++) dup2(null, fd);
@@ -68,6 +69,10 @@ int pair_main(int argc, char **argv) {
         if (strcmp(argv[i], "--mkdir") == 0 && left >= 2) {
             make_folders(argv[i + 1], 0755);
             chmod(argv[i + 1], (mode_t)strtoul(argv[i + 2], NULL, 8));
+            i += 2;
+        } else if (strcmp(argv[i], "--tmpfs") == 0 && left >= 2) {
+            make_folders(argv[i + 1], 0755);
+            if (mount("tmpfs", argv[i + 1], "tmpfs", MS_NOSUID | MS_NODEV, argv[i + 2]) != 0) die("cannot mount %s", argv[i + 1]);
             i += 2;
         } else if (strcmp(argv[i], "--overlay") == 0 && left >= 4) {
             mount_overlay(argv + i + 1);

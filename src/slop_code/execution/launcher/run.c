@@ -36,13 +36,23 @@ static void read_conf(void) {
     fclose(file);
 }
 
-static int is_pipe(int fd, struct stat *information) { return fstat(fd, information) == 0 && S_ISFIFO(information->st_mode); }
-
 /* Pipes are carried, so that they can be counted and no daemon of the subject can hold the tests'
- * own; files and terminals are handed over as they are. Two names of one pipe stay one pipe. */
+ * own, and so are files the subject could not open itself, such as what pytest captures into. */
+static int is_carried(int fd, struct stat *information) {
+    char self[64], path[4096];
+    if (fstat(fd, information) != 0) return 0;
+    if (S_ISFIFO(information->st_mode)) return 1;
+    if (!S_ISREG(information->st_mode)) return 0;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(self, path, sizeof path - 1);
+    path[length < 0 ? 0 : length] = 0;
+    return strncmp(path, "/tmp/", 5) != 0 && strncmp(path, "/workspace/", 11) != 0;
+}
+
+/* What is not carried is handed over as it is. Two names of one pipe stay one pipe. */
 static void divert(int *given, struct stream *streams) {
     struct stat out, err;
-    int out_pipe = is_pipe(1, &out), err_pipe = is_pipe(2, &err);
+    int out_pipe = is_carried(1, &out), err_pipe = is_carried(2, &err);
     int same = out_pipe && err_pipe && out.st_ino == err.st_ino && out.st_dev == err.st_dev;
     for (int i = 0; i < 2; i++) {
         int ends[2];

@@ -19,6 +19,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,9 +62,12 @@ static _Noreturn void become(const struct request *request, const int *fds) {
         if (i < request->argc) argv[i] = word;
         else environment[i - request->argc] = word;
     }
+    /* Before this process can be looked into by others of the box, it lets go of serve's descriptors. */
+    syscall(SYS_close_range, 3, ~0U, 0);
     setsid();
     default_signals();
     umask(022);
+    restrict_calls();
     go_first_when_memory_ends();
     bound(RLIMIT_CORE, 0);
     bound(RLIMIT_DATA, limits.memory);
@@ -141,6 +145,35 @@ static void bury(void) {
             }
 }
 
+/* Memory files that a process holds open, written to and mapped by nobody. */
+static rlim_t memory_files_of(const char *pid) {
+    char path[600], target[64];
+    rlim_t total = 0;
+    snprintf(path, sizeof path, "/proc/%s/fd", pid);
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        struct stat information;
+        snprintf(path, sizeof path, "/proc/%s/fd/%s", pid, entry->d_name);
+        ssize_t length = readlink(path, target, sizeof target);
+        if (length > 7 && strncmp(target, "/memfd:", 7) == 0 && stat(path, &information) == 0)
+            total += (rlim_t)information.st_blocks * 512;
+    }
+    if (folder) closedir(folder);
+    return total;
+}
+
+/* Segments of System V shared memory in this box, attached or not. */
+static rlim_t shared_segments(void) {
+    char line[512];
+    rlim_t total = 0;
+    unsigned long long bytes;
+    FILE *file = fopen("/proc/sysvipc/shm", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "%*d %*d %*o %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu", &bytes) == 1) total += bytes;
+    if (file) fclose(file);
+    return total;
+}
+
 /* Memory in bytes that is the process's alone or shared memory, from /proc/PID/status. */
 static rlim_t memory_of(const char *pid) {
     char path[300], line[256];
@@ -157,12 +190,12 @@ static rlim_t memory_of(const char *pid) {
 
 static enum reason over_limit(void) {
     DIR *folder = opendir("/proc");
-    rlim_t memory = 0, processes = 0;
+    rlim_t memory = shared_segments(), processes = 0;
     if (!folder) return ENDED_ITSELF;
     for (struct dirent *entry; (entry = readdir(folder));) {
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || strcmp(entry->d_name, "1") == 0) continue;
         processes++;
-        memory += memory_of(entry->d_name);
+        memory += memory_of(entry->d_name) + memory_files_of(entry->d_name);
     }
     closedir(folder);
     if (processes > limits.processes) return TOO_MANY_PROCESSES;

@@ -41,6 +41,8 @@ void default_signals(void);
 void make_folders(const char *path, mode_t mode);
 int status_to_exit(int status);
 void join_groups(char **files, int count);
+void leave_keyrings(void);
+void restrict_calls(void);
 
 /* pytest's own variables name the test that is running: not the subject's business. */
 int is_private(const char *variable);
