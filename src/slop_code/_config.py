@@ -52,6 +52,7 @@ _EXPECTED = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "greater_than": "a number above {gt:g}",
+    "less_than_equal": "a number of at most {le:g}",
     "greater_than_equal": "a number of at least {ge:g}",
     "too_short": "at least {min_length} entry",
     "literal_error": "{expected}",

@@ -180,7 +180,7 @@ ENDS = {
         "1 of 2 tests left no result",
         {"test_one": "failed", "test_two": "error"},
     ),
-    "bad argument": (current(TWO), ("--no-such-option",), 4, "called wrongly", {"test_one": "error"}),
+    "bad argument": (current(TWO), ("--no-such-option",), 4, "refused its arguments", {"test_one": "error"}),
     "only collected": (current(TWO), ("--collect-only",), 0, "left no result", {"test_one": "error"}),
     "pytest.exit": (
         current("import pytest\ndef test_one(): pass\ndef test_two(): pytest.exit('enough')\ndef test_three(): pass\n"),

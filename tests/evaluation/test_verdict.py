@@ -13,6 +13,7 @@ XPASSED = RawTest("test_a.py::xpassed", "failed", 1.0, xpassed=True)
 
 def verdict(exit_code, *tests, expected=None, ended=None, source="json-report", **more):
     names = [test.nodeid for test in tests] if expected is None else expected
+    more = {"announced": exit_code, **more}
     return infrastructure_failure(exit_code, evidence=Evidence(tests, source, **more), expected=names, ended=ended)
 
 
@@ -39,7 +40,7 @@ def test_success_is_a_complete_report(exit_code, tests, source):
         (None, "no exit code"),
         (2, "interrupted"),
         (3, "internal error"),
-        (4, "called wrongly"),
+        (4, "refused its arguments"),
         (5, "no tests"),
         (6, "none of its exit codes"),
         (137, "killed by signal 9 (SIGKILL)"),
@@ -100,7 +101,7 @@ def test_deselected_tests_are_not_expected():
     [
         (0, [], None),
         (2, ["test_a.py: broken"], "collection failed: test_a.py: broken"),
-        (4, [], "called wrongly"),
+        (4, [], "refused its arguments"),
         (5, [], "no tests"),
     ],
 )
@@ -108,3 +109,8 @@ def test_a_run_that_only_collects(exit_code, errors, words):
     reason = collection_failure(exit_code, errors)
     assert (reason is None) is (words is None)
     assert (words or "") in (reason or "")
+
+
+def test_without_our_plugin_there_is_no_verdict():
+    """Whatever the other reports say: the import guard and the bounds are its work."""
+    assert "did not run to its end" in verdict(0, GOOD, announced=None)

@@ -96,6 +96,8 @@ def test_failures_are_told_and_passes_only_when_asked_for():
         "FAILED Core test_checkpoint_1.py::test_2",
         "    expected: 1",
         "    found: 2",
+        "SKIPPED Core test_checkpoint_1.py::test_3",
+        "    why",
     ]
     assert "PASSED Core test_checkpoint_1.py::test_1" in told(*tests, every=True)
     assert "    why" in told(*tests, every=True)
@@ -117,7 +119,7 @@ def test_a_long_message_keeps_its_end():
 
 def test_nothing_reaches_the_terminal_as_a_command(capsys):
     hostile = "\x1b]0;owned\x07[red]"
-    tests = [result(id=f"test_x[{hostile}]", message=hostile)]
+    tests = [result(id=f"test_x[{hostile}]", message=f"{hostile} and more")]
     show(
         results(*tests, problem_name=hostile, warnings=[hostile], infrastructure_failure_reason=hostile),
         PassPolicy.ALL_CASES,

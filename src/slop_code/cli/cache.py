@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("cache", help="what is built once and kept")
+    parser = commands.add_parser("cache", allow_abbrev=False, help="what is built once and kept")
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     warm = actions.add_parser(
         "warm",
+        allow_abbrev=False,
         help="fetch the locked test environment now",
         description="Fetch the locked test environment now, so that evaluations need no network for it.",
     )

@@ -34,7 +34,9 @@ NEEDED = ("uv", "cache", "slopbox helper", "both boxes")
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("doctor", help="say what this machine can do, and what is missing costs")
+    parser = commands.add_parser(
+        "doctor", allow_abbrev=False, help="say what this machine can do, and what is missing costs"
+    )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.set_defaults(run=run)
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("env", help="environments that ship with slop-code")
+    parser = commands.add_parser("env", allow_abbrev=False, help="environments that ship with slop-code")
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    ls = actions.add_parser("ls", help="list the environments that -e takes by name")
+    ls = actions.add_parser("ls", allow_abbrev=False, help="list the environments that -e takes by name")
     ls.set_defaults(run=run_ls)
 
 

@@ -73,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(shlex.join(runner.command_by_hand(further)))
         return Exit.PASSED
     policy = PassPolicy(arguments.pass_policy)
+    runner.keep_apart()
     if arguments.output is not None:
         _make(arguments.output)
     # The tests take a while and this process only waits: what draws the result is loaded meanwhile.

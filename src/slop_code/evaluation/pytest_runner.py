@@ -98,7 +98,7 @@ class PytestRunner:
         """Never raises for what the submission, the sandbox or pytest do: that is in the result."""
         began, arguments = time.monotonic(), list(pytest_args or ())
         submission = open_submission(self.submission_path)
-        self._keep_apart(submission)
+        self.keep_apart()
         with ThreadPoolExecutor(1) as beside:
             digest = beside.submit(tree_digest, submission)
             state = self._evaluate(submission, arguments)
@@ -159,8 +159,9 @@ class PytestRunner:
             timeout=self._session_timeout(staged.roster),
         )
 
-    def _keep_apart(self, submission: Path) -> None:
+    def keep_apart(self) -> None:
         """What lies inside the submission's folder, the submission can read."""
+        submission = open_submission(self.submission_path)
         for path in self._hidden():
             if path.resolve().is_relative_to(submission):
                 raise UsageError(f"{path} lies inside the submission {submission}; keep them apart")
@@ -244,7 +245,8 @@ class PytestRunner:
         if "cpus" in self.environment.limits.model_fields_set:
             found.append("limits.cpus is not enforced by this sandbox")
         entry = self.environment.entry(self.problem.entry_file)[-1]
-        if not self.environment.setup.commands and not os.path.lexists(self.submission_path / entry):
+        setup = self.environment.setup
+        if not setup.commands and not setup.eval_commands and not os.path.lexists(self.submission_path / entry):
             found.append(f"the submission has no {entry}; is this the right folder, and the right environment?")
         if staged is not None:
             found += [f"tests/{name} belongs to no checkpoint and is not run" for name in staged.unattributed]

@@ -76,7 +76,7 @@ class SetupSpec(FileModel):
     commands: list[str] = Field(default_factory=list)
     eval_commands: list[str] = Field(default_factory=list)
     resume_commands: list[str] = Field(default_factory=list)
-    timeout: float = Field(default=300.0, gt=0, allow_inf_nan=False)
+    timeout: float = Field(default=300.0, ge=0.001, le=7 * 24 * 3600, allow_inf_nan=False)
     """Seconds for all of set-up, the subject's Python environment included."""
 
 

@@ -15,7 +15,7 @@
 
 /* Tests themselves are never handed over: a subject can make a test repeat a name that it gave it. */
 static int is_code(const char *relative) {
-    static const char *const endings[] = {".py", ".pyc", ".ini", NULL};
+    static const char *const endings[] = {".py", ".pyc", "/pytest.ini", NULL};
     size_t length = strlen(relative);
     for (const char *const *ending = endings; *ending; ending++)
         if (length >= strlen(*ending) && strcmp(relative + length - strlen(*ending), *ending) == 0) return 1;
