@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation import ProblemConfig, PytestRunner
 from slop_code.evaluation.command import LOCK
-from slop_code.execution.setup import base_python
+from slop_code.execution.interpreter import base_python
 from slop_code.execution.spec import load_environment
 from slop_code.execution.uv import uv_paths
 

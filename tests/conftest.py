@@ -16,7 +16,7 @@ from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.backends.bubblewrap import Bubblewrap
 from slop_code.execution.cache import Cache
-from slop_code.execution.setup import warm_tools
+from slop_code.execution.tools import warm_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

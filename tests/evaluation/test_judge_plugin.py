@@ -73,7 +73,6 @@ class Judge:
             "environment": {"PATH": os.environ["PATH"], "SEEN": "by the tests"},
             "tmpdir": str(self.tmpdir),
             "guard": [str(self.workspace), str(self.tmpdir)],
-            "allow": [str(self.tests)],
             "tests": str(self.tests),
             "in_process": False,
             **changes,

@@ -10,7 +10,7 @@ from slop_code.cli.exits import Exit
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution.cache import Cache
-from slop_code.execution.setup import warm_tools
+from slop_code.execution.tools import warm_tools
 
 if TYPE_CHECKING:
     import argparse

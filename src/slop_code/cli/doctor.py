@@ -14,8 +14,8 @@ from slop_code.errors import SlopCodeError
 from slop_code.execution.backends.bubblewrap import boxes_trouble, bwrap_candidates, bwrap_trouble, working_bwrap
 from slop_code.execution.backends.cgroups import available as control_groups_available
 from slop_code.execution.cache import Cache
+from slop_code.execution.interpreter import base_python
 from slop_code.execution.launcher import helper_path
-from slop_code.execution.setup import base_python
 from slop_code.execution.spec import load_environment
 from slop_code.execution.uv import uv_paths
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
-from slop_code.execution.setup import uvx_command
+from slop_code.execution.tools import uvx_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -35,8 +35,8 @@ from slop_code.evaluation.workspace import (
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, sandbox_for
 from slop_code.execution.cache import Cache
 from slop_code.execution.session import Session
-from slop_code.execution.setup import Progress, ToolEnv, warm_tools
 from slop_code.execution.snapshot import open_submission, tree_digest
+from slop_code.execution.tools import ToolEnv, warm_tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.boxes import Judged
     from slop_code.execution.process import Completed
+    from slop_code.execution.setup import Progress
     from slop_code.execution.spec import EnvironmentSpec
 
 SESSION_BASE_S = 60.0

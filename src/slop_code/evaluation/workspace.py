@@ -22,15 +22,18 @@ from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import Selection, checkpoint_of, select
 from slop_code.evaluation.verdict import collection_failure
 from slop_code.execution.assets import asset_environment, copy_assets, walk
+from slop_code.execution.boxes import sandbox_name
+from slop_code.execution.interpreter import python_identity
 from slop_code.execution.session import Session
-from slop_code.execution.setup import Progress, ToolEnv, python_identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.cache import Cache
+    from slop_code.execution.setup import Progress
     from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.tools import ToolEnv
 
 ASSETS = "assets"
 COLLECT_S = 120.0
@@ -120,7 +123,6 @@ def stage(
 ) -> Staged:
     """The staged tests, collected once without any subject; every later evaluation accounts for that roster."""
     digest = tests_digest(problem, checkpoint)
-    sandbox = "none" if spec.isolation == "none" else spec.type
     content = [
         digest,
         problem.digest(),
@@ -129,7 +131,7 @@ def stage(
         dict(tools.versions),
         spec.environment.env,
     ]
-    key = digest_of([*content, sandbox, python_identity(), __version__, _file_digest(_plugin_source())])
+    key = digest_of([*content, sandbox_name(spec), python_identity(), __version__, _file_digest(_plugin_source())])
 
     def build(folder: Path) -> None:
         progress(f"collecting the tests of {problem.name} {checkpoint.name}")
@@ -219,7 +221,6 @@ def judge_environment(
         "tmpdir": layout.tmp,
         "tests": layout.tests,
         "guard": [layout.workspace, layout.tmp],
-        "allow": [layout.tests],
         "in_process": problem.in_process,
     }
     path = session.folder / "settings.json"

@@ -132,10 +132,13 @@ class Sandbox(Protocol):
     def judge(self, job: JudgeJob) -> Judged: ...
 
 
+def sandbox_name(spec: EnvironmentSpec) -> str:
+    return "docker" if spec.type == "docker" else "none" if spec.isolation == "none" else "bubblewrap"
+
+
 def sandbox_for(spec: EnvironmentSpec) -> Sandbox:
     """The sandbox an environment names; loaded late, so that others cost nothing."""
-    name = "docker" if spec.type == "docker" else "none" if spec.isolation == "none" else "bubblewrap"
-    sandbox = _sandbox_class(name, spec)(spec)
+    sandbox = _sandbox_class(sandbox_name(spec), spec)(spec)
     if problem := sandbox.missing():
         raise InfrastructureError(problem)
     return sandbox

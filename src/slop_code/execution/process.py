@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import subprocess
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,8 +30,6 @@ class Completed:
     output: str
     """The end of what it printed."""
 
-    seconds: float
-
 
 def run(
     argv: Sequence[str],
@@ -43,7 +40,6 @@ def run(
     cwd: Path | None = None,
 ) -> Completed:
     """Run to the end or to the timeout, output to `log`; nothing of its group is left behind."""
-    began = time.monotonic()
     with log.open("wb") as sink:
         try:
             process = subprocess.Popen(
@@ -61,7 +57,7 @@ def run(
             exit_code = _wait(process, timeout)
         finally:
             _end(process)
-    return Completed(exit_code, tail(log, TAIL), time.monotonic() - began)
+    return Completed(exit_code, tail(log, TAIL))
 
 
 def succeeds(argv: Sequence[str]) -> bool:

@@ -1,13 +1,10 @@
-"""Environments that are built once: the subject's from its own files, the tests' from a lock."""
+"""The subject's environment: set up once per content, from its own files or by commands."""
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import re
 import shlex
-import sys
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -18,22 +15,15 @@ from typing import TYPE_CHECKING
 from slop_code._io import TooLargeError, digest_of, read_bounded
 from slop_code.errors import InfrastructureError
 from slop_code.execution.boxes import PATH, Sandbox, SetupJob
-from slop_code.execution.cache import Cache, locked, remove_tree
-from slop_code.execution.process import run
+from slop_code.execution.cache import Cache, remove_tree
+from slop_code.execution.interpreter import base_python, network_variables, python_identity
 from slop_code.execution.snapshot import tree_digest
-from slop_code.execution.uv import uv_identity, uv_paths
+from slop_code.execution.uv import uv_identity
 
 if TYPE_CHECKING:
     from slop_code.execution.spec import EnvironmentSpec
 
 Progress = Callable[[str], None]
-WARM_S = 900.0
-NETWORK_VARIABLES = (
-    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL",
-    "UV_HTTP_TIMEOUT", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS",
-)  # fmt: skip
-"""All that set-up gets of the host's environment: the way to the package index."""
 
 PLAIN_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^;@/\\]*)?(;[^@/\\]*)?")
 
@@ -48,23 +38,6 @@ class Subject:
     env: Path | None = None
     layers: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolEnv:
-    """A locked environment in uv's cache, ready to be run offline."""
-
-    constraints: Path
-    versions: Mapping[str, str]
-
-
-def base_python() -> str:
-    """The interpreter behind a virtual environment, if this is one."""
-    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
-
-
-def python_identity() -> list[str]:
-    return [platform.python_implementation(), platform.python_version(), platform.machine(), base_python()]
 
 
 def prepare_subject(
@@ -200,7 +173,6 @@ def _set_up(
 
 def _setup_environment(spec: EnvironmentSpec, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
     layout = sandbox.layout(scratch)
-    network = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
     return {
         "PATH": f"{layout.tools}:{PATH}",
         "HOME": layout.home,
@@ -209,92 +181,6 @@ def _setup_environment(spec: EnvironmentSpec, sandbox: Sandbox, scratch: Path) -
         "UV_PYTHON": base_python(),
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_LINK_MODE": "copy",
-        **network,
+        **network_variables(),
         **spec.environment.env,
     }
-
-
-def warm_tools(
-    tool: str, packages: Sequence[str], extra: Sequence[str], lock: Path, cache: Cache, progress: Progress
-) -> ToolEnv:
-    """Fill uv's cache so that `uvx` finds the tool with all its packages offline, every file checked by its hash."""
-    key = digest_of([tool, list(packages), list(extra), lock.read_text(), python_identity(), uv_identity()])
-
-    def build(scratch: Path) -> None:
-        progress(f"warming the test environment ({', '.join([*packages, *extra])})")
-        requirements = scratch / "requirements.txt"
-        requirements.write_text(lock.read_text() + _lock_extra(extra, lock, cache, scratch))
-        venv = scratch / "venv"
-        uv = str(uv_paths()[0])
-        _uv([uv, "venv", "--quiet", "--python", base_python(), str(venv)], cache, scratch)
-        within = ["--python", str(venv / "bin/python")]
-        _uv([uv, "pip", "install", "--require-hashes", *within, "-r", str(requirements)], cache, scratch)
-        _uv([uv, "pip", "freeze", *within], cache, scratch)
-        pins = re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)$", (scratch / "log").read_text())
-        versions = {name.lower(): pinned for name, pinned in pins}
-        (scratch / "versions.json").write_text(json.dumps(versions, sort_keys=True))
-        remove_tree(venv)
-        _uv(
-            [*uvx_command(str(uv_paths()[1]), packages, extra, str(requirements)), tool, "--version"],
-            cache,
-            scratch,
-        )
-        (scratch / "log").unlink()
-
-    def load(entry: Path) -> ToolEnv:
-        if not (cache.uv / "archive-v0").is_dir() or not (entry / "requirements.txt").is_file():
-            raise ValueError("what uv kept of it is gone")
-        return ToolEnv(entry / "requirements.txt", json.loads((entry / "versions.json").read_text()))
-
-    cache.uv.mkdir(parents=True, exist_ok=True)
-    return cache.load_once("tools", key, build, load)
-
-
-def uvx_command(uvx: str, packages: Sequence[str], extra: Sequence[str], constraints: str) -> list[str]:
-    wanted = [f"--with={name}" for name in [*packages, *extra]]
-    return [uvx, "--python", base_python(), "--constraints", constraints, *wanted]
-
-
-def _lock_extra(extra: Sequence[str], lock: Path, cache: Cache, scratch: Path) -> str:
-    """Hashes for what a problem adds to the lock; what the lock has keeps the lock's."""
-    if not extra:
-        return ""
-    wanted, found = scratch / "extra.in", scratch / "extra.txt"
-    wanted.write_text("\n".join(extra) + "\n")
-    arguments = [
-        str(uv_paths()[0]),
-        "pip",
-        "compile",
-        "--quiet",
-        "--generate-hashes",
-        "--no-header",
-        "--no-annotate",
-        "--no-emit-index-url",
-    ]
-    _uv(
-        [*arguments, "--python", base_python(), "-c", str(lock), "-o", str(found), str(wanted)],
-        cache,
-        scratch,
-    )
-    blocks = re.split(r"(?m)^(?=[A-Za-z0-9])", found.read_text())
-    known = set(re.findall(r"(?m)^([A-Za-z0-9._-]+)==", lock.read_text()))
-    wanted.unlink()
-    found.unlink()
-    return "".join(block for block in blocks if block.strip() and block.split("==")[0] not in known)
-
-
-def _uv(argv: Sequence[str], cache: Cache, scratch: Path) -> str:
-    """uv on the host, for the tests' environment alone: no configuration of anyone's is read."""
-    network = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
-    environment = {
-        "PATH": PATH, "HOME": str(scratch), "UV_CACHE_DIR": str(cache.uv), "UV_NO_CONFIG": "1",
-        "UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": "1", "UV_LINK_MODE": "copy", **network,
-    }  # fmt: skip
-    with locked(cache.root / ".uv.lock"):
-        done = run(argv, env=environment, log=scratch / "log", timeout=WARM_S, cwd=scratch)
-    if done.exit_code != 0:
-        raise InfrastructureError(
-            f"the test environment cannot be made: `{shlex.join(argv)}` exited with {done.exit_code}\n"
-            f"{done.output.strip()}"
-        )
-    return done.output

@@ -261,7 +261,7 @@ def _prepare(path: str) -> dict[str, Any]:
     if settings["in_process"]:
         sys.path.insert(0, settings["guard"][0])
     else:
-        ImportGuard(settings["guard"], [*settings["allow"], settings["tests"]]).install()
+        ImportGuard(settings["guard"], [settings["tests"]]).install()
     return settings
 
 
