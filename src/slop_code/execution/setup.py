@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code import __version__
 from slop_code._io import TooLargeError, digest_of, read_bounded
 from slop_code.errors import InfrastructureError
 from slop_code.execution.boxes import PATH, Sandbox, SetupJob
@@ -58,17 +59,15 @@ def prepare_subject(
     }
     is_python = Path(spec.entry("x")[0]).name.startswith("python")
     if commands:
-        key = digest_of([commands, tree_digest(submission), sandbox.name, spec.digest(), python_identity()])
         steps = python_steps(None) if is_python else []
         steps += [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
-        entry = _set_up("layers", key, steps, spec, submission, sandbox, cache, progress, hidden)
+        entry = _set_up("layers", tree_digest(submission), steps, spec, submission, sandbox, cache, progress, hidden)
         return Subject(entry / "env", (entry / "layer",), offline)
     if not is_python:
         return Subject()
     source, text = python_dependencies(submission)
     content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")
-    key = digest_of(["python", source, content, sandbox.name, spec.environment.env, python_identity(), uv_identity()])
-    entry = _set_up("subjects", key, python_steps(source), spec, submission, sandbox, cache, progress, hidden)
+    entry = _set_up("subjects", content, python_steps(source), spec, submission, sandbox, cache, progress, hidden)
     return Subject(entry / "env")
 
 
@@ -127,7 +126,7 @@ def is_plain(requirements: str) -> bool:
 
 def _set_up(
     kind: str,
-    key: str,
+    content: str,
     steps: Sequence[Sequence[str]],
     spec: EnvironmentSpec,
     submission: Path,
@@ -136,6 +135,10 @@ def _set_up(
     progress: Progress,
     hidden: Sequence[Path],
 ) -> Path:
+    """`content` is what of the submission the steps depend on."""
+    made_by = [__version__, python_identity(), uv_identity(), sandbox.name]
+    key = digest_of([content, steps, spec.environment.env, made_by])
+
     def build(scratch: Path) -> None:
         env = scratch / "env"
         env.mkdir()
