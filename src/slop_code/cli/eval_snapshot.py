@@ -76,8 +76,6 @@ def run(arguments: argparse.Namespace) -> int:
     runner.keep_apart()
     if arguments.output is not None:
         _make(arguments.output)
-    # The tests take a while and this process only waits: what draws the result is loaded meanwhile.
-    threading.Thread(target=importlib.import_module, args=("slop_code.reporting.terminal",), daemon=True).start()
     results = runner.run(further)
     if arguments.output is not None:
         results.save(arguments.output / "evaluation.json")
@@ -106,5 +104,8 @@ def _make(folder: Path) -> None:
 
 def _tell(step: str, *, verbose: bool, quiet: bool) -> None:
     """Steps go to standard error: on a terminal or when asked for; what takes long, always."""
+    if step.startswith("running"):
+        # From here on this process only waits: what draws the result is loaded meanwhile.
+        threading.Thread(target=importlib.import_module, args=("slop_code.reporting.terminal",), daemon=True).start()
     if verbose or (sys.stderr.isatty() and not quiet) or step.startswith(("warming", "set-up")):
         print(f"· {step}", file=sys.stderr, flush=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,9 @@ BUILTIN_MARKERS: dict[str, tuple[str, GroupType]] = {
     "functionality": ("non-core / nice-to-have tests", GroupType.FUNCTIONALITY),
     "regression": ("regression tests from prior checkpoints", GroupType.REGRESSION),
 }
+
+
+PYTEST_MARKERS = ("filterwarnings", "parametrize", "skip", "skipif", "timeout", "usefixtures", "xfail")
 
 
 def group_for(
@@ -51,8 +53,13 @@ def group_for(
 def misspelt_markers(roster: Roster, custom: Iterable[str]) -> list[str]:
     """Markers that are nearly one that decides a group: such a test counts elsewhere than it was meant to."""
     known = [*BUILTIN_MARKERS, *custom]
+    strange = {marker for entry in roster.entries for marker in entry.markers} - {*known, *PYTEST_MARKERS}
+    if not strange:
+        return []
+    import difflib
+
     found = []
-    for marker in sorted({marker for entry in roster.entries for marker in entry.markers} - set(known)):
+    for marker in sorted(strange):
         for meant in difflib.get_close_matches(marker, known, n=1):
             found.append(f"marker {marker!r} decides no group; was {meant!r} meant?")
     return found

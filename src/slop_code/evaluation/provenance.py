@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.spec import EnvironmentSpec
+
+
+@functools.cache
+def platform_name() -> str:
+    """Looks into files to find it out, so it is asked for while the tests run."""
+    return platform.platform()
 
 
 def provenance_of(
@@ -35,7 +42,7 @@ def provenance_of(
         },
         test_dependencies=dict(versions),
         python=platform.python_version(),
-        platform=platform.platform(),
+        platform=platform_name(),
         slop_code=__version__,
         command=list(command),
         pytest_args=list(pytest_args),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from slop_code._io import keep_ends
 from slop_code.errors import InfrastructureError, UsageError
@@ -16,7 +16,7 @@ from slop_code.evaluation.command import LOCK, PLUGIN, TOOL, TOOLS, pytest_comma
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evidence, read_evidence
 from slop_code.evaluation.grading import grade
 from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
-from slop_code.evaluation.provenance import provenance_of
+from slop_code.evaluation.provenance import platform_name, provenance_of
 from slop_code.evaluation.pytest_ini import render_ini
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf import parse_ctrf
@@ -39,7 +39,7 @@ from slop_code.execution.snapshot import open_submission, tree_digest
 from slop_code.execution.tools import ToolEnv, warm_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.boxes import Judged
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from slop_code.execution.setup import Progress
     from slop_code.execution.spec import EnvironmentSpec
 
+Value = TypeVar("Value")
 SESSION_BASE_S = 60.0
 LOG_LIMIT = 16 << 20
 REASON_LIMIT = 16 << 10
@@ -100,10 +101,10 @@ class PytestRunner:
         began, arguments = time.monotonic(), list(pytest_args or ())
         submission = open_submission(self.submission_path)
         self.keep_apart()
-        with ThreadPoolExecutor(1) as beside:
-            digest = beside.submit(tree_digest, submission)
-            state = self._evaluate(submission, arguments)
-            state = replace(state, submission=digest.result())
+        platform, digest = beside(platform_name), beside(tree_digest, submission)
+        state = self._evaluate(submission, arguments)
+        platform()
+        state = replace(state, submission=digest())
         return self._results(state, arguments, time.monotonic() - began)
 
     def _evaluate(self, submission: Path, arguments: Sequence[str]) -> _Run:
@@ -293,6 +294,29 @@ class PytestRunner:
 
     def _determine_group_type(self, test_checkpoint: str, markers: Sequence[str], current_checkpoint: str) -> GroupType:
         return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
+
+
+def beside(function: Callable[..., Value], *arguments: object) -> Callable[[], Value]:
+    """Begin it in a thread; what is returned waits for its end and gives its value or raises its error."""
+    outcome: list[Value] = []
+    trouble: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(function(*arguments))
+        except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
+            trouble.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+
+    def value() -> Value:
+        thread.join()
+        for error in trouble:
+            raise error
+        return outcome[0]
+
+    return value
 
 
 class _Stopwatch:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, field_validator
 
 from slop_code._config import Environment, FileModel, Text, load_yaml_model
 from slop_code._io import digest_of
 from slop_code.errors import UsageError
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
 _MULTIPLES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -149,15 +146,15 @@ class EnvironmentSpec(FileModel):
 
 
 def shipped_environments() -> dict[str, str]:
-    return {name: _load_shipped(resource).description for name, resource in sorted(_shipped().items())}
+    return {name: EnvironmentSpec.from_yaml(path).description for name, path in sorted(_shipped().items())}
 
 
 def load_environment(name_or_path: str) -> EnvironmentSpec:
     """A shipped environment by its name, or any other by its path."""
     shipped = _shipped()
     if name_or_path in shipped:
-        return _load_shipped(shipped[name_or_path])
-    if Path(name_or_path).exists():
+        return EnvironmentSpec.from_yaml(shipped[name_or_path])
+    if os.path.exists(name_or_path):
         return EnvironmentSpec.from_yaml(name_or_path)
     raise UsageError(
         f"{name_or_path}: no such environment; shipped are {', '.join(sorted(shipped))}, "
@@ -165,11 +162,5 @@ def load_environment(name_or_path: str) -> EnvironmentSpec:
     )
 
 
-def _shipped() -> dict[str, Traversable]:
-    folder = files("slop_code.execution") / "environments"
-    return {entry.name[:-5]: entry for entry in folder.iterdir() if entry.name.endswith(".yaml")}
-
-
-def _load_shipped(resource: Traversable) -> EnvironmentSpec:
-    with as_file(resource) as path:
-        return EnvironmentSpec.from_yaml(path)
+def _shipped() -> dict[str, Path]:
+    return {path.stem: path for path in (Path(__file__).parent / "environments").glob("*.yaml")}

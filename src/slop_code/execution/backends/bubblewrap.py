@@ -14,9 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._io import digest_of
 from slop_code.execution.backends.cgroups import control_groups
 from slop_code.execution.backends.mounts import OURS, further_arguments, system_arguments, within
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, Judged, JudgeJob, Layout, SetupJob
+from slop_code.execution.cache import Cache
 from slop_code.execution.launcher import helper_path
 from slop_code.execution.process import Completed, run
 from slop_code.execution.uv import uv_paths
@@ -37,7 +39,7 @@ APART = [*OUTER, "--unshare-cgroup-try"]
 BOUND = ["--die-with-parent", "--new-session", "--clearenv"]
 NAMES = ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 KERNEL = [f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "pressure")]
-PROC = ["--proc", "/proc", *[word for path in KERNEL for word in ("--ro-bind-try", path, path)]]
+PROC = ["--proc", "/proc", *[word for path in KERNEL if os.access(path, os.W_OK) for word in ("--ro-bind", path, path)]]
 """Where the host's user is root, the kernel's settings and switches would be writable."""
 
 HANDED_SIZE = 1 << 30
@@ -212,7 +214,7 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     return [
         bwrap(), *IDENTITY, *APART, *BOUND, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
         *system_arguments(), *(NAMES if spec.network == "full" else ()),
-        *PROC, "--dev-bind", "/dev", "/dev",
+        "--proc", "/proc", "--dev-bind", "/dev", "/dev",
         "--bind", "/box/share", "/tmp", "--tmpfs", HOME, "--bind", "/box/ws", WORKSPACE,
         "--bind", "/box/judgetmp", "/slop/tmp",
         *own, *uv_cache,
@@ -245,7 +247,20 @@ def bwrap_files() -> list[Path]:
 @functools.cache
 def working_bwrap() -> str | None:
     """The bundled binary, else the system's: whichever can make the boxes on this machine."""
-    return next((path for path in bwrap_candidates() if bwrap_trouble(path) is None), None)
+    return next((path for path in bwrap_candidates() if known_to_work(path)), None)
+
+
+def known_to_work(path: str) -> bool:
+    """Tried once for a binary, a kernel and a user; that it worked is noted in the cache."""
+    what = [path, Path(path).stat().st_mtime_ns, os.uname().release, os.geteuid()]
+    note = Cache.default().root / "probes" / digest_of(what)
+    if note.exists():
+        return True
+    if bwrap_trouble(path) is not None:
+        return False
+    note.parent.mkdir(exist_ok=True)
+    note.touch()
+    return True
 
 
 def bwrap_candidates() -> list[str]:
