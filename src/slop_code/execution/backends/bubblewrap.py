@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
+from slop_code.errors import InfrastructureError
 from slop_code.execution.backends.cgroups import control_groups
 from slop_code.execution.backends.mounts import OURS, further_arguments, system_arguments, within
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, Judged, JudgeJob, Layout, SetupJob
@@ -253,14 +254,14 @@ def working_bwrap() -> str | None:
 def known_to_work(path: str) -> bool:
     """Tried once for a binary, a kernel and a user; that it worked is noted in the cache."""
     what = [path, Path(path).stat().st_mtime_ns, os.uname().release, os.geteuid()]
-    note = Cache.default().root / "probes" / digest_of(what)
-    if note.exists():
-        return True
-    if bwrap_trouble(path) is not None:
-        return False
-    note.parent.mkdir(exist_ok=True)
-    note.touch()
-    return True
+    try:
+        note = Cache.default().root / "probes" / digest_of(what)
+    except InfrastructureError:
+        return bwrap_trouble(path) is None
+    if not note.exists() and bwrap_trouble(path) is None:
+        note.parent.mkdir(exist_ok=True)
+        note.touch()
+    return note.exists()
 
 
 def bwrap_candidates() -> list[str]:
