@@ -40,7 +40,7 @@ APART = [*OUTER, "--unshare-cgroup-try"]
 BOUND = ["--die-with-parent", "--new-session", "--clearenv"]
 NAMES = ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 KERNEL = [f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "pressure")]
-PROC = ["--proc", "/proc", *[word for path in KERNEL if os.access(path, os.W_OK) for word in ("--ro-bind", path, path)]]
+PROC = ["--proc", "/proc", *[word for path in KERNEL for word in ("--ro-bind-try", path, path)]]
 """Where the host's user is root, the kernel's settings and switches would be writable."""
 
 HANDED_SIZE = 1 << 30
