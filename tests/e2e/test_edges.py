@@ -20,8 +20,6 @@ from slop_code.execution.setup import python_dependencies
 from slop_code.execution.snapshot import tree_digest
 from slop_code.execution.spec import EnvironmentSpec, load_environment
 
-PASSES = {"main.py": "print('right')"}
-
 
 @pytest.mark.e2e
 def test_tests_that_leave_themselves_out_are_no_verdict(make_problem, make_submission, evaluate):
@@ -35,11 +33,7 @@ def test_tests_that_leave_themselves_out_are_no_verdict(make_problem, make_submi
             def test_hard():
                 assert False
             """
-        },
-        files={
-            "tests/conftest_extra.py": "",
-            "tests/sub/conftest.py": "",
-        },
+        }
     )
     extra = problem.path / "tests/conftest.py"
     extra.write_text(
@@ -73,7 +67,8 @@ def test_a_part_of_the_tests_is_no_verdict(make_problem, make_submission, evalua
 def test_nothing_of_the_submission_runs_where_files_are_handed_over(
     make_problem, make_submission, evaluate, need_bubblewrap
 ):
-    """The call's own PATH and LD_PRELOAD are the subject's business alone."""
+    """The call's own PATH is the subject's business alone."""
+    need_bubblewrap()
     problem = make_problem(
         {
             "test_checkpoint_1.py": """
@@ -125,6 +120,7 @@ def test_what_is_hidden_is_hidden_behind_links_too(tmp_path):
 
 
 def test_set_up_is_as_blind_as_the_subject(tmp_path, need_bubblewrap):
+    need_bubblewrap()
     job = SetupJob(
         submission=tmp_path,
         command=[],
