@@ -15,7 +15,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES = ("main.c", "pair.c", "serve.c", "run.c", "show.c")
+SOURCES = ("main.c", "pair.c", "serve.c", "run.c", "show.c", "archive.c")
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-static", "-s"]
 
 

@@ -15,11 +15,18 @@ from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.backends.bubblewrap import Bubblewrap
+from slop_code.execution.boxes import sandbox_for, sandbox_name
 from slop_code.execution.cache import Cache
 from slop_code.execution.tools import warm_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+SANDBOXES: Mapping[str, Mapping[str, Any]] = {
+    "none": {"type": "local", "isolation": "none"},
+    "bubblewrap": {"type": "local"},
+    "docker": {"type": "docker", "docker": {"image": os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")}},
+}
 
 PROBLEM_CONFTEST = '''
 import shlex
@@ -68,17 +75,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def cache() -> Cache:
     """One for all, with the test tools in it; cold only the first time on a machine."""
     shared = Cache.default()
-    warm_tools(TOOL, TOOLS, (), LOCK, shared, lambda _: None)
+    spec = EnvironmentSpec.model_validate({"type": "local", "name": "test", "isolation": "none"})
+    warm_tools(sandbox_for(spec, shared), TOOL, TOOLS, (), LOCK, shared, lambda _: None)
     return shared
 
 
 @pytest.fixture(scope="session")
 def environment_spec() -> Callable[..., EnvironmentSpec]:
-    """`environment_spec({"limits": {...}}, isolation="none")`: keys over those of a plain local environment."""
+    """`environment_spec({"limits": {...}}, sandbox="none")`: keys over those of a plain environment."""
 
-    def make(keys: Mapping[str, Any] | None = None, *, isolation: str = "strict") -> EnvironmentSpec:
-        base = {"type": "local", "name": "test", "isolation": isolation}
-        return EnvironmentSpec.model_validate({**base, **(keys or {})})
+    def make(keys: Mapping[str, Any] | None = None, *, sandbox: str = "bubblewrap") -> EnvironmentSpec:
+        return EnvironmentSpec.model_validate({"name": "test", **SANDBOXES[sandbox], **(keys or {})})
 
     return make
 
@@ -88,7 +95,23 @@ def need_bubblewrap(environment_spec: Callable[..., EnvironmentSpec]) -> Callabl
     """Skips where a machine cannot do it; where every check counts that is a failure."""
 
     def check() -> None:
-        missing = Bubblewrap(environment_spec()).missing()
+        missing = Bubblewrap(environment_spec(), Cache.default()).missing()
+        if missing and os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        if missing:
+            pytest.skip(missing)
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def need_docker() -> Callable[[], None]:
+    """Skips with the reason where there is no Docker; where every check counts that is a failure."""
+
+    def check() -> None:
+        missing = os.environ.get("SLOP_CODE_TEST_NO_DOCKER")
+        if missing is None and "SLOP_CODE_TEST_IMAGE" not in os.environ:
+            missing = "no Docker: run pytest through tests/with_docker.py, as `make test` does"
         if missing and os.environ.get("CI") == "true":
             pytest.fail(missing)
         if missing:
@@ -146,7 +169,10 @@ def make_submission(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mappi
 
 @pytest.fixture(scope="session")
 def evaluate(
-    cache: Cache, environment_spec: Callable[..., EnvironmentSpec], need_bubblewrap: Callable[[], None]
+    cache: Cache,
+    environment_spec: Callable[..., EnvironmentSpec],
+    need_bubblewrap: Callable[[], None],
+    need_docker: Callable[[], None],
 ) -> Callable[..., CorrectnessResults]:
     """`evaluate(problem, submission, 1)`: a real evaluation; skips where it cannot have its sandbox."""
 
@@ -155,15 +181,14 @@ def evaluate(
         submission: Path,
         checkpoint: int | str = 1,
         *,
-        isolation: str = "strict",
+        sandbox: str = "bubblewrap",
         environment: Mapping[str, Any] | None = None,
         pytest_args: Sequence[str] = (),
         output_dir: Path | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> CorrectnessResults:
-        spec = environment_spec(environment, isolation=isolation)
-        if spec.type == "local" and spec.isolation == "strict":
-            need_bubblewrap()
+        spec = environment_spec(environment, sandbox=sandbox)
+        {"bubblewrap": need_bubblewrap, "docker": need_docker}.get(sandbox_name(spec), lambda: None)()
         runner = PytestRunner(
             problem,
             problem.checkpoint(checkpoint),

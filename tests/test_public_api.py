@@ -53,7 +53,7 @@ def submission(make_submission):
 
 @pytest.fixture
 def runner(problem, environment_spec, submission, cache) -> PytestRunner:
-    environment = environment_spec(isolation="none")
+    environment = environment_spec(sandbox="none")
     checkpoint = problem.checkpoints["checkpoint_2"]
     return PytestRunner(
         problem=problem, checkpoint=checkpoint, environment=environment, submission_path=submission, cache=cache
@@ -205,7 +205,7 @@ def test_both_ways_to_run(runner, problem, submission, environment_spec, cache, 
         submission_path=submission,
         problem=problem,
         checkpoint=problem.checkpoints["checkpoint_2"],
-        env_spec=environment_spec(isolation="none"),
+        env_spec=environment_spec(sandbox="none"),
         pytest_args=["-k", "not slow"],
     )
     method = runner.run(["-k", "not slow"])

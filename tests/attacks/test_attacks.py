@@ -384,22 +384,23 @@ def passed(results):
     return {test.id for test in results.tests if test.status == "passed"}
 
 
-@pytest.mark.parametrize("isolation", ["strict", "none"])
-def test_the_poor_program(problem, submit, evaluate, isolation):
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker", "none"])
+def test_the_poor_program(problem, submit, evaluate, sandbox):
     """The table means something: this is what the program earns, and what is left to be gained."""
-    assert passed(evaluate(problem, submit(Attack()), isolation=isolation)) == EARNED
+    assert passed(evaluate(problem, submit(Attack()), sandbox=sandbox)) == EARNED
 
 
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
 @pytest.mark.parametrize("name", ATTACKS)
-def test_nothing_is_gained(problem, submit, evaluate, name):
-    results = evaluate(problem, submit(ATTACKS[name]))
+def test_nothing_is_gained(problem, submit, evaluate, name, sandbox):
+    results = evaluate(problem, submit(ATTACKS[name]), sandbox=sandbox)
     assert passed(results) == EARNED - LOSES.get(name, set())
 
 
 @pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.gains])
 def test_the_attack_is_a_real_one(problem, submit, evaluate, name):
     """Without boxes it succeeds, which is why that has to be asked for by name."""
-    results = evaluate(problem, submit(ATTACKS[name]), isolation="none")
+    results = evaluate(problem, submit(ATTACKS[name]), sandbox="none")
     assert passed(results) == EARNED | ATTACKS[name].gains
 
 
@@ -425,7 +426,7 @@ def test_what_is_left_among_the_reports_without_boxes(problem, submit, evaluate,
             if not os.path.lexists(path):
                 {make}
     """
-    results = evaluate(problem, submit(Attack(cheat(body))), isolation="none", output_dir=tmp_path / "out")
+    results = evaluate(problem, submit(Attack(cheat(body))), sandbox="none", output_dir=tmp_path / "out")
     assert len(results.tests) == 7
     assert {test.id for test in results.tests if test.status == "passed"} <= EARNED
     assert list((tmp_path / "outside").iterdir()) == []

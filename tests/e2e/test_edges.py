@@ -123,23 +123,21 @@ def test_set_up_is_as_blind_as_the_subject(tmp_path, need_bubblewrap):
     need_bubblewrap()
     job = SetupJob(
         submission=tmp_path,
-        command=[],
         environment={},
         scratch=tmp_path,
-        subject_env=tmp_path,
-        timeout=1,
+        keep_workspace=False,
         hidden=[Path("/usr/share")],
     )
     arguments = setup_arguments(job)
     assert arguments[arguments.index("--tmpfs") + 1] == "/usr/share"
 
 
-def test_a_docker_environment_never_runs_on_the_host():
+def test_a_docker_environment_never_runs_on_the_host(tmp_path):
     spec = EnvironmentSpec.model_validate(
-        {"type": "docker", "name": "x", "docker": {"image": "nothing"}, "isolation": "none"}
+        {"type": "docker", "name": "x", "docker": {"image": "x", "binary": "no-such-engine"}, "isolation": "none"}
     )
-    with pytest.raises(InfrastructureError, match="docker"):
-        sandbox_for(spec)
+    with pytest.raises(InfrastructureError, match="no-such-engine is not installed"):
+        sandbox_for(spec, Cache(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -31,15 +31,15 @@ def judged(evaluate):
     """Each combination is evaluated once, however many tests look at it."""
     done = {}
 
-    def run(name, checkpoint, submission, isolation="strict"):
-        key = (name, checkpoint, submission, isolation)
+    def run(name, checkpoint, submission, sandbox="bubblewrap"):
+        key = (name, checkpoint, submission, sandbox)
         if key not in done:
             folder = EXAMPLES / "problems" / name
             own = folder / "environment.yaml"
             environment = yaml.safe_load(own.read_text()) if own.exists() else {}
-            environment["isolation"] = isolation
+            environment = {key: value for key, value in environment.items() if key not in ("type", "isolation")}
             problem = ProblemConfig.from_yaml(folder)
-            done[key] = evaluate(problem, submission, checkpoint, isolation=isolation, environment=environment)
+            done[key] = evaluate(problem, submission, checkpoint, sandbox=sandbox, environment=environment)
         return done[key]
 
     return run
@@ -93,14 +93,18 @@ def test_a_recorded_run(judged, run, checkpoint, passed, policies):
 @pytest.mark.parametrize(
     ("name", "checkpoint", "submission"),
     [
+        *[(name, checkpoint, reference(name, checkpoint)) for name, checkpoint in TOTALS],
         ("larder", 3, EXAMPLES / "runs" / "drifting" / "larder" / "checkpoint_3" / "snapshot"),
-        ("hitcount", 1, reference("hitcount", 1)),
         ("hitcount", 2, reference("hitcount", 1)),
     ],
+    ids=lambda value: value.parent.name if isinstance(value, Path) else value,
 )
-def test_the_boxes_change_no_verdict(judged, name, checkpoint, submission):
-    boxed = judged(name, checkpoint, submission)
-    bare = judged(name, checkpoint, submission, isolation="none")
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
+def test_the_boxes_change_no_verdict(judged, name, checkpoint, submission, sandbox):
+    boxed = judged(name, checkpoint, submission, sandbox)
+    bare = judged(name, checkpoint, submission, "none")
+    assert boxed.isolation["sandbox"] == sandbox
+    assert boxed.isolation["judge_and_subject_apart"]
     assert not bare.isolation["judge_and_subject_apart"]
     assert statuses(boxed) == statuses(bare)
     assert boxed.pytest_exit_code == bare.pytest_exit_code

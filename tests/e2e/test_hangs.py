@@ -179,7 +179,7 @@ def test_what_hung_is_named_and_gone(make_problem, make_submission, evaluate, to
 
 def test_a_daemon_goes_without_boxes_too(make_problem, make_submission, evaluate, token):
     problem = make_problem(with_token("def test_leaves(run): run('daemon', TOKEN, capture_output=False)\n", token))
-    results = evaluate(problem, make_submission({"main.py": STUBBORN}), isolation="none")
+    results = evaluate(problem, make_submission({"main.py": STUBBORN}), sandbox="none")
     assert results.passed["all-cases"]
     assert left_alive(token) == []
 

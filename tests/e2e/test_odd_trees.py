@@ -127,16 +127,16 @@ def submission(make_submission):
 
 
 @pytest.mark.parametrize(
-    ("build", "isolation"),
-    [(build, isolation) for build in TREES for isolation in ("strict", "none") if (build, isolation) != (deep, "none")],
+    ("build", "sandbox"),
+    [(build, name) for build in TREES for name in ("bubblewrap", "docker", "none") if (build, name) != (deep, "none")],
     ids=lambda value: getattr(value, "__name__", value),
 )
-def test_a_tree_that_is_judged(problem, submission, evaluate, build, isolation):
+def test_a_tree_that_is_judged(problem, submission, evaluate, build, sandbox):
     build(submission / "odd")
     before = fingerprint(submission)
-    results = evaluate(problem, submission, isolation=isolation)
+    results = evaluate(problem, submission, sandbox=sandbox)
     assert fingerprint(submission) == before
-    if isolation == "none" and build in (unreadable, modes) and os.geteuid() != 0:
+    if sandbox == "none" and build in (unreadable, modes) and os.geteuid() != 0:
         # Boxes need no copy; without them what cannot be read cannot be copied either.
         assert "cannot copy it" in results.infrastructure_failure_reason
         return
@@ -148,7 +148,7 @@ def test_a_tree_that_is_judged(problem, submission, evaluate, build, isolation):
 def test_a_tree_that_cannot_be_copied(problem, submission, evaluate):
     """Boxes need no copy; without them the tree is refused, as its paths are longer than the system takes."""
     deep(submission / "odd")
-    results = evaluate(problem, submission, isolation="none")
+    results = evaluate(problem, submission, sandbox="none")
     assert "cannot copy it" in results.infrastructure_failure_reason
 
 

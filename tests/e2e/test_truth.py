@@ -89,9 +89,9 @@ def empty(make_submission):
     return make_submission({})
 
 
-@pytest.mark.parametrize("isolation", ["strict", "none"])
-def test_every_outcome(make_problem, evaluate, empty, isolation):
-    results = evaluate(make_problem({"test_checkpoint_1.py": EVERY_OUTCOME}), empty, isolation=isolation)
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker", "none"])
+def test_every_outcome(make_problem, evaluate, empty, sandbox):
+    results = evaluate(make_problem({"test_checkpoint_1.py": EVERY_OUTCOME}), empty, sandbox=sandbox)
     assert results.infrastructure_failure_reason is None
     assert results.pytest_exit_code == 1
     assert statuses(results) == OUTCOMES

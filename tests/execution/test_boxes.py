@@ -18,7 +18,8 @@ from slop_code.execution.snapshot import tree_digest
 
 FOLDER = Path(__file__).parents[1] / "problems" / "boxes"
 SUBJECT = FOLDER / "submission"
-ISOLATION = {"none": "none", "bubblewrap": "strict"}
+SANDBOXES = ["none", "bubblewrap", "docker"]
+APART = ["bubblewrap", "docker"]
 LIMITS = {"memory": "300M", "processes": 50, "disk": "40M", "output": "8M"}
 
 
@@ -41,11 +42,11 @@ def boxes():
     return ProblemConfig.from_yaml(FOLDER)
 
 
-@pytest.fixture(scope="module", params=list(ISOLATION))
+@pytest.fixture(scope="module", params=SANDBOXES)
 def contract(request, boxes, evaluate):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLOP_CODE_TEST_SECRET", "of the host")
-        results = evaluate(boxes, SUBJECT, "contract", isolation=ISOLATION[request.param])
+        results = evaluate(boxes, SUBJECT, "contract", sandbox=request.param)
     assert results.isolation["sandbox"] == request.param
     return results
 
@@ -64,8 +65,8 @@ def test_nothing_outlives_the_evaluation(contract):
     assert left == []
 
 
-@pytest.fixture(scope="module")
-def walls(boxes, evaluate, cache, tmp_path_factory):
+@pytest.fixture(scope="module", params=APART)
+def walls(request, boxes, evaluate, cache, tmp_path_factory):
     submission = tmp_path_factory.mktemp("submission") / "given"
     output = tmp_path_factory.mktemp("output")
     shutil.copytree(SUBJECT, submission)
@@ -81,7 +82,7 @@ def walls(boxes, evaluate, cache, tmp_path_factory):
         }
         host = {**{name: str(path) for name, path in places.items()}, "port": listener.getsockname()[1]}
         (submission / "host.json").write_text(json.dumps(host))
-        results = evaluate(boxes, submission, "walls", output_dir=output)
+        results = evaluate(boxes, submission, "walls", sandbox=request.param, output_dir=output)
         listener.setblocking(False)
         with pytest.raises(BlockingIOError):
             listener.accept()
@@ -93,9 +94,9 @@ def test_walls(walls, name):
     check(walls, name)
 
 
-@pytest.fixture(scope="module")
-def limits(boxes, evaluate):
-    return evaluate(boxes, SUBJECT, "limits", environment={"limits": LIMITS})
+@pytest.fixture(scope="module", params=APART)
+def limits(request, boxes, evaluate):
+    return evaluate(boxes, SUBJECT, "limits", sandbox=request.param, environment={"limits": LIMITS})
 
 
 @pytest.mark.parametrize("name", inner_tests("limits"))
@@ -103,13 +104,13 @@ def test_limits(limits, name):
     check(limits, name)
 
 
-@pytest.mark.parametrize("sandbox", list(ISOLATION))
+@pytest.mark.parametrize("sandbox", SANDBOXES)
 def test_the_submission_stays_as_it_was(boxes, evaluate, make_submission, sandbox):
     submission = make_submission({"main.py": (SUBJECT / "main.py").read_text(), "data/a": "a", "data/deep/b": "b"})
     (submission / "link").symlink_to("data/a")
     (submission / "data/a").chmod(0o640)
     before = tree_digest(submission), [os.lstat(path) for path in sorted(submission.rglob("*"))]
-    results = evaluate(boxes, submission, "vandal", isolation=ISOLATION[sandbox])
+    results = evaluate(boxes, submission, "vandal", sandbox=sandbox)
     check(results, "test_it_may_do_as_it_likes_with_its_copy")
     after = tree_digest(submission), [os.lstat(path) for path in sorted(submission.rglob("*"))]
     kept = [[(info.st_ino, info.st_mode, info.st_mtime_ns) for info in infos] for _, infos in (before, after)]
@@ -117,7 +118,8 @@ def test_the_submission_stays_as_it_was(boxes, evaluate, make_submission, sandbo
     assert kept[0] == kept[1]
 
 
-def test_two_evaluations_use_one_port_at_once(evaluate, make_problem, make_submission):
+@pytest.mark.parametrize("sandbox", APART)
+def test_two_evaluations_use_one_port_at_once(sandbox, evaluate, make_problem, make_submission):
     problem = make_problem(
         {
             "test_checkpoint_1.py": """
@@ -142,6 +144,6 @@ def test_two_evaluations_use_one_port_at_once(evaluate, make_problem, make_submi
     """
     submissions = [make_submission({"main.py": server, "name": name}) for name in ("one", "two", "three", "four")]
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda submission: evaluate(problem, submission), submissions))
+        results = list(pool.map(lambda submission: evaluate(problem, submission, sandbox=sandbox), submissions))
     for result in results:
         check(result, "test_it_answers")

@@ -6,7 +6,7 @@ import pytest
 
 from slop_code.execution.setup import is_plain, python_dependencies
 
-ISOLATIONS = ["none", "strict"]
+SANDBOXES = ["none", "bubblewrap", "docker"]
 VERSION = {
     "test_checkpoint_1.py": """
     def test_six(run):
@@ -98,7 +98,7 @@ def test_links_are_followed_inside_the_submission_alone(tmp_path, target, expect
     assert python_dependencies(submission) == expected
 
 
-@pytest.mark.parametrize("isolation", ISOLATIONS)
+@pytest.mark.parametrize("sandbox", SANDBOXES)
 @pytest.mark.parametrize(
     "files",
     [
@@ -108,32 +108,32 @@ def test_links_are_followed_inside_the_submission_alone(tmp_path, target, expect
     ],
     ids=["requirements", "nested requirements", "pyproject"],
 )
-def test_dependencies_are_installed_once_per_content(evaluate, make_problem, make_submission, isolation, files):
+def test_dependencies_are_installed_once_per_content(evaluate, make_problem, make_submission, sandbox, files):
     problem, steps = make_problem(VERSION), []
     for change in ("", "\n# another file, the same dependencies\n"):
         submission = make_submission({**files, "main.py": PRINTS_VERSION + change})
         for _ in range(2):
             steps.clear()
-            results = evaluate(problem, submission, isolation=isolation, progress=steps.append)
+            results = evaluate(problem, submission, sandbox=sandbox, progress=steps.append)
             assert [test.status for test in results.tests] == ["passed"], results.infrastructure_failure_reason
     assert not [step for step in steps if step.startswith(("set-up", "warming", "collecting"))]
 
 
-@pytest.mark.parametrize("isolation", ISOLATIONS)
-def test_the_same_names_share_one_environment(evaluate, make_problem, make_submission, isolation):
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_the_same_names_share_one_environment(evaluate, make_problem, make_submission, sandbox):
     problem, steps = make_problem(VERSION), []
     for text in ("import six; print(six.__version__)", "from six import __version__ as v; print(v)"):
         steps.clear()
         submission = make_submission({"requirements.txt": "six == 1.16.0\n", "main.py": text})
-        results = evaluate(problem, submission, isolation=isolation, progress=steps.append)
+        results = evaluate(problem, submission, sandbox=sandbox, progress=steps.append)
         assert results.passed["all-cases"], results.infrastructure_failure_reason
     assert steps == ["running 1 tests"]
 
 
-@pytest.mark.parametrize("isolation", ISOLATIONS)
-def test_a_requirement_that_cannot_be_had(evaluate, make_problem, make_submission, isolation):
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_a_requirement_that_cannot_be_had(evaluate, make_problem, make_submission, sandbox):
     submission = make_submission({"requirements.txt": "six==99.99\n", "main.py": PRINTS_VERSION})
-    results = evaluate(make_problem(VERSION), submission, isolation=isolation)
+    results = evaluate(make_problem(VERSION), submission, sandbox=sandbox)
     assert results.infrastructure_failure
     assert "exited with 1" in results.infrastructure_failure_reason
     assert "six==99.99" in results.infrastructure_failure_reason
@@ -142,9 +142,9 @@ def test_a_requirement_that_cannot_be_had(evaluate, make_problem, make_submissio
     assert [test.status for test in results.tests] == ["error"]
 
 
-@pytest.mark.parametrize("isolation", ISOLATIONS)
+@pytest.mark.parametrize("sandbox", SANDBOXES)
 @pytest.mark.parametrize("init", ["uv init --bare", "uv init"])
-def test_set_up_commands_of_an_existing_environment(evaluate, make_problem, make_submission, isolation, init):
+def test_set_up_commands_of_an_existing_environment(evaluate, make_problem, make_submission, sandbox, init):
     environment = {
         "setup": {"commands": [init], "eval_commands": ["uv add -r requirements.txt"]},
         "commands": {"command": "uv run"},
@@ -153,7 +153,7 @@ def test_set_up_commands_of_an_existing_environment(evaluate, make_problem, make
     problem, steps = make_problem(VERSION), []
     for _ in range(2):
         steps.clear()
-        results = evaluate(problem, submission, isolation=isolation, environment=environment, progress=steps.append)
+        results = evaluate(problem, submission, sandbox=sandbox, environment=environment, progress=steps.append)
         assert [test.status for test in results.tests] == ["passed"], (
             results.infrastructure_failure_reason or results.tests[0].failure_message
         )
@@ -161,21 +161,21 @@ def test_set_up_commands_of_an_existing_environment(evaluate, make_problem, make
     assert sorted(path.name for path in submission.iterdir()) == ["main.py", "requirements.txt"]
 
 
-@pytest.mark.parametrize("isolation", ISOLATIONS)
-def test_set_up_that_fails_is_no_verdict(evaluate, make_problem, make_submission, isolation):
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_set_up_that_fails_is_no_verdict(evaluate, make_problem, make_submission, sandbox):
     environment = {"setup": {"commands": ["echo it went wrong >&2; exit 9"]}}
     submission = make_submission({"main.py": PRINTS_VERSION})
-    results = evaluate(make_problem(VERSION), submission, isolation=isolation, environment=environment)
+    results = evaluate(make_problem(VERSION), submission, sandbox=sandbox, environment=environment)
     assert "exited with 9" in results.infrastructure_failure_reason
     assert "it went wrong" in results.infrastructure_failure_reason
 
 
-@pytest.mark.parametrize("isolation", ISOLATIONS)
-def test_what_set_up_makes_is_there_for_the_tests(evaluate, make_problem, make_submission, isolation):
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_what_set_up_makes_is_there_for_the_tests(evaluate, make_problem, make_submission, sandbox):
     environment = {"setup": {"commands": ["mkdir made", "echo 1.16.0 > made/version; rm gone; echo >> changed"]}}
     files = {"main.py": "import os\nprint(open('made/version').read(), end='')\nassert not os.path.exists('gone')\n"}
     submission = make_submission({**files, "gone": "x", "changed": "x"})
-    results = evaluate(make_problem(VERSION), submission, isolation=isolation, environment=environment)
+    results = evaluate(make_problem(VERSION), submission, sandbox=sandbox, environment=environment)
     assert [test.status for test in results.tests] == ["passed"], results.tests[0].failure_message
     assert (submission / "changed").read_text() == "x"
     assert (submission / "gone").exists()

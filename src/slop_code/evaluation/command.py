@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
-from slop_code.execution.tools import uvx_command
+from slop_code.execution.tools import uvx_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,7 @@ PLUGIN = "slop_code_judge"
 def pytest_command(
     *,
     uvx: str,
+    python: str,
     constraints: str,
     test_dependencies: Sequence[str],
     entrypoint: Sequence[str],
@@ -33,7 +34,8 @@ def pytest_command(
 ) -> list[str]:
     """Run in the workspace; of what lies there, pytest looks at the tests folder alone."""
     return [
-        *uvx_command(uvx, TOOLS, test_dependencies, constraints),
+        uvx,
+        *uvx_arguments(python, TOOLS, test_dependencies, constraints),
         "--offline",
         "--no-config",
         TOOL,

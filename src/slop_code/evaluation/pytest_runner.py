@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from slop_code._io import keep_ends
 from slop_code.errors import InfrastructureError, UsageError
@@ -36,18 +35,18 @@ from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, sandbox_for
 from slop_code.execution.cache import Cache
 from slop_code.execution.session import Session
 from slop_code.execution.snapshot import open_submission, tree_digest
-from slop_code.execution.tools import ToolEnv, warm_tools
+from slop_code.execution.threads import beside
+from slop_code.execution.tools import warm_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.execution.boxes import Judged
+    from slop_code.execution.boxes import Judged, Sandbox, ToolEnv
     from slop_code.execution.process import Completed
     from slop_code.execution.setup import Progress
     from slop_code.execution.spec import EnvironmentSpec
 
-Value = TypeVar("Value")
 SESSION_BASE_S = 60.0
 LOG_LIMIT = 16 << 20
 REASON_LIMIT = 16 << 10
@@ -67,6 +66,7 @@ class _Run:
     versions: dict[str, str] = field(default_factory=dict)
     staged: Staged | None = None
     submission: str | None = None
+    image: str | None = None
     evidence: Evidence = NO_EVIDENCE
     exit_code: int = NEVER_RAN
     reason: str | None = None
@@ -111,14 +111,16 @@ class PytestRunner:
         state, watch = _Run(), _Stopwatch()
         self._forget()
         try:
-            sandbox_for(self.environment)
-            tools = self._tools()
-            command = self._build_pytest_command(pytest_args=arguments, tools=tools)
+            sandbox = sandbox_for(self.environment, self.cache)
+            state = replace(state, image=sandbox.image())
+            tools = self._tools(sandbox)
+            command = self._command(sandbox, tools, arguments)
             state = replace(state, command=command, versions=dict(tools.versions))
-            staged = self._stage(tools)
+            staged = self._stage(sandbox, tools)
             state = replace(state, staged=staged)
             watch.lap("prepare")
-            with Session.open(self.environment, submission, self.cache, self.progress, self._hidden()) as session:
+            opening = Session.open(self.environment, submission, self.cache, self.progress, self._hidden(), sandbox)
+            with opening as session:
                 watch.lap("setup")
                 self.progress(f"running {len(staged.roster.entries)} tests")
                 reports = session.folder / "reports"
@@ -142,21 +144,23 @@ class PytestRunner:
         watch.lap("parse")
         return replace(state, phases=watch.phases)
 
-    def _tools(self) -> ToolEnv:
-        return warm_tools(TOOL, TOOLS, self.problem.test_dependencies, LOCK, self.cache, self.progress)
+    def _tools(self, sandbox: Sandbox) -> ToolEnv:
+        return warm_tools(sandbox, TOOL, TOOLS, self.problem.test_dependencies, LOCK, self.cache, self.progress)
 
-    def _stage(self, tools: ToolEnv) -> Staged:
-        command = self._build_pytest_command(tools=tools)
-        return stage(self.problem, self.checkpoint, self.environment, tools, command, self.cache, self.progress)
+    def _stage(self, sandbox: Sandbox, tools: ToolEnv) -> Staged:
+        command = self._command(sandbox, tools)
+        about = (self.problem, self.checkpoint, self.environment)
+        return stage(*about, sandbox, tools, command, self.cache, self.progress)
 
     def _judge(self, session: Session, command: Sequence[str], staged: Staged, tools: ToolEnv, reports: Path) -> Judged:
-        environment = judge_environment(session, self.problem, self.checkpoint, staged.plugin)
+        environment = judge_environment(session, self.problem, self.checkpoint, staged.plugin, self.cache)
         return session.judge(
             command,
             environment,
             tests=staged.tests,
             shown=staged.shown,
             reports=reports,
+            tools=tools,
             files=judge_files(session, tools, staged.plugin),
             timeout=self._session_timeout(staged.roster),
         )
@@ -231,6 +235,7 @@ class PytestRunner:
                 self.problem,
                 self.environment,
                 submission=state.submission,
+                image=state.image,
                 tests=state.staged.digest if state.staged else None,
                 versions=state.versions,
                 command=state.command,
@@ -244,7 +249,7 @@ class PytestRunner:
         found = [*self.problem.warnings, *self.environment.warnings]
         if self.environment.environment.include_os_env and self.environment.isolation != "none":
             found.append("include_os_env is ignored: under isolation nothing of the host's environment is passed on")
-        if "cpus" in self.environment.limits.model_fields_set:
+        if "cpus" in self.environment.limits.model_fields_set and self.environment.type == "local":
             found.append("limits.cpus is not enforced by this sandbox")
         entry = self.environment.entry(self.problem.entry_file)[-1]
         setup = self.environment.setup
@@ -262,13 +267,18 @@ class PytestRunner:
     def _generate_pytest_ini(self) -> str:
         return render_ini(self.problem.markers, choose(self.problem, self.checkpoint).run)
 
-    def _build_pytest_command(
-        self, pytest_args: Sequence[str] = (), tools: ToolEnv | None = None, tests: str = TESTS_DIR
+    def _build_pytest_command(self, pytest_args: Sequence[str] = ()) -> list[str]:
+        sandbox = sandbox_for(self.environment, self.cache)
+        return self._command(sandbox, self._tools(sandbox), pytest_args)
+
+    def _command(
+        self, sandbox: Sandbox, tools: ToolEnv, pytest_args: Sequence[str] = (), tests: str = TESTS_DIR
     ) -> list[str]:
-        layout = sandbox_for(self.environment).layout(Path())
+        layout = sandbox.layout(Path())
         return pytest_command(
             uvx=f"{layout.tools}/uvx",
-            constraints=layout.place("requirements.txt", (tools or self._tools()).constraints),
+            python=tools.python,
+            constraints=layout.place("requirements.txt", tools.constraints),
             test_dependencies=self.problem.test_dependencies,
             entrypoint=[*layout.launcher, *self.environment.entry(self.problem.entry_file)],
             checkpoint=self.checkpoint.name,
@@ -279,11 +289,12 @@ class PytestRunner:
 
     def command_by_hand(self, pytest_args: Sequence[str] = ()) -> list[str]:
         """The same command for a person's own shell, to be run in a copy of the submission: no boxes."""
-        bare = self.environment.model_copy(update={"isolation": "none"})
+        bare = self.environment.model_copy(update={"type": "local", "isolation": "none"})
         runner = PytestRunner(self.problem, self.checkpoint, bare, self.submission_path, cache=self.cache)
-        tools = runner._tools()
-        tests = str(runner._stage(tools).tests)
-        command = runner._build_pytest_command(pytest_args, tools, tests)
+        sandbox = sandbox_for(bare, self.cache)
+        tools = runner._tools(sandbox)
+        tests = str(runner._stage(sandbox, tools).tests)
+        command = runner._command(sandbox, tools, pytest_args, tests)
         plugin = command.index(PLUGIN)
         variables = {"UV_CACHE_DIR": str(self.cache.uv), **variables_for(self.problem, self.checkpoint, tests)}
         settings = [f"{name}={value}" for name, value in variables.items()]
@@ -294,29 +305,6 @@ class PytestRunner:
 
     def _determine_group_type(self, test_checkpoint: str, markers: Sequence[str], current_checkpoint: str) -> GroupType:
         return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
-
-
-def beside(function: Callable[..., Value], *arguments: object) -> Callable[[], Value]:
-    """Begin it in a thread; what is returned waits for its end and gives its value or raises its error."""
-    outcome: list[Value] = []
-    trouble: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            outcome.append(function(*arguments))
-        except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
-            trouble.append(error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-
-    def value() -> Value:
-        thread.join()
-        for error in trouble:
-            raise error
-        return outcome[0]
-
-    return value
 
 
 class _Stopwatch:

@@ -22,18 +22,16 @@ from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import Selection, checkpoint_of, select
 from slop_code.evaluation.verdict import collection_failure
 from slop_code.execution.assets import asset_environment, copy_assets, walk
-from slop_code.execution.boxes import sandbox_name
-from slop_code.execution.interpreter import python_identity
 from slop_code.execution.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.execution.boxes import Sandbox, ToolEnv
     from slop_code.execution.cache import Cache
     from slop_code.execution.setup import Progress
     from slop_code.execution.spec import EnvironmentSpec
-    from slop_code.execution.tools import ToolEnv
 
 ASSETS = "assets"
 COLLECT_S = 120.0
@@ -116,6 +114,7 @@ def stage(
     problem: ProblemConfig,
     checkpoint: CheckpointConfig,
     spec: EnvironmentSpec,
+    sandbox: Sandbox,
     tools: ToolEnv,
     command: Sequence[str],
     cache: Cache,
@@ -131,7 +130,7 @@ def stage(
         dict(tools.versions),
         spec.environment.env,
     ]
-    key = digest_of([*content, sandbox_name(spec), python_identity(), __version__, _file_digest(_plugin_source())])
+    key = digest_of([*content, *sandbox.identity(), __version__, _file_digest(_plugin_source())])
 
     def build(folder: Path) -> None:
         progress(f"collecting the tests of {problem.name} {checkpoint.name}")
@@ -139,7 +138,7 @@ def stage(
         copy_shown(problem, folder / "tests", folder / "shown")
         (folder / "judge").mkdir()
         shutil.copyfile(_plugin_source(), folder / "judge" / f"{PLUGIN}.py")
-        roster = _collect(problem, checkpoint, spec, tools, command, folder, cache)
+        roster = _collect(problem, checkpoint, spec, sandbox, tools, command, folder, cache)
         (folder / "roster.json").write_text(roster.to_json())
 
     def load(folder: Path) -> Staged:
@@ -159,21 +158,23 @@ def _collect(
     problem: ProblemConfig,
     checkpoint: CheckpointConfig,
     spec: EnvironmentSpec,
+    sandbox: Sandbox,
     tools: ToolEnv,
     command: Sequence[str],
     folder: Path,
     cache: Cache,
 ) -> Roster:
-    with Session.open(spec, None, cache) as session:
+    with Session.open(spec, None, cache, sandbox=sandbox) as session:
         reports = session.folder / "reports"
         reports.mkdir()
         plugin = folder / "judge"
         judged = session.judge(
             [*command[:-1], "--collect-only", command[-1]],
-            judge_environment(session, problem, checkpoint, plugin),
+            judge_environment(session, problem, checkpoint, plugin, cache),
             tests=folder / "tests",
             shown=folder / "shown",
             reports=reports,
+            tools=tools,
             files=judge_files(session, tools, plugin),
             timeout=COLLECT_S,
         )
@@ -210,7 +211,7 @@ def variables_for(problem: ProblemConfig, checkpoint: CheckpointConfig, tests: s
 
 
 def judge_environment(
-    session: Session, problem: ProblemConfig, checkpoint: CheckpointConfig, plugin: Path
+    session: Session, problem: ProblemConfig, checkpoint: CheckpointConfig, plugin: Path, cache: Cache
 ) -> dict[str, str]:
     """The judge's own variables; the plugin replaces them by those that tests and submission may see."""
     layout = session.layout
@@ -233,7 +234,7 @@ def judge_environment(
         "PYTHONSAFEPATH": "1",
         "PYTHONNOUSERSITE": "1",
         "PYTHONHASHSEED": "0",
-        "UV_CACHE_DIR": layout.place("uv-cache", session.uv_cache),
+        "UV_CACHE_DIR": layout.place("uv-cache", cache.uv),
         "UV_TOOL_DIR": f"{layout.reports}/.tools",
         "UV_NO_ENV_FILE": "1",
         "UV_PYTHON_DOWNLOADS": "never",

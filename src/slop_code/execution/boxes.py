@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from slop_code.errors import InfrastructureError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from slop_code.execution.cache import Cache
     from slop_code.execution.process import Completed
     from slop_code.execution.spec import EnvironmentSpec
 
@@ -20,6 +22,7 @@ REPORTS_DIR = ".scbench"
 BUILT_IN = {
     "none": "slop_code.execution.backends.none:NoSandbox",
     "bubblewrap": "slop_code.execution.backends.bubblewrap:Bubblewrap",
+    "docker": "slop_code.execution.backends.docker:Docker",
 }
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -54,22 +57,69 @@ class Layout:
         return f"{self.workspace}/{REPORTS_DIR}"
 
 
+@dataclass(frozen=True, slots=True)
+class ToolEnv:
+    """The tests' locked environment, ready to be run without network."""
+
+    kept: Path
+    """Its folder in the cache: the constraints, and whatever the sandbox needs to find the rest."""
+
+    python: str
+    """The judge's interpreter, where the judge finds it."""
+
+    versions: Mapping[str, str]
+
+    @property
+    def constraints(self) -> Path:
+        return self.kept / "requirements.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What set-up made for a submission."""
+
+    kept: Path | None = None
+    """A folder in the cache, in the sandbox's own form; None: there was nothing to do."""
+
+    workspace: bool = False
+    """Whether the workspace, too, is as set-up left it."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupJob:
-    """One command of the subject's set-up: with network, without tests."""
+    """The subject's set-up: with network, without tests."""
 
     submission: Path
-    command: Sequence[str]
     environment: Mapping[str, str]
     scratch: Path
-    """The same folder for all commands; `layer` in it receives what they change in the workspace."""
+    """What is left here becomes `Subject.kept`."""
 
-    subject_env: Path
-    """Mounted writable where the subject will find it."""
-
-    timeout: float
+    keep_workspace: bool
     hidden: Sequence[Path] = ()
     """Host paths that stay out of sight, wherever they lie."""
+
+
+class Workshop(Protocol):
+    """Where set-up runs, one command after the other."""
+
+    def run(self, command: Sequence[str], timeout: float) -> Completed: ...
+
+
+class Toolshop(Protocol):
+    """Where uv makes the tests' environment, for the interpreter that the judge will have."""
+
+    folder: str
+    """Where uv may make things that are not kept."""
+
+    def put(self, name: str, text: str) -> str:
+        """A file for uv to read; where uv finds it."""
+
+    def python(self) -> str: ...
+
+    def uv(self, tool: str, arguments: Sequence[str]) -> str:
+        """What `uv` or `uvx` printed on its standard output; an infrastructure failure unless it succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,19 +133,18 @@ class JudgeJob:
     submission: Path | None
     """None: there is no subject, only tests to be collected."""
 
-    layers: Sequence[Path]
-    """What set-up left in the workspace, the uppermost first."""
-
+    subject: Subject
     tests: Path
     shown: Path
     """What of the tests folder the subject sees from the start."""
 
     reports: Path
-    subject_env: Path | None
+    tools: Path
+    """`ToolEnv.kept`."""
+
     files: Mapping[str, Path]
     """The judge's own files and folders, by the names under which `Layout.place` puts them."""
 
-    uv_cache: Path
     scratch: Path
     timeout: float
     hidden: Sequence[Path] = ()
@@ -117,28 +166,54 @@ class Judged:
 class Sandbox(Protocol):
     name: str
 
-    def __init__(self, spec: EnvironmentSpec) -> None: ...
-
-    def layout(self, session: Path) -> Layout: ...
-
-    def subject_env(self, path: Path) -> str:
-        """Where the subject finds its own environment, which the host keeps at `path`."""
+    def __init__(self, spec: EnvironmentSpec, cache: Cache) -> None: ...
 
     def missing(self) -> str | None:
         """Why this sandbox cannot work on this machine, with what to do; None when it can."""
 
-    def set_up(self, job: SetupJob) -> Completed: ...
+    def image(self) -> str | None:
+        """The digest of the image both boxes are made of, where there is one."""
+
+    def identity(self) -> Sequence[object]:
+        """What everything that is made here once and kept depends on: interpreter, machine, image."""
+
+    def layout(self, session: Path) -> Layout: ...
+
+    def variables(self) -> Mapping[str, str]:
+        """What programs find in their environment before anything of ours."""
+
+    def subject_env(self, kept: Path) -> str:
+        """Where the subject finds its own environment, which `kept` holds."""
+
+    def subject_python(self) -> str:
+        """The interpreter for that environment, as uv is to be told."""
+
+    def toolshop(self, scratch: Path) -> AbstractContextManager[Toolshop]: ...
+
+    def workshop(self, job: SetupJob) -> AbstractContextManager[Workshop]:
+        """What was done in it is kept when the block ends well."""
+
+    def check_tools(self, kept: Path) -> None:
+        """A ValueError when what the toolshop made is gone or damaged."""
+
+    def check_subject(self, kept: Path) -> None:
+        """A ValueError when what the workshop made is gone or damaged."""
 
     def judge(self, job: JudgeJob) -> Judged: ...
+
+
+def launcher_settings(layout: Layout, output: int) -> str:
+    """What `slopbox run` reads before each call."""
+    return f"tests={layout.tests}\nworkspace={layout.workspace}\noutput={output}\n"
 
 
 def sandbox_name(spec: EnvironmentSpec) -> str:
     return "docker" if spec.type == "docker" else "none" if spec.isolation == "none" else "bubblewrap"
 
 
-def sandbox_for(spec: EnvironmentSpec) -> Sandbox:
+def sandbox_for(spec: EnvironmentSpec, cache: Cache) -> Sandbox:
     """The sandbox an environment names; loaded late, so that others cost nothing."""
-    sandbox = _sandbox_class(sandbox_name(spec), spec)(spec)
+    sandbox = _sandbox_class(sandbox_name(spec), spec)(spec, cache)
     if problem := sandbox.missing():
         raise InfrastructureError(problem)
     return sandbox

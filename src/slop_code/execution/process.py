@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shlex
 import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,10 +16,11 @@ from slop_code._io import tail
 from slop_code.errors import InfrastructureError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 TAIL = 8192
+CHUNK = 1 << 16
 GRACE_S = 3.0
 LONGEST_MS = 2**31 - 1
 
@@ -58,6 +61,90 @@ def run(
         finally:
             _end(process)
     return Completed(exit_code, tail(log, TAIL))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    exit_code: int
+    output: str
+    errors: str
+
+
+def ask(argv: Sequence[str], timeout: float) -> Answer:
+    """A quick program of the user's own, in the user's environment; what it answers and what it complains of."""
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False)
+    except OSError as error:
+        raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+    except subprocess.TimeoutExpired:
+        raise InfrastructureError(f"`{shlex.join(argv[:3])}` gave no answer within {timeout:g} s") from None
+    return Answer(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+
+
+class Child:
+    """A process that is talked to: `send` what it reads, `read` what it answers, until a moment in time."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._stdin, self._stdout = process.stdin, process.stdout
+
+    def send(self, parts: Iterable[bytes]) -> None:
+        """An end of the process before the end of the parts shows in what it answers."""
+        try:
+            for part in parts:
+                self._stdin.write(part)
+            self._stdin.flush()
+        except BrokenPipeError:
+            return
+        except BaseException:  # the parts broke off: so that nobody waits for the rest
+            self.hang_up()
+            raise
+
+    def hang_up(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self._stdin.close()
+
+    def answers(self, until: float) -> bool:
+        """Whether there is something to read, or an end, before that moment."""
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        left = max(0.0, until - time.monotonic())
+        return bool(poll.poll(min(left * 1000, LONGEST_MS)))
+
+    def read(self, size: int, until: float) -> bytes:
+        """So many bytes, fewer when it has ended; TimeoutError when the moment has come."""
+        parts = []
+        while size > 0:
+            if not self.answers(until):
+                raise TimeoutError
+            part = os.read(self._stdout.fileno(), min(size, CHUNK))
+            if not part:
+                break
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+@contextlib.contextmanager
+def talk(argv: Sequence[str], log: Path) -> Iterator[Child]:
+    """A program of the user's own, in the user's environment; its errors go to `log`, and it ends with the block."""
+    with log.open("wb") as sink:
+        pipe = subprocess.PIPE
+        try:
+            process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=sink, bufsize=-1, start_new_session=True)
+        except OSError as error:
+            raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+        child = Child(process)
+        try:
+            yield child
+        finally:
+            child.hang_up()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_S)
+            _end(process)
+            child._stdout.close()
 
 
 def succeeds(argv: Sequence[str]) -> bool:

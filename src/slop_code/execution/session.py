@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.execution.boxes import PATH, Judged, JudgeJob, Layout, Sandbox, sandbox_for
-from slop_code.execution.setup import Progress, Subject, prepare_subject
+from slop_code.execution.boxes import PATH, Judged, JudgeJob, Layout, Sandbox, Subject, ToolEnv, sandbox_for
+from slop_code.execution.setup import Progress, prepare_subject
 from slop_code.execution.snapshot import open_submission
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ class Session:
     folder: Path
     submission: Path | None
     subject: Subject
-    uv_cache: Path
     hidden: Sequence[Path]
 
     @classmethod
@@ -40,32 +38,32 @@ class Session:
         cache: Cache,
         progress: Progress = lambda _: None,
         hidden: Sequence[Path] = (),
+        sandbox: Sandbox | None = None,
     ) -> Iterator[Session]:
         """Without a submission there is no subject: that is how tests are collected.
 
         The submission sees nothing of `hidden`, neither while it is set up nor while it is tested.
         """
-        sandbox = sandbox_for(spec)
+        sandbox = sandbox or sandbox_for(spec, cache)
         subject, source = Subject(), None
         if submission is not None:
             source = open_submission(submission)
             subject = prepare_subject(spec, source, sandbox, cache, progress, hidden)
         with cache.session() as folder:
-            yield cls(spec, sandbox, folder, source, subject, cache.uv, hidden)
+            yield cls(spec, sandbox, folder, source, subject, hidden)
 
     @property
     def layout(self) -> Layout:
         return self.sandbox.layout(self.folder)
 
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
-        """What the tests and the submission see; the host's only where there is no isolation anyway."""
-        layout = self.layout
-        path = f"{layout.tools}:{PATH}"
-        if self.subject.env is not None:
-            path = f"{self.sandbox.subject_env(self.subject.env)}/bin:{path}"
-        host = os.environ if self.sandbox.name == "none" and self.spec.environment.include_os_env else {}
+        """What the tests and the submission see."""
+        layout, given = self.layout, self.sandbox.variables()
+        path = f"{layout.tools}:{given.get('PATH') or PATH}"
+        if self.subject.kept is not None:
+            path = f"{self.sandbox.subject_env(self.subject.kept)}/bin:{path}"
         return {
-            **host,
+            **given,
             "PATH": path,
             "HOME": layout.home,
             "LANG": "C.UTF-8",
@@ -84,6 +82,7 @@ class Session:
         tests: Path,
         shown: Path,
         reports: Path,
+        tools: ToolEnv,
         files: Mapping[str, Path],
         timeout: float,
     ) -> Judged:
@@ -93,13 +92,12 @@ class Session:
                 argv=argv,
                 environment=environment,
                 submission=self.submission,
-                layers=self.subject.layers,
+                subject=self.subject,
                 tests=tests,
                 shown=shown,
                 reports=reports,
-                subject_env=self.subject.env,
+                tools=tools.kept,
                 files=files,
-                uv_cache=self.uv_cache,
                 scratch=self.folder,
                 timeout=timeout,
                 hidden=self.hidden,

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code import __version__
 from slop_code._io import TooLargeError, digest_of, read_bounded
 from slop_code.errors import InfrastructureError
-from slop_code.execution.boxes import PATH, Sandbox, SetupJob
-from slop_code.execution.cache import Cache, remove_tree
-from slop_code.execution.interpreter import base_python, network_variables, python_identity
+from slop_code.execution.boxes import PATH, Sandbox, SetupJob, Subject
+from slop_code.execution.interpreter import network_variables
 from slop_code.execution.snapshot import tree_digest
 from slop_code.execution.uv import uv_identity
 
 if TYPE_CHECKING:
+    from slop_code.execution.cache import Cache
     from slop_code.execution.spec import EnvironmentSpec
 
 Progress = Callable[[str], None]
@@ -30,15 +30,6 @@ PLAIN_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\
 
 
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What set-up made for a submission."""
-
-    env: Path | None = None
-    layers: tuple[Path, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def prepare_subject(
@@ -51,37 +42,23 @@ def prepare_subject(
 ) -> Subject:
     """Run the environment's set-up commands, or build what a Python submission asks for; once per content."""
     commands = [*spec.setup.commands, *spec.setup.eval_commands]
-    offline = {
-        "UV_OFFLINE": "1",
-        "UV_NO_SYNC": "1",
-        "UV_PYTHON": base_python(),
-        "UV_PYTHON_DOWNLOADS": "never",
-    }
+    python = sandbox.subject_python()
+    offline = {"UV_OFFLINE": "1", "UV_NO_SYNC": "1", "UV_PYTHON": python, "UV_PYTHON_DOWNLOADS": "never"}
     is_python = Path(spec.entry("x")[0]).name.startswith("python")
+    build = functools.partial(_set_up, spec, submission, sandbox, cache, progress, hidden)
     if commands:
-        steps = python_steps(None) if is_python else []
+        steps = python_steps(python, None) if is_python else []
         steps += [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
-        entry = _set_up("layers", tree_digest(submission), steps, spec, submission, sandbox, cache, progress, hidden)
-        return Subject(entry / "env", (entry / "layer",), offline)
+        return Subject(build("layers", tree_digest(submission), steps), True, offline)
     if not is_python:
         return Subject()
     source, text = python_dependencies(submission)
     content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")
-    entry = _set_up("subjects", content, python_steps(source), spec, submission, sandbox, cache, progress, hidden)
-    return Subject(entry / "env")
+    return Subject(build("subjects", content, python_steps(python, source)), False, offline)
 
 
-def python_steps(source: str | None) -> list[list[str]]:
-    venv = [
-        "uv",
-        "venv",
-        "--quiet",
-        "--no-config",
-        "--relocatable",
-        "--allow-existing",
-        "--python",
-        base_python(),
-    ]
+def python_steps(python: str, source: str | None) -> list[list[str]]:
+    venv = ["uv", "venv", "--quiet", "--no-config", "--relocatable", "--allow-existing", "--python", python]
     install = ["uv", "pip", "install", "--no-config", "--compile-bytecode", "--link-mode=copy"]
     steps = [[*venv, "{env}"]]
     if source == "requirements.txt":
@@ -125,63 +102,56 @@ def is_plain(requirements: str) -> bool:
 
 
 def _set_up(
-    kind: str,
-    content: str,
-    steps: Sequence[Sequence[str]],
     spec: EnvironmentSpec,
     submission: Path,
     sandbox: Sandbox,
     cache: Cache,
     progress: Progress,
     hidden: Sequence[Path],
+    kind: str,
+    content: str,
+    steps: Sequence[Sequence[str]],
 ) -> Path:
     """`content` is what of the submission the steps depend on."""
-    made_by = [__version__, python_identity(), uv_identity(), sandbox.name]
-    key = digest_of([content, steps, spec.environment.env, made_by])
+    key = digest_of([content, steps, spec.environment.env, [__version__, *sandbox.identity(), *uv_identity()]])
 
     def build(scratch: Path) -> None:
-        env = scratch / "env"
-        env.mkdir()
-        place, deadline = sandbox.subject_env(env), time.monotonic() + spec.setup.timeout
-        for step in steps:
-            command = [word.replace("{env}", place) for word in step]
-            shown = command[-1] if command[1] == "-c" else shlex.join(command)
-            progress(f"set-up: {shown}")
-            done = sandbox.set_up(
-                SetupJob(
-                    submission=submission,
-                    command=command,
-                    environment=_setup_environment(spec, sandbox, scratch),
-                    scratch=scratch,
-                    subject_env=env,
-                    timeout=max(0.0, deadline - time.monotonic()),
-                    hidden=hidden,
-                )
-            )
-            if done.exit_code != 0:
-                limit = f"did not end within the {spec.setup.timeout:g} s for set-up"
-                how = limit if done.exit_code is None else f"exited with {done.exit_code}"
-                raise InfrastructureError(f"set-up: `{shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
-        for left in ("tmp", "home", "work", "log", "copy.log", *(() if kind == "layers" else ("layer",))):
-            path = scratch / left
-            remove_tree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        deadline = time.monotonic() + spec.setup.timeout
+        job = SetupJob(
+            submission=submission,
+            environment=_setup_environment(spec, sandbox, scratch),
+            scratch=scratch,
+            keep_workspace=kind == "layers",
+            hidden=hidden,
+        )
+        place = sandbox.subject_env(scratch)
+        with sandbox.workshop(job) as workshop:
+            for step in steps:
+                command = [word.replace("{env}", place) for word in step]
+                shown = command[-1] if command[1] == "-c" else shlex.join(command)
+                progress(f"set-up: {shown}")
+                done = workshop.run(command, max(0.0, deadline - time.monotonic()))
+                if done.exit_code != 0:
+                    limit = f"did not end within the {spec.setup.timeout:g} s for set-up"
+                    how = limit if done.exit_code is None else f"exited with {done.exit_code}"
+                    raise InfrastructureError(f"set-up: `{shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
 
     def load(entry: Path) -> Path:
-        if kind == "subjects" and not (entry / "env/bin/python").exists():
-            raise ValueError("the environment is damaged")
+        sandbox.check_subject(entry)
         return entry
 
     return cache.load_once(kind, key, build, load)
 
 
 def _setup_environment(spec: EnvironmentSpec, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
-    layout = sandbox.layout(scratch)
+    layout, given = sandbox.layout(scratch), sandbox.variables()
     return {
-        "PATH": f"{layout.tools}:{PATH}",
+        **given,
+        "PATH": f"{layout.tools}:{given.get('PATH') or PATH}",
         "HOME": layout.home,
         "LANG": "C.UTF-8",
         "UV_CACHE_DIR": f"{layout.tmp}/uv",
-        "UV_PYTHON": base_python(),
+        "UV_PYTHON": sandbox.subject_python(),
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_LINK_MODE": "copy",
         **network_variables(),

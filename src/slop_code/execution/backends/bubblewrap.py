@@ -6,26 +6,38 @@ and starts the subject's box and the judge's.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution.backends.cgroups import control_groups
+from slop_code.execution.backends.host import HostSandbox, tidy
 from slop_code.execution.backends.mounts import OURS, further_arguments, system_arguments, within
-from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, Judged, JudgeJob, Layout, SetupJob
+from slop_code.execution.boxes import (
+    REPORTS_DIR,
+    TESTS_DIR,
+    Judged,
+    JudgeJob,
+    Layout,
+    SetupJob,
+    Subject,
+    launcher_settings,
+)
 from slop_code.execution.cache import Cache
 from slop_code.execution.launcher import helper_path
 from slop_code.execution.process import Completed, run
 from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from slop_code.execution.spec import EnvironmentSpec
 
@@ -58,16 +70,13 @@ BOX_PROCESSES = 4
 PROBE_S = 20
 
 
-class Bubblewrap:
+class Bubblewrap(HostSandbox):
     name = "bubblewrap"
-
-    def __init__(self, spec: EnvironmentSpec) -> None:
-        self.spec = spec
 
     def layout(self, session: Path) -> Layout:
         return Layout(WORKSPACE, "/tmp", HOME, TOOLS, ("/slop/run",), JUDGE)
 
-    def subject_env(self, path: Path) -> str:
+    def subject_env(self, kept: Path) -> str:
         return SUBJECT_ENV
 
     def missing(self) -> str | None:
@@ -84,23 +93,20 @@ class Bubblewrap:
             )
         return None
 
-    def set_up(self, job: SetupJob) -> Completed:
-        for name in ("layer", "work", "tmp", "home"):
-            (job.scratch / name).mkdir(exist_ok=True)
-        seal = ["/slop/box", "seal", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
-        argv = [bwrap(), *setup_arguments(job), *seal, *job.command]
-        with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
-            joined = [str(helper_path()), "join", *[str(group / "cgroup.procs") for group in groups], "--", *argv]
-            return run(joined, env={}, log=job.scratch / "log", timeout=job.timeout)
+    @contextlib.contextmanager
+    def workshop(self, job: SetupJob) -> Iterator[BubblewrapShop]:
+        for name in ("env", "layer", "work", "tmp", "home"):
+            (job.scratch / name).mkdir()
+        yield BubblewrapShop(job)
+        tidy(job.scratch, ("env", "layer") if job.keep_workspace else ("env",))
 
     def judge(self, job: JudgeJob) -> Judged:
         for name in ("tmp", "empty"):
             (job.scratch / name).mkdir(exist_ok=True)
         limits = self.spec.limits
-        conf = f"tests={WORKSPACE}/{TESTS_DIR}\noutput={limits.output}\n"
-        (job.scratch / "conf").write_text(conf)
+        (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), limits.output))
         with control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups:
-            argv = outer_arguments(job, self.spec, groups)
+            argv = outer_arguments(job, self.spec, self.cache.uv, groups)
             done = run(argv, env={}, log=job.reports / "pytest.log", timeout=job.timeout)
         in_force = {"memory": limits.memory, "processes": limits.processes}
         in_force |= {"disk": limits.disk, "output": limits.output}
@@ -114,6 +120,18 @@ class Bubblewrap:
                 "limits": in_force,
             },
         )
+
+
+@dataclass(frozen=True, slots=True)
+class BubblewrapShop:
+    job: SetupJob
+
+    def run(self, command: Sequence[str], timeout: float) -> Completed:
+        seal = ["/slop/box", "seal", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
+        argv = [bwrap(), *setup_arguments(self.job), *seal, *command]
+        with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
+            joined = [str(helper_path()), "join", *[str(group / "cgroup.procs") for group in groups], "--", *argv]
+            return run(joined, env={}, log=self.job.scratch / "log", timeout=timeout)
 
 
 def set_environment(environment: Mapping[str, str]) -> list[str]:
@@ -132,7 +150,7 @@ def setup_arguments(job: SetupJob) -> list[str]:
         *system_arguments(job.hidden), *network,
         *PROC, "--dev", "/dev",
         "--bind", str(job.scratch / "tmp"), "/tmp", "--bind", str(job.scratch / "home"), HOME,
-        "--bind", str(job.subject_env), SUBJECT_ENV,
+        "--bind", str(job.scratch / "env"), SUBJECT_ENV,
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
         "--ro-bind", str(helper_path()), "/slop/box",
         "--overlay-src", str(job.submission),
@@ -141,12 +159,13 @@ def setup_arguments(job: SetupJob) -> list[str]:
     ]  # fmt: skip
 
 
-def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, groups: Sequence[Path] = ()) -> list[str]:
+def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, uv_cache: Path, groups: Sequence[Path] = ()) -> list[str]:
     """Everything from the outer box inwards; what is shared is made below /box."""
     helper, uv_files = str(helper_path()), uv_paths()
     submission = job.submission or job.scratch / "empty"
-    lowers = [*job.layers, submission]
-    sources = [*bwrap_files(), *uv_files, OURS, *([job.subject_env] if job.subject_env else [])]
+    kept = job.subject.kept
+    lowers = [kept / "layer", submission] if kept and job.subject.workspace else [submission]
+    sources = [*bwrap_files(), *uv_files, OURS, *([kept] if kept else [])]
     keep = "--bind" if job.collecting else "--ro-bind"
     arguments = [
         bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER, *BOUND, "--cap-add", "ALL",
@@ -154,7 +173,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, groups: Sequence[Path]
         # A proc that nothing covers has to be in sight, or the inner boxes may not mount theirs.
         "--proc", "/proc", "--bind", "/proc", "/box/allproc", "--dev", "/dev",
         "--dir", "/tmp", "--dir", "/box/ws", "--dir", "/box/shown", "--dir", "/box/empty",
-        keep, str(job.tests), "/box/tests", keep, str(job.uv_cache), "/box/uvcache",
+        keep, str(job.tests), "/box/tests", keep, str(uv_cache), "/box/uvcache",
         "--ro-bind", str(job.shown), "/box/below/shown",
         "--bind", str(job.reports), "/box/reports", "--bind", str(job.scratch / "tmp"), "/box/judgetmp",
         "--ro-bind", str(job.scratch / "conf"), "/box/conf", "--ro-bind", helper, "/box/slopbox",
@@ -190,7 +209,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, groups: Sequence[Path]
 def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     """The subject's box: the workspace, what the tests hand over, and nothing that decides the verdict."""
     limits, (uv, uvx) = spec.limits, uv_paths()
-    environment = ["--ro-bind", str(job.subject_env), SUBJECT_ENV] if job.subject_env else []
+    environment = ["--ro-bind", str(job.subject.kept / "env"), SUBJECT_ENV] if job.subject.kept else []
     return [
         bwrap(), *IDENTITY, *APART, *BOUND, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
         *system_arguments(job.hidden), *(NAMES if spec.network == "full" else ()), *environment,
@@ -202,6 +221,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         "--ro-bind", "/box/slopbox", "/slop/box",
         "--remount-ro", "/", "--chdir", WORKSPACE, "--",
         "/slop/box", "serve", "3", str(limits.memory), str(limits.processes), str(limits.disk),
+        str(limits.processes + 1),  # serve itself counts as one
     ]  # fmt: skip
 
 
@@ -222,9 +242,8 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
         keep, "/box/tests", f"{WORKSPACE}/{TESTS_DIR}", "--bind", "/box/reports", f"{WORKSPACE}/{REPORTS_DIR}",
         "--ro-bind", "/box/slopbox", "/slop/run", "--ro-bind", "/box/slopbox", "/slop/box",
-        "--ro-bind", "/box/conf", "/slop/conf",
-        "--bind", "/box/shown", "/slop/shown", "--bind", "/box/handed/done", "/slop/done",
-        "--ro-bind", "/box/handed/socket", "/slop/socket",
+        "--ro-bind", "/box/conf", "/slop/call/conf", "--bind", "/box/handed/done", "/slop/call/done",
+        "--bind", "/box/shown", "/slop/shown", "--ro-bind", "/box/handed/socket", "/slop/gate/socket",
         "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(job.environment), "--setenv", "TMPDIR", "/slop/tmp",
         "--", "/slop/box", "seal", str(FILE_SIZE), "0", WORKSPACE, "/tmp", "--", *job.argv,
     ]  # fmt: skip
@@ -292,22 +311,23 @@ def bwrap_trouble(path: str) -> str | None:
 def boxes_trouble(spec: EnvironmentSpec) -> str | None:
     """The real boxes with nothing in them: what goes wrong, None when all of it works."""
     with tempfile.TemporaryDirectory(prefix="slop-code-probe-") as folder:
-        empty = {name: Path(folder) / name for name in ("submission", "tests", "shown", "reports", "uv", "scratch")}
+        empty = {
+            name: Path(folder) / name for name in ("submission", "tests", "shown", "reports", "tools", "scratch", "uv")
+        }
         for path in empty.values():
             path.mkdir()
         job = JudgeJob(
             argv=["/slop/run", "/bin/true"],
             environment={},
             submission=empty["submission"],
-            layers=(),
+            subject=Subject(),
             tests=empty["tests"],
             shown=empty["shown"],
             reports=empty["reports"],
-            subject_env=None,
+            tools=empty["tools"],
             files={},
-            uv_cache=empty["uv"],
             scratch=empty["scratch"],
             timeout=PROBE_S,
         )
-        done = Bubblewrap(spec).judge(job).done
+        done = Bubblewrap(spec, Cache(Path(folder))).judge(job).done
     return None if done.exit_code == 0 else done.output.strip() or f"exit status {done.exit_code}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution.backends.host import HostSandbox, tidy
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, Judged, JudgeJob, Layout, SetupJob
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.launcher import helper_path
@@ -16,16 +19,13 @@ from slop_code.execution.snapshot import RESERVED
 from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
-    from slop_code.execution.spec import EnvironmentSpec
+    from collections.abc import Iterator, Mapping, Sequence
 
 COPY_S = 600
 
 
-class NoSandbox:
+class NoSandbox(HostSandbox):
     name = "none"
-
-    def __init__(self, spec: EnvironmentSpec) -> None:
-        self.spec = spec
 
     def layout(self, session: Path) -> Layout:
         return Layout(
@@ -35,20 +35,23 @@ class NoSandbox:
             str(uv_paths()[0].parent),
         )
 
-    def subject_env(self, path: Path) -> str:
-        return str(path)
+    def subject_env(self, kept: Path) -> str:
+        return str(kept / "env")
+
+    def variables(self) -> Mapping[str, str]:
+        """The host's where it is asked for: there is no isolation anyway."""
+        return {**os.environ, "PATH": ""} if self.spec.environment.include_os_env else {}
 
     def missing(self) -> str | None:
         return None
 
-    def set_up(self, job: SetupJob) -> Completed:
-        layer = job.scratch / "layer"
-        if not layer.exists():
-            copy_tree(job.submission, layer, job.scratch)
-        for name in ("tmp", "home"):
-            (job.scratch / name).mkdir(exist_ok=True)
-        environment = {**job.environment, "TMPDIR": str(job.scratch / "tmp")}
-        return run(reaped(job.command), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=layer)
+    @contextlib.contextmanager
+    def workshop(self, job: SetupJob) -> Iterator[PlainShop]:
+        for name in ("env", "tmp", "home"):
+            (job.scratch / name).mkdir()
+        copy_tree(job.submission, job.scratch / "layer", job.scratch)
+        yield PlainShop(job)
+        tidy(job.scratch, ("env", "layer") if job.keep_workspace else ("env",))
 
     def judge(self, job: JudgeJob) -> Judged:
         layout = self.layout(job.scratch)
@@ -57,7 +60,8 @@ class NoSandbox:
             workspace.mkdir()
         else:
             # A layer is the whole workspace as set-up left it.
-            copy_tree(job.layers[0] if job.layers else job.submission, workspace, job.scratch)
+            kept = job.subject.kept if job.subject.workspace else None
+            copy_tree(kept / "layer" if kept else job.submission, workspace, job.scratch)
         for name in RESERVED:
             discard(workspace / name)
         shutil.copytree(job.tests, workspace / TESTS_DIR, ignore=shutil.ignore_patterns("__pycache__"))
@@ -69,6 +73,16 @@ class NoSandbox:
         take_reports(workspace / REPORTS_DIR, job.reports)
         shutil.move(job.scratch / "log", job.reports / "pytest.log")
         return Judged(done, {"sandbox": self.name, "judge_and_subject_apart": False, "network": "full", "limits": {}})
+
+
+@dataclass(frozen=True, slots=True)
+class PlainShop:
+    job: SetupJob
+
+    def run(self, command: Sequence[str], timeout: float) -> Completed:
+        scratch = self.job.scratch
+        environment = {**self.job.environment, "TMPDIR": str(scratch / "tmp")}
+        return run(reaped(command), env=environment, log=scratch / "log", timeout=timeout, cwd=scratch / "layer")
 
 
 def take_reports(source: Path, target: Path) -> None:

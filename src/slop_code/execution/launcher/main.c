@@ -2,6 +2,7 @@
 #include "slopbox.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -18,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,11 +47,14 @@ _Noreturn void die(const char *format, ...) {
     exit(FAILED);
 }
 
-void drop_capabilities(void) {
+void drop_capabilities(long uid, long gid) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2] = {{0}};
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     for (int cap = 0; cap <= 63; cap++) prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+    gid_t group = (gid_t)gid;
+    if (gid >= 0 && (setgroups(1, &group) != 0 || setresgid(group, group, group) != 0)) die("cannot become group %ld", gid);
+    if (uid >= 0 && setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) != 0) die("cannot become user %ld", uid);
     if (syscall(SYS_capset, &header, none) != 0) die("cannot drop capabilities");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) die("cannot set no_new_privs");
 }
@@ -103,6 +108,41 @@ int status_to_exit(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+int connect_to(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+#define MOST_DESCRIPTORS 8
+
+int send_descriptors(int socket, const void *packet, size_t size, const int *descriptors, int count) {
+    union { char space[CMSG_SPACE(sizeof(int) * MOST_DESCRIPTORS)]; struct cmsghdr align; } control = {{0}};
+    struct iovec part = {(void *)packet, size};
+    size_t bytes = sizeof(int) * (size_t)count;
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = CMSG_SPACE(bytes)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(header), descriptors, bytes);
+    return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+/* One packet with just so many descriptors; its size, or -1 when it is not that. */
+ssize_t receive_descriptors(int socket, void *packet, size_t size, int *descriptors, int count) {
+    union { char space[CMSG_SPACE(sizeof(int) * MOST_DESCRIPTORS)]; struct cmsghdr align; } control;
+    struct iovec part = {packet, size};
+    size_t bytes = sizeof(int) * (size_t)count;
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = CMSG_SPACE(bytes)};
+    ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *header = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
+    if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(bytes)) return -1;
+    memcpy(descriptors, CMSG_DATA(header), bytes);
+    return got;
+}
+
 static void lower(int resource, const char *value) {
     rlim_t wanted = strtoull(value, NULL, 10);
     struct rlimit limit;
@@ -112,19 +152,27 @@ static void lower(int resource, const char *value) {
     }
 }
 
-/* seal BYTES PROCESSES PATH... -- COMMAND: no file grows beyond BYTES, no more PROCESSES than that
- * (0: any number), links below the paths are never followed again, and no capability is left. */
+/* seal BYTES PROCESSES [--user UID GID] [--clearenv] [--setenv NAME VALUE]... PATH... -- COMMAND: no file grows
+ * beyond BYTES, no more PROCESSES than that (0: any number), links below the paths are never followed again, and
+ * no capability is left. */
 static int seal_main(int argc, char **argv) {
     int i = 2;
+    long uid = -1, gid = -1;
     if (argc < 4) die("seal: no command");
     lower(RLIMIT_FSIZE, argv[0]);
     lower(RLIMIT_NPROC, argv[1]);
+    for (; i < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2]; i++) {
+        if (strcmp(argv[i], "--user") == 0 && i + 2 < argc) uid = atol(argv[i + 1]), gid = atol(argv[i + 2]), i += 2;
+        else if (strcmp(argv[i], "--clearenv") == 0) clearenv();
+        else if (strcmp(argv[i], "--setenv") == 0 && i + 2 < argc) setenv(argv[i + 1], argv[i + 2], 1), i += 2;
+        else die("seal: %s does not fit here", argv[i]);
+    }
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
         unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSYMFOLLOW | MS_NOSUID | MS_NODEV;
         if (mount(NULL, argv[i], NULL, flags, NULL) != 0) die("cannot forbid links below %s", argv[i]);
     }
     if (i + 1 >= argc) die("seal: no command");
-    drop_capabilities();
+    drop_capabilities(uid, gid);
     restrict_calls();
     execvp(argv[i + 1], argv + i + 1);
     die("cannot run %s", argv[i + 1]);
@@ -188,7 +236,7 @@ int main(int argc, char **argv) {
     const char *name = strrchr(argv[0], '/');
     name = name ? name + 1 : argv[0];
     if (strcmp(name, "run") == 0) return run_main(argc - 1, argv + 1);
-    if (argc < 2) die("usage: slopbox pair|serve|seal|join|reap|run ...");
+    if (argc < 2) die("usage: slopbox pair|serve|seal|join|reap|run|id|measure ...");
     argc -= 2, argv += 2;
     if (strcmp(argv[-1], "pair") == 0) return pair_main(argc, argv);
     if (strcmp(argv[-1], "serve") == 0) return serve_main(argc, argv);
@@ -196,5 +244,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[-1], "join") == 0) return join_main(argc, argv);
     if (strcmp(argv[-1], "reap") == 0) return reap_main(argc, argv);
     if (strcmp(argv[-1], "run") == 0) return run_main(argc, argv);
+    if (strcmp(argv[-1], "measure") == 0) return measure_main(argc, argv);
+    if (strcmp(argv[-1], "id") == 0) return printf("%u %u\n", (unsigned)getuid(), (unsigned)getgid()) < 0;
     die("unknown mode %s", argv[-1]);
 }

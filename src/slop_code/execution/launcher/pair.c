@@ -1,17 +1,29 @@
-/* pair STEP... --listen SOCKET --subject N WORD{N} --judge WORD...
+/* pair STEP... [--judge WORD...]
  *
- * Runs inside the outer box: mounts what both boxes share, starts the subject's box with the
- * listening socket as descriptor 3, then the judge's, and ends with the judge.
- * STEP is `--mkdir PATH MODE`, `--tmpfs PATH OPTIONS`, `--overlay LOWERS UPPER WORK TARGET` or `--join FILE`, the last one
- * naming a control group's `cgroup.procs` that the subject's box enters. */
+ * Makes what the boxes share and ends with the judge. Under bubblewrap it runs inside the outer box and starts
+ * the subject's box itself; in a container it is process 1 of the judge's and admits the subject's container.
+ *   --mkdir PATH MODE           --tmpfs PATH OPTIONS        --overlay LOWERS UPPER WORK TARGET
+ *   --bind SOURCE TARGET ro|rw  --own PATH UID GID          --copy SOURCE TARGET UID GID
+ *   --unpack UID GID            an archive from stdin
+ *   --join FILE                 a control group's `cgroup.procs` that the subject's box enters
+ *   --listen SOCKET             where launchers will ask
+ *   --subject N WORD{N}         start the subject's box, the listener is its descriptor 3
+ *   --ready                     say so on stdout, with entries and bytes unpacked; from now on the end of stdin means stop
+ *   --admit SECONDS             the first to connect is `serve` of the other container: it gets the listener
+ *   --give PATH                 sent to stdout as an archive after the judge's end
+ *   --hold                      no judge: stay until stdin ends
+ */
 #include "slopbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,21 +31,46 @@
 #include <unistd.h>
 
 #define MOST_GROUPS 8
+#define MOST_GIVEN 16
+
+static char *groups[MOST_GROUPS], *given[MOST_GIVEN];
+static int group_count, given_count, listener = -1, admitted = -1, ready;
+static pid_t subject = -1;
 
 static void mount_overlay(char **words) {
     char options[16384];
     int length = snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s,userxattr", words[0], words[1], words[2]);
     if (length >= (int)sizeof options) die("overlay options too long");
+    if (mount("overlay", words[3], "overlay", MS_NOSUID | MS_NODEV, options) == 0) return;
+    options[length - (int)strlen(",userxattr")] = 0; /* before Linux 5.11 there is no such option, and root needs none */
     if (mount("overlay", words[3], "overlay", MS_NOSUID | MS_NODEV, options) != 0) die("cannot mount the overlay on %s", words[3]);
+}
+
+static void mount_bind(char **words) {
+    unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV | (strcmp(words[2], "ro") == 0 ? MS_RDONLY : 0);
+    if (mount(words[0], words[1], NULL, MS_BIND, NULL) != 0) die("cannot mount %s", words[1]);
+    if (mount(NULL, words[1], NULL, flags, NULL) != 0) die("cannot close %s", words[1]);
 }
 
 static int listen_on(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0) die("no socket");
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 512) != 0) die("cannot listen on %s", path);
+    if (chmod(path, 0666) != 0) die("cannot open up %s", path);
     return fd;
+}
+
+static void admit(const char *seconds) {
+    struct pollfd watched[2] = {{listener, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+    errno = 0;
+    if (poll(watched, 2, atoi(seconds) * 1000) <= 0) die("the subject's box did not start within %s s", seconds);
+    if (watched[1].revents) die("nobody waits for this any more");
+    admitted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (admitted < 0 || send_descriptors(admitted, "", 1, &listener, 1) != 0) die("cannot admit the subject's box");
+    close(listener);
+    listener = -1;
 }
 
 void join_groups(char **files, int count) {
@@ -44,68 +81,122 @@ void join_groups(char **files, int count) {
     }
 }
 
-static pid_t start(char **words, int descriptor, char **groups, int group_count) {
+/* The judge of a container leaves stdin and stdout to us: what it prints goes to stderr. */
+static pid_t start(char **words, int is_subject) {
     pid_t pid = fork();
     if (pid < 0) die("cannot fork");
     if (pid > 0) return pid;
+    default_signals();
     leave_keyrings();
-    if (descriptor >= 0) {
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (is_subject) {
         for (int fd = 0; fd < 2; fd++) dup2(null, fd);
-        if (descriptor != 3) dup2(descriptor, 3);
+        if (listener == 3) fcntl(3, F_SETFD, 0);
+        else dup2(listener, 3);
         join_groups(groups, group_count);
+    } else if (ready) {
+        dup2(null, 0);
+        dup2(2, 1);
     }
     execv(words[0], words);
     die("cannot run %s", words[0]);
 }
 
-int pair_main(int argc, char **argv) {
-    char *groups[MOST_GROUPS];
-    int group_count = 0, listener = -1, i = 0;
-    pid_t subject = -1;
-    umask(022);
-    for (; i < argc; i++) {
-        int left = argc - i - 1;
-        if (strcmp(argv[i], "--mkdir") == 0 && left >= 2) {
-            make_folders(argv[i + 1], 0755);
-            chmod(argv[i + 1], (mode_t)strtoul(argv[i + 2], NULL, 8));
-            i += 2;
-        } else if (strcmp(argv[i], "--tmpfs") == 0 && left >= 2) {
-            make_folders(argv[i + 1], 0755);
-            if (mount("tmpfs", argv[i + 1], "tmpfs", MS_NOSUID | MS_NODEV, argv[i + 2]) != 0) die("cannot mount %s", argv[i + 1]);
-            i += 2;
-        } else if (strcmp(argv[i], "--overlay") == 0 && left >= 4) {
-            mount_overlay(argv + i + 1);
-            i += 4;
-        } else if (strcmp(argv[i], "--join") == 0 && left >= 1 && group_count < MOST_GROUPS) {
-            groups[group_count++] = argv[++i];
-        } else if (strcmp(argv[i], "--listen") == 0 && left >= 1) {
-            listener = listen_on(argv[++i]);
-        } else if (strcmp(argv[i], "--subject") == 0 && left >= 2) {
-            int count = atoi(argv[i + 1]);
-            char **words = calloc((size_t)count + 1, sizeof *words);
-            if (count < 1 || count > left - 1 || !words) die("pair: --subject %d", count);
-            memcpy(words, argv + i + 2, (size_t)count * sizeof *words);
-            subject = start(words, listener, groups, group_count);
-            i += 1 + count;
-        } else if (strcmp(argv[i], "--judge") == 0 && left >= 1) {
-            break;
-        } else {
-            errno = 0;
-            die("pair: %s does not fit here", argv[i]);
-        }
+/* `words` follow a step's name, `left` of them; how many it took, -1 when it is none of these. */
+static int mount_step(const char *name, char **words, int left) {
+    if (strcmp(name, "--mkdir") == 0 && left >= 2) {
+        make_folders(words[0], 0755);
+        chmod(words[0], (mode_t)strtoul(words[1], NULL, 8));
+        return 2;
     }
-    if (i >= argc || subject < 0) die("pair: no boxes");
-    if (listener >= 0) close(listener);
-    pid_t judge = start(argv + i + 1, -1, NULL, 0);
+    if (strcmp(name, "--tmpfs") == 0 && left >= 2) {
+        make_folders(words[0], 0755);
+        if (mount("tmpfs", words[0], "tmpfs", MS_NOSUID | MS_NODEV, words[1]) != 0) die("cannot mount %s", words[0]);
+        return 2;
+    }
+    if (strcmp(name, "--overlay") == 0 && left >= 4) return mount_overlay(words), 4;
+    if (strcmp(name, "--bind") == 0 && left >= 3) return mount_bind(words), 3;
+    if (strcmp(name, "--own") == 0 && left >= 3) {
+        if (chown(words[0], (uid_t)atol(words[1]), (gid_t)atol(words[2])) != 0) die("cannot give away %s", words[0]);
+        return 3;
+    }
+    if (strcmp(name, "--copy") == 0 && left >= 4)
+        return copy_tree(words[0], words[1], (uid_t)atol(words[2]), (gid_t)atol(words[3])), 4;
+    if (strcmp(name, "--unpack") == 0 && left >= 2) return unpack(STDIN_FILENO, (uid_t)atol(words[0]), (gid_t)atol(words[1])), 2;
+    return -1;
+}
+
+static int box_step(const char *name, char **words, int left) {
+    if (strcmp(name, "--join") == 0 && left >= 1 && group_count < MOST_GROUPS) return groups[group_count++] = words[0], 1;
+    if (strcmp(name, "--give") == 0 && left >= 1 && given_count < MOST_GIVEN) return given[given_count++] = words[0], 1;
+    if (strcmp(name, "--listen") == 0 && left >= 1) return listener = listen_on(words[0]), 1;
+    if (strcmp(name, "--admit") == 0 && left >= 1) return admit(words[0]), 1;
+    if (strcmp(name, "--ready") == 0) return ready = 1, dprintf(STDOUT_FILENO, "ready %llu %llu\n", unpacked.entries, unpacked.bytes), 0;
+    if (strcmp(name, "--subject") == 0 && left >= 2) {
+        int count = atoi(words[0]);
+        char **box = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *box);
+        if (count < 1 || count > left - 1 || !box) die("pair: --subject %d", count);
+        memcpy(box, words + 1, (size_t)count * sizeof *box);
+        subject = start(box, 1);
+        return 1 + count;
+    }
+    return -1;
+}
+
+/* Until the judge ends, or there is a reason to end it. */
+static int wait_for(pid_t judge, int signals) {
     for (;;) {
-        int status;
-        pid_t pid = waitpid(-1, &status, 0);
-        if (pid == judge) return status_to_exit(status);
-        if (pid == subject) {
-            fprintf(stderr, "slop-code: the subject's box ended before the tests (status %d)\n", status_to_exit(status));
-            return SUBJECT_BOX_ENDED;
+        struct pollfd watched[3] = {{signals, POLLIN, 0}, {ready ? STDIN_FILENO : -1, POLLIN, 0}, {admitted, POLLIN, 0}};
+        if (poll(watched, 3, -1) < 0 && errno != EINTR) die("lost the boxes");
+        struct signalfd_siginfo information;
+        int told_to_stop = 0, status;
+        while (read(signals, &information, sizeof information) > 0) told_to_stop |= information.ssi_signo == SIGTERM;
+        for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+            if (pid == judge) return status;
+            if (pid == subject) {
+                fprintf(stderr, "slop-code: the subject's box ended before the tests (status %d)\n", status_to_exit(status));
+                return SUBJECT_BOX_ENDED << 8;
+            }
         }
-        if (pid < 0 && errno != EINTR) die("lost the boxes");
+        if (told_to_stop || watched[1].revents) return judge > 0 ? SIGKILL : 0;
+        if (watched[2].revents) {
+            fputs("slop-code: the subject's box ended before the tests\n", stderr);
+            return SUBJECT_BOX_ENDED << 8;
+        }
     }
+}
+
+/* In a container: nobody is left who could change what is sent. */
+static void give_back(int status) {
+    if (getpid() == 1) kill(-1, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {}
+    for (int i = 0; i < given_count; i++) pack(STDOUT_FILENO, given[i], given[i], 0);
+    pack_end(STDOUT_FILENO, status);
+}
+
+int pair_main(int argc, char **argv) {
+    int i = 0, hold = 0;
+    sigset_t watched;
+    umask(022);
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, SIGTERM);
+    sigprocmask(SIG_BLOCK, &watched, NULL);
+    int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) die("no signalfd");
+    for (; i < argc && strcmp(argv[i], "--judge") != 0; i++) {
+        int left = argc - i - 1, took = mount_step(argv[i], argv + i + 1, left);
+        if (took < 0) took = box_step(argv[i], argv + i + 1, left);
+        if (took < 0 && strcmp(argv[i], "--hold") == 0) took = 0, hold = 1;
+        errno = 0;
+        if (took < 0) die("pair: %s does not fit here", argv[i]);
+        i += took;
+    }
+    if (!hold && i + 1 >= argc) die("pair: no judge");
+    if (hold) return status_to_exit(wait_for(-1, signals));
+    pid_t judge = start(argv + i + 1, 0);
+    if (listener >= 0) close(listener);
+    int status = wait_for(judge, signals);
+    if (ready) give_back(status);
+    return status_to_exit(status);
 }

@@ -15,11 +15,10 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct { char tests[2048]; unsigned long long output; } conf;
+static struct { char tests[2048], workspace[2048]; unsigned long long output; } conf;
 static unsigned long long carried;
 
 /* One of the subject's two output streams on its way to the tests. */
@@ -32,7 +31,8 @@ struct stream {
 
 static void read_conf(void) {
     FILE *file = fopen(CONF_PATH, "re");
-    if (!file || fscanf(file, "tests=%2047[^\n]\noutput=%llu", conf.tests, &conf.output) != 2) die("cannot read " CONF_PATH);
+    static const char format[] = "tests=%2047[^\n]\nworkspace=%2047[^\n]\noutput=%llu";
+    if (!file || fscanf(file, format, conf.tests, conf.workspace, &conf.output) != 3) die("cannot read " CONF_PATH);
     fclose(file);
 }
 
@@ -46,7 +46,8 @@ static int is_carried(int fd, struct stat *information) {
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(self, path, sizeof path - 1);
     path[length < 0 ? 0 : length] = 0;
-    return strncmp(path, "/tmp/", 5) != 0 && strncmp(path, "/workspace/", 11) != 0;
+    size_t workspace = strlen(conf.workspace);
+    return strncmp(path, "/tmp/", 5) != 0 && (strncmp(path, conf.workspace, workspace) != 0 || path[workspace] != '/');
 }
 
 /* What is not carried is handed over as it is. Two names of one pipe stay one pipe. */
@@ -96,18 +97,11 @@ static int request_file(char **argv, const char *cwd, struct request *request) {
 }
 
 static int ask(char **argv, const char *cwd, const int *given) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SOCKET_PATH};
     struct request request;
     int fds[REQUEST_FDS] = {given[0], given[1], given[2], request_file(argv, cwd, &request)};
-    union { char space[CMSG_SPACE(sizeof fds)]; struct cmsghdr align; } control = {{0}};
-    struct iovec part = {&request, sizeof request};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof fds);
-    memcpy(CMSG_DATA(header), fds, sizeof fds);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) die("no answer from the subject's box");
-    if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0) die("cannot pass the call on");
+    int fd = connect_to(SOCKET_PATH);
+    if (fd < 0) die("no answer from the subject's box");
+    if (send_descriptors(fd, &request, sizeof request, fds, REQUEST_FDS) != 0) die("cannot pass the call on");
     close(fds[3]);
     for (int i = 0; i < 3; i++)
         if (given[i] > 2) close(given[i]);

@@ -1,5 +1,7 @@
-/* serve LISTENER MEMORY PROCESSES FILESIZE
+/* serve LISTENER MEMORY PROCESSES FILESIZE NPROC
  *
+ * LISTENER is a descriptor, or the path of the socket over which `pair --admit` hands it out. NPROC bounds the processes
+ * of the user as a whole, so it is 0 where the user is not the box's alone.
  * Process 1 of the subject's box. Nothing in the box can kill it; it starts what launchers ask
  * for, passes signals on, ends a call's process group when its launcher is gone, and ends
  * everything in the box when that takes more memory or processes than it may. */
@@ -34,7 +36,7 @@ struct call {
 
 static struct call calls[MOST_CALLS];
 static int call_count;
-static struct { rlim_t memory, processes, file_size; } limits;
+static struct { rlim_t memory, processes, file_size, of_user; } limits;
 
 static void bound(int resource, rlim_t value) {
     struct rlimit limit = {value, value};
@@ -71,7 +73,7 @@ static _Noreturn void become(const struct request *request, const int *fds) {
     go_first_when_memory_ends();
     bound(RLIMIT_CORE, 0);
     bound(RLIMIT_DATA, limits.memory);
-    bound(RLIMIT_NPROC, limits.processes + 1); /* serve itself counts as one */
+    if (limits.of_user > 0) bound(RLIMIT_NPROC, limits.of_user);
     bound(RLIMIT_FSIZE, limits.file_size);
     if (chdir(cwd) != 0) {
         fprintf(stderr, "slop-code: the subject has no folder %s: %s\n", cwd, strerror(errno));
@@ -83,15 +85,9 @@ static _Noreturn void become(const struct request *request, const int *fds) {
     _exit(errno == ENOENT ? NOT_FOUND : NOT_EXECUTABLE);
 }
 
-/* One packet with the request and its descriptors; 0 when it is not that. */
 static int receive(int fd, struct request *request, int *fds) {
-    union { char space[CMSG_SPACE(sizeof(int) * REQUEST_FDS)]; struct cmsghdr align; } control;
-    struct iovec part = {request, sizeof *request};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
-    ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *header = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
-    if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int) * REQUEST_FDS)) return 0;
-    memcpy(fds, CMSG_DATA(header), sizeof(int) * REQUEST_FDS);
+    ssize_t got = receive_descriptors(fd, request, sizeof *request, fds, REQUEST_FDS);
+    if (got < 0) return 0;
     if (got == sizeof *request && request->magic == MAGIC && request->argc > 0 && request->size > 0) return 1;
     for (int i = 0; i < REQUEST_FDS; i++) close(fds[i]);
     return 0;
@@ -216,12 +212,25 @@ static void watch(void) {
     while (call_count > 0) finish(&calls[0], SIGKILL, reason);
 }
 
+/* The listener; `judge` is the connection that ends when the judge's side does, where there is one. */
+static int listener_from(const char *word, int *judge) {
+    char greeting;
+    int listener = atoi(word);
+    if (word[0] != '/') return listener;
+    *judge = connect_to(word);
+    if (*judge < 0) die("no answer from the judge's box");
+    errno = 0;
+    if (receive_descriptors(*judge, &greeting, 1, &listener, 1) != 1) die("the judge's box did not admit this one");
+    return listener;
+}
+
 int serve_main(int argc, char **argv) {
-    if (argc != 4) die("serve: four arguments expected");
-    int listener = atoi(argv[0]);
+    if (argc != 5) die("serve: five arguments expected");
+    int judge = -1, listener = listener_from(argv[0], &judge);
     limits.memory = strtoull(argv[1], NULL, 10);
     limits.processes = strtoull(argv[2], NULL, 10);
     limits.file_size = strtoull(argv[3], NULL, 10);
+    limits.of_user = strtoull(argv[4], NULL, 10);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     fcntl(listener, F_SETFD, FD_CLOEXEC);
     sigset_t children;
@@ -231,14 +240,15 @@ int serve_main(int argc, char **argv) {
     int signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0) die("no signalfd");
     for (;;) {
-        struct pollfd watched[MOST_CALLS + 2] = {{listener, POLLIN, 0}, {signals, POLLIN, 0}};
+        struct pollfd watched[MOST_CALLS + 3] = {{listener, POLLIN, 0}, {signals, POLLIN, 0}, {judge, POLLIN, 0}};
         int count = call_count;
-        for (int i = 0; i < count; i++) watched[i + 2] = (struct pollfd){calls[i].fd, POLLIN, 0};
-        int ready = poll(watched, (nfds_t)count + 2, WATCH_MS);
+        for (int i = 0; i < count; i++) watched[i + 3] = (struct pollfd){calls[i].fd, POLLIN, 0};
+        int ready = poll(watched, (nfds_t)count + 3, WATCH_MS);
         if (ready < 0 && errno != EINTR) die("poll");
+        if (ready > 0 && watched[2].revents) return 0;
         /* From the last to the first: hear() may move the last call into a freed place. */
         for (int i = count - 1; i >= 0 && ready > 0; i--)
-            if (watched[i + 2].revents) hear(&calls[i]);
+            if (watched[i + 3].revents) hear(&calls[i]);
         if (ready > 0 && watched[1].revents) {
             struct signalfd_siginfo information;
             while (read(signals, &information, sizeof information) > 0) {}

@@ -1,5 +1,6 @@
-/* slopbox: the one native helper. `pair` opens both boxes, `serve` and `run` start the
- * subject's processes across them, `seal` closes the judge's box, `join` enters control groups, `reap` cleans up without boxes. */
+/* slopbox: the one native helper. `pair` opens the boxes or one container's part of them, `serve` and `run` start
+ * the subject's processes across them, `seal` closes the judge's box, `join` enters control groups, `reap` cleans
+ * up without boxes, `id` says who it is and `measure` how large a folder is. */
 #ifndef SLOPBOX_H
 #define SLOPBOX_H
 #define _GNU_SOURCE
@@ -8,10 +9,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SOCKET_PATH "/slop/socket"
-#define CONF_PATH "/slop/conf"
+#define SOCKET_PATH "/slop/gate/socket"
+#define CONF_PATH "/slop/call/conf"
 #define SHOWN_PATH "/slop/shown"
-#define DONE_PATH "/slop/done"
+#define DONE_PATH "/slop/call/done"
 
 #define MAGIC 0x534c4f50u
 #define REQUEST_FDS 4 /* stdin, stdout, stderr, and a memory file: cwd, argv, environment */
@@ -36,10 +37,13 @@ struct reply {
 enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127, SUBJECT_BOX_ENDED = 124 };
 
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void drop_capabilities(void);
+void drop_capabilities(long uid, long gid); /* negative: stay who one is */
 void default_signals(void);
 void make_folders(const char *path, mode_t mode);
 int status_to_exit(int status);
+int send_descriptors(int socket, const void *packet, size_t size, const int *descriptors, int count);
+ssize_t receive_descriptors(int socket, void *packet, size_t size, int *descriptors, int count);
+int connect_to(const char *path);
 void join_groups(char **files, int count);
 void leave_keyrings(void);
 void restrict_calls(void);
@@ -48,6 +52,17 @@ void restrict_calls(void);
 int is_private(const char *variable);
 void show_call(char **argv, char **environment, const char *cwd, const char *tests);
 
+#define USERS 1 /* flag of a tree: it belongs to the boxes' user, as the workspace does */
+
+struct tally { unsigned long long entries, bytes; };
+extern struct tally unpacked;
+
+void pack(int out, const char *source, const char *as, int flags);
+void pack_end(int out, int status);
+int unpack(int in, uid_t uid, gid_t gid);
+void copy_tree(const char *source, const char *target, uid_t uid, gid_t gid);
+
+int measure_main(int argc, char **argv);
 int pair_main(int argc, char **argv);
 int serve_main(int argc, char **argv);
 int run_main(int argc, char **argv);

@@ -1,0 +1,191 @@
+"""Trees on a stream, as `slopbox` packs and unpacks them: how files get into a container and out of it.
+
+A record is a header, a name and content; folders are entered and left, so that no path is ever too long.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.snapshot import RESERVED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Read = Callable[[int], bytes]
+
+HEADER = struct.Struct("<BBHIIIQq")
+CHUNK = 1 << 18
+PAGE = 4096
+LARGEST_ANSWER = 4 << 30
+USERS = 1
+TREE, FOLDER, UP, FILE, LINK, PIPE, SOCKET, END = b"TDUFLPSE"
+
+
+@dataclass(slots=True)
+class Measure:
+    entries: int = 0
+    size: int = 0
+    space: int = 0
+    """What it takes where files are kept in pages."""
+
+
+def pack_tree(source: Path, place: str, *, users: bool = False) -> Iterator[bytes]:
+    """A folder, or a single file, that is to appear at `place`; what is the user's leaves out the reserved names."""
+    if not source.is_dir():
+        folder, _, name = place.rpartition("/")
+        yield _record(TREE, folder.encode(), flags=0)
+        yield from _pack_file(None, os.fsencode(source), name.encode(), source.stat())
+        return
+    yield _record(TREE, os.fsencode(place), flags=USERS if users else 0)
+    descriptor = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield from _pack_folder(descriptor, RESERVED if users else ())
+    finally:
+        os.close(descriptor)
+
+
+def pack_text(text: str, place: str) -> Iterator[bytes]:
+    folder, _, name = place.rpartition("/")
+    content = text.encode()
+    yield _record(TREE, folder.encode())
+    yield _record(FILE, name.encode(), mode=0o644, size=len(content)) + content
+
+
+def pack_end() -> bytes:
+    return _record(END, b"")
+
+
+def measure(source: Path) -> Measure:
+    """How much `pack_tree` of a workspace will bring, by the same walk."""
+    found = Measure()
+    descriptor = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _measure(descriptor, RESERVED, found)
+    finally:
+        os.close(descriptor)
+    return found
+
+
+def unpack(read: Read, places: Mapping[str, Path], size: int = LARGEST_ANSWER) -> int:
+    """Write the trees that were asked for to their places, beside what is there; the status that stands at the end.
+
+    Anything else (another kind of file, a name that leads elsewhere, an early end) is an infrastructure failure.
+    """
+    folders: list[Path] = []
+    while True:
+        kind, _flags, _zero, mode, length, _zero2, content, mtime = HEADER.unpack(_exactly(read, HEADER.size))
+        if kind == END:
+            return int(mode)
+        name = os.fsdecode(_exactly(read, length)) if length <= PAGE else ""
+        if kind == TREE and name in places:
+            folders = [places[name]]
+        elif kind == UP and len(folders) > 1:
+            folders.pop()
+        elif kind in (FILE, FOLDER) and folders and name not in ("", ".", "..") and not {"/", "\0"} & set(name):
+            target = folders[-1] / name
+            if kind == FOLDER:
+                target.mkdir(exist_ok=True)
+                folders.append(target)
+                continue
+            size -= content
+            if size < 0:
+                raise InfrastructureError("the judge's container sent more than anyone can use")
+            _write(read, target, content, mtime)
+        elif kind in (LINK, PIPE, SOCKET) and content <= PAGE:
+            _exactly(read, content)  # nothing of ours is one
+        else:
+            raise InfrastructureError("the judge's container sent what nobody asked for")
+
+
+def _write(read: Read, target: Path, size: int, mtime: int) -> None:
+    if os.path.lexists(target):
+        target = Path(os.devnull)
+    with target.open("wb") as stream:
+        while size > 0:
+            part = _exactly(read, min(size, CHUNK))
+            stream.write(part)
+            size -= len(part)
+    if target != Path(os.devnull):
+        os.utime(target, ns=(mtime, mtime))
+
+
+def _exactly(read: Read, size: int) -> bytes:
+    data = read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+def _record(kind: int, name: bytes, *, flags: int = 0, mode: int = 0, size: int = 0, mtime: int = 0) -> bytes:
+    return HEADER.pack(kind, flags, 0, mode, len(name), 0, size, mtime) + name
+
+
+def _entries(folder: int, without: tuple[str, ...]) -> Iterator[tuple[bytes, os.stat_result]]:
+    for name in sorted(os.listdir(folder)):
+        if name not in without:
+            yield os.fsencode(name), os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+
+def _pack_folder(folder: int, without: tuple[str, ...] = ()) -> Iterator[bytes]:
+    for name, info in _entries(folder, without):
+        mode, kind = stat.S_IMODE(info.st_mode), stat.S_IFMT(info.st_mode)
+        if kind == stat.S_IFREG:
+            yield from _pack_file(folder, name, name, info)
+        elif kind == stat.S_IFDIR:
+            yield _record(FOLDER, name, mode=mode)
+            inner = _open(name, folder, os.O_DIRECTORY)
+            if inner is not None:
+                try:
+                    yield from _pack_folder(inner)
+                finally:
+                    os.close(inner)
+            yield _record(UP, b"")
+        elif kind == stat.S_IFLNK:
+            target = os.readlink(name, dir_fd=folder)
+            yield _record(LINK, name, size=len(target)) + target
+        elif kind in (stat.S_IFIFO, stat.S_IFSOCK):
+            yield _record(PIPE if kind == stat.S_IFIFO else SOCKET, name, mode=mode)
+
+
+def _pack_file(folder: int | None, path: bytes, name: bytes, info: os.stat_result) -> Iterator[bytes]:
+    """As many bytes as are announced, whatever becomes of the file meanwhile; none of one that may not be read."""
+    descriptor = _open(path, folder, 0)
+    size = info.st_size if descriptor is not None else 0
+    mode = stat.S_IMODE(info.st_mode) if descriptor is not None else 0
+    yield _record(FILE, name, mode=mode, size=size, mtime=info.st_mtime_ns)
+    if descriptor is None:
+        return
+    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+        while size > 0:
+            part = stream.read(min(size, CHUNK)) or b"\0" * min(size, CHUNK)
+            yield part
+            size -= len(part)
+
+
+def _measure(folder: int, without: tuple[str, ...], found: Measure) -> None:
+    for name, info in _entries(folder, without):
+        found.entries += 1
+        found.space += PAGE
+        if stat.S_ISREG(info.st_mode):
+            found.size += info.st_size
+            found.space += -(-info.st_size // PAGE) * PAGE
+        elif stat.S_ISDIR(info.st_mode) and (inner := _open(name, folder, os.O_DIRECTORY)) is not None:
+            try:
+                _measure(inner, (), found)
+            finally:
+                os.close(inner)
+
+
+def _open(name: bytes, folder: int | None, flags: int) -> int | None:
+    """None: this user may not read it, and so the subject cannot either."""
+    try:
+        return os.open(name, flags | os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except PermissionError:
+        return None

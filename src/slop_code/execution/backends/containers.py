@@ -1,0 +1,262 @@
+"""The arguments of every container: pure, so that what each may do is read here and tested without a daemon."""
+
+from __future__ import annotations
+
+import csv
+import io
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from slop_code.errors import ConfigError
+from slop_code.execution.backends.engine import ENTRY, OWNER
+from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from slop_code.execution.spec import Limits
+
+HOME = "/home/agent"
+KIT = "/slop/kit"
+BOX = f"{KIT}/box"
+GATE = "/slop/gate"
+JUDGE = "/slop/judge"
+CALL = "/slop/call"
+SHOWN = "/slop/shown"
+SOURCE = "/slop/source"
+TOOLS = "/slop/tools"
+NET = "/slop/net"
+SETUP_HOME = "/slop/home"
+"""Another than the subject's, which must not be in the image that set-up leaves."""
+
+SUBJECT_ENV = "/slop/subject"
+UV_CACHE = f"{JUDGE}/uv-cache"
+OURS = (HOME, "/slop", "/tmp", "/proc", "/sys", "/dev")
+
+OPENING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN")
+"""What process 1 of the judge's container needs to unpack, mount and change its user; pytest has none of it."""
+
+INSTALLING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID")
+"""What package managers need."""
+
+ADMIT_S = 60
+FILE_SIZE = 2 << 30
+SETUP_MEMORY = 8 << 30
+SETUP_PROCESSES = 1000
+FEWEST_INODES = 10_000
+BOX_PROCESSES = 8
+"""Of the subject's container itself, beside those of the subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    uid: int
+    gid: int
+
+    def __str__(self) -> str:
+        return f"{self.uid}:{self.gid}"
+
+    @property
+    def words(self) -> list[str]:
+        return [str(self.uid), str(self.gid)]
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A host's path, or a volume where the source has no slash."""
+
+    source: str
+    target: str
+    readonly: bool = True
+
+    @property
+    def words(self) -> list[str]:
+        if "/" not in self.source:
+            return ["--volume", f"{self.source}:{self.target}:{'ro,' if self.readonly else ''}nocopy"]
+        fields = ["type=bind", f"source={self.source}", f"target={self.target}"]
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow([*fields, *(["readonly"] if self.readonly else [])])
+        return ["--mount", line.getvalue()]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Of one evaluation's containers and volumes."""
+
+    token: str = field(default_factory=lambda: secrets.token_hex(6))
+
+    def of(self, what: str) -> str:
+        return f"slop-code-{self.token}-{what}"
+
+    @property
+    def shared(self) -> list[str]:
+        return [self.of(what) for what in ("workspace", "tmp", "shown", "gate")]
+
+
+def labels(owner: str, entry: str | None = None) -> list[str]:
+    return ["--label", f"{OWNER}={owner}", *(["--label", f"{ENTRY}={entry}"] if entry else [])]
+
+
+def tmpfs(path: str, options: str) -> list[str]:
+    return ["--tmpfs", f"{path}:exec,{options}"]
+
+
+def capabilities(names: Iterable[str] = ()) -> list[str]:
+    return ["--cap-drop", "ALL", *[word for name in names for word in ("--cap-add", name)]]
+
+
+def all_mounts(mounts: Iterable[Mount]) -> list[str]:
+    return [word for mount in mounts for word in mount.words]
+
+
+def extra_mounts(value: Sequence[Any] | Mapping[str, Any]) -> list[Mount]:
+    """`source:target[:mode]`, `{source: target}`, `{source: {bind, mode}}`; read-only unless the mode is rw."""
+    entries = [value] if isinstance(value, dict) else list(value)
+    found = []
+    for entry in entries:
+        if isinstance(entry, str):
+            found.append(_mount(*entry.split(":")))
+            continue
+        if "target" in entry or "bind" in entry:
+            entry = {entry.get("source") or entry.get("src") or "": entry}
+        for source, target in entry.items():
+            if isinstance(target, dict):
+                mode = target.get("mode", "rw" if target.get("readonly") is False else "ro")
+                found.append(_mount(source, str(target.get("bind") or target.get("target") or ""), mode))
+            else:
+                found.append(_mount(source, *str(target).split(":")))
+    return found
+
+
+def _mount(source: str = "", target: str = "", mode: str = "ro", *rest: str) -> Mount:
+    if not source or not target.startswith("/") or rest or mode not in ("ro", "rw"):
+        told = ":".join([source, target, mode, *rest])
+        raise ConfigError(
+            f"docker.extra_mounts: {told!r} is no mount; expected source:/target, with :rw to write to it"
+        )
+    return Mount(source, target, mode == "ro")
+
+
+def volume_arguments(name: str, owner: str, options: str) -> list[str]:
+    """A volume in memory, so that its size has an end."""
+    kind = ["--opt", "type=tmpfs", "--opt", "device=tmpfs", "--opt", f"o={options}"]
+    return ["volume", "create", *labels(owner), *kind, name]
+
+
+def judge_arguments(
+    names: Names,
+    *,
+    owner: str,
+    image: str,
+    user: User,
+    workspace: str,
+    network: str,
+    mounts: Sequence[Mount],
+    source: Mount | None,
+    subject: bool,
+    environment: Mapping[str, str],
+    argv: Sequence[str],
+) -> list[str]:
+    """Without a subject tests are collected, and what that compiles is kept."""
+    volumes = zip(names.shared, (workspace, "/tmp", SHOWN, GATE), strict=True)
+    every = [*[Mount(name, target, readonly=False) for name, target in volumes], *mounts, *([source] if source else [])]
+    tests, reports = f"{workspace}/{TESTS_DIR}", f"{workspace}/{REPORTS_DIR}"
+    own = [f"{JUDGE}/reports", f"{JUDGE}/over/up", f"{CALL}/done", SHOWN]
+    written = [mount.target for mount in mounts if not mount.readonly]
+    return [
+        "run", "--interactive", "--sig-proxy=false", "--name", names.of("judge"), *labels(owner),
+        "--network", network, "--log-driver", "none", "--read-only", "--workdir", workspace, "--user", "0:0",
+        *capabilities(OPENING), "--security-opt", "no-new-privileges",
+        # Process 1 mounts, which these would forbid; what it starts may do nothing of the kind.
+        "--security-opt", "apparmor=unconfined", "--security-opt", "label=disable",
+        *tmpfs(JUDGE, "mode=755"), *tmpfs(CALL, "mode=755"), *tmpfs("/slop/tmp", "mode=1777"),
+        *tmpfs(HOME, f"mode=700,uid={user.uid},gid={user.gid}"),
+        *all_mounts(every), "--entrypoint", BOX, image,
+        "pair", "--unpack", *user.words,
+        *(["--copy", SOURCE, workspace, *user.words] if source else []),
+        "--mkdir", tests, "755", "--bind", f"{JUDGE}/tests", tests, "ro" if subject else "rw",
+        "--mkdir", f"{JUDGE}/over/work", "755", "--mkdir", UV_CACHE, "755",
+        *[word for path in own for word in ("--mkdir", path, "755", "--own", path, *user.words)],
+        "--mkdir", reports, "755", "--bind", f"{JUDGE}/reports", reports, "rw",
+        "--overlay", TOOLS, f"{JUDGE}/over/up", f"{JUDGE}/over/work", UV_CACHE,
+        "--listen", f"{GATE}/socket", "--ready", *(["--admit", str(ADMIT_S)] if subject else []),
+        "--give", f"{JUDGE}/reports", *(() if subject else ("--give", f"{JUDGE}/tests", "--give", f"{JUDGE}/plugin")),
+        "--judge", BOX, "seal", str(FILE_SIZE), "0", "--user", *user.words, "--clearenv",
+        *[word for name, value in environment.items() for word in ("--setenv", name, value)],
+        workspace, "/tmp", *written, "--", *argv,
+    ]  # fmt: skip
+
+
+def subject_arguments(
+    names: Names,
+    *,
+    owner: str,
+    image: str,
+    user: User,
+    workspace: str,
+    mounts: Sequence[Mount],
+    limits: Limits,
+) -> list[str]:
+    """Memory in all includes what it writes: files of the workspace and of /tmp are in memory too."""
+    targets = (workspace, "/tmp", f"{workspace}/{TESTS_DIR}", GATE)
+    volumes = zip(names.shared, targets, (False, False, True, True), strict=True)
+    every = [*[Mount(name, target, readonly) for name, target, readonly in volumes], *mounts]
+    memory = str(limits.memory + 3 * limits.disk)
+    return [
+        "run", "--detach", "--name", names.of("subject"), *labels(owner),
+        "--network", f"container:{names.of('judge')}", "--log-driver", "none", "--read-only", "--workdir", workspace,
+        "--user", str(user), *capabilities(), "--security-opt", "no-new-privileges",
+        "--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + BOX_PROCESSES),
+        "--cpus", f"{limits.cpus:g}", "--ulimit", "core=0", "--shm-size", str(min(limits.disk, limits.memory)),
+        *tmpfs(HOME, f"mode=700,uid={user.uid},gid={user.gid},size={limits.disk}"),
+        *tmpfs(f"{workspace}/{REPORTS_DIR}", "ro,mode=555,size=4096"),
+        *all_mounts(every), "--entrypoint", BOX, image,
+        "serve", f"{GATE}/socket", str(limits.memory), str(limits.processes), str(limits.disk), "0",
+    ]  # fmt: skip
+
+
+def worker_arguments(
+    name: str,
+    *,
+    owner: str,
+    image: str,
+    network: str | None,
+    workspace: str,
+    mounts: Sequence[Mount],
+    steps: Sequence[str],
+) -> list[str]:
+    """A container in which commands are run one after the other, with network and a root that can be written to."""
+    return [
+        "run", "--interactive", "--sig-proxy=false", "--name", name, *labels(owner),
+        *(["--network", network] if network else []), "--log-driver", "none", "--user", "0:0", "--workdir", workspace,
+        *capabilities(INSTALLING), "--memory", str(SETUP_MEMORY), "--pids-limit", str(SETUP_PROCESSES),
+        "--security-opt", "label=disable",
+        *tmpfs("/tmp", "mode=1777"), *tmpfs(SETUP_HOME, "mode=1777"), *tmpfs(NET, "mode=755"),
+        *all_mounts(mounts), "--entrypoint", BOX, image, "pair", *steps, "--ready", "--hold",
+    ]  # fmt: skip
+
+
+def exec_arguments(
+    name: str, user: User, workdir: str, environment: Mapping[str, str], command: Sequence[str]
+) -> list[str]:
+    variables = [word for key, value in environment.items() for word in ("--env", f"{key}={value}")]
+    return ["exec", "--user", str(user), "--workdir", workdir, *variables, name, *command]
+
+
+def volume_options(limit: int, brings: int, entries: int, mode: str) -> str:
+    """`limit` on top of what is brought along."""
+    inodes = max(FEWEST_INODES, limit // 4096) + 2 * entries
+    return f"mode={mode},size={limit + brings},nr_inodes={inodes},nosuid,nodev"
+
+
+def is_free(path: str) -> bool:
+    """Whether a workspace can lie there: absolute, plain, and nothing of the system's or ours."""
+    parts = path.split("/")
+    plain = path.startswith("/") and len(parts) > 1 and all(part not in ("", ".", "..") for part in parts[1:])
+    return plain and not any(path == ours or path.startswith(f"{ours}/") for ours in OURS)
+
+
+def file_places(files: Mapping[str, Path]) -> dict[str, Path]:
+    return {f"{JUDGE}/{name}": path for name, path in files.items()}

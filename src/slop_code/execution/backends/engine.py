@@ -1,0 +1,211 @@
+"""The container engine through its command: docker, podman or nerdctl, whoever the user has.
+
+Everything made here carries a label that names its owner, a lock that its evaluator holds while it lives:
+what belongs to nobody any more is removed by whoever starts next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import secrets
+import shutil
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+from slop_code._io import digest_of
+from slop_code.errors import InfrastructureError
+from slop_code.execution.process import Answer, ask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from slop_code.execution.cache import Cache
+
+OWNER = "slop-code.owner"
+ENTRY = "slop-code.entry"
+ANSWER_S = 120.0
+PULL_S = 3600.0
+UNREACHABLE = (
+    "cannot connect to the docker daemon",
+    "error during connect",
+    "connection refused",
+    "docker daemon is not",
+)
+FULL = ("no space left on device", "disk quota exceeded")
+FORBIDDEN = ("permission denied while trying to connect", "got permission denied")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A container or a volume of ours."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    binary: str
+
+    def missing(self) -> str | None:
+        if shutil.which(self.binary) is None:
+            return f"{self.binary} is not installed; install it, name another as docker.binary, or use -e local"
+        return None
+
+    def place(self) -> list[str]:
+        """Tells one daemon from another, as what is kept in one is not in the other."""
+        return [
+            self.binary,
+            *[os.environ.get(name, "") for name in ("DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST")],
+        ]
+
+    def try_(self, *arguments: str, timeout: float = ANSWER_S) -> Answer:
+        return ask([self.binary, *arguments], timeout)
+
+    def ask(self, *arguments: str, timeout: float = ANSWER_S) -> str:
+        answer = self.try_(*arguments, timeout=timeout)
+        if answer.exit_code != 0:
+            raise self.failure(" ".join(arguments[:2]), answer.errors or answer.output)
+        return answer.output.strip()
+
+    def failure(self, what: str, text: str) -> InfrastructureError:
+        """One message for each way an engine fails that a person can do something about."""
+        told, lower = text.strip()[-2000:], text.lower()
+        if any(words in lower for words in FORBIDDEN):
+            return InfrastructureError(f"{self.binary}: this user may not use the daemon; join its group\n{told}")
+        if any(words in lower for words in UNREACHABLE):
+            where = os.environ.get("DOCKER_HOST") or "its default socket"
+            return InfrastructureError(
+                f"{self.binary}: no daemon answers at {where}; start it or set DOCKER_HOST, or use -e local\n{told}"
+            )
+        if any(words in lower for words in FULL):
+            return InfrastructureError(
+                f"{self.binary}: the daemon's disk is full; `slop-code cache prune --all` makes room\n{told}"
+            )
+        return InfrastructureError(f"`{self.binary} {what}` failed: {told or 'it said nothing'}")
+
+    def image(self, name: str) -> dict[str, Any]:
+        """What the engine knows of an image, pulled when it is not there."""
+        answer = self.try_("image", "inspect", name)
+        if answer.exit_code != 0 and any(word in answer.errors.lower() for word in ("no such image", "not known")):
+            self.pull(name)
+            answer = self.try_("image", "inspect", name)
+        if answer.exit_code != 0:
+            raise self.failure("image inspect", answer.errors)
+        found: dict[str, Any] = json.loads(answer.output)[0]
+        return found
+
+    def pull(self, name: str) -> None:
+        answer = self.try_("pull", "--quiet", name, timeout=PULL_S)
+        if answer.exit_code != 0:
+            failure = self.failure("pull", answer.errors)
+            if "failed:" not in str(failure).splitlines()[0]:
+                raise failure
+            raise InfrastructureError(
+                f"image {name}: not here, and it cannot be pulled; build or load it, or correct docker.image\n"
+                f"{answer.errors.strip()[-2000:]}"
+            )
+
+    def containers(self) -> list[Item]:
+        return self._items("ps", "--all", name=("Names", "ID"))
+
+    def volumes(self) -> list[Item]:
+        return self._items("volume", "ls", name=("Name",))
+
+    def images(self) -> set[str]:
+        return set(self.ask("images", "--quiet", "--no-trunc", "--filter", f"label={OWNER}").split())
+
+    def image_labels(self, image: str) -> Mapping[str, str]:
+        labels: dict[str, str] = json.loads(self.ask("image", "inspect", "--format", "{{json .Config.Labels}}", image))
+        return labels
+
+    def _items(self, *command: str, name: tuple[str, ...]) -> list[Item]:
+        lines = self.ask(*command, "--filter", f"label={OWNER}", "--format", "{{json .}}").splitlines()
+        found = []
+        for line in lines:
+            values = json.loads(line)
+            own = next(values[key] for key in name if values.get(key))
+            found.append(Item(own[0] if isinstance(own, list) else own, _labels(values.get("Labels"))))
+        return found
+
+    def remove(self, containers: Iterable[str] = (), volumes: Iterable[str] = (), images: Iterable[str] = ()) -> None:
+        """Whatever of these is still there; that something has gone by itself is no trouble."""
+        gone = ((("rm", "--force"), containers), (("volume", "rm", "--force"), volumes), (("rmi", "--force"), images))
+        for command, names in gone:
+            if listed := list(names):
+                self.try_(*command, *listed)
+
+
+def _labels(value: Any) -> dict[str, str]:
+    """docker prints `a=b,c=d`, podman an object."""
+    if isinstance(value, dict):
+        return value
+    pairs = (pair.partition("=") for pair in str(value or "").split(","))
+    return {name: text for name, _, text in pairs if name}
+
+
+@functools.cache
+def owner(cache: Cache) -> str:
+    """The label's value for this process: where it is and which lock it holds until its end."""
+    folder = cache.root / "owners"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
+    _HELD.append(path.open("w"))
+    fcntl.flock(_HELD[-1], fcntl.LOCK_EX)
+    return f"{host()}:{quote(str(path), safe='/')}"
+
+
+_HELD: list[Any] = []
+
+
+@functools.cache
+def host() -> str:
+    """Locks can be looked at from the same machine only."""
+    with contextlib.suppress(OSError):
+        return digest_of([socket.gethostname(), Path("/etc/machine-id").read_text()])[:16]
+    return digest_of([socket.gethostname()])[:16]
+
+
+def is_alive(label: str) -> bool:
+    """Whether an owner may still want its things; of another machine's nobody here can tell."""
+    machine, _, path = label.partition(":")
+    if machine != host():
+        return True
+    try:
+        with open(unquote(path)) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def is_left_over(item: Item) -> bool:
+    """Its owner is gone, and no entry of a cache names it as kept."""
+    if is_alive(item.labels.get(OWNER, "")):
+        return False
+    entry = item.labels.get(ENTRY)
+    if entry is None:
+        return True
+    try:
+        return item.name not in (Path(unquote(entry)) / "kept").read_text().split()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def sweep(engine: Engine, containers: list[Item], volumes: list[Item]) -> list[str]:
+    """Remove what killed evaluators left; its names."""
+    old = [item.name for item in containers if is_left_over(item)]
+    empty = [item.name for item in volumes if is_left_over(item)]
+    engine.remove(old, empty)
+    return [*old, *empty]

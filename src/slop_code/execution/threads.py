@@ -1,0 +1,41 @@
+"""Waiting for several things at once."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Value = TypeVar("Value")
+
+
+def beside(function: Callable[..., Value], *arguments: object) -> Callable[[], Value]:
+    """Begin it in a thread; what is returned waits for its end and gives its value or raises its error."""
+    outcome: list[Value] = []
+    trouble: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(function(*arguments))
+        except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
+            trouble.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+
+    def value() -> Value:
+        thread.join()
+        for error in trouble:
+            raise error
+        return outcome[0]
+
+    return value
+
+
+def together(*actions: Callable[[], Any]) -> list[Any]:
+    """Side by side, all to their end; then the first error is raised."""
+    with ThreadPoolExecutor(len(actions)) as pool:
+        return [future.result() for future in [pool.submit(action) for action in actions]]
