@@ -94,6 +94,11 @@ class Cache:
             remove_tree(folder)
 
 
+def entry_of(scratch: Path) -> Path:
+    """The folder that a builder's scratch folder will become."""
+    return scratch.with_name(scratch.name[1:].partition(".")[0])
+
+
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     with path.open("w") as lock:

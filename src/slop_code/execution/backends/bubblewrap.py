@@ -32,7 +32,7 @@ from slop_code.execution.boxes import (
     launcher_settings,
 )
 from slop_code.execution.cache import Cache
-from slop_code.execution.launcher import helper_path
+from slop_code.execution.launcher import helper_path, kind
 from slop_code.execution.process import Completed, run
 from slop_code.execution.uv import uv_paths
 
@@ -117,6 +117,7 @@ class Bubblewrap(HostSandbox):
                 "judge_and_subject_apart": True,
                 "network": self.spec.network,
                 "control_groups": bool(groups),
+                "launcher": kind(os.uname().machine),
                 "limits": in_force,
             },
         )

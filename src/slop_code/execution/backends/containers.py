@@ -14,7 +14,6 @@ from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from slop_code.execution.spec import Limits
 
@@ -256,7 +255,3 @@ def is_free(path: str) -> bool:
     parts = path.split("/")
     plain = path.startswith("/") and len(parts) > 1 and all(part not in ("", ".", "..") for part in parts[1:])
     return plain and not any(path == ours or path.startswith(f"{ours}/") for ours in OURS)
-
-
-def file_places(files: Mapping[str, Path]) -> dict[str, Path]:
-    return {f"{JUDGE}/{name}": path for name, path in files.items()}

@@ -1,11 +1,17 @@
-"""Where the native helper is; `slopbox.h` says what it does."""
+"""Where the helper is: `slopbox.h` says what it does, `fallback` does the same in Python where none was built."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import platform
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from slop_code.execution.cache import Cache
+from slop_code.execution.interpreter import base_python
+from slop_code.execution.launcher import fallback
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +29,33 @@ class Helper:
         path.chmod(0o755)
 
 
-def helper_path() -> Path | None:
-    """The helper for this machine's processor, None where none was built."""
-    path = Path(__file__).parent / f"slopbox-{platform.machine()}"
+def native(machine: str) -> Path | None:
+    path = Path(__file__).parent / f"slopbox-{machine}"
     return path if path.exists() else None
 
 
+def kind(machine: str) -> str:
+    return "native" if native(machine) else "python"
+
+
 def helper_for(machine: str) -> Helper:
-    return Helper((Path(__file__).parent / f"slopbox-{machine}").read_bytes())
+    """For a container: the stand-in looks for the image's interpreter."""
+    path = native(machine)
+    return Helper(path.read_bytes() if path else fallback.script().encode())
+
+
+@functools.cache
+def helper_path() -> Path | None:
+    """For this machine; None elsewhere than on Linux."""
+    if not sys.platform.startswith("linux"):
+        return None
+    if path := native(platform.machine()):
+        return path
+    stand_in = Helper(fallback.script(base_python()).encode())
+    folder = Cache.default().root / "launchers"
+    folder.mkdir(exist_ok=True)
+    path = folder / stand_in.identity
+    if not path.exists():
+        stand_in.write(path.with_suffix(".new"))
+        path.with_suffix(".new").rename(path)
+    return path

@@ -120,7 +120,8 @@ static void unpack_file(int in, int folder, const char *name, const struct recor
         put(fd, buffer, part);
         left -= part;
     }
-    struct timespec times[2] = {{0, UTIME_NOW}, {record->mtime / 1000000000, record->mtime % 1000000000}};
+    int64_t nanoseconds = (record->mtime % 1000000000 + 1000000000) % 1000000000; /* times before 1970 too */
+    struct timespec times[2] = {{0, UTIME_NOW}, {(record->mtime - nanoseconds) / 1000000000, nanoseconds}};
     futimens(fd, times);
     close(fd);
 }
@@ -156,7 +157,7 @@ static int step(int folder, const char *name) {
 }
 
 int unpack(int in, uid_t uid, gid_t gid) {
-    int folder = -1, users = 0;
+    int folder = -1, users = 0, depth = 0;
     for (;;) {
         struct record record;
         char name[PATH_MAX];
@@ -172,24 +173,25 @@ int unpack(int in, uid_t uid, gid_t gid) {
         if (record.kind == 'T') {
             if (folder >= 0) close(folder);
             users = record.flags & USERS;
+            depth = 0;
             folder = begin_tree(name, users, uid, gid);
             continue;
         }
-        if (folder < 0 || strchr(name, '/') || strcmp(name, "..") == 0) die("what was sent is no tree");
-        if (record.kind == 'U') {
+        int goes_up = record.kind == 'U' && depth-- > 0, is_entry = record.kind && strchr("FLDPS", record.kind) && name[0];
+        if (folder < 0 || strchr(name, '/') || strcmp(name, "..") == 0 || !(goes_up || is_entry)) die("what was sent is no tree");
+        if (goes_up) {
             folder = step(folder, "..");
             continue;
         }
         if (record.kind == 'F') unpack_file(in, folder, name, &record);
         else if (record.kind == 'L') unpack_link(in, folder, name, &record);
-        else if (record.kind == 'D' && mkdirat(folder, name, 0700) != 0 && errno != EEXIST) die("cannot make %s", name);
+        else if (record.kind == 'D' && mkdirat(folder, name, 0700) != 0) die("cannot make %s", name);
         else if (record.kind == 'P' && mknodat(folder, name, S_IFIFO | 0600, 0) != 0) die("cannot make %s", name);
         else if (record.kind == 'S' && mknodat(folder, name, S_IFSOCK | 0600, 0) != 0) die("cannot make %s", name);
-        else if (!strchr("FLDPS", record.kind)) die("what was sent is no tree");
         belong(folder, name, &record, users, uid, gid);
         unpacked.entries++;
         unpacked.bytes += record.kind == 'F' ? record.size : 0;
-        if (record.kind == 'D') folder = step(folder, name);
+        if (record.kind == 'D') folder = step(folder, name), depth++;
     }
 }
 
@@ -210,7 +212,9 @@ static void measure(int fd, struct tally *tally) {
 int measure_main(int argc, char **argv) {
     struct tally tally = {0, 0};
     if (argc != 1) die("measure: one folder expected");
-    measure(open(argv[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC), &tally);
+    int fd = open(argv[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) die("cannot read %s", argv[0]);
+    measure(fd, &tally);
     return printf("%llu %llu\n", tally.entries, tally.bytes) < 0;
 }
 

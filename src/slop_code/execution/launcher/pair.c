@@ -167,8 +167,9 @@ static int wait_for(pid_t judge, int signals) {
 }
 
 /* In a container: nobody is left who could change what is sent. */
-static void give_back(int status) {
+static void give_back(pid_t judge, int status) {
     if (getpid() == 1) kill(-1, SIGKILL);
+    else kill(judge, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {}
     for (int i = 0; i < given_count; i++) pack(STDOUT_FILENO, given[i], given[i], 0);
     pack_end(STDOUT_FILENO, status);
@@ -197,6 +198,6 @@ int pair_main(int argc, char **argv) {
     pid_t judge = start(argv + i + 1, 0);
     if (listener >= 0) close(listener);
     int status = wait_for(judge, signals);
-    if (ready) give_back(status);
+    if (ready) give_back(judge, status);
     return status_to_exit(status);
 }

@@ -1,0 +1,72 @@
+"""Talking to process 1 of a container, which is `slopbox pair`, through the engine's command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code._io import tail
+from slop_code.execution import archive
+from slop_code.execution.backends.containers import NET
+from slop_code.execution.interpreter import network_variables
+from slop_code.execution.process import TAIL, Child, Completed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from slop_code.execution.backends.engine import Engine
+
+START_S = 300.0
+ANSWER_S = 120.0
+LAST_WORDS_S = 5.0
+
+
+def ready(engine: Engine, child: Child, log: Path) -> tuple[int, int]:
+    """Entries and bytes that process 1 unpacked, once it is ready."""
+    line, until = b"", time.monotonic() + START_S
+    with contextlib.suppress(TimeoutError):
+        while not line.endswith(b"\n") and (byte := child.read(1, until)):
+            line += byte
+    if match := re.fullmatch(rb"ready (\d+) (\d+)\n", line):
+        return int(match[1]), int(match[2])
+    raise engine.failure("run", last_words(child, log) or f"no sign of life within {START_S:g} s")
+
+
+def finish(engine: Engine, child: Child, log: Path, places: Mapping[str, Path], timeout: float) -> Completed:
+    """The status that process 1 sent behind its files; one that the engine's command has is nobody's word."""
+    in_time = child.answers(time.monotonic() + timeout)
+    if not in_time:
+        child.hang_up()
+    until = time.monotonic() + ANSWER_S
+    try:
+        status = archive.unpack(lambda size: child.read(size, until), places)
+    except (EOFError, TimeoutError):
+        raise engine.failure("run", last_words(child, log) or "the judge's container is gone") from None
+    code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    return Completed(code if in_time else None, tail(log, TAIL))
+
+
+def last_words(child: Child, log: Path) -> str:
+    """What the engine's command said when it gave up."""
+    child.hang_up()
+    with contextlib.suppress(TimeoutError):
+        while child.read(1 << 16, time.monotonic() + LAST_WORDS_S):
+            pass
+    return tail(log, TAIL).strip()
+
+
+def certificate_variables() -> dict[str, str]:
+    given = network_variables()
+    if "SSL_CERT_FILE" in given and os.path.isfile(given["SSL_CERT_FILE"]):
+        return {"SSL_CERT_FILE": f"{NET}/ca.pem", "SSL_CERT_DIR": ""}
+    return {}
+
+
+def certificates() -> Iterator[bytes]:
+    """The host's own bundle where the way to packages needs it."""
+    if certificate_variables():
+        yield from archive.pack_tree(Path(network_variables()["SSL_CERT_FILE"]).resolve(), f"{NET}/ca.pem")

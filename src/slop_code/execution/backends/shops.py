@@ -1,0 +1,156 @@
+"""Where containers are made ready: the tests' environment, and the subject's set-up."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from slop_code.execution import archive
+from slop_code.execution.backends import containers as c
+from slop_code.execution.backends.dialogue import START_S, certificate_variables, certificates, ready
+from slop_code.execution.backends.engine import ENTRY
+from slop_code.execution.boxes import PATH, SetupJob
+from slop_code.execution.cache import entry_of
+from slop_code.execution.interpreter import network_variables
+from slop_code.execution.process import Completed, run, talk
+from slop_code.execution.threads import beside
+from slop_code.execution.tools import WARM_S, tools_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from slop_code.execution.backends.docker import Docker
+
+JUDGE_PYTHON = ">=3.11"
+BASE = "import os, sys; print(os.path.realpath(sys._base_executable))"
+
+
+@contextlib.contextmanager
+def new_volume(docker: Docker, scratch: Path, what: str) -> Iterator[str]:
+    """One that is removed again unless `Docker.keep` has noted it for the cache's entry."""
+    volume = c.Names().of(what)
+    docker.engine.ask("volume", "create", *c.labels(docker.owner, entry_label(scratch)), volume)
+    try:
+        yield volume
+    except BaseException:
+        docker.found.kept.discard(volume)
+        raise
+    finally:
+        if volume not in docker.found.kept:
+            docker.engine.remove(volumes=[volume])
+
+
+def entry_label(scratch: Path) -> str:
+    return quote(str(entry_of(scratch)), safe="/")
+
+
+@contextlib.contextmanager
+def worker(
+    docker: Docker, log: Path, mounts: Sequence[c.Mount], steps: Sequence[str], parts: Iterable[bytes] = ()
+) -> Iterator[str]:
+    """A container that waits for commands until the block ends; its name."""
+    name = c.Names().of("worker")
+    arguments = c.worker_arguments(
+        name,
+        owner=docker.owner,
+        image=docker.image(),
+        network=docker.settings.network,
+        workspace=docker.settings.workdir,
+        mounts=[docker.kit(), *docker.mounts, *mounts],
+        steps=["--unpack", *docker.setup_user().words, *steps],
+    )
+    with talk([docker.engine.binary, *arguments], log) as child:
+        try:
+            sent = beside(child.send, itertools.chain(certificates(), parts, [archive.pack_end()]))
+            ready(docker.engine, child, log)
+            sent()
+            yield name
+        finally:
+            docker.engine.remove([name])
+
+
+@contextlib.contextmanager
+def open_toolshop(docker: Docker, scratch: Path) -> Iterator[DockerTools]:
+    user = docker.box_user()
+    with new_volume(docker, scratch, "tools") as volume:
+        mounts = [c.Mount(volume, c.UV_CACHE, readonly=False)]
+        with worker(docker, scratch / "log", mounts, ["--own", c.UV_CACHE, *user.words]) as name:
+            yield DockerTools(docker, name, user, scratch)
+        docker.keep(scratch, {"tools": volume})
+    (scratch / "log").unlink()
+
+
+@contextlib.contextmanager
+def open_workshop(docker: Docker, job: SetupJob) -> Iterator[DockerShop]:
+    """What the commands leave becomes an image, and a volume where the workspace is kept."""
+    user, workspace, source = docker.setup_user(), docker.settings.workdir, docker.source(job.submission)
+    steps = ["--copy", c.SOURCE, workspace, *user.words] if source else []
+    steps += ["--mkdir", c.SUBJECT_ENV, "755", "--own", c.SUBJECT_ENV, *user.words]
+    parts = () if source else archive.pack_tree(job.submission, workspace, users=True)
+    with new_volume(docker, job.scratch, "layer") as volume:
+        mounts = [c.Mount(volume, workspace, readonly=False), *([source] if source else [])]
+        with worker(docker, job.scratch / "log", mounts, steps, parts) as name:
+            yield DockerShop(docker, name, user, job)
+            names = {"layer": volume} if job.keep_workspace else {}
+            (job.scratch / "measured").write_text(docker.engine.ask("exec", name, c.BOX, "measure", workspace))
+            label = f"LABEL {ENTRY}={entry_label(job.scratch)}"
+            image = docker.engine.ask("commit", "--change", label, name, timeout=START_S)
+        docker.keep(job.scratch, {"image": image, **names})
+    for left in ("log", "output"):
+        (job.scratch / left).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DockerShop:
+    docker: Docker
+    container: str
+    user: c.User
+    job: SetupJob
+
+    def run(self, command: Sequence[str], timeout: float) -> Completed:
+        environment = {**self.job.environment, "HOME": c.SETUP_HOME, **certificate_variables()}
+        arguments = c.exec_arguments(self.container, self.user, self.docker.settings.workdir, environment, command)
+        argv = [self.docker.engine.binary, *arguments]
+        return run(argv, env=os.environ, log=self.job.scratch / "output", timeout=timeout)
+
+
+@dataclass(slots=True)
+class DockerTools:
+    """uv in a container of the image."""
+
+    docker: Docker
+    container: str
+    user: c.User
+    scratch: Path
+    folder: str = "/tmp"
+
+    def put(self, name: str, text: str) -> str:
+        file = self.scratch / "put"
+        file.write_text(text)
+        file.chmod(0o644)
+        self.docker.engine.ask("cp", str(file), f"{self.container}:/slop/{name}")
+        file.unlink()
+        return f"/slop/{name}"
+
+    def python(self) -> str:
+        """The image's own where it is recent enough, else one that uv fetches and keeps beside the packages."""
+        self.uv("uv", ["venv", "--quiet", "--python", JUDGE_PYTHON, f"{self.folder}/probe"])
+        return self.uv("uv", ["run", "--no-project", "--python", f"{self.folder}/probe", "python", "-c", BASE]).strip()
+
+    def uv(self, tool: str, arguments: Sequence[str]) -> str:
+        environment = {
+            "PATH": f"{c.KIT}/bin:{self.docker.variables().get('PATH') or PATH}", "HOME": c.SETUP_HOME,
+            "UV_CACHE_DIR": c.UV_CACHE, "UV_PYTHON_INSTALL_DIR": f"{c.UV_CACHE}/python", "UV_NO_CONFIG": "1",
+            "UV_COMPILE_BYTECODE": "1", "UV_LINK_MODE": "copy", **network_variables(), **certificate_variables(),
+        }  # fmt: skip
+        argv = [f"{c.KIT}/bin/{tool}", *arguments]
+        words = c.exec_arguments(self.container, self.user, self.folder, environment, argv)
+        answer = self.docker.engine.try_(*words, timeout=WARM_S)
+        if answer.exit_code != 0:
+            raise tools_failure(argv, answer.exit_code, answer.errors)
+        return answer.output
