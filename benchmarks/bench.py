@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from slop_code.evaluation import ProblemConfig, PytestRunner
 from slop_code.evaluation.command import LOCK
 from slop_code.execution.interpreter import base_python
-from slop_code.execution.spec import load_environment
+from slop_code.execution.spec import EnvironmentSpec, load_environment
 from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples/problems/larder"
 CALLS = Path(__file__).resolve().parent / "calls"
+
+
+def docker_environment(**more: object) -> EnvironmentSpec | None:
+    """The test image, where tests/with_docker.py has brought one."""
+    image = os.environ.get("SLOP_CODE_TEST_IMAGE")
+    if image is None:
+        print(f"no Docker: {os.environ.get('SLOP_CODE_TEST_NO_DOCKER', 'run `make bench`')}\n")
+        return None
+    return EnvironmentSpec.model_validate({"type": "docker", "name": "bench", "docker": {"image": image}, **more})
 
 
 def environment(**extra: str) -> dict[str, str]:
@@ -86,6 +95,13 @@ def checkpoint_table(work: Path, rounds: int) -> dict[str, float]:
         assert runner.run().passed["all-cases"]
 
     actions: dict[str, Callable[[], None]] = {"bare": run_bare, "evaluation": run_evaluation, "command": run_command}
+    if (spec := docker_environment()) is not None:
+        boxed = PytestRunner(problem, checkpoint, spec, solution)
+
+        def run_docker() -> None:
+            assert boxed.run().passed["all-cases"]
+
+        actions["docker"] = run_docker
     times: dict[str, list[float]] = {name: [] for name in actions}
     for round_number in range(rounds + 1):
         for name, action in actions.items():
@@ -95,10 +111,9 @@ def checkpoint_table(work: Path, rounds: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def call_table(work: Path) -> dict[str, float]:
+def call_table(work: Path, spec: EnvironmentSpec) -> dict[str, float]:
     """One call of the subject, measured by a test inside the judge's box, in milliseconds."""
     problem = ProblemConfig.from_yaml(CALLS)
-    spec = load_environment(str(CALLS / "environment.yaml"))
     runner = PytestRunner(problem, problem.checkpoint(1), spec, CALLS / "submission", output_dir=work / "calls")
     results = runner.run(["-s"])
     if not results.passed["all-cases"]:
@@ -115,23 +130,30 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="slop-code-bench-") as folder:
         checkpoint = checkpoint_table(Path(folder), max(7, arguments.rounds))
-        calls = call_table(Path(folder))
+        local = load_environment(str(CALLS / "environment.yaml"))
+        docker = docker_environment(commands=local.commands.model_dump())
+        calls = {spec.type: call_table(Path(folder), spec) for spec in (local, docker) if spec}
     machine = (
         f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}"
     )
     print(f"machine: {machine}\n")
     print(f"one checkpoint of larder, warm, median of {max(7, arguments.rounds)}")
-    print(f"{'':34}{'seconds':>9}{'ratio':>8}")
+    print(f"{'':36}{'seconds':>9}{'ratio':>8}")
     for name, label in (
         ("bare", "bare pytest"),
         ("evaluation", "ours, in a running evaluator"),
         ("command", "ours, slop-code eval-snapshot"),
+        ("docker", "ours, in Docker, running evaluator"),
     ):
-        print(f"{label:34}{checkpoint[name]:9.3f}{checkpoint[name] / checkpoint['bare']:8.3f}")
+        if name in checkpoint:
+            print(f"{label:36}{checkpoint[name]:9.3f}{checkpoint[name] / checkpoint['bare']:8.3f}")
+    if "docker" in checkpoint:
+        over = checkpoint["docker"] - 1.15 * checkpoint["bare"]
+        print(f"{'Docker over 1.15 times bare pytest':36}{over:9.3f}")
     print("\none call of the subject, milliseconds")
+    print(f"{'':36}{'bare':>9}{'ours':>8}{'over':>8}")
     for name, value in calls.items():
-        print(f"{name:34}{value:9.2f}")
-    print(f"{'launcher costs':34}{calls['launcher'] - calls['bare']:9.2f}")
+        print(f"{name:36}{value['bare']:9.2f}{value['launcher']:8.2f}{value['launcher'] - value['bare']:8.2f}")
     if arguments.json:
         arguments.json.write_text(json.dumps({"machine": machine, "checkpoint": checkpoint, "calls": calls}, indent=2))
 

@@ -1,12 +1,14 @@
 """The documentation is true: commands run and print what is shown, files load, tables name every key there is.
 
 A comment directly above a block says what it is for: `<!-- snippet: file PATH -->` writes it to a file of the
-reader's folder, `<!-- snippet: not run, WHY -->` leaves it out.
+reader's folder, `<!-- snippet: not run, WHY -->` leaves it out. A page that writes an environment of type docker is
+run where Docker is, with the tests' own image in the place of the reader's.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import doctest
 import os
 import re
@@ -38,7 +40,7 @@ from slop_code.execution.spec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pydantic import BaseModel
 
@@ -49,7 +51,8 @@ OTHERS = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.
 BLOCK = re.compile(r"^(?:<!-- snippet: (?P<use>[^\n]*?) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 LANGUAGES = {"bash", "console", "python", "yaml", "text"}
 MARK = "@@ snippet"
-MOST_NOT_RUN = 4
+MOST_NOT_RUN = 5
+IMAGE = "larder-python:1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +140,40 @@ def matches(shown: str, found: str) -> bool:
     return doctest.OutputChecker().check_output(normal(shown), normal(found), doctest.ELLIPSIS)
 
 
+def run_script(text: str, home: Path) -> str:
+    done = subprocess.run(
+        ["bash", "-c", text],
+        cwd=home,
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=280,
+        check=False,
+    )
+    return done.stdout
+
+
 def environment(home: Path) -> dict[str, str]:
     unwanted = ("SCBENCH_PROBLEMS_DIR", "PYTHON", "PYTEST")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
     return {**kept, "PATH": path, "COLUMNS": "80", "LC_ALL": "C.UTF-8", "PWD": str(home)}
+
+
+def needs_docker(page: Path) -> bool:
+    return any(block.file and block.text.startswith("type: docker\n") for block in blocks(page))
+
+
+@contextlib.contextmanager
+def readers_image() -> Iterator[None]:
+    """The image with Python that a page takes for granted, under the name it has there."""
+    subprocess.run(["docker", "tag", os.environ["SLOP_CODE_TEST_IMAGE"], IMAGE], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["docker", "rmi", "--no-prune", IMAGE], stdout=subprocess.DEVNULL, check=True)
 
 
 def reference(page: str, heading: str) -> str:
@@ -175,26 +207,19 @@ def test_few_blocks_are_not_run() -> None:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if any(b.language != "text" for b in blocks(page))], ids=name_of
 )
-def test_commands(page: Path, tmp_path: Path) -> None:
+def test_commands(page: Path, tmp_path: Path, need_docker: Callable[[], None]) -> None:
+    if needs_docker(page):
+        need_docker()
     staged, home = tmp_path / "blocks", tmp_path / "home"
     staged.mkdir()
     home.mkdir()
     shutil.copytree(ROOT / "examples", home / "examples", ignore=shutil.ignore_patterns("__pycache__", ".pytest_cache"))
     todo = list(steps(page, staged))
-    done = subprocess.run(
-        ["bash", "-c", script(todo)],
-        cwd=home,
-        env=environment(home),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=280,
-        check=False,
-    )
-    output, *rest = re.split(rf"^{MARK} (\d+) (\d+)\n", done.stdout, flags=re.M)
+    with readers_image() if needs_docker(page) else contextlib.nullcontext():
+        printed = run_script(script(todo), home)
+    output, *rest = re.split(rf"^{MARK} (\d+) (\d+)\n", printed, flags=re.M)
     outputs = [output, *rest[2::3]]
-    assert [int(number) for number in rest[0::3]] == list(range(len(todo))), done.stdout
+    assert [int(number) for number in rest[0::3]] == list(range(len(todo))), printed
     for step, found, status in zip(todo, outputs, rest[1::3], strict=False):
         if step.output is None:
             assert status == "0", f"{step.where}: status {status}\n{found}"

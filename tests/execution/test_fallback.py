@@ -199,7 +199,7 @@ def give(helper, folder) -> bytes:
     """What `pair` sends of a folder after its judge, up to and with the end record."""
     argv = [helper, "pair", "--ready", "--give", str(folder), "--judge", "/bin/true"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"ready 0 0\n"
+        assert process.stdout.readline() == b"ready 0 0 0\n"
         archive = process.stdout.read()
     assert process.returncode == 0
     return archive
@@ -423,7 +423,7 @@ def two_boxes(box, pair, server, judge):
     argv = ["/slop/pair", "pair", *steps, "--give", "/given", "--judge", *judge]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(box(argv, {"/slop/pair": pair, "/slop/run": pair}), **pipes) as first:
-        assert first.stdout.readline() == b"ready 0 0\n"
+        assert first.stdout.readline() == b"ready 0 0 0\n"
         serve = ["/slop/server", "serve", "/slop/gate/socket", *GENEROUS]
         with subprocess.Popen(box(serve, {"/slop/server": server})) as second:
             try:

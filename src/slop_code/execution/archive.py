@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import stat
 import struct
-from dataclasses import dataclass
+import zlib
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,16 @@ TREE, FOLDER, UP, FILE, LINK, PIPE, SOCKET, END = b"TDUFLPSE"
 class Measure:
     entries: int = 0
     size: int = 0
-    space: int = 0
-    """What it takes where files are kept in pages."""
+    sum: int = 0
+    """Over kinds, names and contents, in whatever order: tells one tree from another."""
+
+    closed: bool = field(default=False, compare=False)
+    """Whether there is something in it that its owner may not read."""
+
+    @property
+    def space(self) -> int:
+        """What it takes at most where files are kept in pages."""
+        return self.size + 2 * PAGE * self.entries
 
 
 def pack_tree(source: Path, place: str, *, users: bool = False) -> Iterator[bytes]:
@@ -63,13 +72,26 @@ def pack_end() -> bytes:
 
 
 def measure(source: Path) -> Measure:
-    """How much `pack_tree` of a workspace will bring, by the same walk."""
-    found = Measure()
-    descriptor = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        _measure(descriptor, RESERVED, found)
-    finally:
-        os.close(descriptor)
+    """What `pack_tree` of a workspace brings, and what `slopbox` tallies when it copies one."""
+    found, depth = Measure(), 0
+    records = pack_tree(source, "/", users=True)
+    next(records)
+    for record in records:
+        kind, _flags, _zero, mode, length, _zero2, size, _mtime = HEADER.unpack_from(record)
+        if kind == UP:
+            depth -= 1
+            continue
+        found.closed |= kind in (FILE, FOLDER) and not mode & 0o400
+        crc = zlib.crc32(struct.pack("<BI", kind, depth) + record[HEADER.size :])
+        left = size - (len(record) - HEADER.size - length)
+        while left > 0:
+            part = next(records)
+            crc = zlib.crc32(part, crc)
+            left -= len(part)
+        found.entries += 1
+        found.size += size if kind == FILE else 0
+        found.sum = (found.sum + crc) % 2**64
+        depth += kind == FOLDER
     return found
 
 
@@ -167,20 +189,6 @@ def _pack_file(folder: int | None, path: bytes, name: bytes, info: os.stat_resul
             part = stream.read(min(size, CHUNK)) or b"\0" * min(size, CHUNK)
             yield part
             size -= len(part)
-
-
-def _measure(folder: int, without: tuple[str, ...], found: Measure) -> None:
-    for name, info in _entries(folder, without):
-        found.entries += 1
-        found.space += PAGE
-        if stat.S_ISREG(info.st_mode):
-            found.size += info.st_size
-            found.space += -(-info.st_size // PAGE) * PAGE
-        elif stat.S_ISDIR(info.st_mode) and (inner := _open(name, folder, os.O_DIRECTORY)) is not None:
-            try:
-                _measure(inner, (), found)
-            finally:
-                os.close(inner)
 
 
 def _open(name: bytes, folder: int | None, flags: int) -> int | None:

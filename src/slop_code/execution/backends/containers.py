@@ -71,8 +71,12 @@ class Mount:
     readonly: bool = True
 
     @property
+    def is_folder(self) -> bool:
+        return "/" in self.source
+
+    @property
     def words(self) -> list[str]:
-        if "/" not in self.source:
+        if not self.is_folder:
             return ["--volume", f"{self.source}:{self.target}:{'ro,' if self.readonly else ''}nocopy"]
         fields = ["type=bind", f"source={self.source}", f"target={self.target}"]
         line = io.StringIO()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._io import tail
+from slop_code.errors import InfrastructureError
 from slop_code.execution import archive
 from slop_code.execution.backends.containers import NET
 from slop_code.execution.interpreter import network_variables
@@ -25,15 +26,23 @@ ANSWER_S = 120.0
 LAST_WORDS_S = 5.0
 
 
-def ready(engine: Engine, child: Child, log: Path) -> tuple[int, int]:
-    """Entries and bytes that process 1 unpacked, once it is ready."""
+def ready(engine: Engine, child: Child, log: Path, expected: archive.Measure | None = None) -> None:
+    """Wait for process 1; a mounted folder it copied has to be the `expected` one.
+
+    A folder of the same name on the daemon's machine need not be the same folder.
+    """
     line, until = b"", time.monotonic() + START_S
     with contextlib.suppress(TimeoutError):
         while not line.endswith(b"\n") and (byte := child.read(1, until)):
             line += byte
-    if match := re.fullmatch(rb"ready (\d+) (\d+)\n", line):
-        return int(match[1]), int(match[2])
-    raise engine.failure("run", last_words(child, log) or f"no sign of life within {START_S:g} s")
+    match = re.fullmatch(rb"ready (\d+) (\d+) (\d+)\n", line)
+    if match is None:
+        raise engine.failure("run", last_words(child, log) or f"no sign of life within {START_S:g} s")
+    entries, size, checksum = map(int, match.groups())
+    if expected is not None and archive.Measure(entries, size, checksum) != expected:
+        raise InfrastructureError(
+            "the daemon sees another folder in the submission's place; set docker.mount_workspace: false"
+        )
 
 
 def finish(engine: Engine, child: Child, log: Path, places: Mapping[str, Path], timeout: float) -> Completed:

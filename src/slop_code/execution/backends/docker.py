@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of
-from slop_code.errors import ConfigError, InfrastructureError
+from slop_code.errors import ConfigError
 from slop_code.execution import archive
 from slop_code.execution.backends import containers as c
 from slop_code.execution.backends.dialogue import finish, ready
@@ -169,8 +169,11 @@ class Docker:
         own = str(self.found.image["Config"].get("User") or "")
         return "" if own in ROOT else own
 
-    def source(self, submission: Path) -> c.Mount | None:
-        return c.Mount(str(submission), c.SOURCE) if self.settings.mount_workspace else None
+    def source(self, submission: Path) -> tuple[c.Mount | None, archive.Measure]:
+        """Where its workspace is mounted from, None when it is sent, as is what the user cannot read but root can."""
+        measured = archive.measure(submission)
+        mounted = self.settings.mount_workspace and not measured.closed
+        return c.Mount(str(submission), c.SOURCE) if mounted else None, measured
 
     def judge(self, job: JudgeJob) -> Judged:
         names, log = c.Names(), job.reports / "pytest.log"
@@ -181,10 +184,9 @@ class Docker:
             with talk([self.engine.binary, *arguments], log) as child:
                 try:
                     sent = beside(child.send, self._parts(job, None if source else job.submission))
-                    unpacked = ready(self.engine, child, log)
+                    ready(self.engine, child, log, measured if source and source.is_folder else None)
                     sent()
                     if job.submission is not None:
-                        check_source(source, measured, *unpacked)
                         self._start_subject(names, image)
                     done = finish(self.engine, child, log, places_of(job), job.timeout)
                 finally:
@@ -198,13 +200,12 @@ class Docker:
         if job.submission is None:
             return self.image(), None, archive.Measure()
         if job.subject.kept is None:
-            return self.image(), self.source(job.submission), archive.measure(job.submission)
+            return self.image(), *self.source(job.submission)
         kept = kept_names(job.subject.kept, self.found.kept)
         if not job.subject.workspace:
-            return kept["image"], self.source(job.submission), archive.measure(job.submission)
+            return kept["image"], *self.source(job.submission)
         entries, size = map(int, (job.subject.kept / "measured").read_text().split())
-        measured = archive.Measure(entries, size, size + 2 * entries * archive.PAGE)
-        return kept["image"], c.Mount(kept["layer"], c.SOURCE), measured
+        return kept["image"], c.Mount(kept["layer"], c.SOURCE), archive.Measure(entries, size)
 
     def _judge_arguments(self, names: c.Names, job: JudgeJob, source: c.Mount | None) -> list[str]:
         tools = c.Mount(kept_names(job.tools, self.found.kept)["tools"], c.TOOLS)
@@ -287,12 +288,3 @@ def places_of(job: JudgeJob) -> dict[str, Path]:
     if job.collecting:
         places |= {f"{c.JUDGE}/tests": job.tests, f"{c.JUDGE}/plugin": job.files["plugin"]}
     return places
-
-
-def check_source(source: c.Mount | None, measured: archive.Measure, entries: int, size: int) -> None:
-    """A folder of the same name on the daemon's machine need not be the same folder."""
-    if source is None or "/" not in source.source:
-        return
-    if entries < measured.entries or size < measured.size:
-        told = f"the daemon sees another {source.source} than this machine"
-        raise InfrastructureError(f"{told}; set docker.mount_workspace: false")

@@ -38,6 +38,7 @@ UNREACHABLE = (
     "connection refused",
     "docker daemon is not",
 )
+ANSWERED = "error response from daemon"
 FULL = ("no space left on device", "disk quota exceeded")
 FORBIDDEN = ("permission denied while trying to connect", "got permission denied")
 
@@ -80,7 +81,7 @@ class Engine:
         told, lower = text.strip()[-2000:], text.lower()
         if any(words in lower for words in FORBIDDEN):
             return InfrastructureError(f"{self.binary}: this user may not use the daemon; join its group\n{told}")
-        if any(words in lower for words in UNREACHABLE):
+        if any(words in lower for words in UNREACHABLE) and ANSWERED not in lower:
             where = os.environ.get("DOCKER_HOST") or "its default socket"
             return InfrastructureError(
                 f"{self.binary}: no daemon answers at {where}; start it or set DOCKER_HOST, or use -e local\n{told}"

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.interpreter import network_variables
+from slop_code.execution.interpreter import base_python, network_variables
 from slop_code.execution.launcher import helper_for
 from slop_code.execution.process import run
 from slop_code.execution.uv import uv_paths
@@ -30,12 +30,15 @@ def build_kit(machine: str, folder: Path, cache: Cache) -> None:
     for name in ("box", "run"):
         helper_for(machine).write(folder / name)
     fetched = folder.with_name("fetched")
-    environment = {"UV_CACHE_DIR": str(cache.uv), "UV_NO_CONFIG": "1", "HOME": str(folder), **network_variables()}
+    environment = {
+        "UV_CACHE_DIR": str(cache.uv), "UV_NO_CONFIG": "1", "UV_PYTHON_DOWNLOADS": "never", "HOME": str(folder),
+        **network_variables(),
+    }  # fmt: skip
     argv = [
         str(uv_paths()[0]), "pip", "install", "--quiet", "--no-deps", "--target", str(fetched),
-        "--python-platform", f"{machine}-unknown-linux-musl", f"uv=={version('uv')}",
+        "--python", base_python(), "--python-platform", f"{machine}-unknown-linux-musl", f"uv=={version('uv')}",
     ]  # fmt: skip
-    done = run(argv, env=environment, log=folder.with_name("log"), timeout=FETCH_S)
+    done = run(argv, env=environment, log=folder.with_name("log"), timeout=FETCH_S, cwd=folder)
     if done.exit_code != 0:
         raise InfrastructureError(f"uv for containers on {machine} cannot be fetched\n{done.output.strip()}")
     for name in ("uv", "uvx"):

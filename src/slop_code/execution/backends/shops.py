@@ -51,7 +51,12 @@ def entry_label(scratch: Path) -> str:
 
 @contextlib.contextmanager
 def worker(
-    docker: Docker, log: Path, mounts: Sequence[c.Mount], steps: Sequence[str], parts: Iterable[bytes] = ()
+    docker: Docker,
+    log: Path,
+    mounts: Sequence[c.Mount],
+    steps: Sequence[str],
+    parts: Iterable[bytes] = (),
+    expected: archive.Measure | None = None,
 ) -> Iterator[str]:
     """A container that waits for commands until the block ends; its name."""
     name = c.Names().of("worker")
@@ -67,7 +72,7 @@ def worker(
     with talk([docker.engine.binary, *arguments], log) as child:
         try:
             sent = beside(child.send, itertools.chain(certificates(), parts, [archive.pack_end()]))
-            ready(docker.engine, child, log)
+            ready(docker.engine, child, log, expected)
             sent()
             yield name
         finally:
@@ -88,13 +93,14 @@ def open_toolshop(docker: Docker, scratch: Path) -> Iterator[DockerTools]:
 @contextlib.contextmanager
 def open_workshop(docker: Docker, job: SetupJob) -> Iterator[DockerShop]:
     """What the commands leave becomes an image, and a volume where the workspace is kept."""
-    user, workspace, source = docker.setup_user(), docker.settings.workdir, docker.source(job.submission)
+    user, workspace = docker.setup_user(), docker.settings.workdir
+    source, measured = docker.source(job.submission)
     steps = ["--copy", c.SOURCE, workspace, *user.words] if source else []
     steps += ["--mkdir", c.SUBJECT_ENV, "755", "--own", c.SUBJECT_ENV, *user.words]
     parts = () if source else archive.pack_tree(job.submission, workspace, users=True)
     with new_volume(docker, job.scratch, "layer") as volume:
         mounts = [c.Mount(volume, workspace, readonly=False), *([source] if source else [])]
-        with worker(docker, job.scratch / "log", mounts, steps, parts) as name:
+        with worker(docker, job.scratch / "log", mounts, steps, parts, measured if source else None) as name:
             yield DockerShop(docker, name, user, job)
             names = {"layer": volume} if job.keep_workspace else {}
             (job.scratch / "measured").write_text(docker.engine.ask("exec", name, c.BOX, "measure", workspace))

@@ -23,7 +23,28 @@ struct record {
     int64_t mtime; /* nanoseconds */
 };
 
-struct tally unpacked;
+struct tally copied;
+static uint32_t crc; /* of the entry at hand */
+
+/* CRC-32 as zlib has it. */
+static void crc_add(const void *data, size_t length) {
+    static uint32_t table[256];
+    for (uint32_t i = 0; !table[255] && i < 256; i++) {
+        table[i] = i;
+        for (int bit = 0; bit < 8; bit++) table[i] = table[i] & 1 ? table[i] >> 1 ^ 0xEDB88320u : table[i] >> 1;
+    }
+    uint32_t value = ~crc;
+    for (const unsigned char *at = data; length-- > 0; at++) value = table[(value ^ *at) & 0xFF] ^ value >> 8;
+    crc = ~value;
+}
+
+/* Starts a new entry: its kind, how deep it lies, its name. */
+static void crc_start(uint8_t kind, uint32_t depth, const char *name) {
+    unsigned char head[5] = {kind, (unsigned char)depth, (unsigned char)(depth >> 8), (unsigned char)(depth >> 16), (unsigned char)(depth >> 24)};
+    crc = 0;
+    crc_add(head, sizeof head);
+    crc_add(name, strlen(name));
+}
 
 static void put(int out, const void *data, size_t length) {
     for (const char *at = data; length > 0;) {
@@ -117,6 +138,7 @@ static void unpack_file(int in, int folder, const char *name, const struct recor
     for (uint64_t left = record->size; left > 0;) {
         size_t part = left < sizeof buffer ? (size_t)left : sizeof buffer;
         get(in, buffer, part);
+        crc_add(buffer, part);
         put(fd, buffer, part);
         left -= part;
     }
@@ -131,6 +153,7 @@ static void unpack_link(int in, int folder, const char *name, const struct recor
     if (record->size >= sizeof target) die("a link is too long");
     get(in, target, (size_t)record->size);
     target[record->size] = 0;
+    crc_add(target, (size_t)record->size);
     if (symlinkat(target, folder, name) != 0) die("cannot make the link %s", name);
 }
 
@@ -183,14 +206,16 @@ int unpack(int in, uid_t uid, gid_t gid) {
             folder = step(folder, "..");
             continue;
         }
+        crc_start(record.kind, (uint32_t)depth, name);
         if (record.kind == 'F') unpack_file(in, folder, name, &record);
         else if (record.kind == 'L') unpack_link(in, folder, name, &record);
         else if (record.kind == 'D' && mkdirat(folder, name, 0700) != 0) die("cannot make %s", name);
         else if (record.kind == 'P' && mknodat(folder, name, S_IFIFO | 0600, 0) != 0) die("cannot make %s", name);
         else if (record.kind == 'S' && mknodat(folder, name, S_IFSOCK | 0600, 0) != 0) die("cannot make %s", name);
         belong(folder, name, &record, users, uid, gid);
-        unpacked.entries++;
-        unpacked.bytes += record.kind == 'F' ? record.size : 0;
+        copied.entries++;
+        copied.bytes += record.kind == 'F' ? record.size : 0;
+        copied.sum += crc;
         if (record.kind == 'D') folder = step(folder, name), depth++;
     }
 }
@@ -210,7 +235,7 @@ static void measure(int fd, struct tally *tally) {
 }
 
 int measure_main(int argc, char **argv) {
-    struct tally tally = {0, 0};
+    struct tally tally = {0, 0, 0};
     if (argc != 1) die("measure: one folder expected");
     int fd = open(argv[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) die("cannot read %s", argv[0]);
@@ -230,6 +255,7 @@ void copy_tree(const char *source, const char *target, uid_t uid, gid_t gid) {
         _exit(0);
     }
     close(ends[1]);
+    copied = (struct tally){0, 0, 0};
     unpack(ends[0], uid, gid);
     close(ends[0]);
     errno = 0;

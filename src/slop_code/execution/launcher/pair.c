@@ -8,7 +8,7 @@
  *   --join FILE                 a control group's `cgroup.procs` that the subject's box enters
  *   --listen SOCKET             where launchers will ask
  *   --subject N WORD{N}         start the subject's box, the listener is its descriptor 3
- *   --ready                     say so on stdout, with entries and bytes unpacked; from now on the end of stdin means stop
+ *   --ready                     say so on stdout, with the tally of --copy; from now on the end of stdin means stop
  *   --admit SECONDS             the first to connect is `serve` of the other container: it gets the listener
  *   --give PATH                 sent to stdout as an archive after the judge's end
  *   --hold                      no judge: stay until stdin ends
@@ -126,12 +126,17 @@ static int mount_step(const char *name, char **words, int left) {
     return -1;
 }
 
+static void say_ready(void) {
+    ready = 1;
+    dprintf(STDOUT_FILENO, "ready %llu %llu %llu\n", copied.entries, copied.bytes, copied.sum);
+}
+
 static int box_step(const char *name, char **words, int left) {
     if (strcmp(name, "--join") == 0 && left >= 1 && group_count < MOST_GROUPS) return groups[group_count++] = words[0], 1;
     if (strcmp(name, "--give") == 0 && left >= 1 && given_count < MOST_GIVEN) return given[given_count++] = words[0], 1;
     if (strcmp(name, "--listen") == 0 && left >= 1) return listener = listen_on(words[0]), 1;
     if (strcmp(name, "--admit") == 0 && left >= 1) return admit(words[0]), 1;
-    if (strcmp(name, "--ready") == 0) return ready = 1, dprintf(STDOUT_FILENO, "ready %llu %llu\n", unpacked.entries, unpacked.bytes), 0;
+    if (strcmp(name, "--ready") == 0) return say_ready(), 0;
     if (strcmp(name, "--subject") == 0 && left >= 2) {
         int count = atoi(words[0]);
         char **box = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *box);

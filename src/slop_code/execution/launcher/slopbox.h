@@ -54,8 +54,9 @@ void show_call(char **argv, char **environment, const char *cwd, const char *tes
 
 #define USERS 1 /* flag of a tree: it belongs to the boxes' user, as the workspace does */
 
-struct tally { unsigned long long entries, bytes; };
-extern struct tally unpacked;
+/* Of what was copied: `sum` tells one tree from another, in whatever order it is walked. */
+struct tally { unsigned long long entries, bytes, sum; };
+extern struct tally copied;
 
 void pack(int out, const char *source, const char *as, int flags);
 void pack_end(int out, int status);

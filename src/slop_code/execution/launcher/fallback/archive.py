@@ -6,6 +6,7 @@ import os
 import stat
 import struct
 import time
+from binascii import crc32
 from typing import NamedTuple
 
 from slop_code.execution.launcher.fallback.shared import FAILED, PATH_MAX, die, make_folders
@@ -152,15 +153,21 @@ def pack_end(out: int, status: int) -> None:
 
 
 class Tally:
-    def __init__(self) -> None:
-        self.entries = self.bytes = 0
+    """`sum` tells one tree from another, in whatever order it is walked."""
 
-    def count(self, size: int | None) -> None:
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.entries = self.bytes = self.sum = 0
+
+    def count(self, size: int | None, crc: int = 0) -> None:
         self.entries += 1
         self.bytes += size or 0
+        self.sum = (self.sum + crc) % 2**64
 
 
-unpacked = Tally()
+copied = Tally()
 
 
 class Unpacker:
@@ -168,7 +175,7 @@ class Unpacker:
 
     def __init__(self, source: int, uid: int, gid: int) -> None:
         self.source, self.uid, self.gid = source, uid, gid
-        self.folder, self.depth, self.users = -1, 0, False
+        self.folder, self.depth, self.users, self.crc = -1, 0, False, 0
 
     def begin(self, path: str, users: bool) -> None:
         if self.folder >= 0:
@@ -197,22 +204,25 @@ class Unpacker:
         if entry.kind != "L":
             os.chmod(what, mode, dir_fd=at)
 
+    def content(self, size: int) -> bytes:
+        data = get(self.source, size)
+        self.crc = crc32(data, self.crc)
+        return data
+
     def make(self, name: str, entry: Entry) -> None:
+        self.crc = crc32(struct.pack("<BI", ord(entry.kind), self.depth) + os.fsencode(name))
         if entry.kind == "F":
             self.make_file(name, entry)
             return
         if entry.kind == "D":
-            try:
-                os.mkdir(name, 0o700, dir_fd=self.folder)
-            except FileExistsError:
-                pass
+            os.mkdir(name, 0o700, dir_fd=self.folder)
             self.move(name, 1)
             self.belong(self.folder, entry)
             return
         if entry.kind == "L":
             if entry.size >= PATH_MAX:
                 die("a link is too long")
-            os.symlink(os.fsdecode(get(self.source, entry.size)), name, dir_fd=self.folder)
+            os.symlink(os.fsdecode(self.content(entry.size)), name, dir_fd=self.folder)
         else:
             kind = stat.S_IFIFO if entry.kind == "P" else stat.S_IFSOCK
             os.mknod(name, kind | 0o600, dir_fd=self.folder)
@@ -223,7 +233,7 @@ class Unpacker:
         descriptor = os.open(name, flags, 0o600, dir_fd=self.folder)
         left = entry.size
         while left > 0:
-            put(descriptor, get(self.source, min(left, CHUNK)))
+            put(descriptor, self.content(min(left, CHUNK)))
             left -= min(left, CHUNK)
         self.belong(descriptor, entry)
         os.utime(descriptor, ns=(time.time_ns(), entry.mtime))
@@ -253,7 +263,7 @@ def unpack(source: int, uid: int, gid: int) -> int:
                 place.move("..", -1)
             else:
                 place.make(name, Entry(chr(kind), mode, size, mtime))
-                unpacked.count(size if chr(kind) == "F" else None)
+                copied.count(size if chr(kind) == "F" else None, place.crc)
         except OSError as error:
             die(f"cannot make {name}", error)
 
@@ -274,6 +284,7 @@ def copy_tree(source: str, target: str, uid: int, gid: int) -> None:
         finally:
             os._exit(FAILED)
     os.close(writer)
+    copied.clear()
     unpack(reader, uid, gid)
     os.close(reader)
     if os.waitpid(sender, 0)[1] != 0:

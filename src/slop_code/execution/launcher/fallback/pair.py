@@ -7,7 +7,7 @@ import select
 import signal
 import socket
 
-from slop_code.execution.launcher.fallback.archive import copy_tree, pack, pack_end, unpack, unpacked
+from slop_code.execution.launcher.fallback.archive import copied, copy_tree, pack, pack_end, unpack
 from slop_code.execution.launcher.fallback.kernel import (
     MS_BIND,
     MS_NODEV,
@@ -157,7 +157,7 @@ class Pair:
 
     def say_ready(self) -> None:
         self.ready = True
-        os.write(1, b"ready %d %d\n" % (unpacked.entries, unpacked.bytes))
+        os.write(1, b"ready %d %d %d\n" % (copied.entries, copied.bytes, copied.sum))
 
     def hold(self) -> None:
         self.holding = True

@@ -1,0 +1,256 @@
+"""Whatever goes wrong with the engine is one message and exit status 3: never a verdict, never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import pytest
+import yaml
+
+from slop_code.evaluation import CorrectnessResults
+
+pytestmark = pytest.mark.e2e
+
+SLOP_CODE = Path(sys.executable).with_name("slop-code")
+IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
+PATIENCE_S = 60
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount, start a daemon or become another user")
+
+
+@pytest.fixture(scope="module")
+def problem(make_problem):
+    tests = """
+        from pathlib import Path
+
+        def test_it(run):
+            assert run("hello").stdout == "hello\\n"
+
+        def test_long(run):
+            while Path("stay").exists():
+                assert run("hello").stdout == "hello\\n"
+    """
+    return make_problem({"test_checkpoint_1.py": tests}, config={"timeout": 120})
+
+
+@pytest.fixture(scope="module")
+def good(make_submission):
+    return make_submission({"main.py": "import sys; print(sys.argv[1])\n"})
+
+
+@pytest.fixture
+def command(problem, good, need_docker, tmp_path):
+    """The words of an evaluation in an environment with these keys."""
+    need_docker()
+
+    def words(keys, submission=good):
+        settings = {"type": "docker", "name": "test", **keys, "docker": {"image": IMAGE, **keys.get("docker", {})}}
+        (tmp_path / "environment.yaml").write_text(yaml.safe_dump(settings))
+        out = tmp_path / "out"
+        given = ["-p", problem.path, "-c", "1", "-e", tmp_path / "environment.yaml", "-o", out, "-v"]
+        return [str(word) for word in [SLOP_CODE, "eval-snapshot", submission, *given]]
+
+    return words
+
+
+@pytest.fixture
+def fails(command, tmp_path, cache):
+    """What an evaluation gives as the reason when it ends as an infrastructure failure."""
+
+    def run(keys, prefix=(), submission=None, **variables):
+        argv = [*prefix, *(command(keys, submission) if submission else command(keys))]
+        done = subprocess.run(argv, env={**os.environ, **variables}, capture_output=True, text=True, timeout=300)
+        return reason_of(done.returncode, done.stdout + done.stderr, tmp_path / "out")
+
+    return run
+
+
+def reason_of(status, told, out):
+    assert "Traceback" not in told
+    assert status == 3, told
+    results = CorrectnessResults.load(out / "evaluation.json")
+    assert results.infrastructure_failure
+    assert not any(results.passed.values())
+    assert results.infrastructure_failure_reason.splitlines()[0] in told
+    return results.infrastructure_failure_reason
+
+
+def things_of(cache):
+    """Containers that belong to an evaluator with this cache, and what it keeps no note of among volumes."""
+    form = '{{.Label "slop-code.owner"}}'
+    containers = docker("ps", "--all", "--format", "{{.Names}} " + form).splitlines()
+    volumes = docker("volume", "ls", "--format", "{{.Name}} " + form).splitlines()
+    kept = {name for path in cache.root.glob("*/[!.]*/kept") for name in path.read_text().split()}
+    return [line for line in [*containers, *volumes] if str(cache.root) in line and line.split()[0] not in kept]
+
+
+def docker(*words, **variables):
+    environment = {**os.environ, **variables}
+    return subprocess.run(["docker", *words], env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_no_daemon(fails, tmp_path):
+    nowhere = tmp_path / "sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(nowhere))
+    reason = fails({}, DOCKER_HOST=f"unix://{nowhere}")
+    assert "no daemon answers" in reason
+    assert str(nowhere) in reason
+
+
+def test_no_command(fails):
+    reason = fails({"docker": {"binary": "no-such-engine"}})
+    assert reason.startswith("no-such-engine is not installed")
+
+
+def test_an_image_that_is_not_there(fails):
+    """Nothing listens on port 1, so that there is nobody to pull from."""
+    reason = fails({"docker": {"image": "127.0.0.1:1/nobody/has:this"}})
+    assert reason.startswith("image 127.0.0.1:1/nobody/has:this: not here, and it cannot be pulled")
+
+
+@NEEDS_ROOT
+def test_a_user_without_rights(fails, tmp_path):
+    engine = tmp_path / "engine"
+    engine.write_text('#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups docker "$@"\n')
+    engine.chmod(0o755)
+    reason = fails({"docker": {"binary": str(engine)}})
+    assert "this user may not use the daemon" in reason
+
+
+def test_a_user_that_the_image_does_not_know(fails):
+    assert "nobody-of-that-name" in fails({"docker": {"user": "nobody-of-that-name"}})
+
+
+def test_a_workdir_that_is_a_file(fails):
+    assert "/etc/passwd" in fails({"docker": {"workdir": "/etc/passwd"}})
+
+
+def test_a_mount_of_what_is_not_there(fails, tmp_path):
+    assert f"{tmp_path}/nothing" in fails({"docker": {"extra_mounts": [f"{tmp_path}/nothing:/given"]}})
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"workdir": "here"}, "docker.workdir: 'here'"),
+        ({"workdir": "/slop/kit"}, "docker.workdir: '/slop/kit'"),
+        ({"workdir": "/tmp"}, "docker.workdir: '/tmp'"),
+        ({"extra_mounts": ["/etc"]}, "docker.extra_mounts: '/etc"),
+        ({"extra_mounts": ["/etc:/given:wr"]}, "docker.extra_mounts: '/etc:/given:wr'"),
+    ],
+)
+def test_settings_that_cannot_be_meant(command, tmp_path, settings, told):
+    done = subprocess.run(command({"docker": settings}), capture_output=True, text=True)
+    assert (done.returncode, told in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
+    assert not (tmp_path / "out" / "evaluation.json").exists()
+
+
+def test_set_up_that_fails(fails, cache):
+    reason = fails({"setup": {"commands": ["true", "echo much; seq 9000; echo the last words >&2; exit 7"]}})
+    assert reason.splitlines()[0].endswith("exited with 7")
+    assert "set-up: `echo much" in reason
+    assert reason.endswith("9000\nthe last words")
+    assert things_of(cache) == []
+
+
+def test_set_up_that_never_ends(fails, cache):
+    reason = fails({"setup": {"commands": ["echo begun; trap '' TERM; while :; do sleep 1; done"], "timeout": 5}})
+    assert "did not end within the 5 s for set-up" in reason
+    assert reason.endswith("begun")
+    assert things_of(cache) == []
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("commands", [[], ["true"]], ids=["plain", "with set-up"])
+def test_a_submission_that_the_daemon_does_not_have(fails, cache, tmp_path, commands):
+    """Here the folder has a file; in the daemon's view of this machine it is empty."""
+    folder = tmp_path / "submission"
+    folder.mkdir()
+    script = 'mount -t tmpfs none "$0" && echo "print(1)" > "$0/main.py" && exec "$@"'
+    prefix = ["unshare", "--mount", "sh", "-c", script, str(folder)]
+    reason = fails({"setup": {"commands": commands}}, prefix, folder)
+    assert "set docker.mount_workspace: false" in reason
+    assert things_of(cache) == []
+
+
+@pytest.fixture(scope="module")
+def own_daemon(need_docker):
+    """One more daemon, with its data in memory: its folder, and the variables that lead to it."""
+    need_docker()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[1])
+        import private_daemon as own
+
+        folder = Path(tempfile.mkdtemp(prefix=own.PREFIX, dir=own.FOLDERS))
+        found = {"DOCKER_HOST": f"unix://{folder}/sock", "DOCKER_CONTEXT": "", "DOCKER_TLS_VERIFY": ""}
+        environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin", **found}
+        with own.hold(folder):
+            try:
+                (folder / "data").mkdir()
+                subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500m", "none", folder / "data"], check=True)
+                with warnings.catch_warnings(action="ignore", category=ResourceWarning):  # nobody waits for its end
+                    own.start(folder, environment)
+                saved = folder / "image.tar"
+                docker("save", "--output", str(saved), IMAGE)
+                docker("load", "--input", str(saved), **found)
+                saved.unlink()
+                yield folder, found
+            finally:
+                own.remove(folder, environment)
+
+
+@pytest.fixture
+def own_cache(cache, tmp_path_factory):
+    """Nothing in it but what uv has fetched already."""
+    folder = tmp_path_factory.mktemp("cache")
+    shutil.copytree(cache.uv, folder / "uv", symlinks=True)
+    return folder
+
+
+@NEEDS_ROOT
+def test_a_daemon_that_runs_full_and_one_that_goes_away(command, own_daemon, own_cache, make_submission, tmp_path):
+    """Set-up that fills the daemon's disk is told as that; with room again the same works, until the daemon is killed."""
+    folder, found = own_daemon
+    variables = {**os.environ, **found, "SCBENCH_CACHE_DIR": str(own_cache)}
+    staying = make_submission({"main.py": "import sys; print(sys.argv[1])\n", "stay": ""})
+    words = command({"docker": {"mount_workspace": False}, "commands": {"command": "python3"}}, staying)
+    fill(folder / "data" / "filled")
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=300)
+    assert "the daemon's disk is full" in reason_of(done.returncode, done.stdout + done.stderr, tmp_path / "out")
+    (folder / "data" / "filled").unlink()
+    with subprocess.Popen(words, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as evaluator:
+        until_it_says(evaluator, b"running 2 tests")
+        os.kill(int((folder / "pid").read_text()), 9)
+        printed, told = evaluator.communicate(timeout=300)
+    reason = reason_of(evaluator.returncode, (printed + told).decode(), tmp_path / "out")
+    assert "docker" in reason
+
+
+def fill(path):
+    with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * (1 << 20))
+
+
+def until_it_says(process, words):
+    told = b""
+    while words not in told:
+        assert select.select([process.stderr], [], [], PATIENCE_S)[0], told
+        part = os.read(process.stderr.fileno(), 1 << 16)
+        assert part, told
+        told += part
+
+
+def test_what_is_written_is_whole(fails, tmp_path):
+    fails({"docker": {"binary": "no-such-engine"}})
+    assert json.loads((tmp_path / "out" / "evaluation.json").read_text())["pytest_exit_code"] == -1

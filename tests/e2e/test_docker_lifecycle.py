@@ -1,0 +1,338 @@
+"""What is made on a daemon: used again, rebuilt when it is gone, and taken away whoever was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.e2e
+
+SLOP_CODE = Path(sys.executable).with_name("slop-code")
+IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
+PATIENCE_S = 60
+KILLS = 10
+COLD_KILLS = 3
+MAIN = "import sys\nprint(*sys.argv[1:])\n"
+SLOW_SET_UP = ["sleep 0.4", "echo made > made; sleep 0.4"]
+
+
+def docker(*words):
+    return subprocess.run(["docker", *words], capture_output=True, text=True, check=True).stdout
+
+
+def owned(root):
+    """Names of containers and volumes whose owner has its lock below this folder."""
+    label = ' {{.Label "slop-code.owner"}}'
+    lines = docker("ps", "--all", "--format", "{{.Names}}" + label).splitlines()
+    lines += docker("volume", "ls", "--format", "{{.Name}}" + label).splitlines()
+    return {name for name, _, owner in (line.partition(" ") for line in lines) if f":{root}/" in owner}
+
+
+def owned_images(root):
+    listed = docker("images", "--quiet", "--no-trunc", "--filter", "label=slop-code.owner").split()
+    form = '{{.Id}} {{index .Config.Labels "slop-code.owner"}}'
+    lines = docker("image", "inspect", "--format", form, *listed).splitlines() if listed else []
+    return {name for name, _, owner in (line.partition(" ") for line in lines) if f":{root}/" in owner}
+
+
+def kept(root):
+    return {name for path in root.glob("*/[!.]*/kept") for name in path.read_text().split()}
+
+
+def places(names):
+    """Where these containers and volumes are mounted, as far as the daemon has them."""
+    found = []
+    for name in names:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            (told,) = json.loads(docker("inspect", name))
+            found += [told.get("Mountpoint"), told.get("GraphDriver", {}).get("Data", {}).get("MergedDir")]
+    return {place for place in found if place}
+
+
+def mounted():
+    return {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+
+
+def processes(token):
+    """All with this word in their command or their environment: evaluators, engine's commands, containers."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        for name in ("cmdline", "environ"):
+            with contextlib.suppress(OSError):
+                if token.encode() in (entry / name).read_bytes() and int(entry.name) != os.getpid():
+                    found.append(int(entry.name))
+    return sorted(set(found))
+
+
+def wait_for(condition):
+    until = time.monotonic() + PATIENCE_S
+    while not condition() and time.monotonic() < until:
+        select.select([], [], [], 0.05)
+    return condition()
+
+
+@dataclass
+class Ground:
+    """A cache of its own, a problem, and evaluators as processes that can be told from all others."""
+
+    folder: Path
+    problem: Path
+    make_submission: object
+
+    def __post_init__(self):
+        self.cache = self.folder / "cache"
+        self.cache.mkdir()
+
+    def submission(self, **files):
+        return self.make_submission({"main.py": MAIN, **files})
+
+    def environment(self, **keys):
+        settings = {"type": "docker", "name": "test", **keys, "docker": {"image": IMAGE, **keys.get("docker", {})}}
+        path = self.folder / f"{uuid.uuid4().hex}.yaml"
+        path.write_text(yaml.safe_dump(settings))
+        return path
+
+    def start(self, submission, environment, *, cache=None, problem=None):
+        """The process, and the word that everything of it carries."""
+        token = f"token-{uuid.uuid4().hex}"
+        settings = yaml.safe_load(environment.read_text())
+        settings.setdefault("environment", {})["env"] = {"NO_ONE_READS_THIS": "1"}
+        argv = [SLOP_CODE, "eval-snapshot", submission, "-p", problem or self.problem, "-c", "1", "-e", environment, "-v"]
+        variables = {**os.environ, "SCBENCH_CACHE_DIR": str(cache or self.cache), "SLOP_CODE_TEST_TOKEN": token}
+        process = subprocess.Popen(
+            [str(word) for word in argv], env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        return process, token
+
+    def evaluate(self, submission, environment):
+        """To its end; the steps that it told of."""
+        process, _ = self.start(submission, environment)
+        told, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, told
+        return [line.removeprefix("· ") for line in told.splitlines() if line.startswith("· ")]
+
+    def prune(self, *words):
+        variables = {**os.environ, "SCBENCH_CACHE_DIR": str(self.cache)}
+        return subprocess.run(
+            [SLOP_CODE, "cache", "prune", *words], env=variables, capture_output=True, text=True, check=True
+        ).stdout
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory, make_problem, make_submission, need_docker):
+    need_docker()
+    tests = "def test_it(run):\n    for _ in range(100):\n        assert run('hello').stdout == 'hello\\n'\n"
+    problem = make_problem({"test_checkpoint_1.py": tests})
+    found = Ground(tmp_path_factory.mktemp("ground"), problem.path, make_submission)
+    yield found
+    found.prune("--all")
+
+
+@pytest.fixture
+def neighbour(ground, cache, make_problem, tmp_path):
+    """An evaluator with another cache that lives until it is told to end, and then has to have passed."""
+    tests = """
+        import time
+
+        def test_it(run):
+            while not run("/given/end").stdout == "ended\\n":
+                time.sleep(0.1)
+    """
+    problem = make_problem({"test_checkpoint_1.py": dedent(tests)}, config={"timeout": 280})
+    submission = ground.make_submission({"main.py": "import os, sys\nif os.path.exists(sys.argv[1]): print('ended')\n"})
+    mount = f"{tmp_path}:/given"
+    process, token = ground.start(
+        submission,
+        ground.environment(docker={"extra_mounts": [mount]}),
+        cache=cache.root,
+        problem=problem.path,
+    )
+    try:
+        while "running" not in (line := process.stdout.readline()):
+            assert line, "it ended too soon"
+        yield process
+        (tmp_path / "end").touch()
+        told, _ = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, told
+        assert "1 of 1 tests passed" in told
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.timeout(600)
+def test_killed_evaluators_leave_nothing_and_disturb_nobody(ground, neighbour, cache):
+    """Some at their first steps in an empty cache, the others anywhere between their start and their end."""
+    seed = int(os.environ.get("SLOP_CODE_TEST_SEED") or random.randrange(1 << 32))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    plain, slow = ground.environment(), ground.environment(setup={"commands": SLOW_SET_UP})
+    lengths, left_overs = {plain: 9.0, slow: 9.0}, []
+    for number in range(KILLS):
+        if number == COLD_KILLS:
+            for environment in (plain, slow):
+                ground.evaluate(ground.submission(), environment)
+                began = time.monotonic()
+                ground.evaluate(ground.submission(number=uuid.uuid4().hex), environment)
+                lengths[environment] = time.monotonic() - began
+        environment = slow if number % 2 else plain
+        rank, of_all = (number, COLD_KILLS) if number < COLD_KILLS else (number - COLD_KILLS, KILLS - COLD_KILLS)
+        moment = (rank + chance.random()) / of_all * lengths[environment]
+        print(f"kill {number} after {moment:.2f} of {lengths[environment]:.2f} s")
+        left = kill_one(ground, environment, moment)
+        left_overs += left
+        where = places(left)
+        if number >= COLD_KILLS:
+            ground.evaluate(ground.submission(), environment)
+            assert owned(ground.cache) - kept(ground.cache) == set()
+            assert where & mounted() == set()
+        assert neighbour.poll() is None
+    assert left_overs, "no kill found anything that could be left"
+
+
+def kill_one(ground, environment, moment):
+    """What it left on the daemon, once nothing of it runs any more."""
+    process, token = ground.start(ground.submission(number=uuid.uuid4().hex), environment)
+    descriptor = os.pidfd_open(process.pid)
+    select.select([descriptor], [], [], moment)
+    os.close(descriptor)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    names = owned(ground.cache)
+    assert wait_for(lambda: not processes(token)), processes(token)
+    return (names | owned(ground.cache)) - kept(ground.cache)
+
+
+def test_a_second_evaluation_makes_nothing_anew(ground):
+    environment = ground.environment(setup={"commands": ["echo made > made"]})
+    submission = ground.submission(what="the same")
+    assert any(step.startswith("set-up: echo made") for step in ground.evaluate(submission, environment))
+    before = owned(ground.cache) | owned_images(ground.cache)
+    assert ground.evaluate(submission, environment) == ["running 1 tests"]
+    assert owned(ground.cache) | owned_images(ground.cache) == before
+
+
+def test_the_same_dependencies_are_set_up_once(ground):
+    environment = ground.environment()
+    ground.evaluate(ground.submission(**{"requirements.txt": "# none\n"}), environment)
+    steps = ground.evaluate(ground.submission(**{"requirements.txt": "# none\n", "other.py": "1\n"}), environment)
+    assert steps == ["running 1 tests"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "step"),
+    [
+        ("kits", "kit", None),
+        ("tools", "tools", "warming"),
+        ("layers", "layer", "set-up"),
+        ("layers", "image", "set-up"),
+    ],
+)
+def test_what_a_user_removed_is_made_again(ground, kind, what, step):
+    environment = ground.environment(setup={"commands": [f"echo {uuid.uuid4().hex} > made"]})
+    submission = ground.submission()
+    ground.evaluate(submission, environment)
+    notes = sorted(ground.cache.glob(f"{kind}/[!.]*/names.json"), key=lambda path: path.stat().st_mtime)
+    (name,) = {json.loads(path.read_text())[what] for path in notes[-1:]}
+    docker(*(("rmi", name) if what == "image" else ("volume", "rm", name)))
+    steps = ground.evaluate(submission, environment)
+    assert [word for word in steps if word.startswith(step or "running")]
+    assert name not in kept(ground.cache)
+    assert owned(ground.cache) - kept(ground.cache) == set()
+
+
+def test_variables_path_user_and_entrypoint_of_the_image(ground, make_problem):
+    """The entrypoint is not ours to run; all else is what a submission of that image expects."""
+    tests = """
+        def test_it(run):
+            assert run().stdout.split() == ["hello", "of-the-image", "33", "33"]
+    """
+    code = """
+        import os, subprocess
+        print(os.environ["GREETING"], subprocess.run(["our-tool"], capture_output=True, text=True).stdout, os.getuid(), os.getgid())
+    """
+    name = f"slop-code-{uuid.uuid4().hex}"
+    changes = ["ENV GREETING=hello", "ENV PATH=/opt/our/bin:/usr/bin:/bin", "USER www-data", 'ENTRYPOINT ["/bin/false"]']
+    script = "mkdir -p /opt/our/bin && printf '#!/bin/sh\\necho of-the-image\\n' > /opt/our/bin/our-tool && chmod 755 /opt/our/bin/our-tool"
+    try:
+        docker("run", "--name", name, IMAGE, "sh", "-c", script)
+        docker("commit", *[word for change in changes for word in ("--change", change)], name, name)
+        problem = make_problem({"test_checkpoint_1.py": tests})
+        process, _ = ground.start(
+            ground.make_submission({"main.py": code}),
+            ground.environment(docker={"image": name}),
+            problem=problem.path,
+        )
+        told, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, told
+    finally:
+        subprocess.run(["docker", "rm", "--force", name], capture_output=True, check=True)
+        ground.prune("--all")
+        subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=True)
+
+
+@pytest.fixture
+def foreign():
+    """A container and two volumes of somebody else's, one of them with our name and without our label."""
+    name = f"foreign-{uuid.uuid4().hex}"
+    volumes = [name, f"slop-code-{uuid.uuid4().hex[:12]}-kit"]
+    for volume in volumes:
+        docker("volume", "create", volume)
+    docker("create", "--name", name, "--label", "slop-code=no", IMAGE, "true")
+    yield {name, *volumes}
+    docker("rm", name)
+    docker("volume", "rm", *volumes)
+
+
+def everything():
+    names = docker("ps", "--all", "--format", "{{.Names}}").split()
+    return {*names, *docker("volume", "ls", "--quiet").split(), *docker("images", "--quiet", "--no-trunc").split()}
+
+
+def test_prune(ground, foreign, cache, evaluate, make_problem):
+    """First what a killed one left, then all of this cache, and nothing of anybody else's."""
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(run): pass\n"})
+    evaluate(problem, ground.submission(), sandbox="docker")
+    of_others = foreign | kept(cache.root)
+    environment = ground.environment(setup={"commands": ["echo kept > kept"]})
+    ground.evaluate(ground.submission(), environment)
+    left = killed_during_set_up(ground)
+    before = kept(ground.cache)
+    assert before <= everything()
+
+    told = ground.prune()
+    assert all(name in told for name in left)
+    assert owned(ground.cache) | owned_images(ground.cache) == before == kept(ground.cache)
+
+    ground.prune("--all")
+    assert owned(ground.cache) | owned_images(ground.cache) == set()
+    assert kept(ground.cache) == set()
+    assert of_others <= everything()
+    assert docker("image", "inspect", IMAGE)
+
+
+def killed_during_set_up(ground):
+    process, token = ground.start(ground.submission(), ground.environment(setup={"commands": ["sleep 60"]}))
+    while "set-up: sleep 60" not in (line := process.stdout.readline()):
+        assert line, "it ended too soon"
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert wait_for(lambda: not processes(token)), processes(token)
+    left = owned(ground.cache) - kept(ground.cache)
+    assert any(name.endswith("worker") for name in left)
+    assert any(name.endswith("layer") for name in left)
+    return left
