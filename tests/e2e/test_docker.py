@@ -235,7 +235,7 @@ def test_user_and_workdir_change_no_verdict(make_problem, make_submission, evalu
     problem = make_problem({"test_checkpoint_1.py": f"WANTED = {wanted!r}\n" + dedent(IDENTITY)})
     submission = make_submission({"main.py": OBEDIENT})
     results = evaluate(problem, submission, sandbox="docker", environment={"docker": docker(**settings)})
-    assert statuses(results) == {name: "passed" for name in names_in(IDENTITY)} | {"test_wrong": "failed"}
+    assert statuses(results) == dict.fromkeys(names_in(IDENTITY), "passed") | {"test_wrong": "failed"}
 
 
 def test_extra_mounts(make_problem, make_submission, evaluate, tmp_path):
@@ -355,7 +355,7 @@ def test_set_up_changes_the_subject_s_root_and_not_the_judge_s(
     problem = make_problem({"test_checkpoint_1.py": IN_A_SHELL}, config={"entry_file": "main"})
     environment = {"commands": SHELL, "setup": {"commands": commands}}
     results = evaluate(problem, make_submission({"main.sh": '"$@"\n'}), sandbox="docker", environment=environment)
-    assert statuses(results) == {name: "passed" for name in names_in(IN_A_SHELL)} | {"test_wrong": "failed"} | changed
+    assert statuses(results) == dict.fromkeys(names_in(IN_A_SHELL), "passed") | {"test_wrong": "failed"} | changed
 
 
 def test_a_folder_that_the_daemon_sees_differently(make_problem, make_submission, evaluate, monkeypatch):

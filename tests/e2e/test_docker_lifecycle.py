@@ -111,7 +111,18 @@ class Ground:
         token = f"token-{uuid.uuid4().hex}"
         settings = yaml.safe_load(environment.read_text())
         settings.setdefault("environment", {})["env"] = {"NO_ONE_READS_THIS": "1"}
-        argv = [SLOP_CODE, "eval-snapshot", submission, "-p", problem or self.problem, "-c", "1", "-e", environment, "-v"]
+        argv = [
+            SLOP_CODE,
+            "eval-snapshot",
+            submission,
+            "-p",
+            problem or self.problem,
+            "-c",
+            "1",
+            "-e",
+            environment,
+            "-v",
+        ]
         variables = {**os.environ, "SCBENCH_CACHE_DIR": str(cache or self.cache), "SLOP_CODE_TEST_TOKEN": token}
         process = subprocess.Popen(
             [str(word) for word in argv], env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -266,7 +277,12 @@ def test_variables_path_user_and_entrypoint_of_the_image(ground, make_problem):
         print(os.environ["GREETING"], subprocess.run(["our-tool"], capture_output=True, text=True).stdout, os.getuid(), os.getgid())
     """
     name = f"slop-code-{uuid.uuid4().hex}"
-    changes = ["ENV GREETING=hello", "ENV PATH=/opt/our/bin:/usr/bin:/bin", "USER www-data", 'ENTRYPOINT ["/bin/false"]']
+    changes = [
+        "ENV GREETING=hello",
+        "ENV PATH=/opt/our/bin:/usr/bin:/bin",
+        "USER www-data",
+        'ENTRYPOINT ["/bin/false"]',
+    ]
     script = "mkdir -p /opt/our/bin && printf '#!/bin/sh\\necho of-the-image\\n' > /opt/our/bin/our-tool && chmod 755 /opt/our/bin/our-tool"
     try:
         docker("run", "--name", name, IMAGE, "sh", "-c", script)

@@ -17,6 +17,7 @@ import pytest
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution import launcher
+from slop_code.execution.archive import measure
 from slop_code.execution.backends import bubblewrap, cgroups, none
 from slop_code.execution.backends.mounts import system_arguments
 from slop_code.execution.launcher import fallback
@@ -247,10 +248,9 @@ def described(root: Path) -> dict[str, tuple]:
     return found
 
 
-def size_of(root: Path) -> tuple[int, int]:
-    """Entries, and bytes in files."""
-    every = [path.lstat() for path in root.rglob("*")]
-    return len(every), sum(information.st_size for information in every if stat.S_ISREG(information.st_mode))
+def tally(root: Path) -> bytes:
+    found = measure(root)
+    return b"ready %d %d %d\n" % (found.entries, found.size, found.sum)
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ def tree(tmp_path):
 @pytest.mark.parametrize("unpacker", HELPERS)
 def test_a_tree_travels(named, tree, tmp_path, packer, unpacker, users):
     archive = moved(give(named(packer), tree), tmp_path / "new/copy", users=users)
-    assert take(named(unpacker), archive) == (0, b"ready %d %d\n" % size_of(tree), b"")
+    assert take(named(unpacker), archive) == (0, tally(tree), b"")
     expected = described(tree)
     for name, (kind, mode, *rest) in expected.items():
         ours = 0 if stat.S_ISLNK(kind) else mode & 0o755 | 0o444 | (0o111 if mode & 0o111 else 0)
@@ -317,7 +317,7 @@ def deep(tmp_path):
 
 def test_a_deep_tree_travels(helper, deep, tmp_path):
     archive = give(helper, deep)
-    assert take(helper, moved(archive, tmp_path / "copy", users=True)) == (0, b"ready 601 0\n", b"")
+    assert take(helper, moved(archive, tmp_path / "copy", users=True)) == (0, tally(deep), b"")
     assert entries(give(helper, tmp_path / "copy"))[1:] == entries(archive)[1:]
     assert len(entries(archive)) == 1 + 600 + 1 + 600 + 1
     assert call(helper, "measure", tmp_path / "copy").stdout == b"601 0\n"
@@ -329,7 +329,7 @@ def test_a_tree_may_be_deeper_than_there_are_descriptors(helpers, deep):
 
 
 def test_measure(helper, tree):
-    assert call(helper, "measure", tree).stdout == b"%d %d\n" % size_of(tree)
+    assert call(helper, "measure", tree).stdout == b"%d %d\n" % (measure(tree).entries, measure(tree).size)
 
 
 @pytest.mark.parametrize(
