@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import subprocess
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -362,7 +361,7 @@ def test_a_folder_that_the_daemon_sees_differently(make_problem, make_submission
     """The daemon of another machine may have a folder of the same name: nothing is judged then."""
     seen = archive.measure
 
-    def more(source: Path) -> archive.Measure:
+    def more(source):
         found = seen(source)
         found.entries += 1
         return found

@@ -219,7 +219,7 @@ def own_cache(cache, tmp_path_factory):
 
 @NEEDS_ROOT
 def test_a_daemon_that_runs_full_and_one_that_goes_away(command, own_daemon, own_cache, make_submission, tmp_path):
-    """Set-up that fills the daemon's disk is told as that; with room again the same works, until the daemon is killed."""
+    """A full disk is told as that; with room again the same works, until the daemon is killed."""
     folder, found = own_daemon
     variables = {**os.environ, **found, "SCBENCH_CACHE_DIR": str(own_cache)}
     staying = make_submission({"main.py": "import sys; print(sys.argv[1])\n", "stay": ""})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
     from slop_code.execution.spec import Limits
 
-HOME = "/home/agent"
+HOME = "/slop/home"
+"""Not a folder an image may have: a runtime gives a mount the modes of what it covers."""
+
 KIT = "/slop/kit"
 BOX = f"{KIT}/box"
 GATE = "/slop/gate"
@@ -27,12 +30,12 @@ SHOWN = "/slop/shown"
 SOURCE = "/slop/source"
 TOOLS = "/slop/tools"
 NET = "/slop/net"
-SETUP_HOME = "/slop/home"
-"""Another than the subject's, which must not be in the image that set-up leaves."""
+SETUP_HOME = "/slop/setup"
+"""Another, as it will be in the image that set-up leaves."""
 
 SUBJECT_ENV = "/slop/subject"
 UV_CACHE = f"{JUDGE}/uv-cache"
-OURS = (HOME, "/slop", "/tmp", "/proc", "/sys", "/dev")
+OURS = ("/slop", "/tmp", "/proc", "/sys", "/dev")
 
 OPENING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN")
 """What process 1 of the judge's container needs to unpack, mount and change its user; pytest has none of it."""
@@ -41,6 +44,10 @@ INSTALLING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "S
 """What package managers need."""
 
 ADMIT_S = 60
+PAGE = os.sysconf("SC_PAGE_SIZE")
+HANDED = 1 << 30
+"""For copies of what tests hand over, which the subject cannot fill."""
+
 FILE_SIZE = 2 << 30
 SETUP_MEMORY = 8 << 30
 SETUP_PROCESSES = 1000
@@ -175,7 +182,7 @@ def judge_arguments(
         # Process 1 mounts, which these would forbid; what it starts may do nothing of the kind.
         "--security-opt", "apparmor=unconfined", "--security-opt", "label=disable",
         *tmpfs(JUDGE, "mode=755"), *tmpfs(CALL, "mode=755"), *tmpfs("/slop/tmp", "mode=1777"),
-        *tmpfs(HOME, f"mode=700,uid={user.uid},gid={user.gid}"),
+        *tmpfs(HOME, "mode=1777"),
         *all_mounts(every), "--entrypoint", BOX, image,
         "pair", "--unpack", *user.words,
         *(["--copy", SOURCE, workspace, *user.words] if source else []),
@@ -212,8 +219,8 @@ def subject_arguments(
         "--network", f"container:{names.of('judge')}", "--log-driver", "none", "--read-only", "--workdir", workspace,
         "--user", str(user), *capabilities(), "--security-opt", "no-new-privileges",
         "--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + BOX_PROCESSES),
-        "--cpus", f"{limits.cpus:g}", "--ulimit", "core=0", "--shm-size", str(min(limits.disk, limits.memory)),
-        *tmpfs(HOME, f"mode=700,uid={user.uid},gid={user.gid},size={limits.disk}"),
+        "--cpus", f"{limits.cpus:g}", "--shm-size", str(min(limits.disk, limits.memory)),
+        *tmpfs(HOME, f"mode=1777,size={limits.disk}"),
         *tmpfs(f"{workspace}/{REPORTS_DIR}", "ro,mode=555,size=4096"),
         *all_mounts(every), "--entrypoint", BOX, image,
         "serve", f"{GATE}/socket", str(limits.memory), str(limits.processes), str(limits.disk), "0",
@@ -226,14 +233,13 @@ def worker_arguments(
     owner: str,
     image: str,
     network: str | None,
-    workspace: str,
     mounts: Sequence[Mount],
     steps: Sequence[str],
 ) -> list[str]:
     """A container in which commands are run one after the other, with network and a root that can be written to."""
     return [
         "run", "--interactive", "--sig-proxy=false", "--name", name, *labels(owner),
-        *(["--network", network] if network else []), "--log-driver", "none", "--user", "0:0", "--workdir", workspace,
+        *(["--network", network] if network else []), "--log-driver", "none", "--user", "0:0", "--workdir", "/",
         *capabilities(INSTALLING), "--memory", str(SETUP_MEMORY), "--pids-limit", str(SETUP_PROCESSES),
         "--security-opt", "label=disable",
         *tmpfs("/tmp", "mode=1777"), *tmpfs(SETUP_HOME, "mode=1777"), *tmpfs(NET, "mode=755"),
@@ -248,10 +254,10 @@ def exec_arguments(
     return ["exec", "--user", str(user), "--workdir", workdir, *variables, name, *command]
 
 
-def volume_options(limit: int, brings: int, entries: int, mode: str) -> str:
-    """`limit` on top of what is brought along."""
-    inodes = max(FEWEST_INODES, limit // 4096) + 2 * entries
-    return f"mode={mode},size={limit + brings},nr_inodes={inodes},nosuid,nodev"
+def volume_options(size: int, entries: int = 0, mode: str = "755") -> str:
+    """The size counts in pages, as podman takes the word `size` for a quota on its own disk."""
+    inodes = max(FEWEST_INODES, size // 4096) + 2 * entries
+    return f"mode={mode},nr_blocks={-(-size // PAGE)},nr_inodes={inodes},nosuid,nodev"
 
 
 def is_free(path: str) -> bool:

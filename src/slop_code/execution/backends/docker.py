@@ -228,10 +228,10 @@ class Docker:
         disk = self.spec.limits.disk
         workspace, tmp, shown, gate = names.shared
         options = {
-            workspace: c.volume_options(disk, measured.space, measured.entries, "755"),
-            tmp: c.volume_options(disk, 0, 0, "1777"),
-            shown: "mode=755,size=1g,nosuid,nodev",
-            gate: "mode=755,size=64k,nosuid,nodev",
+            workspace: c.volume_options(disk + measured.space, measured.entries),
+            tmp: c.volume_options(disk, mode="1777"),
+            shown: c.volume_options(c.HANDED),
+            gate: c.volume_options(c.PAGE),
         }
         makes = [c.volume_arguments(name, self.owner, option) for name, option in options.items()]
         together(*[functools.partial(self.engine.ask, *make) for make in makes])

@@ -121,17 +121,21 @@ class Engine:
         return self._items("volume", "ls", name=("Name",))
 
     def images(self) -> set[str]:
-        return set(self.ask("images", "--quiet", "--no-trunc", "--filter", f"label={OWNER}").split())
+        listed = self.ask("images", "--quiet", "--no-trunc", "--filter", f"label={OWNER}").split()
+        return {image.removeprefix("sha256:") for image in listed}
+
+    def commit(self, container: str, entry: str, timeout: float) -> str:
+        """The container as an image: its digest, which podman writes without its kind."""
+        label = f"LABEL {ENTRY}={entry}"
+        return self.ask("commit", "--change", label, container, timeout=timeout).split()[-1].removeprefix("sha256:")
 
     def image_labels(self, image: str) -> Mapping[str, str]:
         labels: dict[str, str] = json.loads(self.ask("image", "inspect", "--format", "{{json .Config.Labels}}", image))
         return labels
 
     def _items(self, *command: str, name: tuple[str, ...]) -> list[Item]:
-        lines = self.ask(*command, "--filter", f"label={OWNER}", "--format", "{{json .}}").splitlines()
         found = []
-        for line in lines:
-            values = json.loads(line)
+        for values in _objects(self.ask(*command, "--filter", f"label={OWNER}", "--format", "{{json .}}")):
             own = next(values[key] for key in name if values.get(key))
             found.append(Item(own[0] if isinstance(own, list) else own, _labels(values.get("Labels"))))
         return found
@@ -142,6 +146,14 @@ class Engine:
         for command, names in gone:
             if listed := list(names):
                 self.try_(*command, *listed)
+
+
+def _objects(text: str) -> list[dict[str, Any]]:
+    """docker prints an object a line, podman one list."""
+    if text.startswith("["):
+        listed: list[dict[str, Any]] = json.loads(text)
+        return listed
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def _labels(value: Any) -> dict[str, str]:

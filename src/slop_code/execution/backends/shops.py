@@ -12,7 +12,6 @@ from urllib.parse import quote
 from slop_code.execution import archive
 from slop_code.execution.backends import containers as c
 from slop_code.execution.backends.dialogue import START_S, certificate_variables, certificates, ready
-from slop_code.execution.backends.engine import ENTRY
 from slop_code.execution.boxes import PATH, SetupJob
 from slop_code.execution.cache import entry_of
 from slop_code.execution.interpreter import network_variables
@@ -65,7 +64,6 @@ def worker(
         owner=docker.owner,
         image=docker.image(),
         network=docker.settings.network,
-        workspace=docker.settings.workdir,
         mounts=[docker.kit(), *docker.mounts, *mounts],
         steps=["--unpack", *docker.setup_user().words, *steps],
     )
@@ -104,8 +102,7 @@ def open_workshop(docker: Docker, job: SetupJob) -> Iterator[DockerShop]:
             yield DockerShop(docker, name, user, job)
             names = {"layer": volume} if job.keep_workspace else {}
             (job.scratch / "measured").write_text(docker.engine.ask("exec", name, c.BOX, "measure", workspace))
-            label = f"LABEL {ENTRY}={entry_label(job.scratch)}"
-            image = docker.engine.ask("commit", "--change", label, name, timeout=START_S)
+            image = docker.engine.commit(name, entry_label(job.scratch), START_S)
         docker.keep(job.scratch, {"image": image, **names})
     for left in ("log", "output"):
         (job.scratch / left).unlink(missing_ok=True)
