@@ -56,7 +56,7 @@ def owned_images(root):
 
 
 def of_owner(root, listed):
-    return {line.split()[0] for line in listed.splitlines() if f":{root}/" in line}
+    return {line.split()[0].removeprefix("sha256:") for line in listed.splitlines() if f":{root}/" in line}
 
 
 def kept(root):
@@ -311,14 +311,16 @@ def foreign():
 
 def everything():
     names = docker("ps", "--all", "--format", "{{.Names}}").split()
-    return {*names, *docker("volume", "ls", "--quiet").split(), *docker("images", "--quiet", "--no-trunc").split()}
+    images = docker("images", "--quiet", "--no-trunc").replace("sha256:", "").split()
+    return {*names, *docker("volume", "ls", "--quiet").split(), *images}
 
 
 def test_prune(ground, foreign, cache, evaluate, make_problem):
     """First what a killed one left, then all of this cache, and nothing of anybody else's."""
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): pass\n"})
     evaluate(problem, ground.submission(), sandbox="docker")
-    of_others = foreign | kept(cache.root)
+    of_others = (foreign | kept(cache.root)) & everything()
+    assert len(of_others) > len(foreign)
     environment = ground.environment(setup={"commands": ["echo kept > kept"]})
     ground.evaluate(ground.submission(), environment)
     left = killed_during_set_up(ground)

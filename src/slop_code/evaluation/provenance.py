@@ -10,9 +10,10 @@ from slop_code import __version__
 from slop_code.evaluation.report import Provenance
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from slop_code.evaluation.config import ProblemConfig
+    from slop_code.execution.boxes import ToolEnv
     from slop_code.execution.spec import EnvironmentSpec
 
 
@@ -29,7 +30,7 @@ def provenance_of(
     submission: str | None,
     image: str | None,
     tests: str | None,
-    versions: Mapping[str, str],
+    tools: ToolEnv | None,
     command: Sequence[str],
     pytest_args: Sequence[str],
 ) -> Provenance:
@@ -41,8 +42,8 @@ def provenance_of(
             "environment": spec.digest(),
             "image": image,
         },
-        test_dependencies=dict(versions),
-        python=platform.python_version(),
+        test_dependencies=dict(tools.versions) if tools else {},
+        python=tools.python_version if tools else platform.python_version(),
         platform=platform_name(),
         slop_code=__version__,
         command=list(command),

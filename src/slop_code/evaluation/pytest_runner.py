@@ -31,7 +31,7 @@ from slop_code.evaluation.workspace import (
     stage,
     variables_for,
 )
-from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, sandbox_for
+from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, sandbox_for, sandbox_name
 from slop_code.execution.cache import Cache
 from slop_code.execution.session import Session
 from slop_code.execution.snapshot import open_submission, tree_digest
@@ -63,7 +63,7 @@ class _Run:
     """What is known so far; an evaluation that breaks off reports what it has."""
 
     command: Sequence[str] = ()
-    versions: dict[str, str] = field(default_factory=dict)
+    tools: ToolEnv | None = None
     staged: Staged | None = None
     submission: str | None = None
     image: str | None = None
@@ -115,7 +115,7 @@ class PytestRunner:
             state = replace(state, image=sandbox.image())
             tools = self._tools(sandbox)
             command = self._command(sandbox, tools, arguments)
-            state = replace(state, command=command, versions=dict(tools.versions))
+            state = replace(state, command=command, tools=tools)
             staged = self._stage(sandbox, tools)
             state = replace(state, staged=staged)
             watch.lap("prepare")
@@ -237,7 +237,7 @@ class PytestRunner:
                 submission=state.submission,
                 image=state.image,
                 tests=state.staged.digest if state.staged else None,
-                versions=state.versions,
+                tools=state.tools,
                 command=state.command,
                 pytest_args=arguments,
             ),
@@ -247,7 +247,7 @@ class PytestRunner:
 
     def _warnings(self, staged: Staged | None) -> list[str]:
         found = [*self.problem.warnings, *self.environment.warnings]
-        if self.environment.environment.include_os_env and self.environment.isolation != "none":
+        if self.environment.environment.include_os_env and sandbox_name(self.environment) != "none":
             found.append("include_os_env is ignored: under isolation nothing of the host's environment is passed on")
         if "cpus" in self.environment.limits.model_fields_set and self.environment.type == "local":
             found.append("limits.cpus is not enforced by this sandbox")

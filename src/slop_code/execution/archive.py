@@ -5,6 +5,7 @@ A record is a header, a name and content; folders are entered and left, so that 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import struct
@@ -102,8 +103,8 @@ def unpack(read: Read, places: Mapping[str, Path], size: int = LARGEST_ANSWER) -
     """
     folders: list[Path] = []
     while True:
-        kind, _flags, _zero, mode, length, _zero2, content, mtime = HEADER.unpack(_exactly(read, HEADER.size))
-        if kind == END:
+        kind, flags, zero, mode, length, zero2, content, mtime = HEADER.unpack(_exactly(read, HEADER.size))
+        if kind == END and not any((flags, zero, length, zero2, content, mtime)):  # any text may begin with its letter
             return int(mode)
         name = os.fsdecode(_exactly(read, length)) if length <= PAGE else ""
         if kind == TREE and name in places:
@@ -113,8 +114,7 @@ def unpack(read: Read, places: Mapping[str, Path], size: int = LARGEST_ANSWER) -
         elif kind in (FILE, FOLDER) and folders and name not in ("", ".", "..") and not {"/", "\0"} & set(name):
             target = folders[-1] / name
             if kind == FOLDER:
-                target.mkdir(exist_ok=True)
-                folders.append(target)
+                folders.append(_folder(target))
                 continue
             size -= content
             if size < 0:
@@ -124,6 +124,14 @@ def unpack(read: Read, places: Mapping[str, Path], size: int = LARGEST_ANSWER) -
             _exactly(read, content)  # nothing of ours is one
         else:
             raise InfrastructureError("the judge's container sent what nobody asked for")
+
+
+def _folder(target: Path) -> Path:
+    with contextlib.suppress(FileExistsError):
+        target.mkdir()
+    if not stat.S_ISDIR(target.lstat().st_mode):
+        raise InfrastructureError("the judge's container sent a folder where there is something else")
+    return target
 
 
 def _write(read: Read, target: Path, size: int, mtime: int) -> None:

@@ -67,6 +67,7 @@ class ToolEnv:
     python: str
     """The judge's interpreter, where the judge finds it."""
 
+    python_version: str
     versions: Mapping[str, str]
 
     @property
@@ -116,7 +117,8 @@ class Toolshop(Protocol):
     def put(self, name: str, text: str) -> str:
         """A file for uv to read; where uv finds it."""
 
-    def python(self) -> str: ...
+    def python(self) -> tuple[str, str]:
+        """Where the judge finds its interpreter, and its version."""
 
     def uv(self, tool: str, arguments: Sequence[str]) -> str:
         """What `uv` or `uvx` printed on its standard output; an infrastructure failure unless it succeeded."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "SCBENCH_CACHE_DIR"
 Value = TypeVar("Value")
+DAMAGED = (OSError, ValueError, LookupError, TypeError)
+"""What it takes to read an entry that is incomplete, or of another version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +57,14 @@ class Cache:
         """
         target = self.root / kind / key
         if target.is_dir():
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(*DAMAGED):
                 return load(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         with locked(target.parent / f".{key}.lock"):
             if target.is_dir():
                 try:
                     return load(target)
-                except (OSError, ValueError):
+                except DAMAGED:
                     remove_tree(target)
             if not target.is_dir():
                 for left in target.parent.glob(f".{key}.*/"):

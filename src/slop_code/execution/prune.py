@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.backends.engine import Engine, Item, host, is_alive, is_left_over, sweep
+from slop_code.execution.backends.engine import Engine, Item, forget_owners, is_left_over, sweep
 from slop_code.execution.cache import Cache, remove_tree
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def prune(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]:
             if (cache.root / kind).is_dir():
                 remove_tree(cache.root / kind)
                 yield f"{cache.root / kind}: removed"
-    prune_locks(cache)
+    forget_owners(cache)
     engine = Engine(binary)
     if engine.missing():
         return
@@ -31,12 +31,6 @@ def prune(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]:
         yield from prune_engine(engine)
     except InfrastructureError as error:
         yield f"{binary}: left alone, {error}"
-
-
-def prune_locks(cache: Cache) -> None:
-    for path in (cache.root / "owners").glob("*"):
-        if not is_alive(f"{host()}:{path}"):
-            path.unlink(missing_ok=True)
 
 
 def prune_engine(engine: Engine) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import shlex
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ def warm_tools(
     def build(scratch: Path) -> None:
         progress(f"warming the test environment ({', '.join([*packages, *extra])})")
         with sandbox.toolshop(scratch) as shop:
-            python = shop.python()
+            python, python_version = shop.python()
             requirements = lock.read_text() + _lock_extra(shop, python, extra, lock.read_text())
             constraints = shop.put("requirements.txt", requirements)
             venv = f"{shop.folder}/venv"
@@ -52,14 +53,15 @@ def warm_tools(
             shop.uv("uvx", [*uvx_arguments(python, packages, extra, constraints), tool, "--version"])
         (scratch / "requirements.txt").write_text(requirements)
         versions = {name.lower(): pinned for name, pinned in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)$", frozen)}
-        (scratch / "made.json").write_text(json.dumps({"python": python, "versions": versions}, sort_keys=True))
+        made = {"python": python, "python_version": python_version, "versions": versions}
+        (scratch / "made.json").write_text(json.dumps(made, sort_keys=True))
 
     def load(entry: Path) -> ToolEnv:
         sandbox.check_tools(entry)
         made = json.loads((entry / "made.json").read_text())
         if not (entry / "requirements.txt").is_file():
             raise ValueError("the constraints are gone")
-        return ToolEnv(entry, made["python"], made["versions"])
+        return ToolEnv(entry, **made)
 
     return cache.load_once("tools", key, build, load)
 
@@ -99,8 +101,8 @@ class HostTools:
         (self.scratch / name).write_text(text)
         return str(self.scratch / name)
 
-    def python(self) -> str:
-        return base_python()
+    def python(self) -> tuple[str, str]:
+        return base_python(), platform.python_version()
 
     def uv(self, tool: str, arguments: Sequence[str]) -> str:
         environment = {

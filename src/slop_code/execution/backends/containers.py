@@ -76,6 +76,8 @@ class Mount:
     source: str
     target: str
     readonly: bool = True
+    filled: bool = False
+    """A new volume begins with what the image has there."""
 
     @property
     def is_folder(self) -> bool:
@@ -84,7 +86,8 @@ class Mount:
     @property
     def words(self) -> list[str]:
         if not self.is_folder:
-            return ["--volume", f"{self.source}:{self.target}:{'ro,' if self.readonly else ''}nocopy"]
+            options = [*(["ro"] if self.readonly else []), *([] if self.filled else ["nocopy"])]
+            return ["--volume", ":".join([self.source, self.target, ",".join(options)])]
         fields = ["type=bind", f"source={self.source}", f"target={self.target}"]
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow([*fields, *(["readonly"] if self.readonly else [])])
@@ -99,6 +102,11 @@ class Names:
 
     def of(self, what: str) -> str:
         return f"slop-code-{self.token}-{what}"
+
+    def declared(self, paths: Iterable[str], taken: Iterable[str]) -> list[Mount]:
+        """What an image declares as volumes: there as the image has it, and as little to be written to as the rest."""
+        free = [path for path in paths if is_free(path) and path not in taken]
+        return [Mount(self.of(f"volume{number}"), path, filled=True) for number, path in enumerate(free)]
 
     @property
     def shared(self) -> list[str]:
@@ -170,8 +178,8 @@ def judge_arguments(
     argv: Sequence[str],
 ) -> list[str]:
     """Without a subject tests are collected, and what that compiles is kept."""
-    volumes = zip(names.shared, (workspace, "/tmp", SHOWN, GATE), strict=True)
-    every = [*[Mount(name, target, readonly=False) for name, target in volumes], *mounts, *([source] if source else [])]
+    shared = zip(names.shared, (workspace, "/tmp", SHOWN, GATE), strict=True)
+    every = [*[Mount(name, target, readonly=False) for name, target in shared], *mounts, *([source] if source else [])]
     tests, reports = f"{workspace}/{TESTS_DIR}", f"{workspace}/{REPORTS_DIR}"
     own = [f"{JUDGE}/reports", f"{JUDGE}/over/up", f"{CALL}/done", SHOWN]
     written = [mount.target for mount in mounts if not mount.readonly]
@@ -211,8 +219,8 @@ def subject_arguments(
 ) -> list[str]:
     """Memory in all includes what it writes: files of the workspace and of /tmp are in memory too."""
     targets = (workspace, "/tmp", f"{workspace}/{TESTS_DIR}", GATE)
-    volumes = zip(names.shared, targets, (False, False, True, True), strict=True)
-    every = [*[Mount(name, target, readonly) for name, target, readonly in volumes], *mounts]
+    shared = zip(names.shared, targets, (False, False, True, True), strict=True)
+    every = [*[Mount(name, target, readonly) for name, target, readonly in shared], *mounts]
     memory = str(limits.memory + 3 * limits.disk)
     return [
         "run", "--detach", "--name", names.of("subject"), *labels(owner),

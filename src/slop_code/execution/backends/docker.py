@@ -90,7 +90,8 @@ class Docker:
         return MACHINES.get(name, name)
 
     def identity(self) -> Sequence[object]:
-        return [self.name, *self.engine.place(), self.image(), self.settings.workdir, self.settings.user]
+        settings = self.settings.model_dump(mode="json", exclude={"image", "binary", "mount_workspace"})
+        return [self.name, *self.engine.place(), self.image(), settings]
 
     def layout(self, session: Path) -> Layout:
         return Layout(self.settings.workdir, "/tmp", c.HOME, f"{c.KIT}/bin", (f"{c.KIT}/run",), c.JUDGE)
@@ -176,7 +177,7 @@ class Docker:
         return c.Mount(str(submission), c.SOURCE) if mounted else None, measured
 
     def judge(self, job: JudgeJob) -> Judged:
-        names, log = c.Names(), job.reports / "pytest.log"
+        names, log, limited = c.Names(), job.reports / "pytest.log", True
         image, source, measured = self._workspace(job)
         arguments = self._judge_arguments(names, job, source)
         try:
@@ -187,13 +188,13 @@ class Docker:
                     ready(self.engine, child, log, measured if source and source.is_folder else None)
                     sent()
                     if job.submission is not None:
-                        self._start_subject(names, image)
+                        limited = self._start_subject(names, image)
                     done = finish(self.engine, child, log, places_of(job), job.timeout)
                 finally:
                     self.engine.remove([names.of("judge"), names.of("subject")])
         finally:
-            self.engine.remove(volumes=names.shared)
-        return self._judged(done)
+            self.engine.remove(volumes=[*names.shared, *[mount.source for mount in self._declared(names)]])
+        return self._judged(done, limited)
 
     def _workspace(self, job: JudgeJob) -> tuple[str, c.Mount | None, archive.Measure]:
         """The subject's image, where its workspace comes from unless it is sent, and how large that is."""
@@ -217,7 +218,7 @@ class Docker:
             user=self.box_user(),
             workspace=self.settings.workdir,
             network=network,
-            mounts=[self.kit(), tools, *self.mounts],
+            mounts=[self.kit(), tools, *self.mounts, *self._declared(names)],
             source=source,
             subject=not job.collecting,
             environment={**job.environment, "TMPDIR": "/slop/tmp"},
@@ -234,6 +235,7 @@ class Docker:
             gate: c.volume_options(c.PAGE),
         }
         makes = [c.volume_arguments(name, self.owner, option) for name, option in options.items()]
+        makes += [["volume", "create", *c.labels(self.owner), mount.source] for mount in self._declared(names)]
         together(*[functools.partial(self.engine.ask, *make) for make in makes])
 
     def _parts(self, job: JudgeJob, submission: Path | None) -> Iterator[bytes]:
@@ -248,26 +250,34 @@ class Docker:
         yield from archive.pack_text(settings, f"{c.CALL}/conf")
         yield archive.pack_end()
 
-    def _start_subject(self, names: c.Names, image: str) -> None:
+    def _declared(self, names: c.Names) -> list[c.Mount]:
+        taken = [self.settings.workdir, *[mount.target for mount in self.mounts]]
+        return names.declared(self.found.image["Config"].get("Volumes") or (), taken)
+
+    def _start_subject(self, names: c.Names, image: str) -> bool:
+        """Whether the engine could do all the limits; one without the right to control groups only warns."""
         arguments = c.subject_arguments(
             names,
             owner=self.owner,
             image=image,
             user=self.box_user(),
             workspace=self.settings.workdir,
-            mounts=[self.kit(), *self.mounts],
+            mounts=[self.kit(), *self.mounts, *self._declared(names)],
             limits=self.spec.limits,
         )
-        self.engine.ask(*arguments)
+        answer = self.engine.try_(*arguments)
+        if answer.exit_code != 0:
+            raise self.engine.failure("run", answer.errors)
+        return "discarded" not in answer.errors.lower()
 
-    def _judged(self, done: Completed) -> Judged:
+    def _judged(self, done: Completed, limited: bool) -> Judged:
         return Judged(
             done,
             {
                 "sandbox": self.name,
                 "judge_and_subject_apart": True,
                 "network": self.spec.network,
-                "control_groups": True,
+                "control_groups": limited,
                 "launcher": kind(self.machine()),
                 "limits": self.spec.limits.model_dump(mode="json"),
             },

@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
+from slop_code.execution.cache import locked
 from slop_code.execution.process import Answer, ask
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 OWNER = "slop-code.owner"
 ENTRY = "slop-code.entry"
+OWNERS_LOCK = ".owners.lock"
 ANSWER_S = 120.0
 PULL_S = 3600.0
 UNREACHABLE = (
@@ -142,7 +144,11 @@ class Engine:
 
     def remove(self, containers: Iterable[str] = (), volumes: Iterable[str] = (), images: Iterable[str] = ()) -> None:
         """Whatever of these is still there; that something has gone by itself is no trouble."""
-        gone = ((("rm", "--force"), containers), (("volume", "rm", "--force"), volumes), (("rmi", "--force"), images))
+        gone = (
+            (("rm", "--force", "--volumes"), containers),
+            (("volume", "rm", "--force"), volumes),
+            (("rmi", "--force"), images),
+        )
         for command, names in gone:
             if listed := list(names):
                 self.try_(*command, *listed)
@@ -167,15 +173,24 @@ def _labels(value: Any) -> dict[str, str]:
 @functools.cache
 def owner(cache: Cache) -> str:
     """The label's value for this process: where it is and which lock it holds until its end."""
-    folder = cache.root / "owners"
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
-    _HELD.append(path.open("w"))
-    fcntl.flock(_HELD[-1], fcntl.LOCK_EX)
+    path = cache.root / "owners" / f"{os.getpid()}-{secrets.token_hex(4)}"
+    path.parent.mkdir(exist_ok=True)
+    forget_owners(cache)
+    with locked(cache.root / OWNERS_LOCK):
+        _HELD.append(path.open("w"))
+        fcntl.flock(_HELD[-1], fcntl.LOCK_EX)
     return f"{host()}:{quote(str(path), safe='/')}"
 
 
 _HELD: list[Any] = []
+
+
+def forget_owners(cache: Cache) -> None:
+    """Remove the locks that nobody holds any more; under a lock, as a new one is not held from its first moment."""
+    with locked(cache.root / OWNERS_LOCK):
+        for path in (cache.root / "owners").glob("*"):
+            if not is_alive(f"{host()}:{quote(str(path), safe='/')}"):
+                path.unlink(missing_ok=True)
 
 
 @functools.cache

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from slop_code.execution.backends.docker import Docker
 
 JUDGE_PYTHON = ">=3.11"
-BASE = "import os, sys; print(os.path.realpath(sys._base_executable))"
+BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable)); print(platform.python_version())"
 
 
 @contextlib.contextmanager
@@ -140,10 +140,12 @@ class DockerTools:
         file.unlink()
         return f"/slop/{name}"
 
-    def python(self) -> str:
+    def python(self) -> tuple[str, str]:
         """The image's own where it is recent enough, else one that uv fetches and keeps beside the packages."""
         self.uv("uv", ["venv", "--quiet", "--python", JUDGE_PYTHON, f"{self.folder}/probe"])
-        return self.uv("uv", ["run", "--no-project", "--python", f"{self.folder}/probe", "python", "-c", BASE]).strip()
+        told = self.uv("uv", ["run", "--no-project", "--python", f"{self.folder}/probe", "python", "-c", BASE])
+        path, version = told.splitlines()
+        return path, version
 
     def uv(self, tool: str, arguments: Sequence[str]) -> str:
         environment = {

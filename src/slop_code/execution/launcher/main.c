@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +36,7 @@
 #ifndef MS_NOSYMFOLLOW
 #define MS_NOSYMFOLLOW 256
 #endif
+#define FORBIDS_LINKS 0x2000 /* as statfs(2) gives it back */
 
 _Noreturn void die(const char *format, ...) {
     int error = errno;
@@ -62,23 +65,36 @@ void drop_capabilities(long uid, long gid) {
 /* Keyrings belong to no namespace: without a session of its own a box would share the host's. */
 void leave_keyrings(void) { syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); }
 
-/* What no namespace holds back: keyrings, and sockets to the host of a virtual machine. */
+#define REFUSE(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
+#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define IF_CALL(number, skipped) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, skipped, 0)
+
+/* What no namespace holds back: keyrings, and sockets to the host of a virtual machine; and new namespaces of users,
+ * in which a process would have capabilities again. A jump skips so many lines. */
 void restrict_calls(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        IF_CALL(NATIVE_ARCH, 1),
+        REFUSE(ENOSYS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 4, 0), /* x86_64's other numbering */
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_keyctl, 3, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_add_key, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_request_key, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 1, 3),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 8, 0), /* x86_64's other numbering */
+        IF_CALL(SYS_keyctl, 7),
+        IF_CALL(SYS_add_key, 6),
+        IF_CALL(SYS_request_key, 5),
+        IF_CALL(SYS_clone3, 4), /* its flags cannot be looked at; libraries then use clone */
+        IF_CALL(SYS_socket, 4),
+        IF_CALL(SYS_unshare, 7),
+        IF_CALL(SYS_clone, 6),
+        ALLOW,
+        REFUSE(ENOSYS),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])), /* of socket: the family */
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_VSOCK, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+        ALLOW,
+        REFUSE(EAFNOSUPPORT),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])), /* of the others: flags */
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NEWUSER, 1, 0),
+        ALLOW,
+        REFUSE(EPERM),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -169,7 +185,10 @@ static int seal_main(int argc, char **argv) {
     }
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
         unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSYMFOLLOW | MS_NOSUID | MS_NODEV;
+        struct statfs now;
         if (mount(NULL, argv[i], NULL, flags, NULL) != 0) die("cannot forbid links below %s", argv[i]);
+        /* Before Linux 5.10 the flag is taken and ignored. */
+        if (statfs(argv[i], &now) != 0 || !(now.f_flags & FORBIDS_LINKS)) die("this kernel cannot forbid links below %s", argv[i]);
     }
     if (i + 1 >= argc) die("seal: no command");
     drop_capabilities(uid, gid);

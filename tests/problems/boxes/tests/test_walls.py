@@ -117,7 +117,8 @@ def test_settings_of_the_kernel_are_read_only(says):
     """
     code = """
 import os
-found, beside = [], ["self", "thread-self", "net", *(["pressure"] if os.path.exists("/.dockerenv") else [])]
+CONTAINER = os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv")
+found, beside = [], ["self", "thread-self", "net", *(["pressure"] if CONTAINER else [])]
 null = os.stat("/dev/null").st_rdev
 for name in os.listdir("/proc"):
     if name.isdigit() or name in beside or os.lstat(f"/proc/{name}").st_rdev == null:

@@ -21,8 +21,13 @@ CAPABILITY_VERSION_3 = 0x20080522
 KEYCTL_JOIN_SESSION_KEYRING = 1
 AF_VSOCK = 40
 
-NUMBERS_OF_ALL = {"add_key": 217, "request_key": 218, "keyctl": 219, "socket": 198}
-NUMBERS_OF_X86_64 = {"add_key": 248, "request_key": 249, "keyctl": 250, "socket": 41}
+CLONE_NEWUSER = 0x10000000
+FORBIDS_LINKS = 0x2000
+"""As statvfs gives it back."""
+
+NUMBERS_OF_ALL = {"unshare": 97, "socket": 198, "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220}
+NUMBERS_OF_X86_64 = {"socket": 41, "clone": 56, "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272}
+CLONE3 = 435
 PROCESSORS = {
     "x86_64": (0xC000003E, NUMBERS_OF_X86_64),
     "aarch64": (0xC00000B7, NUMBERS_OF_ALL),
@@ -103,8 +108,10 @@ def become_user(uid: int, gid: int) -> None:
 
 
 def call_filter() -> bytes:
-    """What no namespace holds back: keyrings, and sockets to the host of a virtual machine."""
-    load, jump_equal, jump_at_least, answer = 0x20, 0x15, 0x35, 0x06
+    """What no namespace holds back: keyrings, and sockets to the host of a virtual machine; and new namespaces of
+    users, in which a process would have capabilities again. A jump skips so many lines.
+    """
+    load, jump_equal, jump_at_least, jump_if_set, answer = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, refuse = 0x7FFF0000, 0x00050000
     architecture, numbers = processor()
     steps = [
@@ -112,16 +119,24 @@ def call_filter() -> bytes:
         (jump_equal, 1, 0, architecture),
         (answer, 0, 0, refuse | errno.ENOSYS),
         (load, 0, 0, 0),
-        (jump_at_least, 4, 0, 0x40000000),  # x86_64's other numbering
-        (jump_equal, 3, 0, numbers["keyctl"]),
-        (jump_equal, 2, 0, numbers["add_key"]),
-        (jump_equal, 1, 0, numbers["request_key"]),
-        (jump_equal, 1, 3, numbers["socket"]),
+        (jump_at_least, 8, 0, 0x40000000),  # x86_64's other numbering
+        (jump_equal, 7, 0, numbers["keyctl"]),
+        (jump_equal, 6, 0, numbers["add_key"]),
+        (jump_equal, 5, 0, numbers["request_key"]),
+        (jump_equal, 4, 0, CLONE3),  # its flags cannot be looked at; libraries then use clone
+        (jump_equal, 4, 0, numbers["socket"]),
+        (jump_equal, 7, 0, numbers["unshare"]),
+        (jump_equal, 6, 0, numbers["clone"]),
+        (answer, 0, 0, allow),
         (answer, 0, 0, refuse | errno.ENOSYS),
-        (load, 0, 0, 16),
+        (load, 0, 0, 16),  # of socket: the family
         (jump_equal, 1, 0, AF_VSOCK),
         (answer, 0, 0, allow),
         (answer, 0, 0, refuse | errno.EAFNOSUPPORT),
+        (load, 0, 0, 16),  # of the others: flags
+        (jump_if_set, 1, 0, CLONE_NEWUSER),
+        (answer, 0, 0, allow),
+        (answer, 0, 0, refuse | errno.EPERM),
     ]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 

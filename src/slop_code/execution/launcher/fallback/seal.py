@@ -7,6 +7,7 @@ import signal
 import time
 
 from slop_code.execution.launcher.fallback.kernel import (
+    FORBIDS_LINKS,
     MS_BIND,
     MS_NODEV,
     MS_NOSUID,
@@ -86,6 +87,8 @@ def seal_main(argv: Sequence[str]) -> NoReturn:
             mount(None, path, None, MS_REMOUNT | MS_BIND | MS_NOSYMFOLLOW | MS_NOSUID | MS_NODEV)
         except OSError as error:
             die(f"cannot forbid links below {path}", error)
+        if not os.statvfs(path).f_flag & FORBIDS_LINKS:  # before Linux 5.10 the flag is taken and ignored
+            die(f"this kernel cannot forbid links below {path}")
     if end + 1 >= len(rest):
         die("seal: no command")
     drop_capabilities(uid, gid)

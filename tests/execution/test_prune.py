@@ -1,0 +1,135 @@
+"""Making room: what is removed by whose death, and what a living evaluator still has."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+
+import pytest
+
+from slop_code.execution.backends.engine import ENTRY, OWNER, host
+from slop_code.execution.cache import Cache
+from slop_code.execution.prune import KEPT, prune
+
+
+@pytest.fixture
+def cache(tmp_path):
+    (tmp_path / "cache").mkdir()
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """A command that lists these things, whoever's they are, and notes what it is told to remove."""
+
+    def make(containers=(), volumes=(), images=None):
+        def lines(items, key):
+            for name, labels in items:
+                yield json.dumps({key: name, "Labels": ",".join("=".join(pair) for pair in labels.items())})
+
+        (tmp_path / "ps").write_text("\n".join(lines(containers, "Names")))
+        (tmp_path / "volume").write_text("\n".join(lines(volumes, "Name")))
+        (tmp_path / "images").write_text("\n".join(images or {}))
+        for image, labels in (images or {}).items():
+            (tmp_path / f"labels-{image}").write_text(json.dumps(labels))
+        path = tmp_path / "docker"
+        path.write_text(
+            f"""#!/bin/sh
+            cd {tmp_path}
+            case "$1 $2" in
+                "ps "*|"volume ls"|"images "*) cat $1;;
+                "image inspect") for last; do :; done; cat labels-$last;;
+                *) echo "$@" >> removed;;
+            esac"""
+        )
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+def removed(tmp_path):
+    return sorted(re.sub(r" --\w+", "", line) for line in (tmp_path / "removed").read_text().splitlines())
+
+
+@pytest.fixture
+def dead(cache):
+    return {OWNER: f"{host()}:{cache.root}/owners/1-dead"}
+
+
+def entry(cache, kind, kept):
+    folder = cache.root / kind / "key"
+    folder.mkdir(parents=True)
+    (folder / "kept").write_text(kept)
+    return {ENTRY: str(folder)}
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_what_is_kept_goes_only_when_asked_for(cache, engine, everything):
+    for kind in KEPT:
+        entry(cache, kind, "")
+    (cache.root / "other").mkdir()
+    told = list(prune(cache, engine(), everything=everything))
+    left = {path.name for path in cache.root.iterdir() if not path.name.startswith(".")}
+    assert left == {"other", "sessions"} | (set() if everything else set(KEPT))
+    assert (f"{cache.root / 'tools'}: removed" in told) is everything
+
+
+def test_sessions_of_killed_evaluators_go_and_living_ones_stay(cache, engine):
+    killed = cache.root / "sessions" / "killed"
+    killed.mkdir(parents=True)
+    (killed / "lock").touch()
+    with cache.session() as living:
+        list(prune(cache, engine(), everything=True))
+        assert living.is_dir()
+    assert not killed.exists()
+
+
+def test_locks_that_nobody_holds_go(cache, engine):
+    (cache.root / "owners").mkdir()
+    for name in ("1-dead", "2-alive"):
+        (cache.root / "owners" / name).touch()
+    with (cache.root / "owners" / "2-alive").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        list(prune(cache, engine(), everything=False))
+        assert [path.name for path in (cache.root / "owners").iterdir()] == ["2-alive"]
+
+
+def test_the_engine_loses_what_nobody_keeps(cache, engine, dead, tmp_path):
+    kept = {**dead, **entry(cache, "layers", "v-kept\ni-kept")}
+    alive = {OWNER: "another-machine:/lock"}
+    command = engine(
+        [("c-dead", dead), ("c-alive", alive)],
+        [("v-dead", dead), ("v-kept", kept), ("v-alive", alive), ("v-dropped", kept)],
+        {"i-dead": dead, "i-kept": kept, "i-alive": alive, "i-dropped": kept},
+    )
+    told = list(prune(cache, command, everything=False))
+    assert removed(tmp_path) == ["rm c-dead", "rmi i-dead", "rmi i-dropped", "volume rm v-dead v-dropped"]
+    assert all(any(name in line for line in told) for name in ("c-dead", "v-dead", "v-dropped", "i-dead", "i-dropped"))
+
+
+def test_with_everything_what_was_kept_here_goes_and_what_is_kept_elsewhere_stays(cache, engine, dead, tmp_path):
+    elsewhere = Cache(tmp_path / "elsewhere")
+    here, there = entry(cache, "tools", "v-here i-here"), entry(elsewhere, "tools", "v-there i-there")
+    command = engine(
+        volumes=[("v-here", {**dead, **here}), ("v-there", {**dead, **there})],
+        images={"i-here": {**dead, **here}, "i-there": {**dead, **there}},
+    )
+    list(prune(cache, command, everything=True))
+    assert removed(tmp_path) == ["rmi i-here", "volume rm v-here"]
+
+
+def test_without_an_engine_the_cache_is_pruned_all_the_same(cache):
+    entry(cache, "tools", "")
+    told = list(prune(cache, "no-such-engine", everything=True))
+    assert not (cache.root / "tools").exists()
+    assert not [line for line in told if "no-such-engine" in line]
+
+
+def test_an_engine_that_does_not_answer_is_named(cache, tmp_path):
+    (tmp_path / "docker").write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
+    (tmp_path / "docker").chmod(0o755)
+    told = list(prune(cache, str(tmp_path / "docker"), everything=False))
+    assert "left alone" in told[-1]
+    assert "no daemon answers" in told[-1]
