@@ -268,7 +268,7 @@ class Docker:
         answer = self.engine.try_(*arguments)
         if answer.exit_code != 0:
             raise self.engine.failure("run", answer.errors)
-        return "discarded" not in answer.errors.lower()
+        return not any(word in answer.errors.lower() for word in ("discarded", "ignored"))
 
     def _judged(self, done: Completed, limited: bool) -> Judged:
         return Judged(
