@@ -6,7 +6,7 @@ EXAMPLE := examples/problems/larder
 # As root it brings a Docker daemon where none answers; without one the tests that need it are skipped.
 WITH_DOCKER := $(BIN)/python tests/with_docker.py
 
-.PHONY: help demo test unit lint bench attacks lock schema install clean
+.PHONY: help demo test unit lint bench attacks lock schema wheel install clean
 
 help:
 	@echo "make demo    evaluate an example and show the result"
@@ -16,6 +16,7 @@ help:
 	@echo "make attacks CORPUS=DIR   run a corpus of hostile submissions"
 	@echo "make lock    pin the test tools and the development tools anew"
 	@echo "make schema  write the JSON Schema of evaluation.json anew"
+	@echo "make wheel   build the wheel, with the native helper for x86_64 and aarch64"
 	@echo "make clean   remove what the others made here"
 
 install: $(VENV)/.installed
@@ -64,6 +65,9 @@ lock: install
 schema: install
 	$(BIN)/python -c "import json; from slop_code.evaluation.report import json_schema; print(json.dumps(json_schema(), indent=2))" \
 	  > src/slop_code/evaluation/evaluation.schema.json
+
+wheel: install
+	SLOPBOX_TARGETS="x86_64 aarch64" $(BIN)/uv build --wheel --out-dir dist
 
 clean:
 	rm -rf $(VENV) out dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -86,13 +86,15 @@ HARDENING = """
             os.open(path, os.O_CREAT | os.O_WRONLY)
         assert caught.value.errno == errno.EROFS
 
-    @pytest.mark.parametrize("folder", ["/workspace", "/tmp", "/home/agent"])
+    HOME = os.environ["HOME"]
+
+    @pytest.mark.parametrize("folder", ["/workspace", "/tmp", HOME])
     def test_these_can_be_written_to(run, folder):
         says(run, TRY.format(path=f"{folder}/of-the-subject"))
         Path(folder, "of-the-judge").touch()
 
     def test_workspace_and_tmp_are_shared_and_home_is_not(run):
-        for folder, shared in (("/workspace", True), ("/tmp", True), ("/home/agent", False)):
+        for folder, shared in (("/workspace", True), ("/tmp", True), (HOME, False)):
             Path(folder, "note").touch()
             assert says(run, f"import os; print(os.path.exists('{folder}/note'))") == str(shared)
 

@@ -156,9 +156,9 @@ def test_settings_that_cannot_be_meant(command, tmp_path, settings, told):
 
 
 def test_set_up_that_fails(fails, cache):
-    reason = fails({"setup": {"commands": ["true", "echo much; seq 9000; echo the last words >&2; exit 7"]}})
+    reason = fails({"setup": {"commands": ["true", "(echo much; seq 9000; echo the last words) >&2; exit 7"]}})
     assert reason.splitlines()[0].endswith("exited with 7")
-    assert "set-up: `echo much" in reason
+    assert "set-up: `(echo much" in reason
     assert reason.endswith("9000\nthe last words")
     assert things_of(cache) == []
 

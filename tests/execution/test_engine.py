@@ -125,6 +125,18 @@ def test_an_image_that_cannot_be_pulled(engine, complaint, told):
         refusing.image("x")
 
 
+def test_a_name_that_looks_like_an_option_is_a_name(engine, calls):
+    with pytest.raises(InfrastructureError, match="image --help: not here"):
+        engine("echo 'No such image' >&2; exit 1").image("--help")
+    assert [call.split()[-2:] for call in calls()] == [["--", "--help"]] * 2
+
+
+@pytest.mark.parametrize("script", ["true", "echo []", "echo Usage: something", "echo '{}'"])
+def test_a_command_that_is_no_engine(engine, script):
+    with pytest.raises(InfrastructureError, match="it is no container engine"):
+        engine(script).image("x")
+
+
 def test_a_daemon_that_fails_is_not_asked_to_pull(engine, calls):
     with pytest.raises(InfrastructureError, match="no daemon answers"):
         engine("echo 'Cannot connect to the Docker daemon' >&2; exit 1").image("x")

@@ -96,17 +96,20 @@ class Engine:
 
     def image(self, name: str) -> dict[str, Any]:
         """What the engine knows of an image, pulled when it is not there."""
-        answer = self.try_("image", "inspect", name)
+        answer = self.try_("image", "inspect", "--", name)
         if answer.exit_code != 0 and any(word in answer.errors.lower() for word in ("no such image", "not known")):
             self.pull(name)
-            answer = self.try_("image", "inspect", name)
+            answer = self.try_("image", "inspect", "--", name)
         if answer.exit_code != 0:
             raise self.failure("image inspect", answer.errors)
-        found: dict[str, Any] = json.loads(answer.output)[0]
+        try:
+            found: dict[str, Any] = json.loads(answer.output)[0]
+        except (ValueError, LookupError):
+            raise self.failure("image inspect", f"it is no container engine: {answer.output}") from None
         return found
 
     def pull(self, name: str) -> None:
-        answer = self.try_("pull", "--quiet", name, timeout=PULL_S)
+        answer = self.try_("pull", "--quiet", "--", name, timeout=PULL_S)
         if answer.exit_code != 0:
             failure = self.failure("pull", answer.errors)
             if "failed:" not in str(failure).splitlines()[0]:
