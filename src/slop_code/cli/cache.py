@@ -49,7 +49,7 @@ def add_to(commands: Commands) -> None:
 def run_warm(arguments: argparse.Namespace) -> int:
     store = Cache.default()
     wanted = [(), *[tuple(ProblemConfig.from_yaml(path).test_dependencies) for path in arguments.problems]]
-    sandbox = sandbox_for(load_environment(arguments.environment), store)
+    sandbox = sandbox_for(load_environment(arguments.environment), store, _tell)
     for extra in dict.fromkeys(wanted):
         tools = warm_tools(sandbox, TOOL, TOOLS, extra, LOCK, store, _tell)
         print(f"ready: {len(tools.versions)} packages, pytest {tools.versions['pytest']}")

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults
 
 
+LONG = ("pulling", "fetching", "warming", "set-up")
+
+
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "eval-snapshot",
@@ -107,5 +110,5 @@ def _tell(step: str, *, verbose: bool, quiet: bool) -> None:
     if step.startswith("running"):
         # From here on this process only waits: what draws the result is loaded meanwhile.
         threading.Thread(target=importlib.import_module, args=("slop_code.reporting.terminal",), daemon=True).start()
-    if verbose or (sys.stderr.isatty() and not quiet) or step.startswith(("warming", "set-up")):
+    if verbose or (sys.stderr.isatty() and not quiet) or step.startswith(LONG):
         print(f"· {step}", file=sys.stderr, flush=True)

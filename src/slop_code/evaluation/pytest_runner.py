@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.execution.boxes import Judged, Sandbox, ToolEnv
+    from slop_code.execution.boxes import Judged, Progress, Sandbox, ToolEnv
     from slop_code.execution.process import Completed
-    from slop_code.execution.setup import Progress
     from slop_code.execution.spec import EnvironmentSpec
 
 SESSION_BASE_S = 60.0
@@ -111,7 +110,7 @@ class PytestRunner:
         state, watch = _Run(), _Stopwatch()
         self._forget()
         try:
-            sandbox = sandbox_for(self.environment, self.cache)
+            sandbox = sandbox_for(self.environment, self.cache, self.progress)
             state = replace(state, image=sandbox.image())
             tools = self._tools(sandbox)
             command = self._command(sandbox, tools, arguments)
@@ -268,7 +267,7 @@ class PytestRunner:
         return render_ini(self.problem.markers, choose(self.problem, self.checkpoint).run)
 
     def _build_pytest_command(self, pytest_args: Sequence[str] = ()) -> list[str]:
-        sandbox = sandbox_for(self.environment, self.cache)
+        sandbox = sandbox_for(self.environment, self.cache, self.progress)
         return self._command(sandbox, self._tools(sandbox), pytest_args)
 
     def _command(

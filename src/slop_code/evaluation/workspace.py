@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.execution.boxes import Sandbox, ToolEnv
+    from slop_code.execution.boxes import Progress, Sandbox, ToolEnv
     from slop_code.execution.cache import Cache
-    from slop_code.execution.setup import Progress
     from slop_code.execution.spec import EnvironmentSpec
 
 ASSETS = "assets"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from slop_code.execution.cache import Cache
     from slop_code.execution.process import Completed
     from slop_code.execution.spec import EnvironmentSpec
+
+Progress = Callable[[str], None]
+"""Is told of each step that may take a while."""
 
 TESTS_DIR = ".evaluation_tests"
 REPORTS_DIR = ".scbench"
@@ -168,7 +172,7 @@ class Judged:
 class Sandbox(Protocol):
     name: str
 
-    def __init__(self, spec: EnvironmentSpec, cache: Cache) -> None: ...
+    def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: Progress) -> None: ...
 
     def missing(self) -> str | None:
         """Why this sandbox cannot work on this machine, with what to do; None when it can."""
@@ -213,9 +217,9 @@ def sandbox_name(spec: EnvironmentSpec) -> str:
     return "docker" if spec.type == "docker" else "none" if spec.isolation == "none" else "bubblewrap"
 
 
-def sandbox_for(spec: EnvironmentSpec, cache: Cache) -> Sandbox:
+def sandbox_for(spec: EnvironmentSpec, cache: Cache, progress: Progress = lambda _: None) -> Sandbox:
     """The sandbox an environment names; loaded late, so that others cost nothing."""
-    sandbox = _sandbox_class(sandbox_name(spec), spec)(spec, cache)
+    sandbox = _sandbox_class(sandbox_name(spec), spec)(spec, cache, progress)
     if problem := sandbox.missing():
         raise InfrastructureError(problem)
     return sandbox

@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.execution.boxes import PATH, Judged, JudgeJob, Layout, Sandbox, Subject, ToolEnv, sandbox_for
-from slop_code.execution.setup import Progress, prepare_subject
+from slop_code.execution.boxes import PATH, Judged, JudgeJob, Layout, Progress, Sandbox, Subject, ToolEnv, sandbox_for
+from slop_code.execution.setup import prepare_subject
 from slop_code.execution.snapshot import open_submission
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Session:
 
         The submission sees nothing of `hidden`, neither while it is set up nor while it is tested.
         """
-        sandbox = sandbox or sandbox_for(spec, cache)
+        sandbox = sandbox or sandbox_for(spec, cache, progress)
         subject, source = Subject(), None
         if submission is not None:
             source = open_submission(submission)

@@ -8,23 +8,22 @@ import re
 import shlex
 import time
 import tomllib
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code import __version__
 from slop_code._io import TooLargeError, digest_of, read_bounded
 from slop_code.errors import InfrastructureError
-from slop_code.execution.boxes import PATH, Sandbox, SetupJob, Subject
+from slop_code.execution.boxes import PATH, Progress, Sandbox, SetupJob, Subject
 from slop_code.execution.interpreter import network_variables
 from slop_code.execution.snapshot import tree_digest
 from slop_code.execution.uv import uv_identity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slop_code.execution.cache import Cache
     from slop_code.execution.spec import EnvironmentSpec
-
-Progress = Callable[[str], None]
 
 PLAIN_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^;@/\\]*)?(;[^@/\\]*)?")
 

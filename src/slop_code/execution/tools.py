@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from slop_code.execution.setup import Progress
+    from slop_code.execution.boxes import Progress
 
 WARM_S = 900.0
 COMPILE = ("pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url")

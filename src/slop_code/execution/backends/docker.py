@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from slop_code.execution.boxes import Toolshop, Workshop
+    from slop_code.execution.boxes import Progress, Toolshop, Workshop
     from slop_code.execution.cache import Cache
     from slop_code.execution.process import Completed
     from slop_code.execution.spec import EnvironmentSpec
@@ -53,9 +53,9 @@ class Found:
 class Docker:
     name = "docker"
 
-    def __init__(self, spec: EnvironmentSpec, cache: Cache) -> None:
+    def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: Progress = lambda _: None) -> None:
         assert spec.docker is not None
-        self.spec, self.cache, self.settings = spec, cache, spec.docker
+        self.spec, self.cache, self.progress, self.settings = spec, cache, progress, spec.docker
         self.engine = Engine(spec.docker.binary)
         self.mounts = c.extra_mounts(spec.docker.extra_mounts)
         if not c.is_free(self.settings.workdir):
@@ -73,7 +73,7 @@ class Docker:
         """Asked once for an evaluation; what killed evaluators left goes now."""
         engine = self.engine
         image, containers, volumes, images = together(
-            lambda: engine.image(self.settings.image), engine.containers, engine.volumes, engine.images
+            lambda: engine.image(self.settings.image, self.progress), engine.containers, engine.volumes, engine.images
         )
         gone = sweep(engine, containers, volumes)
         return Found(image, {volume.name for volume in volumes} - set(gone) | images)
@@ -130,6 +130,7 @@ class Docker:
         """The helper and uv, for the image's processor, in a volume that every container mounts read-only."""
 
         def build(scratch: Path) -> None:
+            self.progress(f"fetching uv for containers on {self.machine()}")
             build_kit(self.machine(), scratch / "kit", self.cache)
             with new_volume(self, scratch, "kit") as volume:
                 filler, mount = f"{volume}-filler", c.Mount(volume, c.KIT, readonly=False)

@@ -27,6 +27,7 @@ from slop_code.execution.process import Answer, ask
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from slop_code.execution.boxes import Progress
     from slop_code.execution.cache import Cache
 
 OWNER = "slop-code.owner"
@@ -94,10 +95,11 @@ class Engine:
             )
         return InfrastructureError(f"`{self.binary} {what}` failed: {told or 'it said nothing'}")
 
-    def image(self, name: str) -> dict[str, Any]:
+    def image(self, name: str, progress: Progress) -> dict[str, Any]:
         """What the engine knows of an image, pulled when it is not there."""
         answer = self.try_("image", "inspect", "--", name)
         if answer.exit_code != 0 and any(word in answer.errors.lower() for word in ("no such image", "not known")):
+            progress(f"pulling {name}")
             self.pull(name)
             answer = self.try_("image", "inspect", "--", name)
         if answer.exit_code != 0:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from slop_code.execution.boxes import Toolshop
+    from slop_code.execution.boxes import Progress, Toolshop
     from slop_code.execution.cache import Cache
     from slop_code.execution.spec import EnvironmentSpec
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class HostSandbox:
     name: str
 
-    def __init__(self, spec: EnvironmentSpec, cache: Cache) -> None:
+    def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: Progress = lambda _: None) -> None:
         self.spec, self.cache = spec, cache
 
     def image(self) -> str | None:
