@@ -63,6 +63,7 @@ def cache(tmp_path):
         ("Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?", "no daemon answers"),
         ("error during connect: Get http://x: EOF", "no daemon answers"),
         ("dial tcp 127.0.0.1:2375: connect: connection refused", "no daemon answers"),
+        ("level=error msg=error waiting for container: unexpected EOF", "no daemon answers"),
         ("Got permission denied while trying to connect to the Docker daemon socket", "may not use the daemon"),
         ("permission denied while trying to connect to the docker API", "may not use the daemon"),
         ("write /var/lib/docker/x: no space left on device", "disk is full"),
@@ -98,16 +99,18 @@ def test_no_answer_in_time(engine):
 
 
 def test_an_image_is_pulled_when_it_is_not_there(engine, calls, tmp_path):
+    told = []
     found = engine(
         f'case "$1" in pull) touch {tmp_path}/pulled;; *) [ -e {tmp_path}/pulled ] && echo \'[{{"Id": "x"}}]\' '
         "|| { echo 'Error: No such image: x' >&2; exit 1; };; esac"
-    ).image("x")
+    ).image("x", told.append)
     assert found == {"Id": "x"}
+    assert "x" in told[0]
     assert [call.split()[0] for call in calls()] == ["image", "pull", "image"]
 
 
 def test_an_image_that_is_there_is_not_pulled(engine, calls):
-    assert engine('echo \'[{"Id": "x"}]\'').image("x") == {"Id": "x"}
+    assert engine('echo \'[{"Id": "x"}]\'').image("x", print) == {"Id": "x"}
     assert len(calls()) == 1
 
 
@@ -122,24 +125,24 @@ def test_an_image_that_is_there_is_not_pulled(engine, calls):
 def test_an_image_that_cannot_be_pulled(engine, complaint, told):
     refusing = engine(f"[ $1 = pull ] && echo '{complaint}' >&2 || echo 'No such image: x' >&2; exit 1")
     with pytest.raises(InfrastructureError, match=told):
-        refusing.image("x")
+        refusing.image("x", print)
 
 
 def test_a_name_that_looks_like_an_option_is_a_name(engine, calls):
     with pytest.raises(InfrastructureError, match="image --help: not here"):
-        engine("echo 'No such image' >&2; exit 1").image("--help")
+        engine("echo 'No such image' >&2; exit 1").image("--help", print)
     assert [call.split()[-2:] for call in calls()] == [["--", "--help"]] * 2
 
 
 @pytest.mark.parametrize("script", ["true", "echo []", "echo Usage: something", "echo '{}'"])
 def test_a_command_that_is_no_engine(engine, script):
     with pytest.raises(InfrastructureError, match="it is no container engine"):
-        engine(script).image("x")
+        engine(script).image("x", print)
 
 
 def test_a_daemon_that_fails_is_not_asked_to_pull(engine, calls):
     with pytest.raises(InfrastructureError, match="no daemon answers"):
-        engine("echo 'Cannot connect to the Docker daemon' >&2; exit 1").image("x")
+        engine("echo 'Cannot connect to the Docker daemon' >&2; exit 1").image("x", print)
     assert len(calls()) == 1
 
 

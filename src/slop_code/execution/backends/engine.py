@@ -40,6 +40,7 @@ UNREACHABLE = (
     "error during connect",
     "connection refused",
     "docker daemon is not",
+    "error waiting for container: unexpected eof",
 )
 ANSWERED = "error response from daemon"
 FULL = ("no space left on device", "disk quota exceeded")
