@@ -147,11 +147,16 @@ def _read_text(path: Path) -> str:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
+def _decimal(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    """Nothing with a colon: to YAML 1.1 a user 33:33 is the number 2013, counted in sixties."""
+    return re.compile(f"(?!.*:){pattern.pattern}", pattern.flags)
+
+
 class _Loader(_SafeLoader):
     """Dates stay text: no key of ours is a date, and a version may look like one."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        first: [(tag, _decimal(pattern)) for tag, pattern in resolvers if tag != _TIMESTAMP]
         for first, resolvers in _SafeLoader.yaml_implicit_resolvers.items()
     }
 

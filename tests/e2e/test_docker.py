@@ -9,8 +9,6 @@ from textwrap import dedent
 
 import pytest
 
-from slop_code.execution import archive
-
 pytestmark = pytest.mark.e2e
 
 IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
@@ -357,23 +355,3 @@ def test_set_up_changes_the_subject_s_root_and_not_the_judge_s(
     environment = {"commands": SHELL, "setup": {"commands": commands}}
     results = evaluate(problem, make_submission({"main.sh": '"$@"\n'}), sandbox="docker", environment=environment)
     assert statuses(results) == dict.fromkeys(names_in(IN_A_SHELL), "passed") | {"test_wrong": "failed"} | changed
-
-
-def test_a_folder_that_the_daemon_sees_differently(make_problem, make_submission, evaluate, monkeypatch):
-    """The daemon of another machine may have a folder of the same name: nothing is judged then."""
-    seen = archive.measure
-
-    def more(source):
-        found = seen(source)
-        found.entries += 1
-        return found
-
-    monkeypatch.setattr(archive, "measure", more)
-    problem = make_problem({"test_checkpoint_1.py": "def test_it(run): pass\n"})
-    results = evaluate(problem, make_submission({"main.py": OBEDIENT}), sandbox="docker")
-    assert "set docker.mount_workspace: false" in results.infrastructure_failure_reason
-    assert not any(results.passed.values())
-    untied = {"docker": docker(mount_workspace=False)}
-    assert evaluate(problem, make_submission({"main.py": OBEDIENT}), sandbox="docker", environment=untied).passed[
-        "all-cases"
-    ]

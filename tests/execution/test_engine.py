@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.errors import ConfigError, InfrastructureError
+from slop_code.errors import InfrastructureError
 from slop_code.execution.backends import containers as c
 from slop_code.execution.backends.engine import (
     ENTRY,
@@ -29,6 +29,7 @@ from slop_code.execution.backends.engine import (
     sweep,
 )
 from slop_code.execution.cache import Cache
+from slop_code.execution.mounting import Mount, extra_mounts, is_free
 from slop_code.execution.spec import Limits
 
 
@@ -230,13 +231,20 @@ def entry_with(tmp_path, kept):
     folder = tmp_path / "an entry"
     folder.mkdir()
     if kept is not None:
-        (folder / "kept").write_text(kept)
+        (folder / "names.json").write_text(kept)
     return str(folder).replace(" ", "%20")
 
 
 @pytest.mark.parametrize(
     ("kept", "left"),
-    [("mine", False), ("other\nmine", False), ("other", True), ("mine-not", True), ("", True), (None, True)],
+    [
+        ('{"a": "mine"}', False),
+        ('{"a": "other", "b": "mine"}', False),
+        ('{"a": "other"}', True),
+        ('{"mine": "not"}', True),
+        ("", True),
+        (None, True),
+    ],
 )
 def test_what_an_entry_names_is_kept(tmp_path, kept, left):
     dead = f"{host()}:{tmp_path}/gone"
@@ -258,7 +266,11 @@ def test_sweep_removes_what_is_left_over_and_nothing_else(engine, calls, tmp_pat
     gone = sweep(
         engine("exit 1"),
         [Item("c-dead", dead), Item("c-other", other)],
-        [Item("v-dead", dead), Item("v-other", other), Item("v-kept", {**dead, ENTRY: entry_with(tmp_path, "v-kept")})],
+        [
+            Item("v-dead", dead),
+            Item("v-other", other),
+            Item("v-kept", {**dead, ENTRY: entry_with(tmp_path, '{"a": "v-kept"}')}),
+        ],
     )
     assert gone == ["c-dead", "v-dead"]
     assert [re.sub(r" --\w+", "", call) for call in calls()] == ["rm c-dead", "volume rm v-dead"]
@@ -289,8 +301,8 @@ def subject():
         image="image",
         user=USER,
         workspace="/w",
-        mounts=[c.Mount("kit", c.KIT), c.Mount("/data", "/data", readonly=False)],
-        limits=Limits(memory=1000, disk=10, processes=50, cpus=1.5),
+        mounts=[Mount("kit", c.KIT), Mount("/data", "/data", readonly=False)],
+        limits=Limits(memory=2 << 20, disk=10, processes=50, cpus=1.5),
     )
 
 
@@ -303,9 +315,9 @@ def judge():
         user=USER,
         workspace="/w",
         network="none",
-        mounts=[c.Mount("kit", c.KIT), c.Mount("/data", "/data", readonly=False), c.Mount("/more", "/more")],
+        mounts=[Mount("kit", c.KIT), Mount("/data", "/data", readonly=False), Mount("/more", "/more")],
         source=None,
-        subject=True,
+        collecting=False,
         environment={"A": "b c"},
         argv=["pytest", "--x"],
     )
@@ -330,10 +342,10 @@ def test_the_subject_s_container_may_do_nothing(subject):
 
 def test_the_subject_s_container_has_limits(subject):
     options = options_of(subject)
-    assert value_of(options, "--memory") == value_of(options, "--memory-swap") == "1030"
+    assert value_of(options, "--memory") == value_of(options, "--memory-swap") == str((2 << 20) + 30)
     assert 50 < int(value_of(options, "--pids-limit")) < 100
     assert value_of(options, "--cpus") == "1.5"
-    assert int(value_of(options, "--shm-size")) <= 1000
+    assert int(value_of(options, "--shm-size")) <= 10
 
 
 def test_of_what_is_shared_the_subject_writes_to_workspace_and_tmp_only(subject, judge):
@@ -374,11 +386,11 @@ def test_the_judge_s_container_has_only_what_opening_takes(judge):
 @pytest.mark.parametrize(
     ("mount", "words"),
     [
-        (c.Mount("volume", "/t"), ["--volume", "volume:/t:ro,nocopy"]),
-        (c.Mount("volume", "/t", readonly=False), ["--volume", "volume:/t:nocopy"]),
-        (c.Mount("/a b", "/t"), ["--mount", "type=bind,source=/a b,target=/t,readonly"]),
-        (c.Mount("/a", "/t", readonly=False), ["--mount", "type=bind,source=/a,target=/t"]),
-        (c.Mount('/a,"b"', "/t"), ["--mount", 'type=bind,"source=/a,""b""",target=/t,readonly']),
+        (Mount("volume", "/t"), ["--volume", "volume:/t:ro,nocopy"]),
+        (Mount("volume", "/t", readonly=False), ["--volume", "volume:/t:nocopy"]),
+        (Mount("/a b", "/t"), ["--mount", "type=bind,source=/a b,target=/t,readonly"]),
+        (Mount("/a", "/t", readonly=False), ["--mount", "type=bind,source=/a,target=/t"]),
+        (Mount('/a,"b"', "/t"), ["--mount", 'type=bind,"source=/a,""b""",target=/t,readonly']),
     ],
 )
 def test_mounts_as_words(mount, words):
@@ -390,31 +402,31 @@ def test_mounts_as_words(mount, words):
     [
         ([], []),
         ({}, []),
-        (["/a:/b"], [c.Mount("/a", "/b")]),
-        (["/a:/b:rw", "v:/c:ro"], [c.Mount("/a", "/b", readonly=False), c.Mount("v", "/c")]),
-        ({"/a": "/b"}, [c.Mount("/a", "/b")]),
-        ({"/a": "/b:rw"}, [c.Mount("/a", "/b", readonly=False)]),
-        ({"/a": {"bind": "/b", "mode": "rw"}}, [c.Mount("/a", "/b", readonly=False)]),
-        ({"/a": {"bind": "/b"}, "/c": "/d"}, [c.Mount("/a", "/b"), c.Mount("/c", "/d")]),
-        ([{"source": "/a", "target": "/b"}], [c.Mount("/a", "/b")]),
-        ([{"source": "/a", "target": "/b", "readonly": False}], [c.Mount("/a", "/b", readonly=False)]),
-        ([{"/a:b": {"bind": "/c"}}], [c.Mount("/a:b", "/c")]),
+        (["/a:/b"], [Mount("/a", "/b")]),
+        (["/a:/b:rw", "v:/c:ro"], [Mount("/a", "/b", readonly=False), Mount("v", "/c")]),
+        ({"/a": "/b"}, [Mount("/a", "/b")]),
+        ({"/a": "/b:rw"}, [Mount("/a", "/b", readonly=False)]),
+        ({"/a": {"bind": "/b", "mode": "rw"}}, [Mount("/a", "/b", readonly=False)]),
+        ({"/a": {"bind": "/b"}, "/c": "/d"}, [Mount("/a", "/b"), Mount("/c", "/d")]),
+        ([{"/a:b": {"bind": "/c"}}], [Mount("/a:b", "/c")]),
     ],
 )
 def test_extra_mounts(value, found):
-    assert c.extra_mounts(value) == found
+    assert extra_mounts(value) == found
 
 
 @pytest.mark.parametrize(
     "value",
     [
         ["/a"], [":/b"], ["/a:b"], ["/a:/b:wr"], ["/a:/b:rw:x"], [""], {"/a": None}, {"/a": ""}, {"": "/b"},
-        {"/a": {"mode": "rw"}}, {"/a": {"bind": "/b", "mode": "x"}}, [{"target": "/b"}],
+        {"/a": {"mode": "rw"}}, {"/a": {"bind": "/b", "mode": "x"}},
+        {"/a": {"bind": "/b", "mode": [1]}},
+        ["/a:/tmp"], ["./a:/b"], ["/a:/slop/kit"], ["/a:/"], ["/a:/proc/x"], ["/a:/x/../slop"], {5: "data"},
     ],
 )  # fmt: skip
 def test_what_is_no_mount(value):
-    with pytest.raises(ConfigError, match=r"docker\.extra_mounts: .* is no mount; expected source:/target"):
-        c.extra_mounts(value)
+    with pytest.raises(ValueError, match=r"such as source:/target|absolute|targets that are free"):
+        extra_mounts(value)
 
 
 @pytest.mark.parametrize(
@@ -427,7 +439,7 @@ def test_what_is_no_mount(value):
     ],
 )  # fmt: skip
 def test_where_a_workspace_can_lie(path, free):
-    assert c.is_free(path) is free
+    assert is_free(path) is free
 
 
 def test_names_are_new_each_time():

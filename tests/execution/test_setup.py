@@ -119,6 +119,13 @@ def test_dependencies_are_installed_once_per_content(evaluate, make_problem, mak
     assert not [step for step in steps if step.startswith(("set-up", "warming", "collecting"))]
 
 
+def test_extras_of_the_project_s_own_name_are_the_submission_s_own(make_submission):
+    """uv would take them from the file, so that a plain name stood for whatever the submission likes."""
+    own = 'dependencies = ["six[more]"]\n[project.optional-dependencies]\nmore = ["evil @ file:///workspace/evil"]\n'
+    submission = make_submission({"pyproject.toml": PROJECT + own})
+    assert python_dependencies(submission) == ("pyproject.toml", None)
+
+
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 def test_the_same_names_share_one_environment(evaluate, make_problem, make_submission, sandbox):
     problem, steps = make_problem(VERSION), []

@@ -114,7 +114,8 @@ def _cache() -> Check:
 
 def run(arguments: argparse.Namespace) -> int:
     found = list(checks(Engine(arguments.docker)))
-    able = set(NEEDED) <= {check.name for check in found if check.ok}
+    fine = {check.name for check in found if check.ok}
+    able = set(NEEDED) <= fine
     if arguments.json:
         print(json.dumps({"strict_isolation": able, "checks": [asdict(check) for check in found]}, indent=2))
     else:
@@ -124,5 +125,6 @@ def run(arguments: argparse.Namespace) -> int:
         for check in found:
             if not check.ok:
                 print(f"{check.name}: {check.advice}")
-        print("submissions run in isolation" if able else "submissions cannot be evaluated in isolation here")
+        for kind, ready in (("local", able), ("docker", {arguments.docker, "uv", "cache"} <= fine)):
+            print(f"environments of type {kind}: {'submissions run in isolation' if ready else 'cannot be used here'}")
     return Exit.PASSED if able else Exit.INFRASTRUCTURE

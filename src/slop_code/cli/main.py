@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -30,9 +31,15 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+def _interrupt(_number: int, _frame: object) -> None:
+    """Told to end, it cleans up as when it is interrupted."""
+    raise KeyboardInterrupt
+
+
 def run(argv: Sequence[str]) -> int:
     """The command's exit status; every error a user can meet ends here, as a message."""
     try:
+        signal.signal(signal.SIGTERM, _interrupt)
         arguments = parser().parse_args(argv)
         status: int = arguments.run(arguments)
         return status

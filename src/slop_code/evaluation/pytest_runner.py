@@ -138,7 +138,8 @@ class PytestRunner:
             exit_code = NEVER_RAN if error.exit_code is None else error.exit_code
             state = replace(state, exit_code=exit_code, reason=str(error))
         except OSError as error:
-            reason = f"{error.filename}: {error.strerror}; is the disk full, the cache or the output not writable?"
+            place = error.filename or "input or output"
+            reason = f"{place}: {error.strerror}; is the disk full, the cache or the output not writable?"
             state = replace(state, reason=reason)
         watch.lap("parse")
         return replace(state, phases=watch.phases)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.errors import InfrastructureError
-from slop_code.execution.snapshot import RESERVED
+from slop_code.errors import InfrastructureError, SubmissionError
+from slop_code.execution.snapshot import DEEPEST, RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -72,8 +72,11 @@ def pack_end() -> bytes:
     return _record(END, b"")
 
 
-def measure(source: Path) -> Measure:
-    """What `pack_tree` of a workspace brings, and what `slopbox` tallies when it copies one."""
+def measure(source: Path, limit: int) -> Measure:
+    """What `pack_tree` of a workspace brings, and what `slopbox` tallies when it copies one.
+
+    `limit` bounds the bytes, also those of holes, before any of them is read.
+    """
     found, depth = Measure(), 0
     records = pack_tree(source, "/", users=True)
     next(records)
@@ -82,6 +85,11 @@ def measure(source: Path) -> Measure:
         if kind == UP:
             depth -= 1
             continue
+        found.size += size if kind == FILE else 0
+        if found.size > limit:
+            raise SubmissionError(
+                f"{source}: larger than {limit} bytes, and in containers it is in memory; use -e local"
+            )
         found.closed |= kind in (FILE, FOLDER) and not mode & 0o400
         crc = zlib.crc32(struct.pack("<BI", kind, depth) + record[HEADER.size :])
         left = size - (len(record) - HEADER.size - length)
@@ -90,7 +98,6 @@ def measure(source: Path) -> Measure:
             crc = zlib.crc32(part, crc)
             left -= len(part)
         found.entries += 1
-        found.size += size if kind == FILE else 0
         found.sum = (found.sum + crc) % 2**64
         depth += kind == FOLDER
     return found
@@ -118,12 +125,14 @@ def unpack(read: Read, places: Mapping[str, Path], size: int = LARGEST_ANSWER) -
                 continue
             size -= content
             if size < 0:
-                raise InfrastructureError("the judge's container sent more than anyone can use")
+                raise InfrastructureError(
+                    f"the judge's container sent more than {LARGEST_ANSWER >> 30} GB; what do the tests write?"
+                )
             _write(read, target, content, mtime)
         elif kind in (LINK, PIPE, SOCKET) and content <= PAGE:
             _exactly(read, content)  # nothing of ours is one
         else:
-            raise InfrastructureError("the judge's container sent what nobody asked for")
+            raise InfrastructureError("the judge's container sent what nobody asked for; that is a defect: report it")
 
 
 def _folder(target: Path) -> Path:
@@ -163,7 +172,9 @@ def _entries(folder: int, without: tuple[str, ...]) -> Iterator[tuple[bytes, os.
             yield os.fsencode(name), os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
-def _pack_folder(folder: int, without: tuple[str, ...] = ()) -> Iterator[bytes]:
+def _pack_folder(folder: int, without: tuple[str, ...] = (), depth: int = 0) -> Iterator[bytes]:
+    if depth > DEEPEST:
+        raise SubmissionError(f"folders are nested more than {DEEPEST} deep; flatten them")
     for name, info in _entries(folder, without):
         mode, kind = stat.S_IMODE(info.st_mode), stat.S_IFMT(info.st_mode)
         if kind == stat.S_IFREG:
@@ -173,7 +184,7 @@ def _pack_folder(folder: int, without: tuple[str, ...] = ()) -> Iterator[bytes]:
             inner = _open(name, folder, os.O_DIRECTORY)
             if inner is not None:
                 try:
-                    yield from _pack_folder(inner)
+                    yield from _pack_folder(inner, depth=depth + 1)
                 finally:
                     os.close(inner)
             yield _record(UP, b"")

@@ -78,13 +78,16 @@ class Cache:
                     raise
         return load(target)
 
+    def reap(self) -> list[Path]:
+        """Remove the sessions of evaluators that were killed."""
+        return [left for left in (self.root / "sessions").glob("*") if _reap(left)]
+
     @contextlib.contextmanager
     def session(self) -> Iterator[Path]:
         """A folder for one evaluation; those of evaluators that were killed go first."""
         parent = self.root / "sessions"
         parent.mkdir(parents=True, exist_ok=True)
-        for left in parent.iterdir():
-            _reap(left)
+        self.reap()
         folder = Path(tempfile.mkdtemp(prefix="s", dir=parent))
         try:
             with (folder / "new").open("w") as lock:
@@ -108,14 +111,15 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _reap(folder: Path) -> None:
+def _reap(folder: Path) -> bool:
     """Remove a session's folder unless its evaluator still holds the lock, or has yet to take it."""
     try:
         with (folder / "lock").open("r") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             remove_tree(folder)
+            return True
     except OSError:
-        return
+        return False
 
 
 def remove_tree(folder: Path) -> None:

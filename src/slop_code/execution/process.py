@@ -8,9 +8,10 @@ import select
 import shlex
 import signal
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 TAIL = 8192
 CHUNK = 1 << 16
+ANSWER = 16 << 20
 GRACE_S = 3.0
 LONGEST_MS = 2**31 - 1
 
@@ -71,14 +73,23 @@ class Answer:
 
 
 def ask(argv: Sequence[str], timeout: float) -> Answer:
-    """A quick program of the user's own, in the user's environment; what it answers and what it complains of."""
-    try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False)
-    except OSError as error:
-        raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
-    except subprocess.TimeoutExpired:
-        raise InfrastructureError(f"`{shlex.join(argv[:3])}` gave no answer within {timeout:g} s") from None
-    return Answer(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+    """A program of the user's own, in the user's environment: what it answers, within bounds, and complains of."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, timeout=timeout, check=False
+            )
+        except OSError as error:
+            raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+        except subprocess.TimeoutExpired:
+            raise InfrastructureError(f"`{shlex.join(argv[:3])}` gave no answer within {timeout:g} s") from None
+        said = [_beginning(stream, ANSWER).decode("utf-8", "replace") for stream in (output, errors)]
+    return Answer(done.returncode, *said)
+
+
+def _beginning(stream: IO[bytes], limit: int) -> bytes:
+    stream.seek(0)
+    return stream.read(limit)
 
 
 class Child:
@@ -91,20 +102,25 @@ class Child:
         self._stdin, self._stdout = process.stdin, process.stdout
 
     def send(self, parts: Iterable[bytes]) -> None:
-        """An end of the process before the end of the parts shows in what it answers."""
+        """An end of the process, or of the talk, before the end of the parts shows in what it answers."""
         try:
             for part in parts:
-                self._stdin.write(part)
-            self._stdin.flush()
-        except BrokenPipeError:
-            return
+                if not self._write(part):
+                    return
         except BaseException:  # the parts broke off: so that nobody waits for the rest
             self.hang_up()
             raise
 
+    def _write(self, part: bytes) -> bool:
+        try:
+            while part:
+                part = part[os.write(self._stdin.fileno(), part) :]
+        except (OSError, ValueError):  # nobody reads any more, or it was hung up meanwhile
+            return False
+        return True
+
     def hang_up(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            self._stdin.close()
+        self._stdin.close()
 
     def answers(self, until: float) -> bool:
         """Whether there is something to read, or an end, before that moment."""
@@ -133,7 +149,7 @@ def talk(argv: Sequence[str], log: Path) -> Iterator[Child]:
     with log.open("wb") as sink:
         pipe = subprocess.PIPE
         try:
-            process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=sink, bufsize=-1, start_new_session=True)
+            process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=sink, bufsize=0, start_new_session=True)
         except OSError as error:
             raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
         child = Child(process)

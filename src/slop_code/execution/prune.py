@@ -11,15 +11,16 @@ from slop_code.execution.cache import Cache, remove_tree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KEPT = ("layers", "subjects", "tests", "tools", "users", "kits", "uv", "probes")
+KINDS = ("kits", "launchers", "layers", "probes", "subjects", "tests", "tools", "users", "uv")
+"""Named, as a cache's folder may be one with other things in it."""
 
 
 def prune(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]:
     """One line for each thing that was done."""
-    with cache.session():
-        yield "sessions of killed evaluators: removed"
+    for folder in cache.reap():
+        yield f"{folder}: removed"
     if everything:
-        for kind in KEPT:
+        for kind in KINDS:
             if (cache.root / kind).is_dir():
                 remove_tree(cache.root / kind)
                 yield f"{cache.root / kind}: removed"
@@ -34,9 +35,9 @@ def prune(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]:
 
 
 def prune_engine(engine: Engine) -> Iterator[str]:
-    for name in sweep(engine, engine.containers(), engine.volumes()):
-        yield f"{engine.binary}: {name} removed"
-    for image in engine.images():
-        if is_left_over(Item(image, engine.image_labels(image))):
-            engine.remove(images=[image])
-            yield f"{engine.binary}: image {image[:19]} removed"
+    gone = sweep(engine, engine.containers(), engine.volumes())
+    left = [image for image in sorted(engine.images()) if is_left_over(Item(image, engine.image_labels(image)))]
+    engine.remove(images=left)
+    there = {*[item.name for item in [*engine.containers(), *engine.volumes()]], *engine.images()}
+    for name in [*gone, *left]:
+        yield f"{engine.binary}: {name} {'cannot be removed: is it in use?' if name in there else 'removed'}"

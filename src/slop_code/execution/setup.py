@@ -43,7 +43,7 @@ def prepare_subject(
     commands = [*spec.setup.commands, *spec.setup.eval_commands]
     python = sandbox.subject_python()
     offline = {"UV_OFFLINE": "1", "UV_NO_SYNC": "1", "UV_PYTHON": python, "UV_PYTHON_DOWNLOADS": "never"}
-    is_python = Path(spec.entry("x")[0]).name.startswith("python")
+    is_python = spec.interpreter() is not None
     build = functools.partial(_set_up, spec, submission, sandbox, cache, progress, hidden)
     if commands:
         steps = python_steps(python, None) if is_python else []
@@ -88,6 +88,8 @@ def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
             dependencies = project.get("dependencies")
             # Settings for uv can send a plain name to a file of the submission's own.
             own_sources = isinstance(tools, dict) and "uv" in tools
+            # And so can extras of its own, where a dependency has the project's own name.
+            own_sources |= "optional-dependencies" in project
             if not isinstance(dependencies, list) or "dynamic" in project or own_sources:
                 return name, None
             return name, "\n".join(map(str, dependencies))
@@ -153,6 +155,7 @@ def _setup_environment(spec: EnvironmentSpec, sandbox: Sandbox, scratch: Path) -
         "UV_PYTHON": sandbox.subject_python(),
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_LINK_MODE": "copy",
+        "VIRTUAL_ENV": sandbox.subject_env(scratch),
         **network_variables(),
         **spec.environment.env,
     }

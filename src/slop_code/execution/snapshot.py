@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 DEEPEST = 500
 CHUNK = 1 << 20
+LARGEST = 16 << 30
+"""What is larger, be it all holes, takes longer to read than anyone waits."""
+
 RESERVED = (".evaluation_tests", ".scbench")
 """Names the evaluation puts into the workspace; a submission's own are never looked at."""
 
@@ -44,6 +47,8 @@ def tree_digest(root: Path) -> str:
         _walk(descriptor, b"", digest, 0)
     except OSError as error:
         raise SubmissionError(f"{root}: cannot be read to its end: {error.strerror}") from error
+    except _TooLargeError:
+        raise SubmissionError(f"{root}: more than {LARGEST >> 30} GiB; leave out what is no source") from None
     except _TooDeepError:
         raise SubmissionError(f"{root}: folders are nested more than {DEEPEST} deep; flatten them") from None
     finally:
@@ -52,6 +57,10 @@ def tree_digest(root: Path) -> str:
 
 
 class _TooDeepError(Exception):
+    pass
+
+
+class _TooLargeError(Exception):
     pass
 
 
@@ -75,6 +84,8 @@ def _walk(folder: int, prefix: bytes, digest: hashlib._Hash, depth: int) -> None
             finally:
                 os.close(inner)
         elif stat.S_ISREG(info.st_mode):
+            if info.st_size > LARGEST:
+                raise _TooLargeError
             _record(digest, b"file" + executable, path, _content(name, folder))
         elif stat.S_ISLNK(info.st_mode):
             _record(digest, b"link", path, os.readlink(name, dir_fd=folder))

@@ -8,11 +8,12 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, field_validator
 
 from slop_code._config import Environment, FileModel, Text, load_yaml_model
 from slop_code._io import digest_of
 from slop_code.errors import UsageError
+from slop_code.execution.mounting import extra_mounts, is_free
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
 _MULTIPLES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -35,6 +36,13 @@ def _mounts(value: Any) -> Any:
     entries = value if isinstance(value, list) else [value]
     if not all(isinstance(entry, dict) or (isinstance(entry, str) and entry is not value) for entry in entries):
         raise ValueError("a list or a mapping of mounts")
+    extra_mounts(value)
+    return value
+
+
+def _workdir(value: str) -> str:
+    if not is_free(value):
+        raise ValueError("an absolute folder that is not the system's, such as /workspace")
     return value
 
 
@@ -57,7 +65,7 @@ CommandLine = Annotated[str, BeforeValidator(_command_line)]
 class DockerSpec(FileModel):
     image: str = Field(min_length=1)
     binary: str = "docker"
-    workdir: str = "/workspace"
+    workdir: Annotated[str, AfterValidator(_workdir)] = "/workspace"
     mount_workspace: bool = True
     extra_mounts: Mounts = Field(default_factory=dict)
     network: str | None = None
@@ -98,7 +106,7 @@ class LocalSpec(FileModel):
 class Limits(FileModel):
     """What the submission may use; sizes in bytes."""
 
-    memory: Size = 1 << 30
+    memory: Annotated[Size, Field(ge=1 << 20)] = 1 << 30
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     processes: int = Field(default=100, ge=1)
     disk: Size = 200 << 20
@@ -140,6 +148,11 @@ class EnvironmentSpec(FileModel):
         if not command and "/" not in file:
             file = f"./{file}"
         return [*command, file]
+
+    def interpreter(self) -> str | None:
+        """The Python that runs a submission, as the command names it; None where something else does."""
+        word = self.entry("x")[0]
+        return word if os.path.basename(word).startswith("python") else None
 
     def digest(self) -> str:
         return digest_of(self.model_dump(mode="json", exclude={"description"}))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN_FAILURES = 10
 SHOWN_LINES = 40
+SHOWN_WIDTH = 500
 STYLES = {"passed": "green", "failed": "red", "error": "magenta", "skipped": "yellow"}
 
 
@@ -78,9 +79,13 @@ def lines(results: CorrectnessResults, policy: PassPolicy, *, every: bool) -> It
 
 def message_lines(test: TestResult) -> list[str]:
     """The end of a failure message: that is where pytest says what was expected and what came."""
-    said = printable(test.failure_message or "").splitlines()
+    said = [shortened(line) for line in printable(test.failure_message or "").splitlines()]
     left_out = len(said) - SHOWN_LINES
     return said if left_out <= 0 else [f"[{left_out} lines left out]", *said[-SHOWN_LINES:]]
+
+
+def shortened(line: str) -> str:
+    return line if len(line) <= SHOWN_WIDTH else f"{line[:SHOWN_WIDTH]} [... {len(line) - SHOWN_WIDTH} characters]"
 
 
 def verdict(results: CorrectnessResults, policy: PassPolicy) -> tuple[str, str]:

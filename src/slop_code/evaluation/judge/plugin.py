@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest import capture as pytest_capture
+from _pytest import tmpdir as pytest_tmpdir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -235,7 +236,15 @@ def bound_captures(config: pytest.Config) -> None:
     _replace(pytest_capture.FDCapture, "snap", text_snap)
 
 
-def _replace(owner: type, name: str, function: Callable[..., Any]) -> None:
+def leave_folders_alone() -> None:
+    """pytest tidies up the folders of `tmp_path` in the end, and stumbles over what a submission has left in them.
+
+    They go with the box, or with the session where there is none.
+    """
+    _replace(pytest_tmpdir, "cleanup_dead_symlinks", lambda _root: None)
+
+
+def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
     setattr(owner, name, function)
 
 
@@ -245,6 +254,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["TMPDIR"] = _settings["tmpdir"]
     tempfile.tempdir = None
     bound_captures(config)
+    leave_folders_alone()
     reporter = Reporter(_settings["stream"], _settings["tests"])
     reporter.root = str(config.rootpath)
     config.pluginmanager.register(reporter, "slop_code_reporter")

@@ -82,8 +82,6 @@ class Bubblewrap(HostSandbox):
     def missing(self) -> str | None:
         if not sys.platform.startswith("linux"):
             return f"bubblewrap needs Linux, this is {sys.platform}; use an environment with isolation: none"
-        if helper_path() is None:
-            return f"no slopbox helper for {os.uname().machine} in this installation; reinstall slop-code from a wheel"
         if within(Path(sys.base_prefix).resolve(), ["/tmp", WORKSPACE]):
             return f"the interpreter lies in {sys.base_prefix}, where submissions write; use one outside of /tmp"
         if working_bwrap() is None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from slop_code.errors import ConfigError
+from slop_code.errors import InfrastructureError
 from slop_code.execution.backends.engine import ENTRY, OWNER
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
+from slop_code.execution.mounting import Mount, is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,13 +34,15 @@ SETUP_HOME = "/slop/setup"
 
 SUBJECT_ENV = "/slop/subject"
 UV_CACHE = f"{JUDGE}/uv-cache"
-OURS = ("/slop", "/tmp", "/proc", "/sys", "/dev")
 
 OPENING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN")
 """What process 1 of the judge's container needs to unpack, mount and change its user; pytest has none of it."""
 
 INSTALLING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID")
 """What package managers need."""
+
+PLAIN = ("--init=false", "--no-healthcheck", "--log-driver", "none", "--workdir", "/")
+"""Process 1 is ours, nothing of the image's runs beside it, and nothing starts in a folder of the submission's."""
 
 ADMIT_S = 60
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -70,31 +71,6 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
-    """A host's path, or a volume where the source has no slash."""
-
-    source: str
-    target: str
-    readonly: bool = True
-    filled: bool = False
-    """A new volume begins with what the image has there."""
-
-    @property
-    def is_folder(self) -> bool:
-        return "/" in self.source
-
-    @property
-    def words(self) -> list[str]:
-        if not self.is_folder:
-            options = [*(["ro"] if self.readonly else []), *([] if self.filled else ["nocopy"])]
-            return ["--volume", ":".join([self.source, self.target, ",".join(options)])]
-        fields = ["type=bind", f"source={self.source}", f"target={self.target}"]
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow([*fields, *(["readonly"] if self.readonly else [])])
-        return ["--mount", line.getvalue()]
-
-
-@dataclass(frozen=True, slots=True)
 class Names:
     """Of one evaluation's containers and volumes."""
 
@@ -103,10 +79,13 @@ class Names:
     def of(self, what: str) -> str:
         return f"slop-code-{self.token}-{what}"
 
-    def declared(self, paths: Iterable[str], taken: Iterable[str]) -> list[Mount]:
+    def declared(self, paths: Iterable[str], taken: Iterable[str], box: str) -> list[Mount]:
         """What an image declares as volumes: there as the image has it, and as little to be written to as the rest."""
-        free = [path for path in paths if is_free(path) and path not in taken]
-        return [Mount(self.of(f"volume{number}"), path, filled=True) for number, path in enumerate(free)]
+        others = sorted({os.path.normpath(path) for path in paths} - {"/tmp", *taken})
+        for path in others:
+            if is_ours(path):
+                raise InfrastructureError(f"the image declares {path} as a volume: no place for one; use another image")
+        return [Mount(self.of(f"{box}-volume{number}"), path, filled=True) for number, path in enumerate(others)]
 
     @property
     def shared(self) -> list[str]:
@@ -129,34 +108,6 @@ def all_mounts(mounts: Iterable[Mount]) -> list[str]:
     return [word for mount in mounts for word in mount.words]
 
 
-def extra_mounts(value: Sequence[Any] | Mapping[str, Any]) -> list[Mount]:
-    """`source:target[:mode]`, `{source: target}`, `{source: {bind, mode}}`; read-only unless the mode is rw."""
-    entries = [value] if isinstance(value, dict) else list(value)
-    found = []
-    for entry in entries:
-        if isinstance(entry, str):
-            found.append(_mount(*entry.split(":")))
-            continue
-        if "target" in entry or "bind" in entry:
-            entry = {entry.get("source") or entry.get("src") or "": entry}
-        for source, target in entry.items():
-            if isinstance(target, dict):
-                mode = target.get("mode", "rw" if target.get("readonly") is False else "ro")
-                found.append(_mount(source, str(target.get("bind") or target.get("target") or ""), mode))
-            else:
-                found.append(_mount(source, *str(target).split(":")))
-    return found
-
-
-def _mount(source: str = "", target: str = "", mode: str = "ro", *rest: str) -> Mount:
-    if not source or not target.startswith("/") or rest or mode not in ("ro", "rw"):
-        told = ":".join([source, target, mode, *rest])
-        raise ConfigError(
-            f"docker.extra_mounts: {told!r} is no mount; expected source:/target, with :rw to write to it"
-        )
-    return Mount(source, target, mode == "ro")
-
-
 def volume_arguments(name: str, owner: str, options: str) -> list[str]:
     """A volume in memory, so that its size has an end."""
     kind = ["--opt", "type=tmpfs", "--opt", "device=tmpfs", "--opt", f"o={options}"]
@@ -173,19 +124,20 @@ def judge_arguments(
     network: str,
     mounts: Sequence[Mount],
     source: Mount | None,
-    subject: bool,
+    collecting: bool,
     environment: Mapping[str, str],
     argv: Sequence[str],
 ) -> list[str]:
-    """Without a subject tests are collected, and what that compiles is kept."""
+    """Where tests are collected there is no subject, and what that compiles comes back."""
     shared = zip(names.shared, (workspace, "/tmp", SHOWN, GATE), strict=True)
     every = [*[Mount(name, target, readonly=False) for name, target in shared], *mounts, *([source] if source else [])]
     tests, reports = f"{workspace}/{TESTS_DIR}", f"{workspace}/{REPORTS_DIR}"
     own = [f"{JUDGE}/reports", f"{JUDGE}/over/up", f"{CALL}/done", SHOWN]
     written = [mount.target for mount in mounts if not mount.readonly]
+    given = ("reports", "tests", "plugin") if collecting else ("reports",)
     return [
         "run", "--interactive", "--sig-proxy=false", "--name", names.of("judge"), *labels(owner),
-        "--network", network, "--log-driver", "none", "--read-only", "--workdir", workspace, "--user", "0:0",
+        "--network", network, *PLAIN, "--read-only", "--user", "0:0",
         *capabilities(OPENING), "--security-opt", "no-new-privileges",
         # Process 1 mounts, which these would forbid; what it starts may do nothing of the kind.
         "--security-opt", "apparmor=unconfined", "--security-opt", "label=disable",
@@ -194,14 +146,14 @@ def judge_arguments(
         *all_mounts(every), "--entrypoint", BOX, image,
         "pair", "--unpack", *user.words,
         *(["--copy", SOURCE, workspace, *user.words] if source else []),
-        "--mkdir", tests, "755", "--bind", f"{JUDGE}/tests", tests, "ro" if subject else "rw",
+        "--mkdir", tests, "755", "--bind", f"{JUDGE}/tests", tests, "rw" if collecting else "ro",
         "--mkdir", f"{JUDGE}/over/work", "755", "--mkdir", UV_CACHE, "755",
         *[word for path in own for word in ("--mkdir", path, "755", "--own", path, *user.words)],
         "--mkdir", reports, "755", "--bind", f"{JUDGE}/reports", reports, "rw",
         "--overlay", TOOLS, f"{JUDGE}/over/up", f"{JUDGE}/over/work", UV_CACHE,
-        "--listen", f"{GATE}/socket", "--ready", *(["--admit", str(ADMIT_S)] if subject else []),
-        "--give", f"{JUDGE}/reports", *(() if subject else ("--give", f"{JUDGE}/tests", "--give", f"{JUDGE}/plugin")),
-        "--judge", BOX, "seal", str(FILE_SIZE), "0", "--user", *user.words, "--clearenv",
+        "--listen", f"{GATE}/socket", "--ready", *([] if collecting else ["--admit", str(ADMIT_S)]),
+        *[word for name in given for word in ("--give", f"{JUDGE}/{name}")],
+        "--judge", BOX, "seal", str(FILE_SIZE), "0", "--user", *user.words, "--chdir", workspace, "--clearenv",
         *[word for name, value in environment.items() for word in ("--setenv", name, value)],
         workspace, "/tmp", *written, "--", *argv,
     ]  # fmt: skip
@@ -224,15 +176,20 @@ def subject_arguments(
     memory = str(limits.memory + 3 * limits.disk)
     return [
         "run", "--detach", "--name", names.of("subject"), *labels(owner),
-        "--network", f"container:{names.of('judge')}", "--log-driver", "none", "--read-only", "--workdir", workspace,
+        "--network", f"container:{names.of('judge')}", *PLAIN, "--read-only",
         "--user", str(user), *capabilities(), "--security-opt", "no-new-privileges",
         "--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + BOX_PROCESSES),
-        "--cpus", f"{limits.cpus:g}", "--shm-size", str(min(limits.disk, limits.memory)),
+        "--cpus", f"{cpus(limits):g}", "--shm-size", str(min(limits.disk, limits.memory)),
         *tmpfs(HOME, f"mode=1777,size={limits.disk}"),
         *tmpfs(f"{workspace}/{REPORTS_DIR}", "ro,mode=555,size=4096"),
         *all_mounts(every), "--entrypoint", BOX, image,
         "serve", f"{GATE}/socket", str(limits.memory), str(limits.processes), str(limits.disk), "0",
     ]  # fmt: skip
+
+
+def cpus(limits: Limits) -> float:
+    """More than there are is not taken by an engine, nor less than a hundredth."""
+    return max(0.01, min(limits.cpus, os.cpu_count() or 1))
 
 
 def worker_arguments(
@@ -247,9 +204,10 @@ def worker_arguments(
     """A container in which commands are run one after the other, with network and a root that can be written to."""
     return [
         "run", "--interactive", "--sig-proxy=false", "--name", name, *labels(owner),
-        *(["--network", network] if network else []), "--log-driver", "none", "--user", "0:0", "--workdir", "/",
+        *(["--network", network] if network else []), *PLAIN, "--user", "0:0",
+        # Without no-new-privileges, as set-up may use sudo; it is root as a rule anyway.
         *capabilities(INSTALLING), "--memory", str(SETUP_MEMORY), "--pids-limit", str(SETUP_PROCESSES),
-        "--security-opt", "label=disable",
+        *(["--security-opt", "label=disable"] if any(mount.is_folder for mount in mounts) else []),
         *tmpfs("/tmp", "mode=1777"), *tmpfs(SETUP_HOME, "mode=1777"), *tmpfs(NET, "mode=755"),
         *all_mounts(mounts), "--entrypoint", BOX, image, "pair", *steps, "--ready", "--hold",
     ]  # fmt: skip
@@ -258,7 +216,11 @@ def worker_arguments(
 def exec_arguments(
     name: str, user: User, workdir: str, environment: Mapping[str, str], command: Sequence[str]
 ) -> list[str]:
-    variables = [word for key, value in environment.items() for word in ("--env", f"{key}={value}")]
+    """What the host's environment has is named only: a proxy's password is nothing for a list of processes."""
+    same = [key for key, value in environment.items() if os.environ.get(key) == value]
+    variables = [
+        word for key, value in environment.items() for word in ("--env", key if key in same else f"{key}={value}")
+    ]
     return ["exec", "--user", str(user), "--workdir", workdir, *variables, name, *command]
 
 
@@ -266,10 +228,3 @@ def volume_options(size: int, entries: int = 0, mode: str = "755") -> str:
     """The size counts in pages, as podman takes the word `size` for a quota on its own disk."""
     inodes = max(FEWEST_INODES, size // 4096) + 2 * entries
     return f"mode={mode},nr_blocks={-(-size // PAGE)},nr_inodes={inodes},nosuid,nodev"
-
-
-def is_free(path: str) -> bool:
-    """Whether a workspace can lie there: absolute, plain, and nothing of the system's or ours."""
-    parts = path.split("/")
-    plain = path.startswith("/") and len(parts) > 1 and all(part not in ("", ".", "..") for part in parts[1:])
-    return plain and not any(path == ours or path.startswith(f"{ours}/") for ours in OURS)

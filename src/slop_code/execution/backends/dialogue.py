@@ -54,7 +54,11 @@ def finish(engine: Engine, child: Child, log: Path, places: Mapping[str, Path], 
     try:
         status = archive.unpack(lambda size: child.read(size, until), places)
     except (EOFError, TimeoutError):
-        raise engine.failure("run", last_words(child, log) or "the judge's container is gone") from None
+        # What stands in the log is mostly the tests' word, and none for a diagnosis.
+        said = last_words(child, log)
+        raise InfrastructureError(
+            f"the judge's container ended before its tests did; was it, or {engine.binary}'s daemon, stopped?\n{said}"
+        ) from None
     code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
     return Completed(code if in_time else None, tail(log, TAIL))
 

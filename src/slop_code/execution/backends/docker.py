@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of
-from slop_code.errors import ConfigError
+from slop_code.errors import InfrastructureError
 from slop_code.execution import archive
 from slop_code.execution.backends import containers as c
 from slop_code.execution.backends.dialogue import finish, ready
-from slop_code.execution.backends.engine import Engine, owner, sweep
+from slop_code.execution.backends.engine import KEPT, Engine, owner, sweep
 from slop_code.execution.backends.kit import build_kit, kit_identity
 from slop_code.execution.backends.shops import new_volume, open_toolshop, open_workshop
 from slop_code.execution.boxes import Judged, JudgeJob, Layout, SetupJob, launcher_settings
 from slop_code.execution.launcher import kind
+from slop_code.execution.mounting import Mount, extra_mounts
 from slop_code.execution.process import talk
 from slop_code.execution.threads import beside, together
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 ROOT = ("", "0", "root", "0:0", "root:root")
 DEFAULT_USER = "1000:1000"
+LARGEST_WORKSPACE = 2 << 30
+WARNING = 1000
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
@@ -57,12 +61,10 @@ class Docker:
         assert spec.docker is not None
         self.spec, self.cache, self.progress, self.settings = spec, cache, progress, spec.docker
         self.engine = Engine(spec.docker.binary)
-        self.mounts = c.extra_mounts(spec.docker.extra_mounts)
-        if not c.is_free(self.settings.workdir):
-            raise ConfigError(f"docker.workdir: {self.settings.workdir!r} is no place for a workspace; try /workspace")
+        self.mounts = extra_mounts(spec.docker.extra_mounts)
 
     def missing(self) -> str | None:
-        """An engine that is there and does not answer raises what it said."""
+        """An engine that is there and does not answer raises what it said; one that does is made ready."""
         missing = self.engine.missing()
         if missing is None:
             self.kit()
@@ -90,8 +92,7 @@ class Docker:
         return MACHINES.get(name, name)
 
     def identity(self) -> Sequence[object]:
-        settings = self.settings.model_dump(mode="json", exclude={"image", "binary", "mount_workspace"})
-        return [self.name, *self.engine.place(), self.image(), settings]
+        return [self.name, *self.engine.place(), self.image(), self.settings.workdir, self.settings.user]
 
     def layout(self, session: Path) -> Layout:
         return Layout(self.settings.workdir, "/tmp", c.HOME, f"{c.KIT}/bin", (f"{c.KIT}/run",), c.JUDGE)
@@ -105,8 +106,8 @@ class Docker:
 
     def subject_python(self) -> str:
         """The image's own: what the word that will be run means, and Python 3 is often not called python."""
-        word = self.spec.entry("x")[0]
-        return word if word.startswith("python3") else "3"
+        word = self.spec.interpreter()
+        return word if word and os.path.basename(word) != "python" else "3"
 
     def toolshop(self, scratch: Path) -> AbstractContextManager[Toolshop]:
         return open_toolshop(self, scratch)
@@ -115,8 +116,7 @@ class Docker:
         return open_workshop(self, job)
 
     def keep(self, scratch: Path, names: Mapping[str, str]) -> None:
-        (scratch / "names.json").write_text(json.dumps(names))
-        (scratch / "kept").write_text("\n".join(names.values()))
+        (scratch / KEPT).write_text(json.dumps(names))
         self.found.kept.update(names.values())
 
     def check_tools(self, kept: Path) -> None:
@@ -126,18 +126,17 @@ class Docker:
         kept_names(kept, self.found.kept)
 
     @functools.cache  # noqa: B019  (one sandbox lives as long as one evaluation)
-    def kit(self) -> c.Mount:
+    def kit(self) -> Mount:
         """The helper and uv, for the image's processor, in a volume that every container mounts read-only."""
 
         def build(scratch: Path) -> None:
             self.progress(f"fetching uv for containers on {self.machine()}")
             build_kit(self.machine(), scratch / "kit", self.cache)
             with new_volume(self, scratch, "kit") as volume:
-                filler, mount = f"{volume}-filler", c.Mount(volume, c.KIT, readonly=False)
+                filler, mount = f"{volume}-filler", Mount(volume, c.KIT, readonly=False)
                 try:
-                    self.engine.ask(
-                        "create", "--name", filler, *c.labels(self.owner), *mount.words, self.image(), c.BOX
-                    )
+                    words = ["--name", filler, *c.labels(self.owner), *mount.words]
+                    self.engine.ask("create", *c.PLAIN, *words, self.image(), c.BOX)
                     self.engine.ask("cp", f"{scratch}/kit/.", f"{filler}:{c.KIT}")
                 finally:
                     self.engine.remove([filler])
@@ -145,7 +144,7 @@ class Docker:
 
         key = digest_of([self.engine.place(), *kit_identity(self.machine())])
         names = self.cache.load_once("kits", key, build, lambda kept: kept_names(kept, self.found.kept))
-        return c.Mount(names["kit"], c.KIT)
+        return Mount(names["kit"], c.KIT)
 
     def user(self, given: str) -> c.User:
         """Names are the image's business: it is asked once."""
@@ -153,12 +152,23 @@ class Docker:
             return c.User(int(numbers[1]), int(numbers[2]))
 
         def build(scratch: Path) -> None:
-            who = ["run", "--rm", *c.labels(self.owner), "--network", "none", "--user", given, *self.kit().words]
-            (scratch / "id").write_text(self.engine.ask(*who, "--entrypoint", c.BOX, self.image(), "id"))
+            (scratch / "id").write_text(self._ask_helper(given, [], "id"))
 
-        entry = self.cache.once("users", digest_of([*self.identity(), given]), build)
-        uid, gid = (entry / "id").read_text().split()
-        return c.User(int(uid), int(gid))
+        def load(entry: Path) -> c.User:
+            uid, gid = (entry / "id").read_text().split()
+            return c.User(int(uid), int(gid))
+
+        return self.cache.load_once("users", digest_of([*self.identity(), given]), build, load)
+
+    def measure(self, volume: str) -> str:
+        """Entries and bytes; found out in a container of its own, as in that of set-up anything may answer."""
+        return self._ask_helper(
+            "0:0", ["--cap-add", "DAC_OVERRIDE", *Mount(volume, c.SOURCE).words], "measure", c.SOURCE
+        )
+
+    def _ask_helper(self, user: str, options: Sequence[str], *words: str) -> str:
+        plain = ["--rm", *c.PLAIN, *c.labels(self.owner), "--network", "none", "--user", user, *c.capabilities()]
+        return self.engine.ask("run", *plain, *options, *self.kit().words, "--entrypoint", c.BOX, self.image(), *words)
 
     def box_user(self) -> c.User:
         """Who judge and subject are: as asked for, else the image's user, never root unless asked for."""
@@ -171,14 +181,14 @@ class Docker:
         own = str(self.found.image["Config"].get("User") or "")
         return "" if own in ROOT else own
 
-    def source(self, submission: Path) -> tuple[c.Mount | None, archive.Measure]:
+    def source(self, submission: Path) -> tuple[Mount | None, archive.Measure]:
         """Where its workspace is mounted from, None when it is sent, as is what the user cannot read but root can."""
-        measured = archive.measure(submission)
+        measured = archive.measure(submission, LARGEST_WORKSPACE)
         mounted = self.settings.mount_workspace and not measured.closed
-        return c.Mount(str(submission), c.SOURCE) if mounted else None, measured
+        return Mount(str(submission), c.SOURCE) if mounted else None, measured
 
     def judge(self, job: JudgeJob) -> Judged:
-        names, log, limited = c.Names(), job.reports / "pytest.log", True
+        names, log, warning = c.Names(), job.reports / "pytest.log", ""
         image, source, measured = self._workspace(job)
         arguments = self._judge_arguments(names, job, source)
         try:
@@ -189,15 +199,15 @@ class Docker:
                     ready(self.engine, child, log, measured if source and source.is_folder else None)
                     sent()
                     if job.submission is not None:
-                        limited = self._start_subject(names, image)
+                        warning = self._start_subject(names, image)
                     done = finish(self.engine, child, log, places_of(job), job.timeout)
                 finally:
                     self.engine.remove([names.of("judge"), names.of("subject")])
         finally:
-            self.engine.remove(volumes=[*names.shared, *[mount.source for mount in self._declared(names)]])
-        return self._judged(done, limited)
+            self.engine.remove(volumes=[*names.shared, *self._declared_names(names)])
+        return self._judged(done, warning)
 
-    def _workspace(self, job: JudgeJob) -> tuple[str, c.Mount | None, archive.Measure]:
+    def _workspace(self, job: JudgeJob) -> tuple[str, Mount | None, archive.Measure]:
         """The subject's image, where its workspace comes from unless it is sent, and how large that is."""
         if job.submission is None:
             return self.image(), None, archive.Measure()
@@ -207,10 +217,12 @@ class Docker:
         if not job.subject.workspace:
             return kept["image"], *self.source(job.submission)
         entries, size = map(int, (job.subject.kept / "measured").read_text().split())
-        return kept["image"], c.Mount(kept["layer"], c.SOURCE), archive.Measure(entries, size)
+        if size > LARGEST_WORKSPACE:
+            raise InfrastructureError(f"set-up left {size} bytes in the workspace, which is in memory; use -e local")
+        return kept["image"], Mount(kept["layer"], c.SOURCE), archive.Measure(entries, size)
 
-    def _judge_arguments(self, names: c.Names, job: JudgeJob, source: c.Mount | None) -> list[str]:
-        tools = c.Mount(kept_names(job.tools, self.found.kept)["tools"], c.TOOLS)
+    def _judge_arguments(self, names: c.Names, job: JudgeJob, source: Mount | None) -> list[str]:
+        tools = Mount(kept_names(job.tools, self.found.kept)["tools"], c.TOOLS)
         network = (self.settings.network or "bridge") if self.spec.network == "full" else "none"
         return c.judge_arguments(
             names,
@@ -219,9 +231,9 @@ class Docker:
             user=self.box_user(),
             workspace=self.settings.workdir,
             network=network,
-            mounts=[self.kit(), tools, *self.mounts, *self._declared(names)],
+            mounts=[self.kit(), tools, *self.mounts, *self._declared(names, "judge")],
             source=source,
-            subject=not job.collecting,
+            collecting=job.collecting,
             environment={**job.environment, "TMPDIR": "/slop/tmp"},
             argv=job.argv,
         )
@@ -236,7 +248,7 @@ class Docker:
             gate: c.volume_options(c.PAGE),
         }
         makes = [c.volume_arguments(name, self.owner, option) for name, option in options.items()]
-        makes += [["volume", "create", *c.labels(self.owner), mount.source] for mount in self._declared(names)]
+        makes += [["volume", "create", *c.labels(self.owner), name] for name in self._declared_names(names)]
         together(*[functools.partial(self.engine.ask, *make) for make in makes])
 
     def _parts(self, job: JudgeJob, submission: Path | None) -> Iterator[bytes]:
@@ -251,43 +263,47 @@ class Docker:
         yield from archive.pack_text(settings, f"{c.CALL}/conf")
         yield archive.pack_end()
 
-    def _declared(self, names: c.Names) -> list[c.Mount]:
+    def _declared(self, names: c.Names, box: str) -> list[Mount]:
+        """Each box has its own, as each is filled from its own image."""
         taken = [self.settings.workdir, *[mount.target for mount in self.mounts]]
-        return names.declared(self.found.image["Config"].get("Volumes") or (), taken)
+        return names.declared(self.found.image["Config"].get("Volumes") or (), taken, box)
 
-    def _start_subject(self, names: c.Names, image: str) -> bool:
-        """Whether the engine could do all the limits; one without the right to control groups only warns."""
+    def _declared_names(self, names: c.Names) -> list[str]:
+        return [mount.source for box in ("judge", "subject") for mount in self._declared(names, box)]
+
+    def _start_subject(self, names: c.Names, image: str) -> str:
+        """What the engine warned of: one that cannot do a limit says so, and goes on."""
         arguments = c.subject_arguments(
             names,
             owner=self.owner,
             image=image,
             user=self.box_user(),
             workspace=self.settings.workdir,
-            mounts=[self.kit(), *self.mounts, *self._declared(names)],
+            mounts=[self.kit(), *self.mounts, *self._declared(names, "subject")],
             limits=self.spec.limits,
         )
         answer = self.engine.try_(*arguments)
         if answer.exit_code != 0:
             raise self.engine.failure("run", answer.errors)
-        return not any(word in answer.errors.lower() for word in ("discarded", "ignored"))
+        return answer.errors.strip()[-WARNING:]
 
-    def _judged(self, done: Completed, limited: bool) -> Judged:
-        return Judged(
-            done,
-            {
-                "sandbox": self.name,
-                "judge_and_subject_apart": True,
-                "network": self.spec.network,
-                "control_groups": limited,
-                "launcher": kind(self.machine()),
-                "limits": self.spec.limits.model_dump(mode="json"),
-            },
-        )
+    def _judged(self, done: Completed, warning: str) -> Judged:
+        """Only what is proven is told as in force; without the engine our own watch has all limits but that on CPUs."""
+        limits = self.spec.limits.model_dump(mode="json", exclude={"cpus"} if warning else None)
+        isolation = {
+            "sandbox": self.name,
+            "judge_and_subject_apart": True,
+            "network": self.spec.network,
+            "control_groups": not warning,
+            "launcher": kind(self.machine()),
+            "limits": limits,
+        }
+        return Judged(done, isolation | ({"warning": warning} if warning else {}))
 
 
 def kept_names(kept: Path, there: set[str]) -> dict[str, str]:
     """What an entry of the cache stands for; a ValueError when the engine has it no more."""
-    names: dict[str, str] = json.loads((kept / "names.json").read_text())
+    names: dict[str, str] = json.loads((kept / KEPT).read_text())
     if not set(names.values()) <= there:
         raise ValueError("the engine has it no more")
     return names

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 OWNER = "slop-code.owner"
 ENTRY = "slop-code.entry"
+KEPT = "names.json"
+"""In an entry of the cache: what it stands for in the engine."""
+
+SAID = 2000
+NOTHING = "it said nothing; look into the daemon's own log"
 OWNERS_LOCK = ".owners.lock"
 ANSWER_S = 120.0
 PULL_S = 3600.0
@@ -81,20 +86,21 @@ class Engine:
         return answer.output.strip()
 
     def failure(self, what: str, text: str) -> InfrastructureError:
-        """One message for each way an engine fails that a person can do something about."""
-        told, lower = text.strip()[-2000:], text.lower()
+        told = text.strip()[-SAID:]
+        known = self.trouble(text)
+        return InfrastructureError(f"{known}\n{told}" if known else f"`{self.binary} {what}` failed: {told or NOTHING}")
+
+    def trouble(self, text: str) -> str | None:
+        """One sentence for each way an engine fails that a person can do something about."""
+        lower = text.lower()
         if any(words in lower for words in FORBIDDEN):
-            return InfrastructureError(f"{self.binary}: this user may not use the daemon; join its group\n{told}")
+            return f"{self.binary}: this user may not use the daemon; join its group"
         if any(words in lower for words in UNREACHABLE) and ANSWERED not in lower:
             where = os.environ.get("DOCKER_HOST") or "its default socket"
-            return InfrastructureError(
-                f"{self.binary}: no daemon answers at {where}; start it or set DOCKER_HOST, or use -e local\n{told}"
-            )
+            return f"{self.binary}: no daemon answers at {where}; start it or set DOCKER_HOST, or use -e local"
         if any(words in lower for words in FULL):
-            return InfrastructureError(
-                f"{self.binary}: the daemon's disk is full; `slop-code cache prune --all` makes room\n{told}"
-            )
-        return InfrastructureError(f"`{self.binary} {what}` failed: {told or 'it said nothing'}")
+            return f"{self.binary}: the daemon's disk is full; `slop-code cache prune --all` makes room"
+        return None
 
     def image(self, name: str, progress: Progress) -> dict[str, Any]:
         """What the engine knows of an image, pulled when it is not there."""
@@ -114,13 +120,8 @@ class Engine:
     def pull(self, name: str) -> None:
         answer = self.try_("pull", "--quiet", "--", name, timeout=PULL_S)
         if answer.exit_code != 0:
-            failure = self.failure("pull", answer.errors)
-            if "failed:" not in str(failure).splitlines()[0]:
-                raise failure
-            raise InfrastructureError(
-                f"image {name}: not here, and it cannot be pulled; build or load it, or correct docker.image\n"
-                f"{answer.errors.strip()[-2000:]}"
-            )
+            unknown = f"image {name}: not here, and it cannot be pulled; build or load it, or correct docker.image"
+            raise InfrastructureError(f"{self.trouble(answer.errors) or unknown}\n{answer.errors.strip()[-SAID:]}")
 
     def containers(self) -> list[Item]:
         return self._items("ps", "--all", name=("Names", "ID"))
@@ -201,10 +202,13 @@ def forget_owners(cache: Cache) -> None:
 
 @functools.cache
 def host() -> str:
-    """Locks can be looked at from the same machine only."""
+    """Locks can be looked at from where the same files are seen: one machine, one namespace of mounts."""
+    known = [socket.gethostname()]
     with contextlib.suppress(OSError):
-        return digest_of([socket.gethostname(), Path("/etc/machine-id").read_text()])[:16]
-    return digest_of([socket.gethostname()])[:16]
+        known.append(Path("/etc/machine-id").read_text())
+    with contextlib.suppress(OSError):
+        known.append(os.readlink("/proc/self/ns/mnt"))
+    return digest_of(known)[:16]
 
 
 def is_alive(label: str) -> bool:
@@ -230,8 +234,8 @@ def is_left_over(item: Item) -> bool:
     if entry is None:
         return True
     try:
-        return item.name not in (Path(unquote(entry)) / "kept").read_text().split()
-    except FileNotFoundError:
+        return item.name not in json.loads((Path(unquote(entry)) / KEPT).read_text()).values()
+    except (FileNotFoundError, ValueError):
         return True
     except OSError:
         return False

@@ -40,7 +40,9 @@ def build_kit(machine: str, folder: Path, cache: Cache) -> None:
     ]  # fmt: skip
     done = run(argv, env=environment, log=folder.with_name("log"), timeout=FETCH_S, cwd=folder)
     if done.exit_code != 0:
-        raise InfrastructureError(f"uv for containers on {machine} cannot be fetched\n{done.output.strip()}")
+        raise InfrastructureError(
+            f"uv for containers on {machine} cannot be fetched; is the package index reached?\n{done.output.strip()}"
+        )
     for name in ("uv", "uvx"):
         shutil.copy(fetched / "bin" / name, folder / "bin" / name)
     shutil.rmtree(fetched)

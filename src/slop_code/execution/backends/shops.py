@@ -15,6 +15,7 @@ from slop_code.execution.backends.dialogue import START_S, certificate_variables
 from slop_code.execution.boxes import PATH, SetupJob
 from slop_code.execution.cache import entry_of
 from slop_code.execution.interpreter import network_variables
+from slop_code.execution.mounting import Mount
 from slop_code.execution.process import Completed, run, talk
 from slop_code.execution.threads import beside
 from slop_code.execution.tools import WARM_S, tools_failure
@@ -52,7 +53,7 @@ def entry_label(scratch: Path) -> str:
 def worker(
     docker: Docker,
     log: Path,
-    mounts: Sequence[c.Mount],
+    mounts: Sequence[Mount],
     steps: Sequence[str],
     parts: Iterable[bytes] = (),
     expected: archive.Measure | None = None,
@@ -81,7 +82,7 @@ def worker(
 def open_toolshop(docker: Docker, scratch: Path) -> Iterator[DockerTools]:
     user = docker.box_user()
     with new_volume(docker, scratch, "tools") as volume:
-        mounts = [c.Mount(volume, c.UV_CACHE, readonly=False)]
+        mounts = [Mount(volume, c.UV_CACHE, readonly=False)]
         with worker(docker, scratch / "log", mounts, ["--own", c.UV_CACHE, *user.words]) as name:
             yield DockerTools(docker, name, user, scratch)
         docker.keep(scratch, {"tools": volume})
@@ -97,13 +98,13 @@ def open_workshop(docker: Docker, job: SetupJob) -> Iterator[DockerShop]:
     steps += ["--mkdir", c.SUBJECT_ENV, "755", "--own", c.SUBJECT_ENV, *user.words]
     parts = () if source else archive.pack_tree(job.submission, workspace, users=True)
     with new_volume(docker, job.scratch, "layer") as volume:
-        mounts = [c.Mount(volume, workspace, readonly=False), *([source] if source else [])]
+        mounts = [Mount(volume, workspace, readonly=False), *([source] if source else [])]
         with worker(docker, job.scratch / "log", mounts, steps, parts, measured if source else None) as name:
             yield DockerShop(docker, name, user, job)
-            names = {"layer": volume} if job.keep_workspace else {}
-            (job.scratch / "measured").write_text(docker.engine.ask("exec", name, c.BOX, "measure", workspace))
             image = docker.engine.commit(name, entry_label(job.scratch), START_S)
-        docker.keep(job.scratch, {"image": image, **names})
+        if job.keep_workspace:
+            (job.scratch / "measured").write_text(docker.measure(volume))
+        docker.keep(job.scratch, {"image": image, **({"layer": volume} if job.keep_workspace else {})})
     for left in ("log", "output"):
         (job.scratch / left).unlink(missing_ok=True)
 
@@ -117,7 +118,8 @@ class DockerShop:
 
     def run(self, command: Sequence[str], timeout: float) -> Completed:
         environment = {**self.job.environment, "HOME": c.SETUP_HOME, **certificate_variables()}
-        arguments = c.exec_arguments(self.container, self.user, self.docker.settings.workdir, environment, command)
+        words = [c.BOX, "merge", *command]
+        arguments = c.exec_arguments(self.container, self.user, self.docker.settings.workdir, environment, words)
         argv = [self.docker.engine.binary, *arguments]
         return run(argv, env=os.environ, log=self.job.scratch / "output", timeout=timeout)
 

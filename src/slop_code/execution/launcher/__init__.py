@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import platform
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +58,7 @@ def helper_path() -> Path | None:
     folder.mkdir(exist_ok=True)
     path = folder / stand_in.identity
     if not path.exists():
-        stand_in.write(path.with_suffix(".new"))
-        path.with_suffix(".new").rename(path)
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as new:
+            stand_in.write(Path(new.name))
+        os.replace(new.name, path)
     return path

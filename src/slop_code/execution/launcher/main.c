@@ -98,7 +98,7 @@ void restrict_calls(void) {
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0 && errno != EINVAL) die("cannot restrict system calls");
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0) die("cannot restrict system calls");
 }
 
 void default_signals(void) {
@@ -168,7 +168,7 @@ static void lower(int resource, const char *value) {
     }
 }
 
-/* seal BYTES PROCESSES [--user UID GID] [--clearenv] [--setenv NAME VALUE]... PATH... -- COMMAND: no file grows
+/* seal BYTES PROCESSES [--user UID GID] [--chdir PATH] [--clearenv] [--setenv NAME VALUE]... PATH... -- COMMAND: no file grows
  * beyond BYTES, no more PROCESSES than that (0: any number), links below the paths are never followed again, and
  * no capability is left. */
 static int seal_main(int argc, char **argv) {
@@ -180,6 +180,9 @@ static int seal_main(int argc, char **argv) {
     for (; i < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2]; i++) {
         if (strcmp(argv[i], "--user") == 0 && i + 2 < argc) uid = atol(argv[i + 1]), gid = atol(argv[i + 2]), i += 2;
         else if (strcmp(argv[i], "--clearenv") == 0) clearenv();
+        else if (strcmp(argv[i], "--chdir") == 0 && i + 1 < argc) {
+            if (chdir(argv[++i]) != 0) die("no folder %s", argv[i]);
+        }
         else if (strcmp(argv[i], "--setenv") == 0 && i + 2 < argc) setenv(argv[i + 1], argv[i + 2], 1), i += 2;
         else die("seal: %s does not fit here", argv[i]);
     }
@@ -206,6 +209,14 @@ static int join_main(int argc, char **argv) {
     leave_keyrings();
     execv(argv[count + 1], argv + count + 1);
     die("cannot run %s", argv[count + 1]);
+}
+
+/* merge COMMAND: what it says to stderr stands among what it says to stdout, in the order it was said. */
+static int merge_main(int argc, char **argv) {
+    if (argc < 1) die("merge: no command");
+    dup2(1, 2);
+    execvp(argv[0], argv);
+    die("cannot run %s", argv[0]);
 }
 
 static int kill_children(void) {
@@ -255,7 +266,7 @@ int main(int argc, char **argv) {
     const char *name = strrchr(argv[0], '/');
     name = name ? name + 1 : argv[0];
     if (strcmp(name, "run") == 0) return run_main(argc - 1, argv + 1);
-    if (argc < 2) die("usage: slopbox pair|serve|seal|join|reap|run|id|measure ...");
+    if (argc < 2) die("usage: slopbox pair|serve|seal|join|reap|run|id|measure|merge ...");
     argc -= 2, argv += 2;
     if (strcmp(argv[-1], "pair") == 0) return pair_main(argc, argv);
     if (strcmp(argv[-1], "serve") == 0) return serve_main(argc, argv);
@@ -263,6 +274,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[-1], "join") == 0) return join_main(argc, argv);
     if (strcmp(argv[-1], "reap") == 0) return reap_main(argc, argv);
     if (strcmp(argv[-1], "run") == 0) return run_main(argc, argv);
+    if (strcmp(argv[-1], "merge") == 0) return merge_main(argc, argv);
     if (strcmp(argv[-1], "measure") == 0) return measure_main(argc, argv);
     if (strcmp(argv[-1], "id") == 0) return printf("%u %u\n", (unsigned)getuid(), (unsigned)getgid()) < 0;
     die("unknown mode %s", argv[-1]);

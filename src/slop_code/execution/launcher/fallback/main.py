@@ -36,6 +36,7 @@ def mode_named(name: str) -> Callable[[Sequence[str]], int]:
         "seal": seal.seal_main,
         "join": seal.join_main,
         "reap": seal.reap_main,
+        "merge": seal.merge_main,
         "id": lambda _: print(os.getuid(), os.getgid(), flush=True) or 0,
     }
     if name not in others:
@@ -49,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     if os.path.basename(argv[0]) == "run":
         return mode_named("run")(argv[1:])
     if len(argv) < 2:
-        die("usage: slopbox pair|serve|seal|join|reap|run|id|measure ...")
+        die("usage: slopbox pair|serve|seal|join|reap|run|id|measure|merge ...")
     return mode_named(argv[1])(argv[2:])
 
 

@@ -56,8 +56,8 @@ def mkdir_step(path: str, mode: str) -> None:
     make_folders(path, 0o755)
     try:
         os.chmod(path, int(mode, 8))
-    except OSError:
-        pass
+    except OSError as error:
+        die(f"cannot set the mode of {path}", error)
 
 
 def tmpfs_step(path: str, options: str) -> None:
@@ -135,6 +135,8 @@ class Pair:
     def admit(self, seconds: str) -> None:
         if self.listener is None:
             die("cannot admit the subject's box")
+        if os.getpid() != 1:
+            die("not process 1: whoever else is here could end this or change what it sends")
         watched = select.poll()
         watched.register(self.listener.fileno(), select.POLLIN)
         watched.register(0, select.POLLIN)
@@ -230,10 +232,9 @@ class Pair:
                 complain(f"the subject's box ended before the tests (status {status_to_exit(status)})")
                 return SUBJECT_BOX_ENDED << 8
 
-    def give_back(self, status: int) -> None:
+    def give_back(self, judge: int, status: int) -> None:
         """In a container: nobody is left who could change what is sent."""
-        if os.getpid() == 1:
-            send_signal(-1, signal.SIGKILL)
+        send_signal(-1 if os.getpid() == 1 else judge, signal.SIGKILL)
         wait_for_all()
         for path in self.given:
             pack(1, path, path, 0)
@@ -262,5 +263,5 @@ def pair_main(argv: Sequence[str]) -> int:
     pair.stop_listening()
     status = pair.wait_for(judge, signals)
     if pair.ready:
-        pair.give_back(status)
+        pair.give_back(judge, status)
     return status_to_exit(status)

@@ -61,6 +61,13 @@ def seal_options(argv: Sequence[str], variables: dict[bytes, bytes]) -> tuple[in
             variables.clear()
             at += 1
             continue
+        if argv[at] == "--chdir" and words:
+            try:
+                os.chdir(words[0])
+            except OSError as error:
+                die(f"no folder {words[0]}", error)
+            at += 2
+            continue
         if argv[at] == "--user" and len(words) == 2:
             uid, gid = int(words[0]), int(words[1])
         elif argv[at] == "--setenv" and len(words) == 2:
@@ -94,6 +101,14 @@ def seal_main(argv: Sequence[str]) -> NoReturn:
     drop_capabilities(uid, gid)
     restrict_calls()
     replace_by(rest[end + 1 :], [name + b"=" + value for name, value in variables.items()])
+
+
+def merge_main(argv: Sequence[str]) -> NoReturn:
+    """What it says to stderr stands among what it says to stdout, in the order it was said."""
+    if not argv:
+        die("merge: no command")
+    os.dup2(1, 2)
+    replace_by(argv, environment())
 
 
 def join_main(argv: Sequence[str]) -> NoReturn:

@@ -1,0 +1,159 @@
+"""What was once possible in containers: images that run things beside us, set-up that answers for us, endless trees."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from textwrap import dedent
+
+import pytest
+
+from slop_code.errors import SubmissionError
+
+pytestmark = pytest.mark.e2e
+
+IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
+OBEDIENT = "import sys\nexec(sys.argv[1])\n"
+
+
+def engine(*arguments):
+    return subprocess.run(["docker", *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def image(need_docker):
+    """`image("VOLUME /data")`: the test image with changes, for one test."""
+    need_docker()
+    made = []
+
+    def make(*changes, script="true"):
+        name = f"slop-code-{uuid.uuid4().hex}"
+        made.append(name)
+        container = engine("create", "--label", "slop-code-test", IMAGE, "sh", "-c", script)
+        try:
+            engine("start", "--attach", container)
+            engine("commit", *[word for change in changes for word in ("--change", change)], container, name)
+        finally:
+            engine("rm", "--force", container)
+        return name
+
+    yield make
+    for name in made:
+        engine("rmi", "--force", name)
+
+
+def says(results, name="test_it"):
+    assert results.infrastructure_failure_reason is None
+    (test,) = (test for test in results.tests if test.id == name)
+    return test.status, test.failure_message
+
+
+def test_a_health_check_of_the_image_never_runs(image, evaluate, make_problem, make_submission):
+    """It would run in the submission's folder, in the judge's container as root."""
+    name = image('HEALTHCHECK --interval=1s CMD ["touch", "/tmp/healthy"]')
+    test = """
+        import os, time
+        def test_it(run):
+            deadline = time.monotonic() + 3
+            while time.monotonic() < deadline:
+                assert not os.path.exists("/tmp/healthy")
+                time.sleep(0.05)
+        """
+    problem = make_problem({"test_checkpoint_1.py": test})
+    submission = make_submission({"main.py": ""})
+    assert says(evaluate(problem, submission, sandbox="docker", environment={"docker": {"image": name}}))[0] == "passed"
+
+
+def test_declared_volumes_are_read_only_and_each_box_has_its_own(image, evaluate, make_problem, make_submission):
+    paths = ["/data", "/srv/deep/", "/tmp/inner", "/nothere/plug"]
+    script = (
+        "mkdir -p /data /srv/deep /tmp/inner; chmod 777 /data /srv/deep /tmp/inner; echo of the image > /data/known"
+    )
+    name = image(*[f"VOLUME {path}" for path in paths], script=script)
+    before = set(engine("volume", "ls", "--quiet").split())
+    test = f"""
+        import os
+        def test_it(run):
+            assert open("/data/known").read() == "of the image\\n"
+            for path in {paths!r}:
+                done = run(f"open({{path!r}} + '/x', 'w')")
+                assert "Read-only file system" in done.stderr, (path, done.stderr)
+            assert os.listdir("/nothere/plug") == []
+            assert run("import os; print(os.listdir('/nothere/plug'))").stdout == "['evil.py']\\n"
+        """
+    setup = ["mv /nothere /nothere2; mkdir -p /nothere/plug; touch /nothere/plug/evil.py"]
+    environment = {"docker": {"image": name}, "setup": {"commands": setup}}
+    problem, submission = make_problem({"test_checkpoint_1.py": test}), make_submission({"main.py": OBEDIENT})
+    assert says(evaluate(problem, submission, sandbox="docker", environment=environment)) == ("passed", None)
+    left = set(engine("volume", "ls", "--quiet", "--filter", "label=slop-code.owner").split()) - before
+    assert {volume.rpartition("-")[2] for volume in left} <= {"tools", "layer", "kit"}
+
+
+def test_an_image_with_a_volume_in_our_place_is_refused(image, evaluate, make_problem, make_submission):
+    name = image("VOLUME /slop/kit")
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass"})
+    results = evaluate(problem, make_submission({}), sandbox="docker", environment={"docker": {"image": name}})
+    assert "declares /slop/kit as a volume" in results.infrastructure_failure_reason
+
+
+def test_set_up_that_puts_itself_in_our_place_says_nothing_for_us(evaluate, make_problem, make_submission):
+    """Neither the size of the workspace nor anything else is taken from what set-up may have replaced."""
+    lie = "mv /slop /slopx; mkdir -p /slop/kit; cp -a /slopx/subject /slop; cp /bin/echo /slop/kit/box"
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == 'hello\\n'"})
+    submission = make_submission({"main.py": "print('hello')"})
+    environment = {"setup": {"commands": [lie]}}
+    for _ in range(2):
+        assert says(evaluate(problem, submission, sandbox="docker", environment=environment)) == ("passed", None)
+
+
+CROWD = """
+import socket, sys, time
+held = []
+for _ in range(50):
+    try:
+        peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        peer.connect("/slop/gate/socket")
+        held.append(peer)
+    except OSError as error:
+        break
+print(len(held), flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_submission_has_no_word_with_its_supervisor(evaluate, make_problem, make_submission):
+    """Each silent connection made it wait for 5 s, and a socket that lingers for as long as one likes."""
+    test = """
+        import subprocess, time
+        def test_it(entrypoint, run):
+            with subprocess.Popen([*entrypoint, CROWD], stdout=subprocess.PIPE) as crowd:
+                crowd.stdout.readline()
+                began = time.monotonic()
+                assert [run("print(1)").stdout for _ in range(3)] == ["1\\n"] * 3
+                crowd.kill()
+            assert time.monotonic() - began < 25, "each call had to wait for the crowd"
+        """
+    problem = make_problem({"test_checkpoint_1.py": f"CROWD = {CROWD!r}\n" + dedent(test)})
+    results = evaluate(problem, make_submission({"main.py": OBEDIENT}), sandbox="docker")
+    assert says(results) == ("passed", None)
+
+
+@pytest.mark.parametrize("mounted", [True, False])
+def test_a_submission_that_is_too_large_for_memory(evaluate, make_problem, make_submission, environment_spec, mounted):
+    submission = make_submission({"main.py": ""})
+    with (submission / "holes").open("wb") as file:
+        file.truncate(1 << 40)
+    docker = {**environment_spec(sandbox="docker").docker.model_dump(), "mount_workspace": mounted}
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass"})
+    with pytest.raises(SubmissionError, match=r"larger than|more than"):
+        evaluate(problem, submission, sandbox="docker", environment={"docker": docker})
+
+
+def test_a_tree_that_is_too_deep(evaluate, make_problem, make_submission):
+    submission = make_submission({"main.py": ""})
+    for depth in range(1, 601):
+        os.mkdir(f"{submission}/{'d/' * depth}")
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass"})
+    with pytest.raises(SubmissionError, match="deep"):
+        evaluate(problem, submission, sandbox="docker")
