@@ -99,12 +99,22 @@ def test_an_image_with_a_volume_in_our_place_is_refused(image, evaluate, make_pr
 
 def test_set_up_that_puts_itself_in_our_place_says_nothing_for_us(evaluate, make_problem, make_submission):
     """Neither the size of the workspace nor anything else is taken from what set-up may have replaced."""
-    lie = "mv /slop /slopx; mkdir -p /slop/kit; cp -a /slopx/subject /slop; cp /bin/echo /slop/kit/box"
+    lie = "! mv /slop /slopx && ! cp /bin/echo /slop/kit/box && ! mv /slop/kit /slop/tik"
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == 'hello\\n'"})
     submission = make_submission({"main.py": "print('hello')"})
     environment = {"setup": {"commands": [lie]}}
     for _ in range(2):
         assert says(evaluate(problem, submission, sandbox="docker", environment=environment)) == ("passed", None)
+
+
+def test_set_up_cannot_lead_the_workspace_elsewhere(evaluate, make_problem, make_submission):
+    """The workspace would be mounted over our helper, and a program of the submission's be process 1."""
+    lie = "mv /app /other; mkdir -p /app/deep; ln -s /slop/kit /app/deep/ws"
+    docker = {"image": IMAGE, "workdir": "/app/deep/ws"}
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(run): run()"})
+    environment = {"docker": docker, "setup": {"commands": [lie]}}
+    results = evaluate(problem, make_submission({"main.py": ""}), sandbox="docker", environment=environment)
+    assert "/app/deep/ws is no folder" in results.infrastructure_failure_reason
 
 
 CROWD = """

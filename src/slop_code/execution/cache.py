@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "SCBENCH_CACHE_DIR"
 Value = TypeVar("Value")
-DAMAGED = (OSError, ValueError, LookupError, TypeError)
+DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError)
 """What it takes to read an entry that is incomplete, or of another version."""
 
 

@@ -32,7 +32,9 @@ NET = "/slop/net"
 SETUP_HOME = "/slop/setup"
 """Another, as it will be in the image that set-up leaves."""
 
-SUBJECT_ENV = "/slop/subject"
+SUBJECT_ENV = "/slop-subject"
+"""Beside our own folder, which is covered while set-up runs and so cannot be changed by it."""
+
 UV_CACHE = f"{JUDGE}/uv-cache"
 
 OPENING = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN")
@@ -200,6 +202,7 @@ def worker_arguments(
     network: str | None,
     mounts: Sequence[Mount],
     steps: Sequence[str],
+    covered: bool,
 ) -> list[str]:
     """A container in which commands are run one after the other, with network and a root that can be written to."""
     return [
@@ -208,6 +211,7 @@ def worker_arguments(
         # Without no-new-privileges, as set-up may use sudo; it is root as a rule anyway.
         *capabilities(INSTALLING), "--memory", str(SETUP_MEMORY), "--pids-limit", str(SETUP_PROCESSES),
         *(["--security-opt", "label=disable"] if any(mount.is_folder for mount in mounts) else []),
+        *(tmpfs("/slop", "mode=755") if covered else []),
         *tmpfs("/tmp", "mode=1777"), *tmpfs(SETUP_HOME, "mode=1777"), *tmpfs(NET, "mode=755"),
         *all_mounts(mounts), "--entrypoint", BOX, image, "pair", *steps, "--ready", "--hold",
     ]  # fmt: skip

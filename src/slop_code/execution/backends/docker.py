@@ -92,7 +92,8 @@ class Docker:
         return MACHINES.get(name, name)
 
     def identity(self) -> Sequence[object]:
-        return [self.name, *self.engine.place(), self.image(), self.settings.workdir, self.settings.user]
+        own = [self.settings.workdir, self.settings.user, c.SUBJECT_ENV]
+        return [self.name, *self.engine.place(), self.image(), *own]
 
     def layout(self, session: Path) -> Layout:
         return Layout(self.settings.workdir, "/tmp", c.HOME, f"{c.KIT}/bin", (f"{c.KIT}/run",), c.JUDGE)
@@ -166,9 +167,20 @@ class Docker:
             "0:0", ["--cap-add", "DAC_OVERRIDE", *Mount(volume, c.SOURCE).words], "measure", c.SOURCE
         )
 
-    def _ask_helper(self, user: str, options: Sequence[str], *words: str) -> str:
+    def check_places(self, image: str) -> None:
+        """A link in the way would lead a mount to another place, our own for one."""
+        places = [self.settings.workdir, *[mount.target for mount in [*self.mounts, *self._declared(c.Names(), "")]]]
+        try:
+            self._ask_helper("0:0", [], "plain", *places, image=image)
+        except InfrastructureError as error:
+            self.engine.remove(images=[image])
+            raise InfrastructureError(f"set-up put a link where something is to be mounted\n{error}") from error
+
+    def _ask_helper(self, user: str, options: Sequence[str], *words: str, image: str | None = None) -> str:
         plain = ["--rm", *c.PLAIN, *c.labels(self.owner), "--network", "none", "--user", user, *c.capabilities()]
-        return self.engine.ask("run", *plain, *options, *self.kit().words, "--entrypoint", c.BOX, self.image(), *words)
+        return self.engine.ask(
+            "run", *plain, *options, *self.kit().words, "--entrypoint", c.BOX, image or self.image(), *words
+        )
 
     def box_user(self) -> c.User:
         """Who judge and subject are: as asked for, else the image's user, never root unless asked for."""

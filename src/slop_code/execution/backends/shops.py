@@ -57,6 +57,8 @@ def worker(
     steps: Sequence[str],
     parts: Iterable[bytes] = (),
     expected: archive.Measure | None = None,
+    *,
+    covered: bool = False,
 ) -> Iterator[str]:
     """A container that waits for commands until the block ends; its name."""
     name = c.Names().of("worker")
@@ -67,6 +69,7 @@ def worker(
         network=docker.settings.network,
         mounts=[docker.kit(), *docker.mounts, *mounts],
         steps=["--unpack", *docker.setup_user().words, *steps],
+        covered=covered,
     )
     with talk([docker.engine.binary, *arguments], log) as child:
         try:
@@ -99,9 +102,11 @@ def open_workshop(docker: Docker, job: SetupJob) -> Iterator[DockerShop]:
     parts = () if source else archive.pack_tree(job.submission, workspace, users=True)
     with new_volume(docker, job.scratch, "layer") as volume:
         mounts = [Mount(volume, workspace, readonly=False), *([source] if source else [])]
-        with worker(docker, job.scratch / "log", mounts, steps, parts, measured if source else None) as name:
+        expected = measured if source else None
+        with worker(docker, job.scratch / "log", mounts, steps, parts, expected, covered=True) as name:
             yield DockerShop(docker, name, user, job)
             image = docker.engine.commit(name, entry_label(job.scratch), START_S)
+        docker.check_places(image)
         if job.keep_workspace:
             (job.scratch / "measured").write_text(docker.measure(volume))
         docker.keep(job.scratch, {"image": image, **({"layer": volume} if job.keep_workspace else {})})

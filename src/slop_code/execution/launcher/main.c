@@ -77,7 +77,10 @@ void restrict_calls(void) {
         IF_CALL(NATIVE_ARCH, 1),
         REFUSE(ENOSYS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 8, 0), /* x86_64's other numbering */
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 11, 0), /* x86_64's other numbering */
+        IF_CALL(SYS_io_uring_setup, 10), /* what is asked for through it, no filter sees */
+        IF_CALL(SYS_io_uring_enter, 9),
+        IF_CALL(SYS_io_uring_register, 8),
         IF_CALL(SYS_keyctl, 7),
         IF_CALL(SYS_add_key, 6),
         IF_CALL(SYS_request_key, 5),
@@ -200,6 +203,22 @@ static int seal_main(int argc, char **argv) {
     die("cannot run %s", argv[i + 1]);
 }
 
+/* plain PATH...: every part of these that is there is a folder and no link. */
+static int plain_main(int argc, char **argv) {
+    for (int i = 0; i < argc; i++)
+        for (char *end = argv[i]; *end;) {
+            struct stat information;
+            end += strcspn(end + 1, "/") + 1;
+            char rest = *end;
+            *end = 0;
+            int is_there = lstat(argv[i], &information) == 0;
+            errno = 0;
+            if (is_there && !S_ISDIR(information.st_mode)) die("%s is no folder", argv[i]);
+            *end = rest;
+        }
+    return 0;
+}
+
 /* join FILE... -- COMMAND: enter the control groups whose `cgroup.procs` these are. */
 static int join_main(int argc, char **argv) {
     int count = 0;
@@ -266,7 +285,7 @@ int main(int argc, char **argv) {
     const char *name = strrchr(argv[0], '/');
     name = name ? name + 1 : argv[0];
     if (strcmp(name, "run") == 0) return run_main(argc - 1, argv + 1);
-    if (argc < 2) die("usage: slopbox pair|serve|seal|join|reap|run|id|measure|merge ...");
+    if (argc < 2) die("usage: slopbox pair|serve|seal|join|reap|run|id|measure|merge|plain ...");
     argc -= 2, argv += 2;
     if (strcmp(argv[-1], "pair") == 0) return pair_main(argc, argv);
     if (strcmp(argv[-1], "serve") == 0) return serve_main(argc, argv);
@@ -274,6 +293,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[-1], "join") == 0) return join_main(argc, argv);
     if (strcmp(argv[-1], "reap") == 0) return reap_main(argc, argv);
     if (strcmp(argv[-1], "run") == 0) return run_main(argc, argv);
+    if (strcmp(argv[-1], "plain") == 0) return plain_main(argc, argv);
     if (strcmp(argv[-1], "merge") == 0) return merge_main(argc, argv);
     if (strcmp(argv[-1], "measure") == 0) return measure_main(argc, argv);
     if (strcmp(argv[-1], "id") == 0) return printf("%u %u\n", (unsigned)getuid(), (unsigned)getgid()) < 0;

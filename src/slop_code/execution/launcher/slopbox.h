@@ -1,7 +1,7 @@
 /* slopbox: the one native helper. `pair` opens the boxes or one container's part of them, `serve` and `run` start
  * the subject's processes across them, `seal` closes the judge's box, `join` enters control groups, `reap` cleans
  * up without boxes, `id` says who it is, `measure` how large a folder
- * is, and `merge` brings a command's two outputs together. */
+ * is, `plain` whether paths have links in them, and `merge` brings a command's two outputs together. */
 #ifndef SLOPBOX_H
 #define SLOPBOX_H
 #define _GNU_SOURCE

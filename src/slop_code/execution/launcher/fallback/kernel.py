@@ -27,7 +27,7 @@ FORBIDS_LINKS = 0x2000
 
 NUMBERS_OF_ALL = {"unshare": 97, "socket": 198, "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220}
 NUMBERS_OF_X86_64 = {"socket": 41, "clone": 56, "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272}
-CLONE3 = 435
+CLONE3, IO_URING = 435, 425
 PROCESSORS = {
     "x86_64": (0xC000003E, NUMBERS_OF_X86_64),
     "aarch64": (0xC00000B7, NUMBERS_OF_ALL),
@@ -119,7 +119,10 @@ def call_filter() -> bytes:
         (jump_equal, 1, 0, architecture),
         (answer, 0, 0, refuse | errno.ENOSYS),
         (load, 0, 0, 0),
-        (jump_at_least, 8, 0, 0x40000000),  # x86_64's other numbering
+        (jump_at_least, 11, 0, 0x40000000),  # x86_64's other numbering
+        (jump_equal, 10, 0, IO_URING),  # what is asked for through it, no filter sees
+        (jump_equal, 9, 0, IO_URING + 1),
+        (jump_equal, 8, 0, IO_URING + 2),
         (jump_equal, 7, 0, numbers["keyctl"]),
         (jump_equal, 6, 0, numbers["add_key"]),
         (jump_equal, 5, 0, numbers["request_key"]),

@@ -37,6 +37,7 @@ def mode_named(name: str) -> Callable[[Sequence[str]], int]:
         "join": seal.join_main,
         "reap": seal.reap_main,
         "merge": seal.merge_main,
+        "plain": seal.plain_main,
         "id": lambda _: print(os.getuid(), os.getgid(), flush=True) or 0,
     }
     if name not in others:
@@ -50,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
     if os.path.basename(argv[0]) == "run":
         return mode_named("run")(argv[1:])
     if len(argv) < 2:
-        die("usage: slopbox pair|serve|seal|join|reap|run|id|measure|merge ...")
+        die("usage: slopbox pair|serve|seal|join|reap|run|id|measure|merge|plain ...")
     return mode_named(argv[1])(argv[2:])
 
 

@@ -103,6 +103,17 @@ def seal_main(argv: Sequence[str]) -> NoReturn:
     replace_by(rest[end + 1 :], [name + b"=" + value for name, value in variables.items()])
 
 
+def plain_main(argv: Sequence[str]) -> int:
+    """Every part of these that is there is a folder and no link."""
+    for path in argv:
+        parts = path.strip("/").split("/")
+        for end in range(1, len(parts) + 1):
+            part = "/" + "/".join(parts[:end])
+            if os.path.lexists(part) and (os.path.islink(part) or not os.path.isdir(part)):
+                die(f"{part} is no folder")
+    return 0
+
+
 def merge_main(argv: Sequence[str]) -> NoReturn:
     """What it says to stderr stands among what it says to stdout, in the order it was said."""
     if not argv:
