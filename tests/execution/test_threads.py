@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -15,9 +16,19 @@ def test_values_come_back_in_order():
 
 
 def test_all_end_before_an_error_is_raised():
-    ended = []
+    failing, ended = threading.Event(), []
+
+    def fails():
+        failing.set()
+        raise ValueError("first")
+
+    def ends_later():
+        failing.wait(30)
+        time.sleep(0.05)
+        ended.append("second")
+
     with pytest.raises(ValueError, match="first"):
-        together(lambda: int("first"), lambda: ended.append("second"))
+        together(fails, ends_later)
     assert ended == ["second"]
 
 

@@ -1,7 +1,7 @@
 """The container engine through its command: docker, podman or nerdctl, whoever the user has.
 
 Everything made here carries a label that names its owner, a lock that its evaluator holds while it lives:
-what belongs to nobody any more is removed by whoever starts next.
+containers and volumes that belong to nobody any more are removed by whoever starts next, images by `cache prune`.
 """
 
 from __future__ import annotations
