@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import itertools
-import json
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -457,6 +455,5 @@ def test_variables_of_a_command_are_words_of_their_own():
 def test_a_label_is_read_back_as_it_was_written(cache):
     """The path of a cache can have any character in it; docker prints labels with commas between them."""
     label = owner(cache)
-    printed = json.loads(json.dumps({"Labels": f"{OWNER}={label},other=1"}))
-    assert is_alive(_labels(printed["Labels"])[OWNER])
-    assert Path(cache.root / "owners").is_dir()
+    assert _labels(f"{OWNER}={label},other=1") == {OWNER: label, "other": "1"}
+    assert is_alive(label)

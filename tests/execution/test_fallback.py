@@ -495,3 +495,13 @@ def test_the_boxes_keep_their_promises(stand_in, evaluate, checkpoint, environme
     inner = ast.parse((BOXES / f"tests/test_{checkpoint}.py").read_text()).body
     names = {node.name for node in inner if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
     assert {test.id.partition("[")[0] for test in results.tests} == names
+
+
+def test_containers_work_without_a_native_helper(evaluate, monkeypatch):
+    """The image's own interpreter runs it then, in both containers and in that of set-up."""
+    monkeypatch.setattr(launcher, "native", lambda _machine: None)
+    problem = ProblemConfig.from_yaml(BOXES)
+    results = evaluate(problem, BOXES / "submission", "contract", sandbox="docker")
+    assert results.infrastructure_failure_reason is None
+    assert results.isolation["launcher"] == "python"
+    assert [f"{test.id}: {test.failure_message}" for test in results.tests if test.status != "passed"] == []
