@@ -53,12 +53,11 @@ def test_a_health_check_of_the_image_never_runs(image, evaluate, make_problem, m
     """It would run in the submission's folder, in the judge's container as root."""
     name = image('HEALTHCHECK --interval=1s CMD ["touch", "/tmp/healthy"]')
     test = """
-        import os, time
+        import os
         def test_it(run):
-            deadline = time.monotonic() + 3
-            while time.monotonic() < deadline:
+            for _ in range(100):  # calls of some 30 ms each, so that several checks were due
+                run()
                 assert not os.path.exists("/tmp/healthy")
-                time.sleep(0.05)
         """
     problem = make_problem({"test_checkpoint_1.py": test})
     submission = make_submission({"main.py": ""})
@@ -135,14 +134,14 @@ time.sleep(60)
 def test_the_submission_has_no_word_with_its_supervisor(evaluate, make_problem, make_submission):
     """Each silent connection made it wait for 5 s, and a socket that lingers for as long as one likes."""
     test = """
-        import subprocess, time
+        import subprocess
         def test_it(entrypoint, run):
             with subprocess.Popen([*entrypoint, CROWD], stdout=subprocess.PIPE) as crowd:
                 crowd.stdout.readline()
-                began = time.monotonic()
-                assert [run("print(1)").stdout for _ in range(3)] == ["1\\n"] * 3
-                crowd.kill()
-            assert time.monotonic() - began < 25, "each call had to wait for the crowd"
+                try:  # each call ends within its 25 s, or the crowd comes first
+                    assert [run("print(1)").stdout for _ in range(3)] == ["1\\n"] * 3
+                finally:
+                    crowd.kill()
         """
     problem = make_problem({"test_checkpoint_1.py": f"CROWD = {CROWD!r}\n" + dedent(test)})
     results = evaluate(problem, make_submission({"main.py": OBEDIENT}), sandbox="docker")
