@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from slop_code.execution.backends.engine import KEPT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -60,7 +62,7 @@ def of_owner(root, listed):
 
 
 def kept(root):
-    return {name for path in root.glob("*/[!.]*/kept") for name in path.read_text().split()}
+    return {name for path in root.glob(f"*/[!.]*/{KEPT}") for name in json.loads(path.read_text()).values()}
 
 
 def places(names):
