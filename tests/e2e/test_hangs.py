@@ -186,7 +186,7 @@ def test_a_daemon_goes_without_boxes_too(make_problem, make_submission, evaluate
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_evaluator_that_is_stopped(make_problem, make_submission, cache, need_bubblewrap, tmp_path, token, number):
-    """Only an interrupt can be told; whatever ends the evaluator ends the boxes."""
+    """A kill cannot be told; whatever ends the evaluator ends the boxes."""
     need_bubblewrap()
     problem = make_problem(with_token("def test_long(run): run('stay', TOKEN, timeout=60)\n", token))
     submission = make_submission({"main.py": STUBBORN})
@@ -209,6 +209,6 @@ def test_an_evaluator_that_is_stopped(make_problem, make_submission, cache, need
             os.killpg(evaluator.pid, number)
         _, told = evaluator.communicate(timeout=PATIENCE_S)
     assert left_alive(token) == []
-    assert evaluator.returncode == (130 if number == signal.SIGINT else -number)
+    assert evaluator.returncode == (-number if number == signal.SIGKILL else 130)
     assert b"Traceback" not in told
     assert not (tmp_path / "out" / "evaluation.json").exists()
