@@ -270,6 +270,8 @@ ATTACKS = {
             for folder, folders, files in os.walk("/"):
                 folders[:] = [name for name in folders if not os.path.join(folder, name).startswith(system)]
                 for name in files:
+                    if not os.path.isfile(os.path.join(folder, name)):
+                        continue  # a terminal's end would let it wait for ever
                     try:
                         with open(os.path.join(folder, name), "rb") as file:
                             at = (text := file.read(1 << 20)).find(b"SECRET" + b"-")
