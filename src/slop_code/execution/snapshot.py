@@ -8,6 +8,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from slop_code.errors import SubmissionError
+from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +18,7 @@ CHUNK = 1 << 20
 LARGEST = 16 << 30
 """What is larger, be it all holes, takes longer to read than anyone waits."""
 
-RESERVED = (".evaluation_tests", ".scbench")
+RESERVED = (TESTS_DIR, REPORTS_DIR)
 """Names the evaluation puts into the workspace; a submission's own are never looked at."""
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
+from slop_code.execution.backends.bounds import FEWEST_INODES, FILE_SIZE, HANDED, SETUP_MEMORY, SETUP_PROCESSES
 from slop_code.execution.backends.cgroups import control_groups
 from slop_code.execution.backends.host import HostSandbox, tidy
 from slop_code.execution.backends.mounts import OURS, further_arguments, system_arguments, within
@@ -55,15 +56,6 @@ KERNEL = [f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs
 PROC = ["--proc", "/proc", *[word for path in KERNEL for word in ("--ro-bind-try", path, path)]]
 """Where the host's user is root, the kernel's settings and switches would be writable."""
 
-HANDED_SIZE = 1 << 30
-"""For copies of what tests hand over, which the subject cannot fill."""
-
-FEWEST_INODES = 10_000
-FILE_SIZE = 2 << 30
-"""For any one file of the judge or of set-up."""
-
-SETUP_MEMORY = 8 << 30
-SETUP_PROCESSES = 1000
 BOX_PROCESSES = 4
 """Of the subject's box itself, beside those of the subject."""
 
@@ -188,7 +180,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, uv_cache: Path, groups
     inodes = max(FEWEST_INODES, spec.limits.disk // 4096)
     size = f"mode=755,size={spec.limits.disk},nr_inodes={inodes}"
     steps = ["--tmpfs", "/box/scratch", size, "--tmpfs", "/box/share", size, "--mkdir", "/box/share", "1777"]
-    steps += ["--tmpfs", "/box/handed", f"mode=755,size={HANDED_SIZE}"]
+    steps += ["--tmpfs", "/box/handed", f"mode=755,size={HANDED}"]
     folders = [f"/box/scratch/up/{TESTS_DIR}", f"/box/scratch/up/{REPORTS_DIR}", "/box/scratch/work"]
     folders += ["/box/scratch/home", "/box/handed/up", "/box/handed/work", "/box/handed/done"]
     steps += [word for folder in folders for word in ("--mkdir", folder, "755")]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution.backends.bounds import FEWEST_INODES, FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
 from slop_code.execution.backends.engine import ENTRY, OWNER
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.mounting import Mount, is_ours
@@ -29,8 +30,6 @@ SHOWN = "/slop/shown"
 SOURCE = "/slop/source"
 TOOLS = "/slop/tools"
 NET = "/slop/net"
-SETUP_HOME = "/slop/setup"
-"""Another, as it will be in the image that set-up leaves."""
 
 SUBJECT_ENV = "/slop-subject"
 """Beside our own folder, which is covered while set-up runs and so cannot be changed by it."""
@@ -48,13 +47,6 @@ PLAIN = ("--init=false", "--no-healthcheck", "--log-driver", "none", "--workdir"
 
 ADMIT_S = 60
 PAGE = os.sysconf("SC_PAGE_SIZE")
-HANDED = 1 << 30
-"""For copies of what tests hand over, which the subject cannot fill."""
-
-FILE_SIZE = 2 << 30
-SETUP_MEMORY = 8 << 30
-SETUP_PROCESSES = 1000
-FEWEST_INODES = 10_000
 BOX_PROCESSES = 8
 """Of the subject's container itself, beside those of the subject."""
 
@@ -212,7 +204,7 @@ def worker_arguments(
         *capabilities(INSTALLING), "--memory", str(SETUP_MEMORY), "--pids-limit", str(SETUP_PROCESSES),
         *(["--security-opt", "label=disable"] if any(mount.is_folder for mount in mounts) else []),
         *(tmpfs("/slop", "mode=755") if covered else []),
-        *tmpfs("/tmp", "mode=1777"), *tmpfs(SETUP_HOME, "mode=1777"), *tmpfs(NET, "mode=755"),
+        *tmpfs("/tmp", "mode=1777"), *tmpfs(HOME, "mode=1777"), *tmpfs(NET, "mode=755"),
         *all_mounts(mounts), "--entrypoint", BOX, image, "pair", *steps, "--ready", "--hold",
     ]  # fmt: skip
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from slop_code.execution.backends.engine import Engine
 
 START_S = 300.0
-ANSWER_S = 120.0
+REPORTS_S = 120.0
 LAST_WORDS_S = 5.0
 
 
@@ -50,7 +50,7 @@ def finish(engine: Engine, child: Child, log: Path, places: Mapping[str, Path], 
     in_time = child.answers(time.monotonic() + timeout)
     if not in_time:
         child.hang_up()
-    until = time.monotonic() + ANSWER_S
+    until = time.monotonic() + REPORTS_S
     try:
         status = archive.unpack(lambda size: child.read(size, until), places)
     except (EOFError, TimeoutError):

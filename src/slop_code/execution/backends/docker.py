@@ -18,6 +18,7 @@ from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution import archive
 from slop_code.execution.backends import containers as c
+from slop_code.execution.backends.bounds import HANDED
 from slop_code.execution.backends.dialogue import finish, ready
 from slop_code.execution.backends.engine import KEPT, Engine, owner, sweep
 from slop_code.execution.backends.kit import build_kit, kit_identity
@@ -67,7 +68,7 @@ class Docker:
         """An engine that is there and does not answer raises what it said; one that does is made ready."""
         missing = self.engine.missing()
         if missing is None:
-            self.kit()
+            _ = self.kit
         return missing
 
     @functools.cached_property
@@ -80,7 +81,7 @@ class Docker:
         gone = sweep(engine, containers, volumes)
         return Found(image, {volume.name for volume in volumes} - set(gone) | images)
 
-    @functools.cached_property
+    @property
     def owner(self) -> str:
         return owner(self.cache)
 
@@ -126,7 +127,7 @@ class Docker:
     def check_subject(self, kept: Path) -> None:
         kept_names(kept, self.found.kept)
 
-    @functools.cache  # noqa: B019  (one sandbox lives as long as one evaluation)
+    @functools.cached_property
     def kit(self) -> Mount:
         """The helper and uv, for the image's processor, in a volume that every container mounts read-only."""
 
@@ -179,7 +180,7 @@ class Docker:
     def _ask_helper(self, user: str, options: Sequence[str], *words: str, image: str | None = None) -> str:
         plain = ["--rm", *c.PLAIN, *c.labels(self.owner), "--network", "none", "--user", user, *c.capabilities()]
         return self.engine.ask(
-            "run", *plain, *options, *self.kit().words, "--entrypoint", c.BOX, image or self.image(), *words
+            "run", *plain, *options, *self.kit.words, "--entrypoint", c.BOX, image or self.image(), *words
         )
 
     def box_user(self) -> c.User:
@@ -243,7 +244,7 @@ class Docker:
             user=self.box_user(),
             workspace=self.settings.workdir,
             network=network,
-            mounts=[self.kit(), tools, *self.mounts, *self._declared(names, "judge")],
+            mounts=[self.kit, tools, *self.mounts, *self._declared(names, "judge")],
             source=source,
             collecting=job.collecting,
             environment={**job.environment, "TMPDIR": "/slop/tmp"},
@@ -256,7 +257,7 @@ class Docker:
         options = {
             workspace: c.volume_options(disk + measured.space, measured.entries),
             tmp: c.volume_options(disk, mode="1777"),
-            shown: c.volume_options(c.HANDED),
+            shown: c.volume_options(HANDED),
             gate: c.volume_options(c.PAGE),
         }
         makes = [c.volume_arguments(name, self.owner, option) for name, option in options.items()]
@@ -291,7 +292,7 @@ class Docker:
             image=image,
             user=self.box_user(),
             workspace=self.settings.workdir,
-            mounts=[self.kit(), *self.mounts, *self._declared(names, "subject")],
+            mounts=[self.kit, *self.mounts, *self._declared(names, "subject")],
             limits=self.spec.limits,
         )
         answer = self.engine.try_(*arguments)

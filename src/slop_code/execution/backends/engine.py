@@ -177,6 +177,10 @@ def _labels(value: Any) -> dict[str, str]:
     return {name: text for name, _, text in pairs if name}
 
 
+_HELD: list[Any] = []
+"""Locks, open until this process ends."""
+
+
 @functools.cache
 def owner(cache: Cache) -> str:
     """The label's value for this process: where it is and which lock it holds until its end."""
@@ -187,9 +191,6 @@ def owner(cache: Cache) -> str:
         _HELD.append(path.open("w"))
         fcntl.flock(_HELD[-1], fcntl.LOCK_EX)
     return f"{host()}:{quote(str(path), safe='/')}"
-
-
-_HELD: list[Any] = []
 
 
 def forget_owners(cache: Cache) -> None:

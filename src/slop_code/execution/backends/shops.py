@@ -67,7 +67,7 @@ def worker(
         owner=docker.owner,
         image=docker.image(),
         network=docker.settings.network,
-        mounts=[docker.kit(), *docker.mounts, *mounts],
+        mounts=[docker.kit, *docker.mounts, *mounts],
         steps=["--unpack", *docker.setup_user().words, *steps],
         covered=covered,
     )
@@ -122,7 +122,7 @@ class DockerShop:
     job: SetupJob
 
     def run(self, command: Sequence[str], timeout: float) -> Completed:
-        environment = {**self.job.environment, "HOME": c.SETUP_HOME, **certificate_variables()}
+        environment = {**self.job.environment, **certificate_variables()}
         words = [c.BOX, "merge", *command]
         arguments = c.exec_arguments(self.container, self.user, self.docker.settings.workdir, environment, words)
         argv = [self.docker.engine.binary, *arguments]
@@ -156,7 +156,7 @@ class DockerTools:
 
     def uv(self, tool: str, arguments: Sequence[str]) -> str:
         environment = {
-            "PATH": f"{c.KIT}/bin:{self.docker.variables().get('PATH') or PATH}", "HOME": c.SETUP_HOME,
+            "PATH": f"{c.KIT}/bin:{self.docker.variables().get('PATH') or PATH}", "HOME": c.HOME,
             "UV_CACHE_DIR": c.UV_CACHE, "UV_PYTHON_INSTALL_DIR": f"{c.UV_CACHE}/python", "UV_NO_CONFIG": "1",
             "UV_COMPILE_BYTECODE": "1", "UV_LINK_MODE": "copy", **network_variables(), **certificate_variables(),
         }  # fmt: skip
