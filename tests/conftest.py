@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from xdist.scheduler import LoadScopeScheduling
 
 from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
@@ -27,6 +29,8 @@ SANDBOXES: Mapping[str, Mapping[str, Any]] = {
     "bubblewrap": {"type": "local"},
     "docker": {"type": "docker", "docker": {"image": os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")}},
 }
+
+IN_SANDBOX = re.compile(rf"[\[-]({'|'.join(SANDBOXES)})[]-]")
 
 PROBLEM_CONFTEST = '''
 import shlex
@@ -69,6 +73,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "cache" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
+
+
+class BySandbox(LoadScopeScheduling):
+    """The tests of a file share its fixtures and run one after the other; those in different sandboxes share none."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return " ".join([file, *IN_SANDBOX.findall(nodeid)[:1]])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return BySandbox(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Half of the time is waiting, so one more than there are processors; too many make one Docker daemon slow."""
+    return min(8, len(os.sched_getaffinity(0)) + 1)
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 def build(folder: Path, targets: str) -> zipfile.ZipFile:
     """From a copy, as the build leaves the helper beside its sources."""
     for name in ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, folder / name)
+        if (ROOT / name).is_dir():  # bytecode comes and goes while other tests run
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, folder / name)
     for built in folder.glob(f"src/{HELPERS}*"):
         built.unlink() if "." not in built.name else None
     uv = Path(sys.executable).with_name("uv")

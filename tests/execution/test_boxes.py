@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import socket
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from slop_code.execution.snapshot import tree_digest
 
 FOLDER = Path(__file__).parents[1] / "problems" / "boxes"
 SUBJECT = FOLDER / "submission"
+MARK = f"mark-{uuid.uuid4().hex}"
 SANDBOXES = ["none", "bubblewrap", "docker"]
 APART = ["bubblewrap", "docker"]
 LIMITS = {"memory": "300M", "processes": 50, "disk": "40M", "output": "8M"}
@@ -43,10 +45,11 @@ def boxes():
 
 
 @pytest.fixture(scope="module", params=SANDBOXES)
-def contract(request, boxes, evaluate):
+def contract(request, boxes, evaluate, make_submission):
+    submission = make_submission({"main.py": (SUBJECT / "main.py").read_text(), "mark": MARK})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLOP_CODE_TEST_SECRET", "of the host")
-        results = evaluate(boxes, SUBJECT, "contract", sandbox=request.param)
+        results = evaluate(boxes, submission, "contract", sandbox=request.param)
     assert results.isolation["sandbox"] == request.param
     return results
 
@@ -60,7 +63,7 @@ def test_nothing_outlives_the_evaluation(contract):
     left = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if b"MARK-OF-THE-SERVER" in (entry / "cmdline").read_bytes():
+            if MARK.encode() in (entry / "cmdline").read_bytes():
                 left.append(entry.name)
     assert left == []
 

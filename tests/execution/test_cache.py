@@ -142,6 +142,56 @@ def test_sessions_of_killed_evaluators_go_and_of_others_stay(tmp_path):
         assert not kept.exists()
 
 
+USER = """
+import sys
+from pathlib import Path
+from slop_code.execution.cache import Cache
+
+with Cache(Path(sys.argv[1])).in_use():
+    print("in use", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_many_use_it_and_nobody_is_alone_with_it_meanwhile(tmp_path):
+    store = Cache(tmp_path)
+    with start(USER, tmp_path) as other, store.in_use():
+        assert other.stdout.readline() == "in use\n"
+        with pytest.raises(InfrastructureError, match="evaluations are running with this cache"), store.alone():
+            pass
+        other.communicate("end\n")
+    with store.alone(), pytest.raises(InfrastructureError), store.alone():
+        pass
+    with store.alone():
+        pass
+
+
+def test_who_wants_to_use_it_waits_for_one_who_is_alone(tmp_path):
+    store, begins = Cache(tmp_path), threading.Event()
+
+    def use() -> str:
+        begins.set()
+        with store.in_use():
+            return (tmp_path / "state").read_text()
+
+    with ThreadPoolExecutor(1) as pool:
+        with store.alone():
+            (tmp_path / "state").write_text("half")
+            future = pool.submit(use)
+            begins.wait(60)
+            (tmp_path / "state").write_text("whole")
+        assert future.result(60) == "whole"
+
+
+def test_one_who_was_killed_uses_it_no_more(tmp_path):
+    with start(USER, tmp_path) as killed:
+        killed.stdout.readline()
+        killed.kill()
+        killed.wait()
+    with Cache(tmp_path).alone():
+        pass
+
+
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [

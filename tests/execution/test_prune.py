@@ -8,9 +8,10 @@ import re
 
 import pytest
 
+from slop_code.errors import InfrastructureError
 from slop_code.execution.backends.engine import ENTRY, OWNER, host
 from slop_code.execution.cache import Cache
-from slop_code.execution.prune import KINDS, prune
+from slop_code.execution.prune import KINDS, Size, prune, size_of
 
 
 @pytest.fixture
@@ -74,6 +75,32 @@ def test_what_is_kept_goes_only_when_asked_for(cache, engine, everything):
     left = {path.name for path in cache.root.iterdir() if not path.name.startswith(".")}
     assert left == {"other"} | (set() if everything else set(KINDS))
     assert (f"{cache.root / 'tools'}: removed" in told) is everything
+
+
+def test_everything_is_refused_while_it_is_used(cache, engine):
+    entry(cache, "tools", "")
+    killed = cache.root / "sessions" / "killed"
+    killed.mkdir(parents=True)
+    (killed / "lock").touch()
+    with cache.in_use():
+        with pytest.raises(InfrastructureError, match="evaluations are running"):
+            list(prune(cache, engine(), everything=True))
+        assert (cache.root / "tools" / "key").is_dir()
+        list(prune(cache, engine(), everything=False))
+        assert not killed.exists()
+    list(prune(cache, engine(), everything=True))
+    assert not (cache.root / "tools").exists()
+
+
+def test_sizes(cache):
+    folder = cache.root / "tests"
+    assert size_of(folder) == Size(0, 0)
+    for name, size in {"a/one": 10, "a/inner/two": 20, "b/three": 30, ".b.lock": 1}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x" * size)
+    (cache.root / "large").write_bytes(b"x" * 1000)
+    (folder / "a" / "link").symlink_to(cache.root)
+    assert size_of(folder) == Size(2, 61)
 
 
 def test_sessions_of_killed_evaluators_go_and_living_ones_stay(cache, engine):

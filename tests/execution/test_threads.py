@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from contextvars import ContextVar
 
 import pytest
 
+from slop_code.execution.stopping import Stop, StoppedError, check, stoppable
 from slop_code.execution.threads import beside, together
 
 
@@ -37,3 +39,23 @@ def test_one_thing_beside():
     assert value() == "done"
     with pytest.raises(ZeroDivisionError):
         beside(lambda: 1 // 0)()
+
+
+def test_what_is_begun_in_a_context_sees_it():
+    word = ContextVar("word", default="outside")
+    token = word.set("inside")
+    value = beside(word.get)
+    assert together(word.get, word.get) == ["inside", "inside"]
+    word.reset(token)
+    assert value() == "inside"
+    assert together(word.get) == ["outside"]
+
+
+def test_a_stop_reaches_what_runs_beside():
+    stop = Stop()
+    stop.set()
+    with stoppable(stop), pytest.raises(StoppedError):
+        beside(check)()
+    with stoppable(stop), pytest.raises(StoppedError):
+        together(check, check)
+    stop.close()

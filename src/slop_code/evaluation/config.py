@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 
@@ -35,6 +35,7 @@ __all__ = [
     "MarkerConfig",
     "ProblemConfig",
     "State",
+    "Unit",
 ]
 
 DEFAULT_TIMEOUT = 30.0
@@ -60,6 +61,9 @@ CheckpointName = Annotated[
 AssetName = Annotated[str, matching(r"(?!\.{1,2}\Z)[^/\0]+", "a file name")]
 MarkerName = Annotated[str, matching(r"\w[\w.-]*", "the name of a pytest marker")]
 EntryFile = Annotated[str, relative_path("a path inside the submission")]
+Unit = Literal["file", "test"]
+"""What stays together in one pair: a file, or a top-level test function or class."""
+
 TestsGlob = Annotated[str, relative_path("a glob inside tests/")]
 
 
@@ -119,6 +123,10 @@ class ProblemConfig(FileModel):
     markers: dict[MarkerName, MarkerConfig] = Field(default_factory=dict)
     test_dependencies: list[str] = Field(default_factory=list)
     in_process: bool = False
+    parallel: int = Field(default=1, ge=1, le=64)
+    """Judge/subject pairs at a time, at most."""
+
+    parallel_by: Unit = "file"
     visible: list[TestsGlob] = Field(default_factory=list)
     checkpoints: dict[CheckpointName, CheckpointConfig] = Field(min_length=1)
 
@@ -188,13 +196,14 @@ class ProblemConfig(FileModel):
                     return checkpoint
         raise UsageError(f"{self.name}: no checkpoint {wanted!r}; there are {', '.join(self.checkpoints)}")
 
-    def digest(self) -> str:
-        """Changes with everything here that can change a verdict, and not with what only describes."""
-        prose = {"description", "tags", "author", "category", "difficulty", "inspiration"}
-        checkpoints = {name: checkpoint.model_dump(mode="json") for name, checkpoint in self.checkpoints.items()}
-        for checkpoint in checkpoints.values():
-            del checkpoint["state"]
-        return digest_of({**self.model_dump(mode="json", exclude=prose), "checkpoints": checkpoints})
+    def digest(self, checkpoint: CheckpointConfig) -> str:
+        """Changes with everything here that can change a verdict on that checkpoint, and with nothing else."""
+        prose = {"description", "tags", "author", "category", "difficulty", "inspiration", "checkpoints"}
+        speed = {"parallel", "parallel_by"}
+        own = checkpoint.model_dump(mode="json", exclude={"state", "order"})
+        names = list(self.checkpoints)
+        earlier = names[: names.index(checkpoint.name)]
+        return digest_of([self.model_dump(mode="json", exclude=prose | speed), earlier, checkpoint.name, own])
 
 
 def _mapping(data: Mapping[Any, Any], key: Any) -> Mapping[Any, Any]:

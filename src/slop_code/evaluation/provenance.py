@@ -7,14 +7,28 @@ import platform
 from typing import TYPE_CHECKING
 
 from slop_code import __version__
+from slop_code._io import digest_of
+from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.report import Provenance
+from slop_code.evaluation.workspace import plugin_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.boxes import ToolEnv
     from slop_code.execution.spec import EnvironmentSpec
+
+
+EVALUATION = 1
+"""Goes up with every change of ours that can change a verdict."""
+
+
+@functools.cache
+def evaluation_version() -> str:
+    """Changes by itself with the locked test tools and with what is loaded into the judge."""
+    parts = [LOCK.read_text(), plugin_source().read_text()]
+    return f"{EVALUATION}-{digest_of(parts)[:12]}"
 
 
 @functools.cache
@@ -25,6 +39,7 @@ def platform_name() -> str:
 
 def provenance_of(
     problem: ProblemConfig,
+    checkpoint: CheckpointConfig,
     spec: EnvironmentSpec,
     *,
     submission: str | None,
@@ -38,10 +53,11 @@ def provenance_of(
         digests={
             "submission": submission,
             "tests": tests,
-            "config": problem.digest(),
+            "config": problem.digest(checkpoint),
             "environment": spec.digest(),
             "image": image,
         },
+        evaluation_version=evaluation_version(),
         test_dependencies=dict(tools.versions) if tools else {},
         python=tools.python_version if tools else platform.python_version(),
         platform=platform_name(),

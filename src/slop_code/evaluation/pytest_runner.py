@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from slop_code._io import keep_ends
 from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation import pairs
 from slop_code.evaluation.command import LOCK, PLUGIN, TOOL, TOOLS, pytest_command
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evidence, read_evidence
 from slop_code.evaluation.grading import grade
 from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
+from slop_code.evaluation.judging import Trial, broken, forget, judge_all, keep, part_of, sessions_for
 from slop_code.evaluation.provenance import platform_name, provenance_of
 from slop_code.evaluation.pytest_ini import render_ini
-from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.report import CorrectnessResults, TestResult
 from slop_code.evaluation.reports.ctrf import parse_ctrf
 from slop_code.evaluation.reports.record import RawTest, visible
 from slop_code.evaluation.roster import Roster
-from slop_code.evaluation.verdict import infrastructure_failure
-from slop_code.evaluation.workspace import (
-    Staged,
-    choose,
-    copy_tests,
-    judge_environment,
-    judge_files,
-    stage,
-    variables_for,
-)
-from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR, sandbox_for, sandbox_name
+from slop_code.evaluation.workspace import Staged, choose, copy_tests, stage, variables_for
+from slop_code.execution.boxes import TESTS_DIR, sandbox_for, sandbox_name
 from slop_code.execution.cache import Cache
 from slop_code.execution.session import Session
 from slop_code.execution.snapshot import open_submission, tree_digest
+from slop_code.execution.stopping import StoppedError
 from slop_code.execution.threads import beside
 from slop_code.execution.tools import warm_tools
 
@@ -42,19 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.execution.boxes import Judged, Progress, Sandbox, ToolEnv
-    from slop_code.execution.process import Completed
+    from slop_code.evaluation.pairs import Part
+    from slop_code.execution.boxes import Progress, Sandbox, ToolEnv
     from slop_code.execution.spec import EnvironmentSpec
 
-SESSION_BASE_S = 60.0
-LOG_LIMIT = 16 << 20
 REASON_LIMIT = 16 << 10
-RAW_FILES = (JSON_REPORT, CTRF_REPORT, STREAM, "pytest.log")
-NEVER_RAN = -1
-"""`pytest_exit_code` of an evaluation that did not come as far as pytest."""
-
-
-NO_EVIDENCE = Evidence((), "stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +49,12 @@ class _Run:
     staged: Staged | None = None
     submission: str | None = None
     image: str | None = None
-    evidence: Evidence = NO_EVIDENCE
-    exit_code: int = NEVER_RAN
-    reason: str | None = None
+    parts: Sequence[Part] = ()
     phases: dict[str, float] = field(default_factory=dict)
-    isolation: dict[str, Any] = field(default_factory=dict)
-    """Empty where no box was opened."""
+
+    @property
+    def roster(self) -> Roster:
+        return self.staged.roster if self.staged else Roster(())
 
 
 class PytestRunner:
@@ -85,8 +68,12 @@ class PytestRunner:
         output_dir: Path | None = None,
         cache: Cache | None = None,
         progress: Progress = lambda _: None,
+        most_pairs: int | None = None,
     ) -> None:
-        """With `output_dir`, raw reports and pytest.log are kept in `.scbench` there."""
+        """With `output_dir`, raw reports and pytest.log are kept in `.scbench` there.
+
+        `most_pairs` bounds what the problem asks for with `parallel`.
+        """
         self.problem = problem
         self.checkpoint = checkpoint
         self.environment = environment
@@ -94,9 +81,10 @@ class PytestRunner:
         self.output_dir = output_dir
         self.cache = cache or Cache.default()
         self.progress = progress
+        self.most_pairs = most_pairs
 
     def run(self, pytest_args: Sequence[str] | None = None) -> CorrectnessResults:
-        """Never raises for what the submission, the sandbox or pytest do: that is in the result."""
+        """Never raises for what the submission, the sandbox or pytest do: that is in the result; a stop has none."""
         began, arguments = time.monotonic(), list(pytest_args or ())
         submission = open_submission(self.submission_path)
         self.keep_apart()
@@ -108,7 +96,7 @@ class PytestRunner:
 
     def _evaluate(self, submission: Path, arguments: Sequence[str]) -> _Run:
         state, watch = _Run(), _Stopwatch()
-        self._forget()
+        forget(self.output_dir)
         try:
             sandbox = sandbox_for(self.environment, self.cache, self.progress)
             state = replace(state, image=sandbox.image())
@@ -118,29 +106,22 @@ class PytestRunner:
             staged = self._stage(sandbox, tools)
             state = replace(state, staged=staged)
             watch.lap("prepare")
+            groups = pairs.partition(staged.roster, self.problem.parallel_by, self._pairs(arguments))
+            trial = Trial(self.problem, self.checkpoint, staged, tools, command, arguments)
             opening = Session.open(self.environment, submission, self.cache, self.progress, self._hidden(), sandbox)
-            with opening as session:
+            with opening as session, sessions_for(session, groups) as sessions:
                 watch.lap("setup")
-                self.progress(f"running {len(staged.roster.entries)} tests")
-                reports = session.folder / "reports"
-                reports.mkdir()
-                judged = self._judge(session, command, staged, tools, reports)
+                how = f" in {len(groups)} pairs" if len(groups) > 1 else ""
+                self.progress(f"running {len(staged.roster.entries)} tests{how}")
+                judged = judge_all(trial, sessions, groups)
                 watch.lap("tests")
-                evidence = read_evidence(reports)
-                if not arguments:  # then nothing but the tests themselves can have left tests out
-                    evidence = replace(evidence, deselected=frozenset())
-                self._keep(reports)
-            reason = self._reason(judged.done, evidence, staged.roster)
-            exit_code = NEVER_RAN if judged.done.exit_code is None else judged.done.exit_code
-            isolation = {**judged.isolation, "in_process": self.problem.in_process}
-            state = replace(state, evidence=evidence, exit_code=exit_code, reason=reason, isolation=isolation)
-        except InfrastructureError as error:
-            exit_code = NEVER_RAN if error.exit_code is None else error.exit_code
-            state = replace(state, exit_code=exit_code, reason=str(error))
-        except OSError as error:
-            place = error.filename or "input or output"
-            reason = f"{place}: {error.strerror}; is the disk full, the cache or the output not writable?"
-            state = replace(state, reason=reason)
+                parts = [part_of(trial, *one) for one in zip(sessions, groups, judged, strict=True)]
+                keep(self.output_dir, sessions)
+            state = replace(state, parts=parts)
+        except StoppedError:
+            raise
+        except (InfrastructureError, OSError) as error:
+            state = replace(state, parts=[broken(error, state.roster)])
         watch.lap("parse")
         return replace(state, phases=watch.phases)
 
@@ -152,18 +133,9 @@ class PytestRunner:
         about = (self.problem, self.checkpoint, self.environment)
         return stage(*about, sandbox, tools, command, self.cache, self.progress)
 
-    def _judge(self, session: Session, command: Sequence[str], staged: Staged, tools: ToolEnv, reports: Path) -> Judged:
-        environment = judge_environment(session, self.problem, self.checkpoint, staged.plugin, self.cache)
-        return session.judge(
-            command,
-            environment,
-            tests=staged.tests,
-            shown=staged.shown,
-            reports=reports,
-            tools=tools,
-            files=judge_files(session, tools, staged.plugin),
-            timeout=self._session_timeout(staged.roster),
-        )
+    def _pairs(self, arguments: Sequence[str]) -> int:
+        found = pairs.pairs_at_most(self.problem, self.environment, arguments)
+        return min(found, self.most_pairs or found)
 
     def keep_apart(self) -> None:
         """What lies inside the submission's folder, the submission can read."""
@@ -176,63 +148,22 @@ class PytestRunner:
         output = [self.output_dir] if self.output_dir else []
         return [self.problem.path, self.cache.root, *output]
 
-    def _session_timeout(self, roster: Roster) -> float:
-        """Every test may use up its own timeout and the session still ends."""
-        given = self.checkpoint.session_timeout
-        return given or SESSION_BASE_S + self.checkpoint.timeout * len(roster.entries)
-
-    def _reason(self, done: Completed, evidence: Evidence, roster: Roster) -> str | None:
-        ended = None
-        running = f"while running {evidence.running}" if evidence.running else "with no test running"
-        if done.exit_code is None:
-            ended = f"session timeout of {self._session_timeout(roster):g} s {running}"
-        reason = infrastructure_failure(done.exit_code, evidence=evidence, expected=roster.nodeids, ended=ended)
-        if reason is not None and evidence.running and running not in reason:
-            reason = f"{reason}, {running}"
-        if reason is not None and not evidence.tests and done.output.strip():
-            return f"{reason}\n{done.output.strip()}"
-        return reason
-
-    def _forget(self) -> None:
-        """Raw evidence of an earlier evaluation must not lie beside this one's result."""
-        if self.output_dir is None:
-            return
-        for name in RAW_FILES:
-            (self.output_dir / REPORTS_DIR / name).unlink(missing_ok=True)
-
-    def _keep(self, reports: Path) -> None:
-        """Copy the raw evidence beside the result, each file within bounds."""
-        keep_ends(reports / "pytest.log", LOG_LIMIT)
-        if self.output_dir is None:
-            return
-        target = self.output_dir / REPORTS_DIR
-        target.mkdir(parents=True, exist_ok=True)
-        for name in RAW_FILES:
-            if (reports / name).is_file() and not (reports / name).is_symlink():
-                shutil.copyfile(reports / name, target / name, follow_symlinks=False)
-
     def _results(self, state: _Run, arguments: Sequence[str], duration: float) -> CorrectnessResults:
-        roster = state.staged.roster if state.staged else Roster(())
-        tests = grade(
-            roster,
-            state.evidence,
-            ordered=list(self.problem.checkpoints),
-            current=self.checkpoint.name,
-            custom=self.problem.custom_groups,
-            missing=state.reason or "left no result",
-        )
+        parts, roster = state.parts, state.roster
+        reason = pairs.reason_of(parts)
         return CorrectnessResults(
             problem_name=self.problem.name,
             checkpoint_name=self.checkpoint.name,
             duration=duration,
-            tests=tests,
-            pytest_exit_code=state.exit_code,
-            infrastructure_failure_reason=None if state.reason is None else visible(state.reason, REASON_LIMIT),
-            isolation=state.isolation,
-            deselected=len(state.evidence.deselected & roster.nodeids),
+            tests=pairs.in_order(roster, [test for part in parts for test in self._grade(part, roster)]),
+            pytest_exit_code=pairs.exit_code_of(parts),
+            infrastructure_failure_reason=None if reason is None else visible(reason, REASON_LIMIT),
+            isolation=pairs.isolation_of(parts),
+            deselected=pairs.deselected_of(parts, roster),
             phases=state.phases,
             provenance=provenance_of(
                 self.problem,
+                self.checkpoint,
                 self.environment,
                 submission=state.submission,
                 image=state.image,
@@ -241,8 +172,18 @@ class PytestRunner:
                 command=state.command,
                 pytest_args=arguments,
             ),
-            evidence=state.evidence.source,
+            evidence=pairs.source_of(parts),
             warnings=self._warnings(state.staged),
+        )
+
+    def _grade(self, part: Part, roster: Roster) -> list[TestResult]:
+        return grade(
+            part.own,
+            pairs.own_evidence(part, roster),
+            ordered=list(self.problem.checkpoints),
+            current=self.checkpoint.name,
+            custom=self.problem.custom_groups,
+            missing=part.told or "left no result",
         )
 
     def _warnings(self, staged: Staged | None) -> list[str]:
@@ -251,6 +192,9 @@ class PytestRunner:
             found.append("include_os_env is ignored: under isolation nothing of the host's environment is passed on")
         if "cpus" in self.environment.limits.model_fields_set and self.environment.type == "local":
             found.append("limits.cpus is not enforced by this sandbox")
+        shared = pairs.shared_network(self.environment)
+        if self.problem.parallel > 1 and shared:
+            found.append(f"parallel is ignored: with {shared} all pairs would share one network")
         entry = self.environment.entry(self.problem.entry_file)[-1]
         setup = self.environment.setup
         if not setup.commands and not setup.eval_commands and not os.path.lexists(self.submission_path / entry):

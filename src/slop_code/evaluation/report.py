@@ -86,6 +86,8 @@ class Digests(_Stored):
 
 class Provenance(_Stored):
     digests: Digests
+    evaluation_version: str = ""
+    """Results of two versions may differ for one and the same submission; empty in results of schema 1."""
     test_dependencies: dict[str, str]
     python: str
     platform: str
@@ -94,8 +96,15 @@ class Provenance(_Stored):
     pytest_args: list[str]
 
 
+class Attempt(_Stored):
+    """An evaluation that came to no verdict and was made again."""
+
+    reason: str
+    duration: float = Field(ge=0)
+
+
 class CorrectnessResults(_Stored):
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2
     problem_name: str
     checkpoint_name: str
     duration: float = Field(ge=0)
@@ -113,6 +122,8 @@ class CorrectnessResults(_Stored):
     evidence: str
     """Which of the run's accounts the tests were read from."""
     warnings: list[str] = Field(default_factory=list)
+    attempts: list[Attempt] = Field(default_factory=list)
+    """Those before this one, each an infrastructure failure."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -123,33 +123,32 @@ def stage(
     digest = tests_digest(problem, checkpoint)
     content = [
         digest,
-        problem.digest(),
-        checkpoint.name,
+        problem.digest(checkpoint),
         list(command),
         dict(tools.versions),
         spec.environment.env,
     ]
-    key = digest_of([*content, *sandbox.identity(), __version__, _file_digest(_plugin_source())])
+    key = digest_of([*content, *sandbox.identity(), __version__, _file_digest(plugin_source())])
 
     def build(folder: Path) -> None:
         progress(f"collecting the tests of {problem.name} {checkpoint.name}")
         copy_tests(problem, checkpoint, folder / "tests")
         copy_shown(problem, folder / "tests", folder / "shown")
         (folder / "judge").mkdir()
-        shutil.copyfile(_plugin_source(), folder / "judge" / f"{PLUGIN}.py")
+        shutil.copyfile(plugin_source(), folder / "judge" / f"{PLUGIN}.py")
         roster = _collect(problem, checkpoint, spec, sandbox, tools, command, folder, cache)
         (folder / "roster.json").write_text(roster.to_json())
 
     def load(folder: Path) -> Staged:
         roster = Roster.from_json((folder / "roster.json").read_text())
-        if (folder / "judge" / f"{PLUGIN}.py").read_bytes() != _plugin_source().read_bytes():
+        if (folder / "judge" / f"{PLUGIN}.py").read_bytes() != plugin_source().read_bytes():
             raise ValueError("not our plugin")
         return Staged(folder, roster, digest, choose(problem, checkpoint).unattributed)
 
     return cache.load_once("tests", key, build, load)
 
 
-def _plugin_source() -> Path:
+def plugin_source() -> Path:
     return Path(judge.__file__).parent / "plugin.py"
 
 
@@ -210,9 +209,17 @@ def variables_for(problem: ProblemConfig, checkpoint: CheckpointConfig, tests: s
 
 
 def judge_environment(
-    session: Session, problem: ProblemConfig, checkpoint: CheckpointConfig, plugin: Path, cache: Cache
+    session: Session,
+    problem: ProblemConfig,
+    checkpoint: CheckpointConfig,
+    plugin: Path,
+    cache: Cache,
+    only: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """The judge's own variables; the plugin replaces them by those that tests and submission may see."""
+    """The judge's own variables; the plugin replaces them by those that tests and submission may see.
+
+    `only`: the node ids to run; None for all.
+    """
     layout = session.layout
     seen = session.environment(variables_for(problem, checkpoint, layout.tests))
     settings = {
@@ -222,6 +229,7 @@ def judge_environment(
         "tests": layout.tests,
         "guard": [layout.workspace, layout.tmp],
         "in_process": problem.in_process,
+        "only": only,
     }
     path = session.folder / "settings.json"
     path.write_text(json.dumps(settings))

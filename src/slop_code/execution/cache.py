@@ -10,10 +10,11 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.process import succeeds
+from slop_code.execution.stopping import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +23,9 @@ VARIABLE = "SCBENCH_CACHE_DIR"
 Value = TypeVar("Value")
 DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError)
 """What it takes to read an entry that is incomplete, or of another version."""
+
+IN_USE = ".in-use.lock"
+STEP_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,6 @@ class Cache:
         if target.is_dir():
             with contextlib.suppress(*DAMAGED):
                 return load(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
         with locked(target.parent / f".{key}.lock"):
             if target.is_dir():
                 try:
@@ -77,6 +80,22 @@ class Cache:
                     remove_tree(scratch)
                     raise
         return load(target)
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Nothing that is kept here goes while this lasts; many at a time may want that."""
+        with locked(self.root / IN_USE, shared=True):
+            yield
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """For whoever takes away what is kept here: never waits, and nobody begins to use it meanwhile."""
+        with open_lock(self.root / IN_USE) as lock:
+            if not try_lock(lock, fcntl.LOCK_EX):
+                raise InfrastructureError(
+                    f"{self.root}: evaluations are running with this cache; try again when they have ended"
+                )
+            yield
 
     def reap(self) -> list[Path]:
         """Remove the sessions of evaluators that were killed."""
@@ -105,10 +124,27 @@ def entry_of(scratch: Path) -> Path:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+    """Waits for its turn, or until there comes a stop."""
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    with open_lock(path) as lock:
+        while not try_lock(lock, kind):
+            wait_for(None, STEP_S)
         yield
+
+
+def open_lock(path: Path) -> IO[str]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("w")
+
+
+def try_lock(lock: IO[str], kind: int) -> bool:
+    """Without waiting; an OSError where there is no locking at all."""
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _reap(folder: Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shlex
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
+from slop_code.execution.stopping import check, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ TAIL = 8192
 CHUNK = 1 << 16
 ANSWER = 16 << 20
 GRACE_S = 3.0
-LONGEST_MS = 2**31 - 1
+STEP_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,11 @@ def run(
     timeout: float,
     cwd: Path | None = None,
 ) -> Completed:
-    """Run to the end or to the timeout, output to `log`; nothing of its group is left behind."""
+    """Run to the end or to the timeout, output to `log`; nothing of its group is left behind.
+
+    A stop (see `stopping`) ends it like a timeout, and nothing new is begun after one.
+    """
+    check()
     with log.open("wb") as sink:
         try:
             process = subprocess.Popen(
@@ -73,11 +77,20 @@ class Answer:
 
 
 def ask(argv: Sequence[str], timeout: float) -> Answer:
-    """A program of the user's own, in the user's environment: what it answers, within bounds, and complains of."""
+    """A program of the user's own, in the user's environment: what it answers, within bounds, and complains of.
+
+    Neither a stop nor an interrupt on the terminal ends it: this is how things are cleaned up, too.
+    """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         try:
             done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, timeout=timeout, check=False
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                timeout=timeout,
+                check=False,
+                start_new_session=True,
             )
         except OSError as error:
             raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
@@ -124,10 +137,7 @@ class Child:
 
     def answers(self, until: float) -> bool:
         """Whether there is something to read, or an end, before that moment."""
-        poll = select.poll()
-        poll.register(self._stdout, select.POLLIN)
-        left = max(0.0, until - time.monotonic())
-        return bool(poll.poll(min(left * 1000, LONGEST_MS)))
+        return wait_for(self._stdout.fileno(), until - time.monotonic())
 
     def read(self, size: int, until: float) -> bytes:
         """So many bytes, fewer when it has ended; TimeoutError when the moment has come."""
@@ -146,6 +156,7 @@ class Child:
 @contextlib.contextmanager
 def talk(argv: Sequence[str], log: Path) -> Iterator[Child]:
     """A program of the user's own, in the user's environment; its errors go to `log`, and it ends with the block."""
+    check()
     with log.open("wb") as sink:
         pipe = subprocess.PIPE
         try:
@@ -164,9 +175,10 @@ def talk(argv: Sequence[str], log: Path) -> Iterator[Child]:
 
 
 def succeeds(argv: Sequence[str]) -> bool:
-    """A quick program whose exit status says it all."""
+    """A quick program whose exit status says it all; as with `ask`, it comes to its end."""
     quiet = subprocess.DEVNULL
-    return subprocess.run(argv, stdin=quiet, stdout=quiet, stderr=quiet, check=False).returncode == 0
+    done = subprocess.run(argv, stdin=quiet, stdout=quiet, stderr=quiet, check=False, start_new_session=True)
+    return done.returncode == 0
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
@@ -174,13 +186,12 @@ def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout)
+        until = time.monotonic() + timeout
+        while process.poll() is None and (left := until - time.monotonic()) > 0:
+            wait_for(None, min(left, STEP_S))
         return process.poll()
     try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        poll.poll(min(timeout * 1000, LONGEST_MS))
+        wait_for(descriptor, timeout)
     finally:
         os.close(descriptor)
     return process.poll()

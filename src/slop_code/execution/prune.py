@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
@@ -10,20 +13,46 @@ from slop_code.execution.cache import Cache, remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-KINDS = ("kits", "launchers", "layers", "probes", "subjects", "tests", "tools", "users", "uv")
+RESULTS = "results"
+KINDS = ("arrivals", "kits", "launchers", "layers", "probes", RESULTS, "subjects", "tests", "tools", "users", "uv")
 """Named, as a cache's folder may be one with other things in it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    entries: int = 0
+    bytes: int = 0
+
+
+def size_of(folder: Path) -> Size:
+    """What is kept in a folder, while others may add to it and take from it; links are not followed."""
+    entries, total = 0, 0
+    with contextlib.suppress(OSError):
+        entries = sum(not name.startswith(".") for name in os.listdir(folder))
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_size
+    return Size(entries, total)
+
+
 def prune(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]:
-    """One line for each thing that was done."""
-    for folder in cache.reap():
-        yield f"{folder}: removed"
-    if everything:
-        for kind in KINDS:
-            if (cache.root / kind).is_dir():
-                remove_tree(cache.root / kind)
-                yield f"{cache.root / kind}: removed"
+    """One line for each thing that was done; an InfrastructureError when everything is wanted and is in use."""
+    with cache.alone() if everything else contextlib.nullcontext():
+        for folder in cache.reap():
+            yield f"{folder}: removed"
+        if everything:
+            for kind in KINDS:
+                if (cache.root / kind).is_dir():
+                    remove_tree(cache.root / kind)
+                    yield f"{cache.root / kind}: removed"
+        yield from prune_outside(cache, binary)
+
+
+def prune_outside(cache: Cache, binary: str) -> Iterator[str]:
+    """Locks and what the engine has."""
     forget_owners(cache)
     engine = Engine(binary)
     if engine.missing():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from slop_code.execution.boxes import PATH, Judged, JudgeJob, Layout, Progress, Sandbox, Subject, ToolEnv, sandbox_for
@@ -24,6 +24,7 @@ class Session:
 
     spec: EnvironmentSpec
     sandbox: Sandbox
+    cache: Cache
     folder: Path
     submission: Path | None
     subject: Subject
@@ -50,7 +51,13 @@ class Session:
             source = open_submission(submission)
             subject = prepare_subject(spec, source, sandbox, cache, progress, hidden)
         with cache.session() as folder:
-            yield cls(spec, sandbox, folder, source, subject, hidden)
+            yield cls(spec, sandbox, cache, folder, source, subject, hidden)
+
+    @contextlib.contextmanager
+    def another(self) -> Iterator[Session]:
+        """The same submission as it was set up, in a folder of its own: both can be judged at a time."""
+        with self.cache.session() as folder:
+            yield replace(self, folder=folder)
 
     @property
     def layout(self) -> Layout:

@@ -1,9 +1,10 @@
-"""Waiting for several things at once."""
+"""Waiting for several things at once; each sees the context it was begun in."""
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def beside(function: Callable[..., Value], *arguments: object) -> Callable[[], V
         except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
             trouble.append(error)
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(work,), daemon=True)
     thread.start()
 
     def value() -> Value:
@@ -38,4 +39,4 @@ def beside(function: Callable[..., Value], *arguments: object) -> Callable[[], V
 def together(*actions: Callable[[], Any]) -> list[Any]:
     """Side by side, all to their end; then the first error is raised."""
     with ThreadPoolExecutor(len(actions)) as pool:
-        return [future.result() for future in [pool.submit(action) for action in actions]]
+        return [future.result() for future in [pool.submit(copy_context().run, action) for action in actions]]

@@ -30,6 +30,22 @@ def printable(text: str) -> str:
     return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def one_line(text: str) -> str:
+    """The same for a name or a reason that stands within a line: breaks are escapes too, and it has an end."""
+    return shortened(printable(text).replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def first_line(text: str) -> str:
+    return one_line(next((line for line in text.split("\n") if line.strip()), "").strip())
+
+
+def in_words(seconds: float) -> str:
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def show(results: CorrectnessResults, policy: PassPolicy, *, every: bool = False) -> None:
     console = Console(highlight=False)
     console.print(Text(printable(f"{results.problem_name} {results.checkpoint_name}"), "bold"))

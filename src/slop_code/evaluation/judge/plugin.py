@@ -1,7 +1,8 @@
 """Loaded into the judge's pytest as the module `slop_code_judge`: standard library and pytest only.
 
 A JSON file, named by an environment variable, says what to do: `stream` (where our lines go), `environment`
-(what tests and their children see), `tmpdir`, `tests`, and the folders of the import guard.
+(what tests and their children see), `tmpdir`, `tests`, the folders of the import guard, and `only`: the node ids
+to run where another pytest runs the others.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class ImportGuard:
 class Reporter:
     """Writes our lines as things happen and bounds what the other reports will hold."""
 
-    def __init__(self, stream: str, tests: str) -> None:
+    def __init__(self, stream: str, tests: str, only: Iterable[str] | None = None) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         self.descriptor = os.open(stream, flags, 0o600)
         self.tests = os.path.abspath(tests)
@@ -82,6 +83,7 @@ class Reporter:
         self.markers: dict[str, list[str]] = {}
         self.reports: dict[str, list[pytest.TestReport]] = {}
         self.spent = 0
+        self.only = None if only is None else frozenset(only)
 
     def write(self, kind: str, **values: Any) -> None:
         rest = json.dumps({"kind": kind, **values}).encode("ascii") + b"\n"
@@ -106,6 +108,13 @@ class Reporter:
         """A part of a test that went well must not cover up one that did not."""
         quiet = type(report).__name__ == "SubtestReport" and not report.failed
         return ("", "", "") if quiet else None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
+        """After everyone else, so that what others reorder and leave out is what it would be for all tests."""
+        yield
+        if self.only is not None:
+            items[:] = [item for item in items if self.nodeid(item.nodeid) in self.only]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
@@ -255,7 +264,7 @@ def pytest_configure(config: pytest.Config) -> None:
     tempfile.tempdir = None
     bound_captures(config)
     leave_folders_alone()
-    reporter = Reporter(_settings["stream"], _settings["tests"])
+    reporter = Reporter(_settings["stream"], _settings["tests"], _settings.get("only"))
     reporter.root = str(config.rootpath)
     config.pluginmanager.register(reporter, "slop_code_reporter")
     omit = getattr(config.option, "json_report_omit", None)

@@ -1,4 +1,4 @@
-"""From what a person types to a problem."""
+"""From a name to a problem."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from slop_code.evaluation.config import ProblemConfig
 PROBLEMS_VARIABLE = "SCBENCH_PROBLEMS_DIR"
 
 
+def problems_folder(given: Path | None) -> Path:
+    return given or Path(os.environ.get(PROBLEMS_VARIABLE) or "problems")
+
+
 def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
     """A folder with a config.yaml, or the name of one in the problems folder."""
     given = Path(name_or_path)
     if "/" in name_or_path or os.path.exists(given / "config.yaml"):
         return ProblemConfig.from_yaml(given)
-    folder = problems_dir or Path(os.environ.get(PROBLEMS_VARIABLE) or "problems")
+    folder = problems_folder(problems_dir)
     if os.path.isdir(folder / name_or_path):
         return ProblemConfig.from_yaml(folder / name_or_path)
     known = sorted(path.parent.name for path in folder.glob("*/config.yaml"))

@@ -1,0 +1,184 @@
+"""Running the tests: a session for each pair, side by side, and what each of them left."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import shutil
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from slop_code._io import keep_ends
+from slop_code.errors import InfrastructureError
+from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evidence, read_evidence
+from slop_code.evaluation.pairs import NEVER_RAN, Part
+from slop_code.evaluation.verdict import infrastructure_failure
+from slop_code.evaluation.workspace import Staged, judge_environment, judge_files
+from slop_code.execution.boxes import REPORTS_DIR, Judged
+from slop_code.execution.stopping import Stop, StoppedError, stoppable, wait_for
+from slop_code.execution.threads import beside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.evaluation.roster import Roster
+    from slop_code.execution.boxes import ToolEnv
+    from slop_code.execution.process import Completed
+    from slop_code.execution.session import Session
+
+SESSION_BASE_S = 60.0
+LOG_LIMIT = 16 << 20
+RAW_FILES = (JSON_REPORT, CTRF_REPORT, STREAM, "pytest.log")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What all pairs of an evaluation share."""
+
+    problem: ProblemConfig
+    checkpoint: CheckpointConfig
+    staged: Staged
+    tools: ToolEnv
+    command: Sequence[str]
+    arguments: Sequence[str]
+
+
+@contextlib.contextmanager
+def sessions_for(session: Session, groups: Sequence[Roster]) -> Iterator[list[Session]]:
+    with contextlib.ExitStack() as stack:
+        yield [session, *[stack.enter_context(session.another()) for _ in groups[1:]]]
+
+
+def judge_all(trial: Trial, sessions: Sequence[Session], groups: Sequence[Roster]) -> list[Judged | Part]:
+    """A pair that cannot be judged is a part with the reason, and leaves the others alone."""
+    if len(groups) == 1:
+        return [_judge(trial, sessions[0], groups[0], None)]
+    pairs = zip(sessions, groups, strict=True)
+    return side_by_side(
+        [
+            functools.partial(_judge, trial, session, own, [entry.nodeid for entry in own.entries])
+            for session, own in pairs
+        ]
+    )
+
+
+def _judge(trial: Trial, session: Session, own: Roster, only: Sequence[str] | None) -> Judged | Part:
+    staged = trial.staged
+    try:
+        reports_of(session).mkdir()
+        return session.judge(
+            trial.command,
+            judge_environment(session, trial.problem, trial.checkpoint, staged.plugin, session.cache, only),
+            tests=staged.tests,
+            shown=staged.shown,
+            reports=reports_of(session),
+            tools=trial.tools,
+            files=judge_files(session, trial.tools, staged.plugin),
+            timeout=session_timeout(trial.checkpoint, own),
+        )
+    except StoppedError:
+        raise
+    except (InfrastructureError, OSError) as error:
+        return broken(error, own)
+
+
+def reports_of(session: Session) -> Path:
+    return session.folder / "reports"
+
+
+def session_timeout(checkpoint: CheckpointConfig, own: Roster) -> float:
+    """Every test may use up its own timeout and the session still ends."""
+    return checkpoint.session_timeout or SESSION_BASE_S + checkpoint.timeout * len(own.entries)
+
+
+def broken(error: InfrastructureError | OSError, own: Roster) -> Part:
+    if isinstance(error, InfrastructureError):
+        return Part(own, exit_code=NEVER_RAN if error.exit_code is None else error.exit_code, reason=str(error))
+    place = error.filename or "input or output"
+    return Part(own, reason=f"{place}: {error.strerror}; is the disk full, the cache or the output not writable?")
+
+
+def part_of(trial: Trial, session: Session, own: Roster, judged: Judged | Part) -> Part:
+    if isinstance(judged, Part):
+        return judged
+    evidence, done = read_evidence(reports_of(session)), judged.done
+    if not trial.arguments:  # then nothing but the tests themselves can have left tests out
+        evidence = replace(evidence, deselected=frozenset())
+    return Part(
+        own,
+        evidence,
+        exit_code=NEVER_RAN if done.exit_code is None else done.exit_code,
+        reason=_reason(done, evidence, own, session_timeout(trial.checkpoint, own)),
+        output="" if evidence.tests else done.output.strip(),
+        isolation={**judged.isolation, "in_process": trial.problem.in_process},
+    )
+
+
+def _reason(done: Completed, evidence: Evidence, own: Roster, timeout: float) -> str | None:
+    running = f"while running {evidence.running}" if evidence.running else "with no test running"
+    ended = f"session timeout of {timeout:g} s {running}" if done.exit_code is None else None
+    reason = infrastructure_failure(done.exit_code, evidence=evidence, expected=own.nodeids, ended=ended)
+    if reason is not None and evidence.running and running not in reason:
+        return f"{reason}, {running}"
+    return reason
+
+
+def side_by_side(actions: Sequence[Callable[[], Value]]) -> list[Value]:
+    """All to their end; what breaks the waiting (a stop, an interrupt, an error) stops those that still run."""
+    stop, ends = Stop(), [Stop() for _ in actions]
+
+    def work(action: Callable[[], Value], end: Stop) -> Value:
+        try:
+            return action()
+        finally:
+            end.set()
+
+    values: list[Callable[[], Value]] = []
+    try:
+        with stoppable(stop):
+            for action, end in zip(actions, ends, strict=True):
+                values.append(beside(work, action, end))
+        for end in ends:
+            while not wait_for(end.fileno(), float("inf")):
+                pass
+        return [value() for value in values]
+    except BaseException:
+        stop.set()
+        for value in values:
+            with contextlib.suppress(BaseException):
+                value()
+        raise
+    finally:
+        for one in (stop, *ends):
+            one.close()
+
+
+def forget(output: Path | None) -> None:
+    """Raw evidence of an earlier evaluation must not lie beside this one's result."""
+    if output is None:
+        return
+    top = output / REPORTS_DIR
+    numbered = [folder for folder in top.glob("[1-9]*") if folder.name.isdecimal()]
+    for folder in (top, *numbered):
+        for name in RAW_FILES:
+            (folder / name).unlink(missing_ok=True)
+    for folder in numbered:
+        with contextlib.suppress(OSError):  # whatever else is in it is somebody's
+            folder.rmdir()
+
+
+def keep(output: Path | None, sessions: Sequence[Session]) -> None:
+    """Copy the raw evidence beside the result, each file within bounds; of several pairs each into its own folder."""
+    for number, session in enumerate(sessions, start=1):
+        reports = reports_of(session)
+        keep_ends(reports / "pytest.log", LOG_LIMIT)
+        if output is None:
+            continue
+        target = output / REPORTS_DIR / (str(number) if len(sessions) > 1 else "")
+        target.mkdir(parents=True, exist_ok=True)
+        for name in RAW_FILES:
+            if (reports / name).is_file() and not (reports / name).is_symlink():
+                shutil.copyfile(reports / name, target / name, follow_symlinks=False)

@@ -1,0 +1,190 @@
+"""What a person sees while a run goes on: a live view on a terminal, a line for each event elsewhere.
+
+Names and reasons come from others: they are never markup and never control sequences.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Self, TextIO, cast
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from slop_code.evaluation.groups import GroupType
+from slop_code.reporting.tally import Tally, Verdict
+from slop_code.reporting.terminal import first_line, in_words, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.runs.lines import Facts
+    from slop_code.runs.records import Job, Outcome, Retrying, Started
+
+PACE_EVERY = 30.0
+SHOWN_RUNNING = 8
+STYLES: dict[Verdict, str] = {"passed": "green", "not passed": "red", "no verdict": "magenta"}
+
+
+class RunProgress:
+    """Fed by the one thread that drives the run; `said` by any."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        kept: int,
+        slots: int,
+        policy: PassPolicy,
+        *,
+        live: bool,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`kept`: how many are up to date, and so not among the jobs."""
+        self._tally = Tally(jobs, slots, policy, clock)
+        self._kept = kept
+        out = cast("TextIO", _Forgiving(stream or sys.stderr))
+        self._console = Console(file=out, highlight=False, force_terminal=True if live else None)
+        self._live = _live(self._console, self.view) if live else None
+        self._paced = 0.0
+        self._step = ""
+
+    def __enter__(self) -> Self:
+        total, kept = self._tally.total, self._kept
+        self._print(f"{total} to evaluate" + (f", {kept} up to date" if kept else ""))
+        if self._live and total:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+        if self._tally.total:
+            self._print(ending(self._tally))
+
+    def started(self, event: Started) -> None:
+        self._tally.started(event.job)
+        self.tick()
+
+    def retrying(self, event: Retrying) -> None:
+        self._tally.retrying(event.job)
+        again = f"again in {in_words(event.delay)}" if event.delay else "again"
+        self._print(f"{self._place()} RETRYING {one_line(event.job.label)} {again}: {first_line(event.attempt.reason)}")
+        self.tick()
+
+    def finished(self, outcome: Outcome) -> None:
+        if outcome.source == "kept":
+            return
+        verdict = self._tally.finished(outcome)
+        if not self._live or verdict != "passed":
+            self._print(f"{self._place()} {outcome_line(outcome, verdict)}", STYLES[verdict])
+        self.tick()
+
+    def said(self, step: str) -> None:
+        """What takes a while beside the evaluations; the same step of several jobs is told once."""
+        if step != self._step:
+            self._step = step
+            self._print(f"· {one_line(step)}", "dim")
+
+    def stopping(self) -> None:
+        self._tally.stopping = True
+        running = len(self._tally.running)
+        self._print(f"stopping: finishing {running} that run; Ctrl-C again stops now", "bold yellow")
+
+    def tick(self) -> None:
+        """Without a live view: the pace, now and then."""
+        if not self._live and self._tally.elapsed - self._paced >= PACE_EVERY and self._tally.done < self._tally.total:
+            self._paced = self._tally.elapsed
+            self._print(f"{self._place()} {pace(self._tally)}", "dim")
+
+    def view(self) -> Group:
+        """The live part: how far it is, and what runs."""
+        tally = self._tally
+        head = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=tally.total, completed=tally.done, width=24)
+        head.add_row(Text(f"{tally.done}/{tally.total}", "bold"), bar, counted(tally))
+        running = tally.running
+        shown = [
+            Text(f"  {in_words(elapsed):>8}  {one_line(job.label)}", no_wrap=True, overflow="ellipsis")
+            for job, elapsed in running[:SHOWN_RUNNING]
+        ]
+        if len(running) > SHOWN_RUNNING:
+            shown.append(Text(f"  ... and {len(running) - SHOWN_RUNNING} more", "dim"))
+        return Group(head, Text(pace(tally), "dim"), *shown)
+
+    def _place(self) -> str:
+        total = str(self._tally.total)
+        return f"[{self._tally.done:>{len(total)}}/{total}]"
+
+    def _print(self, line: str, style: str = "") -> None:
+        self._console.print(Text(line, style), soft_wrap=True)
+
+
+class _Forgiving:
+    """A stream whose reader may go away or whose disk may be full: the run goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+
+def _live(console: Console, view: Callable[[], Group]) -> Live:
+    """Standard output is left alone: it may be a file."""
+    return Live(console=console, get_renderable=view, transient=True, redirect_stdout=False)
+
+
+def outcome_line(outcome: Outcome, verdict: Verdict) -> str:
+    facts = outcome.facts
+    said = f"{verdict.upper()} {one_line(outcome.submission.label)}"
+    if verdict == "no verdict":
+        return f"{said}: {first_line(facts.reason or 'no reason given')}"
+    took = "(stored)" if outcome.source == "stored" else in_words(facts.duration)
+    return f"{said} {group_counts(facts)} {took}"
+
+
+def group_counts(facts: Facts) -> str:
+    """All that passed, then the groups in which something did not."""
+    passed, total = sum(facts.pass_counts.values()), sum(facts.total_counts.values())
+    counts = [(group, facts.pass_counts.get(group, 0), facts.total_counts.get(group, 0)) for group in GroupType]
+    broken = ", ".join(f"{group.lower()} {good}/{of}" for group, good, of in counts if good < of)
+    return f"{passed}/{total}" + (f" ({broken})" if broken else "")
+
+
+def counted(tally: Tally) -> Text:
+    shown = [pair for pair in tally.counts.items() if pair[1] or pair[0] != "no verdict"]
+    return Text("  ").join(Text(f"{count} {verdict}", STYLES[verdict]) for verdict, count in shown)
+
+
+def pace(tally: Tally) -> str:
+    """How fast it goes and how long it will take, as far as that is known."""
+    rate, left = tally.per_minute, tally.left
+    facts = [
+        "stopping" if tally.stopping else "",
+        f"{len(tally.running)} running",
+        f"{rate:.1f} a minute" if rate else "",
+        f"about {in_words(left)} left" if left else "",
+    ]
+    return ", ".join(fact for fact in facts if fact)
+
+
+def ending(tally: Tally) -> str:
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in tally.counts.items())
+    stored = f" ({tally.stored} stored)" if tally.stored else ""
+    return f"{tally.done} of {tally.total} done{stored} in {in_words(tally.elapsed)}: {counts}"

@@ -1,0 +1,178 @@
+"""What runs came to: tables and colours on a terminal, a line for each row elsewhere.
+
+Names and reasons come from others: they are never markup and never control sequences.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from slop_code.evaluation.groups import GroupType
+from slop_code.reporting.terminal import first_line, in_words, one_line
+from slop_code.runs.summary import totals_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.runs.lines import CheckpointLine
+    from slop_code.runs.samples import Estimate
+    from slop_code.runs.summary import GroupRate, RunSummary, Totals
+
+    Said = tuple[str, str]
+    """A line and its style."""
+    Rows = Sequence[tuple[str, Totals]]
+
+SHOWN_CHECKPOINTS = 30
+SHOWN_RUNS = 30
+SHOWN_REASONS = 10
+SUMMARY = "summary.json"
+HEADS = {
+    GroupType.CORE: "core",
+    GroupType.FUNCTIONALITY: "funct.",
+    GroupType.ERROR: "error",
+    GroupType.REGRESSION: "regr.",
+}
+
+
+def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: PassPolicy, console: Console) -> None:
+    for kind, rows in sections(summary, lines):
+        if console.is_terminal:
+            console.print(table(kind, rows, policy))
+        else:
+            for name, totals in rows:
+                console.print(Text(f"{kind} {one_line(name)}: {row_line(totals, policy)}"), soft_wrap=True)
+    for text, style in closing(summary, lines, policy):
+        console.print(Text(text, style), soft_wrap=True)
+
+
+def sections(summary: RunSummary, lines: Sequence[CheckpointLine]) -> Iterator[tuple[str, Rows]]:
+    """Few checkpoints have a row each; of many, a problem has one. Several runs have one each besides."""
+    several = len(summary.runs) > 1
+    if 0 < len(lines) <= SHOWN_CHECKPOINTS:
+        ordered = sorted(lines, key=lambda line: (line.problem, line.run, line.order))
+        yield "checkpoint", [(line.label if several else _in_run(line), totals_of([line])) for line in ordered]
+    elif lines:
+        yield "problem", [(name, problem.totals) for name, problem in summary.problems.items()]
+    if several:
+        yield "run", list(summary.runs.items())[:SHOWN_RUNS]
+
+
+def _in_run(line: CheckpointLine) -> str:
+    return f"{line.problem}/{line.checkpoint}"
+
+
+def table(kind: str, rows: Rows, policy: PassPolicy) -> Table:
+    """Without the columns that would say nothing in any row."""
+    groups = [group for group in GroupType if any(totals.pass_rates[group].total for _, totals in rows)]
+    missing = kind != "checkpoint" and any(no_verdict(totals) for _, totals in rows)
+    drawn = Table(kind, "passed", box=box.SIMPLE)
+    for head in (*(HEADS[group] for group in groups), "broke", "repaired", *(["no verdict"] * missing), "time"):
+        drawn.add_column(head, justify="right")
+    for name, totals in rows:
+        drawn.add_row(
+            Text(one_line(name), overflow="fold"),
+            Text(passed_cell(totals, policy), _style(totals, policy)),
+            *(Text(rate(totals, group), _shade(totals.pass_rates[group])) for group in groups),
+            *(_few(count) for count in (totals.regressions.introduced, totals.regressions.repaired)),
+            *([_few(no_verdict(totals))] * missing),
+            in_words(totals.durations.total),
+        )
+    return drawn
+
+
+def row_line(totals: Totals, policy: PassPolicy) -> str:
+    passed = passed_cell(totals, policy) + (" passed" if totals.checkpoints.planned != 1 else "")
+    groups = [f"{group.lower()} {rate(totals, group)}" for group in GroupType if totals.pass_rates[group].total]
+    changes = [f"broke {totals.regressions.introduced}", f"repaired {totals.regressions.repaired}"]
+    missing = [f"no verdict {no_verdict(totals)}"] if totals.checkpoints.planned != 1 else []
+    return ", ".join([passed, *groups, *changes, *missing, in_words(totals.durations.total)])
+
+
+def passed_cell(totals: Totals, policy: PassPolicy) -> str:
+    planned, passed = totals.checkpoints.planned, totals.passed[policy].count
+    if planned != 1:
+        return f"{passed} of {planned}"
+    return "NO VERDICT" if no_verdict(totals) else "PASSED" if passed else "NOT PASSED"
+
+
+def rate(totals: Totals, group: GroupType) -> str:
+    """Of one checkpoint the tests, of several their share."""
+    found = totals.pass_rates[group]
+    if totals.checkpoints.planned == 1:
+        return f"{found.passed}/{found.total}"
+    return percent(found.passed / found.total) if found.total else "-"
+
+
+def percent(share: float) -> str:
+    """Rounded down: what is not all is never 100 %."""
+    return f"{math.floor(share * 1000 + 1e-9) / 10:.1f} %"
+
+
+def no_verdict(totals: Totals) -> int:
+    return totals.checkpoints.planned - totals.checkpoints.evaluated
+
+
+def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: PassPolicy) -> Iterator[Said]:
+    """What is said below the tables; the verdict last."""
+    if len(summary.runs) > SHOWN_RUNS:
+        yield f"... and {len(summary.runs) - SHOWN_RUNS} more runs: see {SUMMARY}", "dim"
+    yield from _reasons("trouble", [(one.label, one.reason) for one in summary.troubles], "yellow")
+    unknown = [line for line in lines if line.state != "evaluated"]
+    unknown.sort(key=lambda line: line.state)  # what failed before what was not begun
+    yield from _reasons("no verdict", [(line.label, line.reason or "") for line in unknown], "magenta")
+    if summary.totals.retried:
+        yield f"retried: {summary.totals.retried} checkpoints needed more than one attempt", "yellow"
+    if summary.samples:
+        found = summary.samples.policies[policy]
+        for what, estimate in (("checkpoints", found.checkpoints), ("whole problems", found.solved)):
+            yield f"{what} over {summary.samples.runs} runs: {estimated(estimate)}", ""
+    yield verdict(summary, policy)
+
+
+def _reasons(word: str, found: Sequence[tuple[str, str]], style: str) -> Iterator[Said]:
+    for label, reason in found[:SHOWN_REASONS]:
+        yield f"{word} {one_line(label)}: {first_line(reason)}", style
+    if len(found) > SHOWN_REASONS:
+        yield f"... and {len(found) - SHOWN_REASONS} more: see {SUMMARY}", "dim"
+
+
+def estimated(estimate: Estimate) -> str:
+    """The mean over runs, how sure it is, and pass@k."""
+    bounds = estimate.interval
+    sure = f" ({percent(bounds.low)} to {percent(bounds.high)} with 95 % confidence)" if bounds else ""
+    tries = "".join(f", pass@{k} {percent(share)}" for k, share in estimate.pass_at_k.items())
+    return f"{percent(estimate.rate)} passed{sure}{tries}"
+
+
+def verdict(summary: RunSummary, policy: PassPolicy) -> Said:
+    totals = summary.totals
+    planned, passed, missing = totals.checkpoints.planned, totals.passed[policy].count, no_verdict(totals)
+    if planned == 0:
+        return "NO VERDICT: there is no checkpoint to evaluate", "bold magenta"
+    if missing:
+        return f"NO VERDICT for {missing} of {planned} checkpoints; {passed} passed ({policy})", "bold magenta"
+    word, style = ("PASSED", "bold green") if passed == planned else ("NOT PASSED", "bold red")
+    troubles = f"; troubles: {len(summary.troubles)}" if summary.troubles else ""
+    return f"{word} ({policy}): {passed} of {planned} checkpoints{troubles}", style
+
+
+def _style(totals: Totals, policy: PassPolicy) -> str:
+    if no_verdict(totals):
+        return "magenta"
+    return "green" if totals.passed[policy].count == totals.checkpoints.planned else "red"
+
+
+def _shade(found: GroupRate) -> str:
+    return "dim" if not found.total else "" if found.passed == found.total else "red"
+
+
+def _few(count: int) -> str:
+    return str(count) if count else "-"

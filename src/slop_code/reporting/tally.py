@@ -1,0 +1,113 @@
+"""Where a run stands while it goes on, and how long it will take."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.runs.lines import Facts
+    from slop_code.runs.records import Job, Outcome, Submission
+
+Verdict = Literal["passed", "not passed", "no verdict"]
+VERDICTS: tuple[Verdict, ...] = ("passed", "not passed", "no verdict")
+
+
+def verdict_of(facts: Facts, policy: PassPolicy) -> Verdict:
+    if facts.state != "evaluated":
+        return "no verdict"
+    return "passed" if facts.passes(policy) else "not passed"
+
+
+def time_left(
+    waiting: Sequence[float | None],
+    running: Sequence[tuple[float | None, float]],
+    finished: Sequence[float],
+    slots: int,
+) -> float | None:
+    """Seconds, from what each job is expected to take; None until something is known.
+
+    `running` has what is expected and what has passed already. A job of which nothing is known counts as the mean of
+    those that finished, else of those that are expected. The longest one that is left is the least it can take.
+    """
+    expected = [seconds for seconds in (*waiting, *(seconds for seconds, _ in running)) if seconds is not None]
+    if not (waiting or running):
+        return 0.0
+    if not (finished or expected):
+        return None
+    mean = fmean(finished or expected)
+    left = [mean if seconds is None else seconds for seconds in waiting]
+    left += [max((mean if seconds is None else seconds) - elapsed, 0.0) for seconds, elapsed in running]
+    return max(sum(left) / max(slots, 1), max(left))
+
+
+class Tally:
+    """Fed by one thread; others may read."""
+
+    def __init__(self, jobs: Sequence[Job], slots: int, policy: PassPolicy, clock: Callable[[], float]) -> None:
+        self.total = sum(len(job.targets) for job in jobs)
+        self.counts = dict.fromkeys(VERDICTS, 0)
+        self.stored = 0
+        self.stopping = False
+        self._slots = slots
+        self._policy = policy
+        self._clock = clock
+        self._begin = clock()
+        self._waiting = dict(enumerate(jobs))
+        self._running: dict[int, tuple[Job, float]] = {}
+        self._durations: list[float] = []
+        self._numbers = {id(target): number for number, job in enumerate(jobs) for target in job.targets}
+
+    @property
+    def done(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def elapsed(self) -> float:
+        return self._clock() - self._begin
+
+    @property
+    def running(self) -> list[tuple[Job, float]]:
+        """Each with the seconds it runs, the longest first."""
+        now = self._clock()
+        return sorted(((job, now - since) for job, since in list(self._running.values())), key=lambda pair: -pair[1])
+
+    @property
+    def per_minute(self) -> float | None:
+        """Of what ran in this run: what came out of the store says nothing about its pace."""
+        return len(self._durations) * 60 / self.elapsed if self._durations and self.elapsed else None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds; of those that run alone once nothing more is begun."""
+        waiting = [] if self.stopping else [job.expected_s for job in list(self._waiting.values()) if not job.stored]
+        running = [(job.expected_s, elapsed) for job, elapsed in self.running]
+        return time_left(waiting, running, self._durations, self._slots)
+
+    def started(self, job: Job) -> None:
+        number = self._number(job.targets[0])
+        self._waiting.pop(number, None)
+        self._running[number] = (job, self._clock())
+
+    def retrying(self, job: Job) -> None:
+        number = self._number(job.targets[0])
+        self._running.pop(number, None)
+        self._waiting[number] = job
+
+    def finished(self, outcome: Outcome) -> Verdict:
+        """A job is over with the first of those who want its result."""
+        number = self._number(outcome.submission)
+        self._waiting.pop(number, None)
+        if begun := self._running.pop(number, None):
+            self._durations.append(self._clock() - begun[1])
+        verdict = verdict_of(outcome.facts, self._policy)
+        self.counts[verdict] += 1
+        self.stored += outcome.source == "stored"
+        return verdict
+
+    def _number(self, submission: Submission) -> int:
+        """By identity: two may be equal. One that is in no job has a number that is no job's."""
+        return self._numbers.get(id(submission), -1)

@@ -1,0 +1,77 @@
+"""The end of a run: a line for each checkpoint, and what they come to."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError
+from slop_code.runs.discover import RESULT
+from slop_code.runs.lines import CheckpointLine, Facts, write_lines
+from slop_code.runs.summary import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from slop_code.runs.discover import Run
+    from slop_code.runs.index import Index
+    from slop_code.runs.lines import Regressions
+    from slop_code.runs.plan import Plan
+    from slop_code.runs.records import Submission, Trouble
+    from slop_code.runs.summary import RunSummary
+
+LINES = "checkpoint_results.jsonl"
+SUMMARY = "summary.json"
+
+
+def lines_of(run: Run, plan: Plan, outcomes: Mapping[int, Facts], index: Index) -> list[CheckpointLine]:
+    """Every submission of the run that was planned: what came of it, or why nothing did."""
+    left = {id(target): job.reason for job in plan.jobs for target in job.targets}
+    found: list[CheckpointLine] = []
+    before: tuple[str, Submission] | None = None
+    for submission in run.submissions:
+        if id(submission) not in outcomes and id(submission) not in left:
+            continue  # a trouble, or another shard's
+        facts = outcomes.get(id(submission)) or Facts.none(f"not evaluated: {left[id(submission)]}")
+        if before is not None and before[0] != submission.problem.name:
+            before = None
+        regressions = None
+        if facts.state == "evaluated":
+            regressions = _regressions(index, before[1] if before else None, submission)
+            before = (submission.problem.name, submission)
+        found.append(_line(run, submission, facts, regressions))
+    return found
+
+
+def _regressions(index: Index, earlier: Submission | None, later: Submission) -> Regressions | None:
+    if earlier is None or earlier.output is None or later.output is None:
+        return None
+    return index.regressions(later.output / RESULT, earlier.output / RESULT, earlier.checkpoint.name)
+
+
+def _line(run: Run, submission: Submission, facts: Facts, regressions: Regressions | None) -> CheckpointLine:
+    result = submission.output / RESULT if submission.output else None
+    there = result is not None and facts.state != "not_evaluated" and os.path.lexists(result)
+    return CheckpointLine(
+        **facts.model_dump(),
+        run=run.name,
+        problem=submission.problem.name,
+        checkpoint=submission.checkpoint.name,
+        order=list(submission.problem.checkpoints).index(submission.checkpoint.name) + 1,
+        regressions=regressions,
+        evaluation=os.path.relpath(result, run.folder) if there and result and run.folder else None,
+    )
+
+
+def write_summary(folder: Path, lines: Sequence[CheckpointLine], troubles: Iterable[Trouble]) -> RunSummary:
+    summary = summarise(lines, list(troubles))
+    try:
+        write_lines(folder / LINES, lines)
+        summary.save(folder / SUMMARY)
+    except OSError as error:
+        raise InfrastructureError(
+            f"{folder}: the summary cannot be written: {error.strerror}; "
+            "every result is whole: make room or make it writable, and start again"
+        ) from error
+    return summary

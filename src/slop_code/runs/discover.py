@@ -1,0 +1,171 @@
+"""What a run folder holds: `<problem>/<checkpoint>/snapshot`, and what of it cannot be evaluated."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.config import ProblemConfig
+from slop_code.execution.spec import EnvironmentSpec, load_environment
+from slop_code.runs.find import problems_folder
+from slop_code.runs.records import Submission, Trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
+
+SNAPSHOT = "snapshot"
+ENVIRONMENT = "environment.yaml"
+RESULT = "evaluation.json"
+DEFAULT = "local"
+LOOSE = ""
+"""What a run is called that is none: submissions that lie anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A folder whose results are summarised together."""
+
+    name: str
+    folder: Path | None
+    """None: they lie anywhere, and nothing is summarised."""
+
+    submissions: tuple[Submission, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+
+
+def discover(
+    folders: Sequence[Path],
+    *,
+    problems_dir: Path | None = None,
+    environment: EnvironmentSpec | None = None,
+    only: Collection[str] = (),
+) -> list[Run]:
+    """Every run, in the order given. `only`: these problems alone."""
+    found = _Finder(problems_folder(problems_dir), environment, frozenset(only))
+    return [found.run(name, folder) for name, folder in _named(folders)]
+
+
+def discover_problem(folder: Path, problem: ProblemConfig, environment: EnvironmentSpec | None = None) -> Run:
+    """A folder of one problem's checkpoints, which belongs to the run it lies in."""
+    _there(folder)
+    run = Run(folder.resolve().parent.name, folder)
+    try:
+        spec = environment or _own_environment(folder) or _own_environment(folder.resolve().parent)
+    except UsageError as error:
+        return replace(run, troubles=(Trouble(run.name, None, None, str(error)),))
+    return _collected(run, _checkpoints(run, folder, problem, spec or load_environment(DEFAULT)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    problems: Path
+    environment: EnvironmentSpec | None
+    only: frozenset[str]
+
+    def run(self, name: str, folder: Path) -> Run:
+        run = Run(name, folder)
+        try:
+            spec = self.environment or _own_environment(folder) or load_environment(DEFAULT)
+            names = _folders(folder)
+        except UsageError as error:
+            return replace(run, troubles=(Trouble(name, None, None, str(error)),))
+        except OSError as error:
+            return replace(run, troubles=(Trouble(name, None, None, _unreadable(folder, error)),))
+        wanted = [one for one in names if not self.only or one in self.only]
+        missing = [Trouble(name, one, None, "no such problem in this run") for one in sorted(self.only - set(names))]
+        found = [item for one in wanted for item in self.problem(run, folder / one, spec)]
+        return _collected(run, [*found, *missing])
+
+    def problem(self, run: Run, folder: Path, spec: EnvironmentSpec) -> Iterator[Submission | Trouble]:
+        """Nothing for a folder that is no problem's: logs, for one."""
+        where = self.problems / folder.name
+        try:
+            if os.path.isdir(where):
+                yield from _checkpoints(run, folder, ProblemConfig.from_yaml(where), spec)
+            elif any(os.path.lexists(folder / name / SNAPSHOT) for name in _folders(folder)):
+                yield Trouble(run.name, folder.name, None, f"no such problem in {self.problems}; give --problems-dir")
+        except UsageError as error:
+            yield Trouble(run.name, folder.name, None, str(error))
+        except OSError as error:
+            yield Trouble(run.name, folder.name, None, _unreadable(folder, error))
+
+
+def _checkpoints(
+    run: Run, folder: Path, problem: ProblemConfig, spec: EnvironmentSpec
+) -> Iterator[Submission | Trouble]:
+    try:
+        strangers = [name for name in _folders(folder) if name not in problem.checkpoints]
+    except OSError as error:
+        yield Trouble(run.name, problem.name, None, _unreadable(folder, error))
+        return
+    for name, checkpoint in problem.iterate_checkpoint_items():
+        place = folder / name
+        snapshot = place / SNAPSHOT
+        try:
+            if not snapshot.is_dir():
+                yield Trouble(run.name, problem.name, name, f"{snapshot}: no snapshot")
+                continue
+            os.listdir(snapshot)
+        except OSError as error:
+            yield Trouble(run.name, problem.name, name, _unreadable(snapshot, error))
+            continue
+        yield Submission(
+            problem=problem, checkpoint=checkpoint, environment=spec, path=snapshot, output=place, run=run.name
+        )
+    for name in strangers:
+        if os.path.lexists(folder / name / SNAPSHOT):
+            yield Trouble(run.name, problem.name, name, f"{problem.path}: has no checkpoint of this name")
+
+
+def _collected(run: Run, found: Sequence[Submission | Trouble] | Iterator[Submission | Trouble]) -> Run:
+    """The same problem twice under two folders would be counted as one."""
+    items = list(found)
+    submissions = [item for item in items if isinstance(item, Submission)]
+    troubles = [item for item in items if isinstance(item, Trouble)]
+    twice = {key for key, count in Counter(_identity(one) for one in submissions).items() if count > 1}
+    for problem, checkpoint in sorted(twice):
+        troubles.append(Trouble(run.name, problem, checkpoint, "two folders of this run hold this problem"))
+    unique = tuple(one for one in submissions if _identity(one) not in twice)
+    return replace(run, submissions=unique, troubles=tuple(troubles))
+
+
+def _identity(submission: Submission) -> tuple[str, str]:
+    return submission.problem.name, submission.checkpoint.name
+
+
+def _own_environment(folder: Path) -> EnvironmentSpec | None:
+    path = folder / ENVIRONMENT
+    return EnvironmentSpec.from_yaml(path) if os.path.lexists(path) else None
+
+
+def _folders(folder: Path) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+
+
+def _named(folders: Sequence[Path]) -> list[tuple[str, Path]]:
+    """By the last part of its path, unless two runs share it."""
+    for folder in folders:
+        _there(folder)
+    real = [folder.resolve() for folder in folders]
+    if twice := [str(path) for path, count in Counter(real).items() if count > 1]:
+        raise UsageError(f"{twice[0]}: given twice")
+    shared = {name for name, count in Counter(path.name for path in real).items() if count > 1}
+    return [
+        (str(folder) if path.name in shared else path.name, folder) for path, folder in zip(real, folders, strict=True)
+    ]
+
+
+def _there(folder: Path) -> None:
+    if not os.path.lexists(folder):
+        raise UsageError(f"{folder}: there is no such folder")
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: not a folder; give the folder that holds <problem>/<checkpoint>/{SNAPSHOT}")
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"{error.filename or path}: cannot be read: {error.strerror}"

@@ -1,0 +1,58 @@
+"""Jobs in threads of this process: their work is done by processes, so that threads only wait."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.execution.cache import Cache
+from slop_code.execution.stopping import Stop, StoppedError, stoppable
+from slop_code.runs.lines import Facts
+from slop_code.runs.perform import perform
+from slop_code.runs.records import Done
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from slop_code.execution.boxes import Progress
+    from slop_code.runs.records import Work
+
+
+class Threads:
+    def __init__(self, slots: int | None, address: str | None, progress: Progress) -> None:
+        if address is not None:
+            raise UsageError(f"address {address}: the executor threads uses this machine alone; a cluster needs ray")
+        self.slots = processors() if slots is None else slots
+        self._cache, self._progress = Cache.default(), progress
+        self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="job")
+        self._stops: dict[Future[Done], Stop] = {}
+
+    def submit(self, work: Work) -> Future[Done]:
+        stop = Stop()
+        future = self._pool.submit(self._perform, work, stop)
+        self._stops[future] = stop
+        future.add_done_callback(lambda ended: self._stops.pop(ended).close())
+        return future
+
+    def _perform(self, work: Work, stop: Stop) -> Done:
+        if stop.is_set():
+            return Done(Facts.none(str(StoppedError())), final=True)
+        with stoppable(stop):
+            return perform(work, self._cache, self._progress)
+
+    def stop(self, future: Future[Done]) -> None:
+        """One that has not begun does so only to say that it was stopped: a cancelled future has no outcome."""
+        if (stop := self._stops.get(future)) is not None:
+            stop.set()
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+def processors() -> int:
+    """Those that this process may use, where the system tells."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,131 @@
+"""A run folder belongs to one evaluator at a time, or to the shards of one plan."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import getpass
+import json
+import os
+import shlex
+import socket
+import sys
+import time
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING
+
+from slop_code.runs.records import Trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from slop_code.runs.discover import Run
+    from slop_code.runs.plan import Shard
+
+OWN = ".slop-code"
+"""Our folder in a run's folder: locks, and what is remembered of its results."""
+
+WHO_LIMIT = 4096
+
+
+class _HeldError(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def holding(runs: Sequence[Run], shard: Shard | None) -> Iterator[list[Run]]:
+    """The runs, with those that cannot be held as troubles: another evaluator has them, or nothing can be written."""
+    with contextlib.ExitStack() as stack:
+        held = []
+        for run in runs:
+            if run.folder is None:
+                held.append(run)
+                continue
+            try:
+                stack.enter_context(_hold(run.folder, shard))
+                held.append(run)
+            except _HeldError as error:
+                held.append(replace(run, submissions=(), troubles=(Trouble(run.name, None, None, str(error)),)))
+            except OSError as error:
+                reason = f"{run.folder}: results cannot be written there: {error.strerror}"
+                held.append(replace(run, submissions=(), troubles=(Trouble(run.name, None, None, reason),)))
+        yield held
+
+
+@contextlib.contextmanager
+def _hold(folder: Path, shard: Shard | None) -> Iterator[None]:
+    """A whole evaluation excludes all others; shards exclude only their like."""
+    own = folder / OWN
+    own.mkdir(exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        whole = stack.enter_context((own / "lock").open("a+"))
+        if not _lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
+            raise _HeldError(_held_by(folder, whole))
+        if shard is not None:
+            part = stack.enter_context((own / _shard_name(shard)).open("a+"))
+            if not _lock(part, fcntl.LOCK_EX):
+                raise _HeldError(_held_by(folder, part))
+            whole = part
+        _sign(whole)
+        try:
+            yield
+        finally:
+            whole.truncate(0)
+
+
+def _lock(file: IO[str], how: int) -> bool:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _shard_name(shard: Shard) -> str:
+    return f"shard-{shard.number}-of-{shard.count}.lock"
+
+
+def _sign(file: IO[str]) -> None:
+    who = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "user": _user(),
+        "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "command": shlex.join(sys.argv),
+    }
+    file.truncate(0)
+    file.write(json.dumps(who) + "\n")
+    file.flush()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in containers
+        return str(os.getuid())
+
+
+def _held_by(folder: Path, file: IO[str]) -> str:
+    holders = [_holder(file), *_shards(folder / OWN)]
+    known = [who for who in holders if who]
+    return f"{folder}: held by {'; '.join(known) or 'another evaluator'}; wait for its end, or end it"
+
+
+def _shards(own: Path) -> list[str | None]:
+    found: list[str | None] = []
+    for path in sorted(own.glob("shard-*.lock")):
+        with contextlib.suppress(OSError), path.open("a+") as file:
+            if not _lock(file, fcntl.LOCK_EX):
+                found.append(_holder(file))
+    return found
+
+
+def _holder(file: IO[str]) -> str | None:
+    """Words for a person; whatever stands there, as it was written by someone else."""
+    file.seek(0)
+    try:
+        who = json.loads(file.read(WHO_LIMIT))
+        return f"process {who['pid']} of {who['user']} on {who['host']} since {who['since']} ({who['command']})"
+    except (ValueError, LookupError, TypeError, OSError):
+        return None

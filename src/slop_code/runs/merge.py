@@ -1,0 +1,70 @@
+"""Results of shards that ran on copies of a run folder, brought together in one."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError, ResultError, UsageError
+from slop_code.evaluation.provenance import evaluation_version
+from slop_code.runs.discover import RESULT
+from slop_code.runs.lines import Facts
+from slop_code.runs.parcel import pack, results_in, unpack
+from slop_code.runs.plan import Expected, why
+from slop_code.runs.records import Trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from slop_code.evaluation.report import CorrectnessResults, Digests
+    from slop_code.runs.discover import Run
+    from slop_code.runs.records import Submission
+
+Statuses = dict[tuple[str, str], str]
+
+
+def gather(run: Run, copies: Sequence[Path]) -> Run:
+    """What is up to date in a copy and not here is taken; two verdicts that differ are a trouble."""
+    for copy in copies:
+        if not copy.is_dir():
+            raise UsageError(f"{copy}: there is no such folder")
+    expected, troubles = Expected(), list(run.troubles)
+    for submission in run.submissions:
+        try:
+            _bring(submission, run, copies, expected.digests(submission))
+        except UsageError as error:
+            troubles.append(Trouble(run.name, submission.problem.name, submission.checkpoint.name, str(error)))
+        except OSError as error:
+            raise InfrastructureError(
+                f"{submission.output}: {error.strerror}; what was gathered before is whole: mend it and start again"
+            ) from error
+    return replace(run, troubles=tuple(troubles))
+
+
+def _bring(submission: Submission, run: Run, copies: Sequence[Path], digests: Digests) -> None:
+    assert submission.output is not None
+    assert run.folder is not None
+    relative = submission.output.relative_to(run.folder)
+    chosen: Statuses | None = None
+    there = os.path.lexists(submission.output / RESULT)
+    for folder in [submission.output, *[copy / relative for copy in copies]]:
+        if not os.path.lexists(folder / RESULT):
+            continue
+        parcel = pack(folder)
+        results = results_in(parcel)
+        if why(Facts.of(results), digests, evaluation_version()) is not None:
+            if not there:
+                unpack(parcel, submission.output)
+                there = True
+        elif chosen is None:
+            chosen = _statuses(results)
+            if folder != submission.output:
+                unpack(parcel, submission.output)
+        elif chosen != _statuses(results):
+            raise ResultError(f"{folder / RESULT}: differs from another result for the same submission and tests")
+
+
+def _statuses(results: CorrectnessResults) -> Statuses:
+    return {(test.file_path, test.id): test.status for test in results.tests}

@@ -1,0 +1,62 @@
+"""One job, wherever it runs."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.execution.stopping import StoppedError
+from slop_code.runs.discover import RESULT
+from slop_code.runs.lines import Facts
+from slop_code.runs.parcel import pack
+from slop_code.runs.records import Done
+
+if TYPE_CHECKING:
+    from slop_code.execution.boxes import Progress
+    from slop_code.execution.cache import Cache
+    from slop_code.runs.lines import State
+    from slop_code.runs.records import Work
+
+
+def perform(work: Work, cache: Cache, progress: Progress = lambda _: None) -> Done:
+    """Never raises: whatever happens is an outcome, and what is no verdict has a reason."""
+    began = time.monotonic()
+
+    def failed(reason: str, state: State = "infrastructure_failure", *, final: bool = False) -> Done:
+        facts = Facts.none(reason, state=state, attempts=len(work.attempts) + 1)
+        return Done(facts.model_copy(update={"duration": time.monotonic() - began}), final=final)
+
+    try:
+        return _evaluated(work, cache, progress)
+    except StoppedError as error:
+        return failed(str(error), "not_evaluated", final=True)
+    except UsageError as error:
+        return failed(str(error), "not_evaluated", final=True)
+    except InfrastructureError as error:
+        return failed(str(error))
+    except OSError as error:
+        return failed(f"{error.filename or cache.root}: {error.strerror}; is the disk full, or the cache not writable?")
+    except Exception:  # noqa: BLE001  (a defect of ours is no verdict, and no end of the other jobs)
+        return failed(f"an error in slop-code itself\n{traceback.format_exc()}")
+
+
+def _evaluated(work: Work, cache: Cache, progress: Progress) -> Done:
+    checkpoint = work.problem.checkpoints[work.checkpoint]
+    with cache.session() as folder:
+        output = folder / "result"
+        output.mkdir()
+        runner = PytestRunner(
+            work.problem,
+            checkpoint,
+            work.environment,
+            work.submission,
+            output_dir=output,
+            cache=cache,
+            progress=progress,
+        )
+        results = runner.run().model_copy(update={"attempts": list(work.attempts)})
+        results.save(output / RESULT)
+        return Done(Facts.of(results), pack(output))

@@ -1,0 +1,198 @@
+"""What is up to date, what is left to do, and why: found out by digests, before anything runs."""
+
+from __future__ import annotations
+
+import platform
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slop_code._io import digest_of
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.report import Digests
+from slop_code.evaluation.workspace import tests_digest
+from slop_code.execution.backends.engine import Engine
+from slop_code.execution.snapshot import open_submission, tree_digest
+from slop_code.runs.discover import LOOSE, RESULT
+from slop_code.runs.records import Job, Submission, Trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.runs.discover import Run
+    from slop_code.runs.index import Index
+    from slop_code.runs.lines import Facts
+    from slop_code.runs.store import Store
+
+CHANGED = {
+    "submission": "the submission changed",
+    "tests": "the tests changed",
+    "config": "config.yaml changed",
+    "environment": "the environment changed",
+    "image": "the image changed",
+}
+NO_RESULT = "no result yet"
+OVERWRITE = "to be done again, as asked for"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of `count` equal parts of a plan, from 1."""
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+            raise UsageError(f"--shard {text}: expected i/N with i from 1 to N, such as 2/8")
+        return cls(int(found[1]), int(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    jobs: tuple[Job, ...]
+    """Longest first; those of unknown length before all."""
+
+    kept: tuple[tuple[Submission, Facts], ...]
+    troubles: tuple[Trouble, ...]
+
+
+def make_plan(
+    runs: Sequence[Run],
+    store: Store,
+    indexes: Mapping[str, Index],
+    *,
+    overwrite: bool = False,
+    shard: Shard | None = None,
+) -> Plan:
+    """`indexes`: what is known of the results that lie there, by the run's name."""
+    submissions, troubles = _part(runs, shard)
+    expected = Expected()
+    wanted: dict[str, list[tuple[Submission, Digests, str]]] = {}
+    kept: list[tuple[Submission, Facts]] = []
+    for submission in submissions:
+        try:
+            digests = expected.digests(submission)
+        except UsageError as error:
+            troubles.append(_trouble(submission, str(error)))
+            continue
+        index = indexes.get(submission.run) or indexes[LOOSE]
+        found = index.facts(submission.output / RESULT) if submission.output else None
+        reason = OVERWRITE if overwrite else why(found, digests, evaluation_version())
+        if reason is None and found is not None:
+            kept.append((submission, found))
+            continue
+        key = store_key(submission.environment, digests)
+        wanted.setdefault(key or f"unknown {len(wanted)}", []).append((submission, digests, reason or NO_RESULT))
+    jobs = [_job(items, store, overwrite) for items in wanted.values()]
+    longest_first = sorted(jobs, key=lambda job: -(job.expected_s if job.expected_s is not None else float("inf")))
+    return Plan(tuple(longest_first), tuple(kept), tuple(troubles))
+
+
+def why(found: Facts | None, expected: Digests, version: str) -> str | None:
+    """Why a result is not up to date; None where it is."""
+    if found is None:
+        return NO_RESULT
+    if found.state == "infrastructure_failure":
+        return "an infrastructure failure last time"
+    if found.state == "not_evaluated" or found.digests is None:
+        return found.reason or NO_RESULT
+    for name, words in CHANGED.items():
+        now = getattr(expected, name)
+        if getattr(found.digests, name) != now and not (name == "image" and now is None):
+            return words
+    return None if found.evaluation_version == version else "slop-code evaluates differently now"
+
+
+def store_key(spec: EnvironmentSpec, digests: Digests, version: str | None = None) -> str | None:
+    """None where the image is not known yet; without one, this machine's interpreter is what runs things."""
+    if spec.type == "docker":
+        identity = digests.image
+    else:
+        identity = f"{platform.machine()} {platform.python_implementation()} {platform.python_version()}"
+    if identity is None:
+        return None
+    own = digests.model_dump(mode="json", exclude={"image"})
+    return digest_of([own, identity, version or evaluation_version()])
+
+
+def duration_name(submission: Submission) -> str:
+    return digest_of([submission.problem.name, submission.checkpoint.name, submission.environment.name])
+
+
+def _part(runs: Sequence[Run], shard: Shard | None) -> tuple[list[Submission], list[Trouble]]:
+    """Of everything there is, done or not: so the shards of one plan agree whenever each is made."""
+    submissions = [submission for run in runs for submission in run.submissions]
+    troubles = [trouble for run in runs for trouble in run.troubles]
+    if shard is None:
+        return submissions, troubles
+    return submissions[shard.number - 1 :: shard.count], troubles if shard.number == 1 else []
+
+
+@dataclass(slots=True)
+class Expected:
+    """Each thing that many submissions share is looked at once."""
+
+    shared: dict[tuple[Path, str, str], Digests | UsageError] = field(default_factory=dict)
+
+    def digests(self, submission: Submission) -> Digests:
+        problem, checkpoint, spec = submission.problem, submission.checkpoint, submission.environment
+        key = (problem.path, checkpoint.name, spec.model_dump_json())
+        if key not in self.shared:
+            self.shared[key] = _shared_digests(submission)
+        found = self.shared[key]
+        if isinstance(found, UsageError):
+            raise found
+        return found.model_copy(update={"submission": tree_digest(open_submission(submission.path))})
+
+
+def _shared_digests(submission: Submission) -> Digests | UsageError:
+    try:
+        tests = tests_digest(submission.problem, submission.checkpoint)
+    except UsageError as error:
+        return error
+    except OSError as error:
+        return UsageError(f"{error.filename}: cannot be read: {error.strerror}")
+    return Digests(
+        tests=tests,
+        config=submission.problem.digest(submission.checkpoint),
+        environment=submission.environment.digest(),
+        image=_known_image(submission.environment),
+    )
+
+
+def _known_image(spec: EnvironmentSpec) -> str | None:
+    """Without pulling it: a plan changes nothing."""
+    if spec.docker is None or spec.type != "docker":
+        return None
+    engine = Engine(spec.docker.binary)
+    try:
+        answer = None if engine.missing() else engine.try_("image", "inspect", "--format", "{{.Id}}", spec.docker.image)
+    except InfrastructureError:
+        return None
+    return answer.output.strip() or None if answer and answer.exit_code == 0 else None
+
+
+def _trouble(submission: Submission, reason: str) -> Trouble:
+    return Trouble(submission.run, submission.problem.name, submission.checkpoint.name, reason)
+
+
+def _job(items: Sequence[tuple[Submission, Digests, str]], store: Store, overwrite: bool) -> Job:
+    submission, digests, reason = items[0]
+    key = store_key(submission.environment, digests)
+    return Job(
+        key=key,
+        digest=digests.submission or "",
+        targets=tuple(submission for submission, _, _ in items),
+        reason=reason,
+        expected_s=store.expected(duration_name(submission)),
+        stored=not overwrite and key is not None and store.has(key),
+    )

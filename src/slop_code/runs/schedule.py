@@ -1,0 +1,255 @@
+"""Keeping an executor busy: what starts when, what is tried again, when it ends."""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import itertools
+import time
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError, ResultError
+from slop_code.evaluation.report import Attempt
+from slop_code.runs.discover import RESULT
+from slop_code.runs.lines import Facts
+from slop_code.runs.parcel import results_in, unpack
+from slop_code.runs.plan import duration_name, store_key
+from slop_code.runs.records import Done, Event, Outcome, Retrying, Source, Started, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
+
+    from slop_code.runs.executors import Executor
+    from slop_code.runs.records import Job
+    from slop_code.runs.store import Claim, Store
+
+CLAIMED_S = 0.5
+"""How often to look whether another evaluator has ended what we want too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """For infrastructure failures alone; each wait is twice the one before."""
+
+    times: int = 2
+    wait_s: float = 1.0
+    longest_s: float = 60.0
+
+    def delay(self, made: int) -> float:
+        return float(min(self.wait_s * 2**made, self.longest_s))
+
+
+class Control:
+    """How whoever watches a run ends it before its end; from any thread, or a signal handler."""
+
+    def __init__(self) -> None:
+        self.finishing = False
+        self.stopped = False
+        self.news: SimpleQueue[Future[Done] | None] = SimpleQueue()
+
+    def finish(self) -> None:
+        """What runs comes to its end, nothing new begins."""
+        self.finishing = True
+        self.news.put(None)
+
+    def stop(self) -> None:
+        """What runs is ended now."""
+        self.finishing = self.stopped = True
+        self.news.put(None)
+
+
+@dataclass(slots=True)
+class _Task:
+    job: Job
+    attempts: tuple[Attempt, ...] = ()
+    claim: Claim | None = None
+
+    def let_go(self) -> None:
+        if self.claim is not None:
+            self.claim.release()
+            self.claim = None
+
+
+@dataclass(slots=True)
+class _Driver:
+    executor: Executor
+    store: Store
+    retries: Retries
+    control: Control
+    waiting: list[_Task]
+    """The next one last."""
+
+    overwrite: bool = False
+    running: dict[Future[Done], _Task] = field(default_factory=dict)
+    later: list[tuple[float, int, _Task]] = field(default_factory=list)
+    """A heap by the moment at which each is to be tried again."""
+
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    used: int = 0
+
+    def events(self) -> Iterator[Event]:
+        try:
+            while not self.control.stopped:
+                yield from self._begin()
+                if not self.running and not self.later:
+                    return
+                yield from self._end(self._next())
+        finally:
+            self._stop()
+
+    def _begin(self) -> Iterator[Event]:
+        """As many as there is room for; one that is too heavy for the executor runs alone."""
+        if self.control.finishing:
+            self._forget()
+        while self.later and self.later[0][0] <= time.monotonic():
+            self.waiting.append(heapq.heappop(self.later)[2])
+        while self.waiting and not self.control.finishing:
+            weight = self._weight(self.waiting[-1])
+            if self.used and self.used + weight > self.executor.slots:
+                return
+            task = self.waiting.pop()
+            if (stored := self._stored(task)) is not None:
+                yield from self._delivered(task, *stored, "stored")
+                task.let_go()
+            elif task.claim is None and task.job.key is not None:
+                self._again(task, CLAIMED_S)
+            else:
+                self._submit(task, weight)
+                yield Started(task.job)
+
+    def _stored(self, task: _Task) -> tuple[Facts, bytes] | None:
+        """Looked for again once it is claimed: another evaluator may have ended it in between."""
+        if task.job.key is None or task.claim is not None:
+            return None
+        if (found := self._look_up(task.job.key)) is not None:
+            return found
+        task.claim = self.store.claim(task.job.key)
+        return self._look_up(task.job.key) if task.claim is not None else None
+
+    def _look_up(self, key: str) -> tuple[Facts, bytes] | None:
+        parcel = None if self.overwrite else self.store.get(key)
+        try:
+            return None if parcel is None else (Facts.of(results_in(parcel)), parcel)
+        except ResultError:  # of an earlier format: what is made now takes its place
+            return None
+
+    def _weight(self, task: _Task) -> int:
+        return min(task.job.targets[0].problem.parallel, self.executor.slots)
+
+    def _submit(self, task: _Task, weight: int) -> None:
+        target = task.job.targets[0]
+        work = Work(
+            problem=target.problem,
+            checkpoint=target.checkpoint.name,
+            environment=target.environment,
+            submission=target.path,
+            digest=task.job.digest,
+            attempts=task.attempts,
+            weight=weight,
+        )
+        future = self.executor.submit(work)
+        self.running[future] = task
+        self.used += weight
+        future.add_done_callback(self.control.news.put)
+
+    def _next(self) -> Future[Done] | None:
+        """The next that has ended; None when something else is to be looked at."""
+        wait = max(0.0, self.later[0][0] - time.monotonic()) if self.later else None
+        try:
+            return self.control.news.get(timeout=wait)
+        except Empty:
+            return None
+
+    def _end(self, future: Future[Done] | None) -> Iterator[Event]:
+        if future is None or future not in self.running:
+            return
+        task = self.running.pop(future)
+        self.used -= self._weight(task)
+        done = _done(future, task)
+        if done.facts.state == "infrastructure_failure" and not done.final and self._may_retry(task):
+            attempt = Attempt(reason=done.facts.reason or "no reason", duration=done.facts.duration)
+            delay = self.retries.delay(len(task.attempts))
+            task.attempts = (*task.attempts, attempt)
+            self._again(task, delay)
+            yield Retrying(task.job, attempt, delay)
+            return
+        self._remember(task.job, done)
+        yield from self._delivered(task, done.facts, done.parcel, "evaluated")
+        task.let_go()
+
+    def _may_retry(self, task: _Task) -> bool:
+        return len(task.attempts) < self.retries.times and not self.control.finishing
+
+    def _remember(self, job: Job, done: Done) -> None:
+        """Under what the result itself says it rests on, in case the submission changed since the plan."""
+        facts, target = done.facts, job.targets[0]
+        if facts.state != "evaluated" or facts.digests is None or done.parcel is None:
+            return
+        self.store.remember(duration_name(target), facts.duration)
+        key = store_key(target.environment, facts.digests)
+        if key is not None:
+            self.store.put(key, done.parcel)
+
+    def _delivered(self, task: _Task, facts: Facts, parcel: bytes | None, source: Source) -> Iterator[Event]:
+        for target in task.job.targets:
+            if target.output is not None and parcel is not None:
+                try:
+                    unpack(parcel, target.output)
+                except OSError as error:
+                    raise _cannot_write(target.output, error) from error
+            yield Outcome(target, facts, source)
+
+    def _again(self, task: _Task, delay: float) -> None:
+        heapq.heappush(self.later, (time.monotonic() + delay, next(self.numbers), task))
+
+    def _forget(self) -> None:
+        for task in [*self.waiting, *(task for _, _, task in self.later)]:
+            task.let_go()
+        self.waiting, self.later = [], []
+
+    def _stop(self) -> None:
+        """Whatever still runs is ended, and waited for."""
+        self._forget()
+        for future in list(self.running):
+            self.executor.stop(future)
+        while self.running:
+            ended = self.control.news.get()
+            if ended is not None and (task := self.running.pop(ended, None)) is not None:
+                task.let_go()
+
+
+def drive(
+    jobs: Sequence[Job],
+    executor: Executor,
+    store: Store,
+    *,
+    retries: Retries,
+    control: Control,
+    overwrite: bool = False,
+) -> Iterator[Event]:
+    """Every job to its end; when this generator is closed, what runs is ended."""
+    waiting = [_Task(job) for job in reversed(jobs)]
+    return _Driver(executor, store, retries, control, waiting, overwrite).events()
+
+
+def _done(future: Future[Done], task: _Task) -> Done:
+    """An executor that loses a job (its node died, it was cancelled) has not judged anyone."""
+    attempts = len(task.attempts) + 1
+    if future.cancelled():
+        return Done(Facts.none("stopped before its end", attempts=attempts), final=True)
+    error = future.exception()
+    if error is None:
+        return future.result()
+    reason = f"the executor lost this job: {type(error).__name__}: {error}"
+    return Done(Facts.none(reason, state="infrastructure_failure", attempts=attempts))
+
+
+def _cannot_write(folder: object, error: OSError) -> InfrastructureError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    step = "make room" if full else "make it writable"
+    return InfrastructureError(
+        f"{folder}/{RESULT}: {error.strerror}; every result written before is whole: {step} and start again"
+    )

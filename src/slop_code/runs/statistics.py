@@ -1,0 +1,67 @@
+"""Estimates from several runs: pure functions over counts and shares."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Bounds = tuple[float, float]
+
+_USUAL_K = (1, 2, 5, 10, 25, 50, 100)
+_Z = statistics.NormalDist().inv_cdf(0.975)
+_T = (
+    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
+    2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860,
+    2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423,
+)  # fmt: skip
+
+
+def pass_at_k(runs: int, passed: int, k: int) -> float:
+    """The chance that at least one of `k` of these runs, drawn without putting back, passed.
+
+    Whole numbers until the one division, so that nothing is lost however many runs there are.
+    """
+    if not 0 <= passed <= runs or not 1 <= k <= runs:
+        raise ValueError(f"no {k} of {runs} runs, of which {passed} passed")
+    ways = math.comb(runs, k)
+    return (ways - math.comb(runs - passed, k)) / ways
+
+
+def usual_k(runs: int) -> list[int]:
+    return sorted({*(k for k in _USUAL_K if k <= runs), runs}) if runs else []
+
+
+def wilson(passed: int, runs: int) -> Bounds:
+    """Wilson's score interval, 95 %, for the share of runs that pass."""
+    if not 0 <= passed <= runs or runs == 0:
+        raise ValueError(f"no {passed} of {runs} runs")
+    square = _Z * _Z
+    middle = passed + square / 2
+    half = _Z * math.sqrt(passed * (runs - passed) / runs + square / 4)
+    low = (middle - half) / (runs + square) if passed else 0.0
+    high = (middle + half) / (runs + square) if passed < runs else 1.0
+    return low, high
+
+
+def mean_bounds(shares: Sequence[float]) -> Bounds | None:
+    """Student's t interval, 95 %, for the mean of independent shares; none from fewer than two."""
+    if len(shares) < 2:
+        return None
+    mean = statistics.fmean(shares)
+    half = t_quantile(len(shares) - 1) * statistics.stdev(shares) / math.sqrt(len(shares))
+    return max(0.0, mean - half), min(1.0, mean + half)
+
+
+def t_quantile(freedom: int) -> float:
+    """Student's 97.5 % quantile: a table, then Cornish and Fisher's expansion, good to four places from there on."""
+    if freedom <= len(_T):
+        return _T[freedom - 1]
+    z = _Z
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / freedom + second / freedom**2 + third / freedom**3

@@ -1,0 +1,233 @@
+"""What a run, or several, came to; and the file it is stored in."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import ValidationError
+
+from slop_code import __version__
+from slop_code._io import TooLargeError, read_bounded, write_atomic
+from slop_code.errors import ResultError
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.report import SIZE_LIMIT, _first_mistake, _Stored
+from slop_code.runs.lines import CheckpointLine, Facts
+from slop_code.runs.samples import Interval, Samples, Sheet, samples_of, share_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from slop_code.runs.records import Trouble
+
+
+class Checkpoints(_Stored):
+    planned: int
+    """The sum of the others."""
+    evaluated: int
+    infrastructure_failures: int
+    not_evaluated: int
+
+
+class Passed(_Stored):
+    count: int
+    rate: float | None
+    """Of all that were planned."""
+
+
+class GroupRate(_Stored):
+    passed: int
+    total: int
+    rate: float | None
+
+
+class Changes(_Stored):
+    introduced: int
+    repaired: int
+
+
+class Durations(_Stored):
+    total: float
+    mean: float | None
+    median: float | None
+    longest: float | None
+
+
+class Totals(_Stored):
+    checkpoints: Checkpoints
+    passed: dict[PassPolicy, Passed]
+    pass_rates: dict[GroupType, GroupRate]
+    regressions: Changes
+    retried: int
+    """Checkpoints that were tried more than once."""
+    durations: Durations
+    """Seconds, of evaluated checkpoints."""
+
+
+class Share(Passed):
+    interval: Interval | None
+
+
+class CheckpointSummary(_Stored):
+    runs: int
+    """Of the problem; one that does not have this checkpoint did not pass it."""
+    evaluated: int
+    passed: dict[PassPolicy, Share]
+
+
+class ProblemSummary(_Stored):
+    totals: Totals
+    samples: Samples | None
+    checkpoints: dict[str, CheckpointSummary]
+
+
+class Failure(_Stored):
+    label: str
+    reason: str
+
+
+class RunSummary(_Stored):
+    schema_version: Literal[1] = 1
+    slop_code: str
+    totals: Totals
+    samples: Samples | None
+    """None where there is one run alone."""
+    runs: dict[str, Totals]
+    problems: dict[str, ProblemSummary]
+    infrastructure_failures: list[Failure]
+    troubles: list[Failure]
+
+    def save(self, path: Path) -> None:
+        text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)
+        write_atomic(path, text + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> RunSummary:
+        try:
+            return cls.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
+        except ValidationError as error:
+            raise ResultError(f"{path}: {_first_mistake(error)}; evaluate the run again") from error
+        except TooLargeError as error:
+            raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; evaluate the run again") from error
+        except OSError as error:
+            raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def summarise(lines: Sequence[CheckpointLine], troubles: Sequence[Trouble]) -> RunSummary:
+    """Two lines for one checkpoint of a run are the caller's mistake."""
+    planned = [*lines, *_lost(lines, troubles)]
+    runs: dict[str, list[CheckpointLine]] = {trouble.run: [] for trouble in troubles}
+    problems: dict[str, list[CheckpointLine]] = {}
+    for line in planned:
+        runs.setdefault(line.run, []).append(line)
+        problems.setdefault(line.problem, []).append(line)
+    sheets = {name: _sheets(problems[name]) for name in sorted(problems)}
+    failed = [line for line in lines if line.state == "infrastructure_failure"]
+    return RunSummary(
+        slop_code=__version__,
+        totals=totals_of(planned),
+        samples=samples_of(list(sheets.values())),
+        runs={name: totals_of(runs[name]) for name in sorted(runs)},
+        problems={name: _problem(problems[name], of_problem) for name, of_problem in sheets.items()},
+        infrastructure_failures=[Failure(label=line.label, reason=line.reason or "") for line in failed],
+        troubles=[Failure(label=trouble.label, reason=trouble.reason) for trouble in troubles],
+    )
+
+
+def totals_of(lines: Sequence[CheckpointLine]) -> Totals:
+    evaluated = [line for line in lines if line.state == "evaluated"]
+    failed = sum(line.state == "infrastructure_failure" for line in lines)
+    changes = [line.regressions for line in evaluated if line.regressions]
+    return Totals(
+        checkpoints=Checkpoints(
+            planned=len(lines),
+            evaluated=len(evaluated),
+            infrastructure_failures=failed,
+            not_evaluated=len(lines) - len(evaluated) - failed,
+        ),
+        passed={policy: _passed(sum(line.passes(policy) for line in lines), len(lines)) for policy in PassPolicy},
+        pass_rates={group: _group_rate(evaluated, group) for group in GroupType},
+        regressions=Changes(
+            introduced=sum(change.introduced for change in changes), repaired=sum(change.repaired for change in changes)
+        ),
+        retried=sum(line.attempts > 1 for line in lines),
+        durations=_durations([line.duration for line in evaluated]),
+    )
+
+
+def _lost(lines: Iterable[CheckpointLine], troubles: Iterable[Trouble]) -> list[CheckpointLine]:
+    """The checkpoints that only troubles name: planned, and not evaluated. They come after those that are known."""
+    places = Counter((line.run, line.problem, line.checkpoint) for line in lines)
+    if twice := [place for place, count in places.items() if count > 1]:
+        raise ValueError(f"two lines for {'/'.join(twice[0])}")
+    found: dict[tuple[str, str, str], Facts] = {}
+    for trouble in troubles:
+        if trouble.problem is not None and trouble.checkpoint is not None:
+            place = trouble.run, trouble.problem, trouble.checkpoint
+            found.setdefault(place, Facts.none(trouble.reason))
+    return [
+        CheckpointLine(**dict(facts), run=place[0], problem=place[1], checkpoint=place[2], order=sys.maxsize)
+        for place, facts in found.items()
+        if place not in places
+    ]
+
+
+def _sheets(lines: Sequence[CheckpointLine]) -> dict[PassPolicy, Sheet]:
+    """Of one problem."""
+    order: dict[str, int] = {}
+    for line in lines:
+        order[line.checkpoint] = min(line.order, order.get(line.checkpoint, line.order))
+    runs = tuple(sorted({line.run for line in lines}))
+    checkpoints = tuple(sorted(order, key=lambda name: (order[name], name)))
+    return {
+        policy: Sheet(
+            runs, checkpoints, frozenset((line.run, line.checkpoint) for line in lines if line.passes(policy))
+        )
+        for policy in PassPolicy
+    }
+
+
+def _problem(lines: Sequence[CheckpointLine], sheets: Mapping[PassPolicy, Sheet]) -> ProblemSummary:
+    evaluated = Counter(line.checkpoint for line in lines if line.state == "evaluated")
+    runs, checkpoints = sheets[PassPolicy.ANY].runs, sheets[PassPolicy.ANY].checkpoints
+    return ProblemSummary(
+        totals=totals_of(lines),
+        samples=samples_of([sheets]),
+        checkpoints={
+            name: CheckpointSummary(
+                runs=len(runs),
+                evaluated=evaluated[name],
+                passed={policy: _share(sheet.passes(name), len(runs)) for policy, sheet in sheets.items()},
+            )
+            for name in checkpoints
+        },
+    )
+
+
+def _passed(count: int, planned: int) -> Passed:
+    return Passed(count=count, rate=count / planned if planned else None)
+
+
+def _share(count: int, runs: int) -> Share:
+    return Share(count=count, rate=count / runs, interval=share_interval(count, runs))
+
+
+def _group_rate(evaluated: Iterable[CheckpointLine], group: GroupType) -> GroupRate:
+    counts = [(line.pass_counts.get(group, 0), line.total_counts.get(group, 0)) for line in evaluated]
+    passed, total = sum(count for count, _ in counts), sum(count for _, count in counts)
+    return GroupRate(passed=passed, total=total, rate=passed / total if total else None)
+
+
+def _durations(seconds: Sequence[float]) -> Durations:
+    return Durations(
+        total=math.fsum(seconds),
+        mean=math.fsum(seconds) / len(seconds) if seconds else None,
+        median=statistics.median(seconds) if seconds else None,
+        longest=max(seconds, default=None),
+    )

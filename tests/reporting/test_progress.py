@@ -1,0 +1,329 @@
+"""What a person sees while a run goes on; events and the clock are made by hand, nothing runs."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
+from slop_code.evaluation.report import Attempt
+from slop_code.execution import EnvironmentSpec
+from slop_code.reporting.progress import PACE_EVERY, SHOWN_RUNNING, RunProgress, group_counts
+from slop_code.reporting.tally import time_left, verdict_of
+from slop_code.reporting.terminal import SHOWN_WIDTH, first_line, in_words, one_line
+from slop_code.runs.lines import Facts
+from slop_code.runs.records import Job, Outcome, Retrying, Started, Submission
+
+HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\t\u202e"
+LOCAL = EnvironmentSpec.model_validate({"type": "local", "name": "test"})
+PASSED = {"passed": {PassPolicy.ALL_CASES: True}}
+
+
+def submission(number=1, run="run", problem="p"):
+    config = ProblemConfig.model_validate(
+        {
+            "name": problem,
+            "version": "1",
+            "description": "",
+            "tags": [],
+            "entry_file": "main.py",
+            "checkpoints": {f"checkpoint_{order}": {} for order in range(1, 31)},
+        }
+    )
+    checkpoint = config.checkpoint(number)
+    return Submission(problem=config, checkpoint=checkpoint, environment=LOCAL, path=Path(f"{run}/{number}"), run=run)
+
+
+def job(*targets, expected=None):
+    return Job(key=None, digest="", targets=targets, reason="no result yet", expected_s=expected)
+
+
+def facts(core=(1, 1), error=(0, 0), **changes):
+    counts = {GroupType.CORE: core, GroupType.ERROR: error}
+    values = {
+        "state": "evaluated",
+        "pass_counts": {group: pair[0] for group, pair in counts.items()},
+        "total_counts": {group: pair[1] for group, pair in counts.items()},
+        "duration": 3.9,
+        **changes,
+    }
+    return Facts(**values)
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Shown:
+    """A progress that writes to memory; `job(n)` is what wants the n-th submission."""
+
+    def __init__(self, *jobs, kept=0, slots=1, live=False):
+        self.stream, self.clock = io.StringIO(), Clock()
+        self.jobs = jobs
+        self.progress = RunProgress(
+            jobs, kept, slots, PassPolicy.ALL_CASES, live=live, stream=self.stream, clock=self.clock
+        )
+
+    def start(self, number=0):
+        self.progress.started(Started(self.jobs[number]))
+
+    def finish(self, number=0, source="evaluated", **changes):
+        for target in self.jobs[number].targets:
+            self.progress.finished(Outcome(target, facts(**changes), source))
+
+    @property
+    def lines(self):
+        return self.stream.getvalue().splitlines()
+
+    @property
+    def view(self):
+        console = Console(file=io.StringIO(), width=100, highlight=False)
+        console.print(self.progress.view())
+        return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("waiting", "running", "finished", "slots", "left"),
+    [
+        ([], [], [], 2, 0.0),
+        ([], [], [5.0], 2, 0.0),
+        ([None, None], [], [], 2, None),
+        ([None], [(None, 7.0)], [], 2, None),
+        ([10.0, 10.0, 10.0, 10.0], [], [], 2, 20.0),
+        ([30.0, 1.0, 1.0], [], [], 8, 30.0),  # the longest one is the least it can take
+        ([None, None], [], [2.0, 4.0], 1, 6.0),  # unknown: the mean of what finished
+        ([None, 8.0], [], [], 1, 16.0),  # else of what is expected
+        ([None, 8.0], [], [2.0], 1, 10.0),
+        ([None], [(6.0, 1.0)], [], 1, 11.0),  # that of a running one too
+        ([], [(10.0, 4.0)], [], 1, 6.0),
+        ([], [(None, 1.0)], [3.0], 1, 2.0),
+        ([5.0], [(10.0, 99.0)], [], 1, 5.0),  # overdue: not less than nothing
+        ([0.0], [], [], 1, 0.0),  # known to take nothing, which is not unknown
+        ([5.0], [], [], 0, 5.0),
+    ],
+)
+def test_time_left(waiting, running, finished, slots, left):
+    assert time_left(waiting, running, finished, slots) == left
+
+
+@pytest.mark.parametrize(
+    ("state", "passed", "verdict"),
+    [
+        ("evaluated", True, "passed"),
+        ("evaluated", False, "not passed"),
+        ("infrastructure_failure", False, "no verdict"),
+        ("infrastructure_failure", True, "no verdict"),
+        ("not_evaluated", False, "no verdict"),
+    ],
+)
+def test_verdict_of(state, passed, verdict):
+    assert verdict_of(Facts(state=state, passed={PassPolicy.ANY: passed}), PassPolicy.ANY) == verdict
+
+
+def test_a_policy_that_a_result_does_not_answer_is_not_passed():
+    assert verdict_of(Facts(state="evaluated"), PassPolicy.ANY) == "not passed"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "0.0 s"),
+        (3.94, "3.9 s"),
+        (59.94, "59.9 s"),
+        (59.96, "1 min 0 s"),
+        (860.0, "14 min 20 s"),
+        (3599.6, "1 h 0 min"),
+        (7500.0, "2 h 5 min"),
+    ],
+)
+def test_in_words(seconds, words):
+    assert in_words(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("run/p", "run/p"),
+        ("a\nb\tc\r", "a\\nb\\tc\\r"),
+        ("\udcff", "\\udcff"),
+        ("x" * (SHOWN_WIDTH + 2), "x" * SHOWN_WIDTH + " [... 2 characters]"),
+    ],
+)
+def test_one_line(text, shown):
+    assert one_line(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("", ""), ("\n\n  said \n more", "said"), ("one\rtwo\nthree", "one\\rtwo"), (" \t\n", "")]
+)
+def test_first_line(text, shown):
+    assert first_line(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("core", "error", "shown"),
+    [
+        ((3, 3), (2, 2), "5/5"),
+        ((3, 3), (1, 2), "4/5 (error 1/2)"),
+        ((0, 3), (1, 2), "1/5 (core 0/3, error 1/2)"),
+        ((0, 0), (0, 0), "0/0"),
+    ],
+)
+def test_counts_name_the_groups_that_are_incomplete(core, error, shown):
+    assert group_counts(facts(core, error)) == shown
+
+
+def test_every_result_is_a_line_without_a_terminal():
+    shown = Shown(*(job(submission(number)) for number in range(1, 11)), kept=3)
+    with shown.progress:
+        for number in range(3):
+            shown.start(number)
+        shown.finish(0, core=(40, 40), error=(7, 7), **PASSED)
+        shown.finish(1, core=(40, 40), error=(5, 7))
+        shown.finish(2, state="infrastructure_failure", reason="pytest was killed\nand more")
+        shown.finish(3, source="stored", **PASSED)
+        shown.clock.now += 20
+    assert shown.lines == [
+        "10 to evaluate, 3 up to date",
+        "[ 1/10] PASSED run/p/checkpoint_1 47/47 3.9 s",
+        "[ 2/10] NOT PASSED run/p/checkpoint_2 45/47 (error 5/7) 3.9 s",
+        "[ 3/10] NO VERDICT run/p/checkpoint_3: pytest was killed",
+        "[ 4/10] PASSED run/p/checkpoint_4 1/1 (stored)",
+        "4 of 10 done (1 stored) in 20.0 s: 2 passed, 1 not passed, 1 no verdict",
+    ]
+
+
+def test_what_was_kept_is_one_number():
+    shown = Shown(kept=6)
+    with shown.progress:
+        shown.progress.finished(Outcome(submission(), facts(), "kept"))
+    assert shown.lines == ["0 to evaluate, 6 up to date"]
+
+
+def test_a_job_that_several_want_counts_for_each_of_them():
+    shown = Shown(job(submission(1), submission(1, run="other")))
+    shown.start()
+    assert "run/p/checkpoint_1 (and 1 more)" in shown.view
+    shown.finish(**PASSED)
+    assert [line.split(" 1/1")[0] for line in shown.lines] == [
+        "[1/2] PASSED run/p/checkpoint_1",
+        "[2/2] PASSED other/p/checkpoint_1",
+    ]
+    assert "0 running" in shown.view
+
+
+def test_the_pace_is_told_now_and_then():
+    shown = Shown(*(job(submission(number)) for number in range(1, 6)), slots=2)
+    shown.start(0)
+    shown.clock.now += PACE_EVERY - 1
+    shown.finish(0, **PASSED)
+    assert len(shown.lines) == 1
+    shown.clock.now += 1
+    shown.progress.tick()
+    shown.progress.tick()
+    assert shown.lines[1:] == ["[1/5] 0 running, 2.0 a minute, about 58.0 s left"]
+
+
+def test_what_comes_from_the_store_does_not_make_it_look_fast():
+    shown = Shown(*(job(submission(number)) for number in range(1, 6)))
+    shown.finish(0, source="stored", **PASSED)
+    shown.clock.now += PACE_EVERY
+    shown.progress.tick()
+    assert shown.lines[-1] == "[1/5] 0 running"
+
+
+def test_a_retry_is_told_and_waits_again():
+    shown = Shown(job(submission(), expected=10.0))
+    shown.start()
+    shown.clock.now += 4
+    assert "about 6.0 s left" in shown.view
+    shown.progress.retrying(Retrying(shown.jobs[0], Attempt(reason="no memory\n...", duration=4.0), 2.0))
+    assert shown.lines == ["[0/1] RETRYING run/p/checkpoint_1 again in 2.0 s: no memory"]
+    assert "0 running" in shown.view
+    assert "about 10.0 s left" in shown.view
+
+
+def test_stopping_counts_what_still_runs_and_waits_for_nothing_else():
+    shown = Shown(*(job(submission(number), expected=10.0) for number in range(1, 5)))
+    shown.start(0)
+    shown.start(1)
+    shown.progress.stopping()
+    assert shown.lines == ["stopping: finishing 2 that run; Ctrl-C again stops now"]
+    assert "stopping, 2 running, about 20.0 s left" in shown.view
+
+
+def test_a_step_is_told_once_in_a_row():
+    shown = Shown(job(submission()))
+    for step in ("pulling a", "pulling a", "pulling b"):
+        shown.progress.said(step)
+    assert shown.lines == ["· pulling a", "· pulling b"]
+
+
+def test_the_view_says_how_far_it_is_and_what_runs():
+    shown = Shown(*(job(submission(number), expected=10.0) for number in range(1, 21)), slots=SHOWN_RUNNING + 2)
+    for number in range(SHOWN_RUNNING + 4):
+        shown.start(number)
+        shown.clock.now += 1
+    shown.finish(0, **PASSED)
+    shown.finish(1)
+    view = shown.view.splitlines()
+    assert view[0].startswith("2/20 ")
+    assert "1 passed  1 not passed" in view[0]
+    assert "no verdict" not in view[0]
+    assert view[1].startswith(f"{SHOWN_RUNNING + 2} running, 10.0 a minute, about ")
+    assert view[2] == "    10.0 s  run/p/checkpoint_3"
+    assert len(view) == SHOWN_RUNNING + 3
+    assert view[-1] == "  ... and 2 more"
+
+
+def test_passes_do_not_scroll_by_where_there_is_a_live_view():
+    shown = Shown(*(job(submission(number)) for number in range(1, 4)), live=True)
+    with shown.progress:
+        shown.finish(0, **PASSED)
+        shown.finish(1, core=(1, 3))
+        shown.finish(2, state="infrastructure_failure", reason="killed")
+    said = shown.stream.getvalue()
+    assert "] PASSED" not in said
+    assert "[2/3] NOT PASSED run/p/checkpoint_2 1/3 (core 1/3)" in said
+    assert "[3/3] NO VERDICT run/p/checkpoint_3: killed" in said
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_nothing_reaches_the_terminal_as_a_command(live):
+    shown = Shown(job(submission(run=HOSTILE, problem=HOSTILE)), live=live)
+    with shown.progress:
+        shown.start()
+        shown.progress.said(HOSTILE)
+        shown.progress.retrying(Retrying(shown.jobs[0], Attempt(reason=HOSTILE, duration=1.0), 0.0))
+        shown.start()
+        view = shown.view
+        shown.finish(state="infrastructure_failure", reason=HOSTILE)
+    said = shown.stream.getvalue()
+    for raw in ("\x1b]", "\x07", "\u202e", "\nFAKE", "\tFAKE"):
+        assert raw not in said
+        assert raw not in view
+    escaped = "\\x1b]0;owned\\x07[red]"
+    assert said.count(escaped) >= 7
+    assert escaped in view
+
+
+class Deaf(io.StringIO):
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def write(self, text):
+        raise self.error
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize("error", [BrokenPipeError(), OSError(28, "No space left on device")])
+def test_a_run_goes_on_when_nobody_listens_any_more(error, live):
+    progress = RunProgress([job(submission())], 0, 1, PassPolicy.ALL_CASES, live=live, stream=Deaf(error))
+    with progress:
+        progress.finished(Outcome(submission(), facts(), "evaluated"))
+        progress.said("pulling")

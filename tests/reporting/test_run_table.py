@@ -1,0 +1,271 @@
+"""What a person sees at the end of a run, and of a plan; lines and jobs are made by hand, nothing runs."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
+from slop_code.execution import EnvironmentSpec
+from slop_code.reporting.plan_table import show_plan
+from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, percent, show_run
+from slop_code.runs.lines import CheckpointLine, Facts, Regressions
+from slop_code.runs.plan import Plan
+from slop_code.runs.records import Job, Submission, Trouble
+from slop_code.runs.summary import summarise
+
+HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\t\u202e"
+ESCAPED = "\\x1b]0;owned\\x07[red]"
+LOCAL = EnvironmentSpec.model_validate({"type": "local", "name": "test"})
+
+
+def line(number=1, core=(5, 5), error=(2, 2), *, run="run", problem="larder", broke=None, **changes):
+    values = {
+        "run": run,
+        "problem": problem,
+        "checkpoint": f"checkpoint_{number}",
+        "order": number,
+        "state": "evaluated",
+        "passed": {PassPolicy.ALL_CASES: core[0] == core[1] and error[0] == error[1]},
+        "pass_counts": {GroupType.CORE: core[0], GroupType.ERROR: error[0]},
+        "total_counts": {GroupType.CORE: core[1], GroupType.ERROR: error[1]},
+        "regressions": Regressions(since="checkpoint_1", introduced=broke[0], repaired=broke[1]) if broke else None,
+        "duration": 2.0,
+        **changes,
+    }
+    return CheckpointLine(**values)
+
+
+def unknown(number, reason="killed", state="infrastructure_failure", **changes):
+    return line(number, state=state, reason=reason, passed={}, pass_counts={}, total_counts={}, **changes)
+
+
+def shown(lines, troubles=(), *, terminal=False, width=100):
+    console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=terminal, color_system=None)
+    show_run(summarise(lines, troubles), lines, PassPolicy.ALL_CASES, console)
+    return console.file.getvalue().splitlines()
+
+
+def test_few_checkpoints_have_a_line_each():
+    lines = [line(1), line(2, error=(1, 2), broke=(3, 1)), unknown(3, "killed\nby memory")]
+    assert shown(lines) == [
+        "checkpoint larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke 0, repaired 0, 2.0 s",
+        "checkpoint larder/checkpoint_2: NOT PASSED, core 5/5, error 1/2, broke 3, repaired 1, 2.0 s",
+        "checkpoint larder/checkpoint_3: NO VERDICT, broke 0, repaired 0, 0.0 s",
+        "no verdict run/larder/checkpoint_3: killed",
+        "NO VERDICT for 1 of 3 checkpoints; 1 passed (all-cases)",
+    ]
+
+
+def test_many_checkpoints_are_told_by_problem_and_by_run():
+    lines = [
+        line(number, (4, 5) if number == 5 else (5, 5), run=f"run_{run:02}", problem=f"problem_{problem:02}")
+        for run in range(10)
+        for problem in range(20)
+        for number in range(1, 6)
+    ]
+    said = shown(lines)
+    assert said[0] == (
+        "problem problem_00: 40 of 50 passed, core 96.0 %, error 100.0 %, broke 0, repaired 0, no verdict 0, 1 min 40 s"
+    )
+    assert said[20].startswith("run run_00: 80 of 100 passed, core 96.0 %")
+    assert [text.split()[0] for text in said] == [
+        *["problem"] * 20,
+        *["run"] * 10,
+        "checkpoints",
+        "whole",
+        "NOT",
+    ]
+    assert said[-1] == "NOT PASSED (all-cases): 800 of 1000 checkpoints"
+
+
+def test_several_runs_are_told_with_pass_at_k():
+    said = shown([line(1, run="a"), line(1, core=(0, 5), run="b")])
+    assert said[:2] == [
+        "checkpoint a/larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke 0, repaired 0, 2.0 s",
+        "checkpoint b/larder/checkpoint_1: NOT PASSED, core 0/5, error 2/2, broke 0, repaired 0, 2.0 s",
+    ]
+    estimates = [text for text in said if "pass@" in text]
+    assert estimates[0].startswith("checkpoints over 2 runs: 50.0 % passed (0.0 % to 100.0 % with 95 % confidence)")
+    assert estimates[0].endswith(", pass@1 50.0 %, pass@2 100.0 %")
+    assert estimates[1].startswith("whole problems over 2 runs: 50.0 % passed (")
+
+
+def test_one_run_has_no_pass_at_k():
+    assert not [text for text in shown([line(1), line(2)]) if "pass@" in text]
+
+
+@pytest.mark.parametrize(
+    ("lines", "troubles", "verdict"),
+    [
+        ([line(1), line(2)], [], "PASSED (all-cases): 2 of 2 checkpoints"),
+        ([line(1), line(2, (4, 5))], [], "NOT PASSED (all-cases): 1 of 2 checkpoints"),
+        ([line(1), unknown(2)], [], "NO VERDICT for 1 of 2 checkpoints; 1 passed (all-cases)"),
+        (
+            [line(1), unknown(2, "stopped", "not_evaluated")],
+            [],
+            "NO VERDICT for 1 of 2 checkpoints; 1 passed (all-cases)",
+        ),
+        (
+            [line(1)],
+            [Trouble("run", "larder", "checkpoint_2", "no snapshot")],
+            "NO VERDICT for 1 of 2 checkpoints; 1 passed (all-cases)",
+        ),
+        (
+            [line(1)],
+            [Trouble("run", "pantry", None, "no such problem")],
+            "PASSED (all-cases): 1 of 1 checkpoints; troubles: 1",
+        ),
+        ([], [], "NO VERDICT: there is no checkpoint to evaluate"),
+        ([], [Trouble("run", None, None, "cannot be read")], "NO VERDICT: there is no checkpoint to evaluate"),
+    ],
+)
+def test_the_last_line_is_the_verdict(lines, troubles, verdict):
+    assert shown(lines, troubles)[-1] == verdict
+
+
+def test_troubles_and_failures_are_told_up_to_a_number():
+    troubles = [Trouble("run", f"problem_{number}", None, "no such problem") for number in range(SHOWN_REASONS + 2)]
+    lines = [unknown(number) for number in range(1, SHOWN_REASONS + 5)]
+    said = [text for text in shown(lines, troubles) if not text.startswith("checkpoint ")]
+    assert said[0] == "trouble run/problem_0: no such problem"
+    assert said[SHOWN_REASONS] == "... and 2 more: see summary.json"
+    assert said[SHOWN_REASONS + 1] == "no verdict run/larder/checkpoint_1: killed"
+    assert said[-2] == "... and 4 more: see summary.json"
+
+
+def test_what_failed_is_told_before_what_was_not_begun():
+    lines = [unknown(1, "stopped", "not_evaluated"), unknown(2, "killed")]
+    reasons = [text for text in shown(lines) if text.startswith("no verdict")]
+    assert reasons == [
+        "no verdict run/larder/checkpoint_2: killed",
+        "no verdict run/larder/checkpoint_1: stopped",
+    ]
+
+
+def test_retries_are_told():
+    said = shown([line(1, attempts=2), line(2)])
+    assert "retried: 1 checkpoints needed more than one attempt" in said
+
+
+def test_very_many_runs_are_counted():
+    said = shown([line(1, run=f"run_{number:03}") for number in range(SHOWN_RUNS + 3)])
+    assert sum(text.startswith("run ") for text in said) == SHOWN_RUNS
+    assert "... and 3 more runs: see summary.json" in said
+
+
+def test_a_terminal_gets_a_table_without_empty_columns():
+    said = shown([line(1), line(2, error=(1, 2), broke=(3, 0))], terminal=True, width=80)
+    heads = next(text for text in said if "broke" in text).split()
+    assert heads == ["checkpoint", "passed", "core", "error", "broke", "repaired", "time"]
+    assert next(text for text in said if "checkpoint_2" in text).split() == [
+        "larder/checkpoint_2", "NOT", "PASSED", "5/5", "1/2", "3", "-", "2.0", "s",
+    ]  # fmt: skip
+
+
+def test_a_terminal_table_of_problems_says_where_there_is_no_verdict():
+    lines = [line(number) for number in range(1, SHOWN_CHECKPOINTS + 1)]
+    said = shown([*lines, unknown(SHOWN_CHECKPOINTS + 1)], terminal=True)
+    assert "no verdict" in next(text for text in said if "broke" in text)
+    row = next(text for text in said if "larder" in text).split()
+    assert row == ["larder", "30", "of", "31", "100.0", "%", "100.0", "%", "-", "-", "1", "1", "min", "0", "s"]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0.0 %"), (1.0, "100.0 %"), (0.5, "50.0 %"), (0.99999, "99.9 %"), (0.29, "29.0 %"), (2 / 3, "66.6 %")],
+)
+def test_what_is_not_all_is_never_a_hundred_percent(share, text):
+    assert percent(share) == text
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_nothing_reaches_the_terminal_as_a_command(terminal):
+    lines = [
+        line(1, run=HOSTILE, problem=HOSTILE),
+        unknown(2, HOSTILE, run=HOSTILE, problem=HOSTILE),
+        line(1, run="other", problem=HOSTILE),
+    ]
+    said = "\n".join(shown(lines, [Trouble("other", HOSTILE, None, HOSTILE)], terminal=terminal, width=300))
+    for raw in ("\x1b]", "\x07", "\u202e", "\nFAKE", "\tFAKE", "\r"):
+        assert raw not in said
+    assert said.count(ESCAPED) == 11
+
+
+def submission(number=1, run="run", problem="larder"):
+    config = ProblemConfig.model_validate(
+        {
+            "name": problem,
+            "version": "1",
+            "description": "",
+            "tags": [],
+            "entry_file": "main.py",
+            "checkpoints": {f"checkpoint_{order}": {} for order in range(1, 13)},
+        }
+    )
+    place = config.checkpoint(number)
+    return Submission(problem=config, checkpoint=place, environment=LOCAL, path=Path("snapshot"), run=run)
+
+
+def planned(jobs=(), kept=(), troubles=(), slots=2):
+    console = Console(file=io.StringIO(), width=100, highlight=False, force_terminal=False)
+    facts = Facts(state="evaluated")
+    show_plan(Plan(tuple(jobs), tuple((one, facts) for one in kept), tuple(troubles)), slots, console)
+    return console.file.getvalue().splitlines()
+
+
+def job(*targets, reason="no result yet", **changes):
+    return Job(key=None, digest="", targets=targets, reason=reason, **changes)
+
+
+def test_a_plan_says_what_would_be_done_and_why():
+    assert planned(
+        jobs=[
+            job(submission(10), submission(10, run="second"), expected_s=100.0),
+            job(submission(2), reason="the tests changed"),
+            job(submission(3), stored=True, expected_s=50.0),
+        ],
+        kept=[submission(1)],
+        troubles=[Trouble("run", "pantry", None, "no such problem")],
+    ) == [
+        "up to date run/larder/checkpoint_1",
+        "run run/larder/checkpoint_2: the tests changed",
+        "stored run/larder/checkpoint_3: no result yet",
+        "run run/larder/checkpoint_10: no result yet (1 min 40 s expected)",
+        "shared second/larder/checkpoint_10: with run/larder/checkpoint_10",
+        "trouble run/pantry: no such problem",
+        "5 submissions: 2 to run, 1 that share their result, 1 stored, 1 up to date; troubles: 1",
+        "expected time: about 1 min 40 s with 2 at a time",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "text"),
+    [
+        ([], "expected time: nothing to run"),
+        ([job(submission(1), stored=True)], "expected time: nothing to run"),
+        ([job(submission(1))], "expected time: not known before something has run"),
+        ([job(submission(1), expected_s=9.0)], "expected time: about 9.0 s with 2 at a time"),
+        (
+            [job(submission(1), expected_s=8.0), job(submission(2)), job(submission(3), stored=True, expected_s=1.0)],
+            "expected time: about 8.0 s with 2 at a time",
+        ),
+    ],
+)
+def test_the_expected_time_of_a_plan(jobs, text):
+    assert planned(jobs)[-1] == text
+
+
+def test_a_plan_is_never_a_command():
+    twins = submission(1, run=HOSTILE, problem=HOSTILE), submission(2, run=HOSTILE, problem=HOSTILE)
+    said = "\n".join(
+        planned(
+            [job(*twins, reason=HOSTILE)],
+            [submission(3, run=HOSTILE, problem=HOSTILE)],
+            [Trouble(HOSTILE, None, None, HOSTILE)],
+        )
+    )
+    for raw in ("\x1b", "\x07", "\u202e", "\nFAKE", "\tFAKE", "\r"):
+        assert raw not in said
+    assert said.count(ESCAPED) == 10

@@ -1,0 +1,113 @@
+import itertools
+import math
+from fractions import Fraction
+
+import pytest
+
+from slop_code.runs.statistics import mean_bounds, pass_at_k, t_quantile, usual_k, wilson
+
+
+@pytest.mark.parametrize("runs", range(1, 8))
+def test_pass_at_k_is_the_share_of_draws_with_a_pass(runs):
+    for passed, k in itertools.product(range(runs + 1), range(1, runs + 1)):
+        draws = list(itertools.combinations(range(runs), k))
+        lucky = sum(any(run < passed for run in draw) for draw in draws)
+        assert pass_at_k(runs, passed, k) == float(Fraction(lucky, len(draws)))
+
+
+@pytest.mark.parametrize(
+    ("runs", "passed", "k", "expected"),
+    [
+        (10_000, 1, 100, 0.01),
+        (100_000, 3, 1, 0.00003),
+        (100_000, 0, 100_000, 0.0),
+        (100_000, 99_999, 2, 1.0),
+        (3_000, 1, 1_500, 0.5),
+    ],
+)
+def test_pass_at_k_of_many_runs_is_exact(runs, passed, k, expected):
+    assert pass_at_k(runs, passed, k) == expected
+
+
+@pytest.mark.parametrize(("runs", "passed", "k"), [(3, 4, 1), (3, -1, 1), (3, 1, 4), (3, 1, 0), (0, 0, 1)])
+def test_pass_at_k_refuses_what_cannot_be_drawn(runs, passed, k):
+    with pytest.raises(ValueError, match=f"no {k} of {runs} runs"):
+        pass_at_k(runs, passed, k)
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (0, []),
+        (1, [1]),
+        (2, [1, 2]),
+        (4, [1, 2, 4]),
+        (10, [1, 2, 5, 10]),
+        (30, [1, 2, 5, 10, 25, 30]),
+        (300, [1, 2, 5, 10, 25, 50, 100, 300]),
+    ],
+)
+def test_usual_k(runs, expected):
+    assert usual_k(runs) == expected
+
+
+@pytest.mark.parametrize(
+    ("passed", "runs", "low", "high"),
+    [
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_as_published(passed, runs, low, high):
+    """Newcombe (1998), Statistics in Medicine 17, 857-872, table I, method 3."""
+    assert wilson(passed, runs) == pytest.approx((low, high), abs=0.00005)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3, 10, 40])
+def test_wilson_holds_the_shares_that_a_score_test_does_not_refuse(runs):
+    for passed in range(runs + 1):
+        low, high = wilson(passed, runs)
+        assert low <= passed / runs <= high
+        for bound in (low, high):
+            distance = abs(passed / runs - bound)
+            assert distance == pytest.approx(1.959964 * math.sqrt(bound * (1 - bound) / runs), abs=1e-6)
+        assert wilson(runs - passed, runs) == pytest.approx((1 - high, 1 - low))
+
+
+def test_wilson_refuses_what_is_no_share():
+    for passed, runs in ((0, 0), (2, 1), (-1, 3)):
+        with pytest.raises(ValueError, match="runs"):
+            wilson(passed, runs)
+
+
+def between(freedom, t):
+    """How much of Student's distribution lies between 0 and t: Simpson's rule over its density."""
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
+    steps = 600
+    heights = [(1 + (t * step / steps) ** 2 / freedom) ** (-(freedom + 1) / 2) for step in range(steps + 1)]
+    weighted = heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2])
+    return scale * weighted * t / steps / 3
+
+
+@pytest.mark.parametrize("freedom", [*range(1, 36), 40, 60, 120, 1000, 100_000])
+def test_t_quantile_leaves_the_right_share_outside(freedom):
+    assert between(freedom, t_quantile(freedom)) == pytest.approx(0.475, abs=0.000005)
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ([], None),
+        ([0.5], None),
+        ([0.4, 0.5, 0.6], (0.5 - 0.24841, 0.5 + 0.24841)),
+        ([0.5, 0.5], (0.5, 0.5)),
+        ([0.0, 1.0], (0.0, 1.0)),
+        ([0.0, 0.0, 0.3], (0.0, 0.1 + 0.43027)),
+    ],
+)
+def test_mean_bounds(shares, expected):
+    """By hand: 0.24841 is 4.3027 times 0.1 / sqrt(3), and 0.43027 is 4.3027 times sqrt(0.03 / 3)."""
+    found = mean_bounds(shares)
+    assert found == (expected if expected is None else pytest.approx(expected, abs=0.00001))
