@@ -35,10 +35,10 @@ demo: install
 	$(BIN)/slop-code eval-snapshot $(EXAMPLE)/solutions/checkpoint_3 -p $(EXAMPLE) -c 3 -o out/demo
 
 test: lint
-	$(WITH_DOCKER) $(BIN)/python -m pytest
+	$(WITH_DOCKER) $(BIN)/python -m pytest -n auto
 
 unit: install
-	$(BIN)/python -m pytest -m "not e2e"
+	$(BIN)/python -m pytest -n auto -m "not e2e"
 
 lint: install
 	$(BIN)/ruff check .
@@ -49,12 +49,16 @@ lint: install
 bench: install
 	$(WITH_DOCKER) $(BIN)/python benchmarks/bench.py
 
-# A corpus of hostile submissions that brings its own runner; as root the boxes' own user is the host's root.
-attacks: install
+# A corpus of hostile submissions that brings its own runner; by their numbers' first digits, half of them beside the others.
+attacks:
 	@test -f "$(CORPUS)/run.py" || { echo "make attacks CORPUS=DIR: no run.py in '$(CORPUS)'" >&2; exit 2; }
+	@$(MAKE) --no-print-directory --jobs=2 attacks-01234 attacks-56789
+
+# As root the boxes' own user is the host's root.
+attacks-%: install
 	EVAL_CMD="$(abspath $(BIN))/slop-code eval-snapshot {submission} -p {problem} -c {checkpoint} -e local -o {out}" \
 	  SCBENCH_CACHE_DIR="$${SCBENCH_CACHE_DIR:-$$HOME/.cache/slop-code}" \
-	  $(BIN)/python $(CORPUS)/run.py --allow-root
+	  $(BIN)/python $(CORPUS)/run.py --allow-root --only '[$*]*'
 
 lock: install
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \

@@ -68,11 +68,14 @@ def run(entrypoint):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whatever evaluates for real asks for the shared cache, and is marked for it."""
     for item in items:
         if "cache" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
+    if hasattr(config, "workerinput"):  # side by side, the quick files come last and fill up
+        long = {item.path for item in items if item.get_closest_marker("e2e")}
+        items.sort(key=lambda item: item.path not in long)
 
 
 class BySandbox(LoadScopeScheduling):
@@ -85,6 +88,7 @@ class BySandbox(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    config.option.loadscopereorder = False
     return BySandbox(config, log)
 
 

@@ -52,6 +52,7 @@ def imports():
         return dict(pool.map(load, [name for name in names if not name.endswith("__main__")]))
 
 
+@pytest.mark.e2e
 def test_every_module_imports_alone(imports):
     assert len(imports) > 30
     assert {name: said for name, said in imports.items() if said} == {}

@@ -18,7 +18,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 import yaml
@@ -38,6 +38,7 @@ from slop_code.execution.spec import (
     VariablesSpec,
     parse_size,
 )
+from slop_code.runs import lines, samples, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -278,6 +279,36 @@ def test_every_key_is_explained(page: str, heading: str, model: type[BaseModel])
 def test_every_field_is_explained(heading: str, model: type[BaseModel]) -> None:
     fields = {*model.model_fields, *model.model_computed_fields}
     assert set(rows(reference("results.md", heading))) == fields
+
+
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [
+        ("checkpoint_results.jsonl", lines.CheckpointLine),
+        ("Regressions", lines.Regressions),
+        ("summary.json", summary.RunSummary),
+        ("Failure", summary.Failure),
+        ("Totals", summary.Totals),
+        ("Checkpoints", summary.Checkpoints),
+        ("Passed", summary.Passed),
+        ("Pass rate", summary.GroupRate),
+        ("Changes", summary.Changes),
+        ("Durations", summary.Durations),
+        ("Problem", summary.ProblemSummary),
+        ("Checkpoint of a problem", summary.CheckpointSummary),
+        ("Share of runs", summary.Share),
+        ("Samples", samples.Samples),
+        ("Policy", samples.PolicySamples),
+        ("Estimate", samples.Estimate),
+        ("Interval", samples.Interval),
+    ],
+)
+def test_every_field_of_a_run_is_explained(heading: str, model: type[BaseModel]) -> None:
+    assert set(rows(reference("runs.md", heading))) == set(model.model_fields)
+
+
+def test_every_state_is_explained() -> None:
+    assert set(rows(reference("runs.md", "States"))) == set(get_args(lines.State))
 
 
 def test_every_policy_is_explained() -> None:

@@ -10,6 +10,7 @@ from textwrap import dedent
 import pytest
 
 from slop_code.errors import SubmissionError
+from slop_code.execution.backends.engine import OWNER, owner
 
 pytestmark = pytest.mark.e2e
 
@@ -64,7 +65,7 @@ def test_a_health_check_of_the_image_never_runs(image, evaluate, make_problem, m
     assert says(evaluate(problem, submission, sandbox="docker", environment={"docker": {"image": name}}))[0] == "passed"
 
 
-def test_declared_volumes_are_read_only_and_each_box_has_its_own(image, evaluate, make_problem, make_submission):
+def test_declared_volumes_are_read_only_and_each_box_has_its_own(image, evaluate, make_problem, make_submission, cache):
     paths = ["/data", "/srv/deep/", "/tmp/inner", "/nothere/plug"]
     script = (
         "mkdir -p /data /srv/deep /tmp/inner; chmod 777 /data /srv/deep /tmp/inner; echo of the image > /data/known"
@@ -85,7 +86,7 @@ def test_declared_volumes_are_read_only_and_each_box_has_its_own(image, evaluate
     environment = {"docker": {"image": name}, "setup": {"commands": setup}}
     problem, submission = make_problem({"test_checkpoint_1.py": test}), make_submission({"main.py": OBEDIENT})
     assert says(evaluate(problem, submission, sandbox="docker", environment=environment)) == ("passed", None)
-    left = set(engine("volume", "ls", "--quiet", "--filter", "label=slop-code.owner").split()) - before
+    left = set(engine("volume", "ls", "--quiet", "--filter", f"label={OWNER}={owner(cache)}").split()) - before
     assert {volume.rpartition("-")[2] for volume in left} <= {"tools", "layer", "kit"}
 
 

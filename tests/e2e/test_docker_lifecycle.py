@@ -54,7 +54,10 @@ def owned(root):
 def owned_images(root):
     listed = docker("images", "--quiet", "--no-trunc", "--filter", "label=slop-code.owner").split()
     form = '{{.Id}} {{index .Config.Labels "slop-code.owner"}}'
-    return of_owner(root, docker("image", "inspect", "--format", form, *listed)) if listed else set()
+    told = subprocess.run(["docker", "image", "inspect", "--format", form, *listed], capture_output=True, text=True)
+    gone = "No such image" in told.stderr  # somebody else's, since they were listed
+    assert told.returncode == 0 or gone or not listed, told.stderr
+    return of_owner(root, told.stdout)
 
 
 def of_owner(root, listed):

@@ -333,7 +333,9 @@ def test_a_problem_survives_its_dump_and_a_pickle(tmp_path):
     problem = ProblemConfig.from_yaml(EXAMPLE)
     again = ProblemConfig.model_validate(problem.model_dump(mode="json"))
     assert again.model_dump() == problem.model_dump()
-    assert again.digest() == problem.digest()
+    assert [again.digest(one) for one in again.checkpoints.values()] == [
+        problem.digest(one) for one in problem.checkpoints.values()
+    ]
     copy = pickle.loads(pickle.dumps(problem))
     assert (copy, copy.path, copy.checkpoint(2).name) == (problem, problem.path, "checkpoint_2")
 
@@ -344,19 +346,61 @@ def test_a_problem_survives_its_dump_and_a_pickle(tmp_path):
         ({"description": "description: other"}, False),
         ({"difficulty": "difficulty: Hard"}, False),
         ({"extra": "unknown: 1"}, False),
-        ({"checkpoints": "checkpoints: {checkpoint_1: {state: Verified}}"}, False),
-        ({"checkpoints": "checkpoints: {checkpoint_1: {timeout: 30}}"}, False),
+        ({"parallel": "parallel: 8", "by": "parallel_by: test"}, False),
+        ({"checkpoints": "checkpoints: {a: {}, b: {state: Verified}, c: {}}"}, False),
+        ({"checkpoints": "checkpoints: {a: {}, b: {timeout: 30}, c: {}}"}, False),
+        ({"checkpoints": "checkpoints: {a: {order: 5}, b: {order: 7}, c: {order: 9}}"}, False),
+        (
+            {"checkpoints": "checkpoints: {a: {timeout: 5, env: {A: b}, include_prior_tests: false}, b: {}, c: {}}"},
+            False,
+        ),
+        ({"checkpoints": "checkpoints: {a: {}, b: {}, c: {timeout: 5}}"}, False),
+        ({"checkpoints": "checkpoints: {a: {}, b: {}, c: {}, d: {}}"}, False),
+        ({"checkpoints": "checkpoints: {a: {}, b: {}}"}, False),
+        ({"checkpoints": "checkpoints: {a: {}, b: {timeout: 5}, c: {}}"}, True),
+        ({"checkpoints": "checkpoints: {a: {}, b: {session_timeout: 5}, c: {}}"}, True),
+        ({"checkpoints": "checkpoints: {a: {}, b: {env: {A: b}}, c: {}}"}, True),
+        ({"checkpoints": "checkpoints: {a: {}, b: {include_prior_tests: false}, c: {}}"}, True),
+        ({"checkpoints": "checkpoints: {z: {}, b: {}, c: {}}"}, True),
+        ({"checkpoints": "checkpoints: {a: {order: 2}, b: {order: 1}, c: {order: 3}}"}, True),
         ({"timeout": "timeout: 31"}, True),
         ({"env": "env: {A: b}"}, True),
         ({"entry_file": "entry_file: other"}, True),
+        ({"in_process": "in_process: true"}, True),
+        ({"visible": "visible: [data/*]"}, True),
         ({"test_dependencies": "test_dependencies: [pyyaml]"}, True),
         ({"markers": "markers: {slow: {group: core}}"}, True),
-        ({"checkpoints": "checkpoints: {checkpoint_1: {include_prior_tests: false}}"}, True),
     ],
 )
-def test_the_digest_follows_what_can_change_a_verdict(tmp_path, lines, changes):
-    first = load(tmp_path).digest()
-    assert (load(tmp_path, **lines).digest() != first) is changes
+def test_the_digest_follows_what_can_change_a_verdict_on_that_checkpoint(tmp_path, lines, changes):
+    plain = load(tmp_path, checkpoints="checkpoints: {a: {}, b: {}, c: {}}")
+    changed = load(tmp_path, **{"checkpoints": "checkpoints: {a: {}, b: {}, c: {}}", **lines})
+    assert (changed.digest(changed.checkpoints["b"]) != plain.digest(plain.checkpoints["b"])) is changes
+
+
+def test_checkpoints_have_digests_of_their_own(tmp_path):
+    problem = load(tmp_path, checkpoints="checkpoints: {a: {}, b: {}}")
+    assert problem.digest(problem.checkpoints["a"]) != problem.digest(problem.checkpoints["b"])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("parallel: 0", "parallel: found 0, expected a number of at least 1"),
+        ("parallel: 65", "parallel: found 65, expected a number of at most 64"),
+        ("parallel: 1.5", "parallel: found 1.5, expected a whole number"),
+        ("parallel: true", "parallel: found true, expected a whole number"),
+        ("parallel_by: class", "parallel_by: found 'class', expected 'file' or 'test'"),
+    ],
+)
+def test_parallel_is_a_number_and_by_a_choice(tmp_path, line, message):
+    assert mistakes(tmp_path, extra=line) == [message]
+
+
+def test_one_pair_unless_more_are_asked_for(tmp_path):
+    assert (load(tmp_path).parallel, load(tmp_path).parallel_by) == (1, "file")
+    asked = load(tmp_path, parallel="parallel: 64", by="parallel_by: test")
+    assert (asked.parallel, asked.parallel_by) == (64, "test")
 
 
 def test_models_are_frozen():

@@ -20,6 +20,8 @@ from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.verdict import infrastructure_failure
 
+pytestmark = pytest.mark.e2e
+
 SOURCE = Path(__file__).parents[1] / "data" / "reports" / "source"
 
 
@@ -436,3 +438,58 @@ def test_what_the_judge_needs_keeps_working(judge):
 )
 def test_bounded(text, limit, expected):
     assert plugin.bounded(text, limit) == expected
+
+
+ONLY = ["sub/test_checkpoint_2.py::test_c", "test_checkpoint_1.py::TestX::test_b[é::1]", "test_checkpoint_1.py::test_a"]
+OTHERS = ["sub/test_checkpoint_2.py::test_d", "test_checkpoint_1.py::TestX::test_b[2]"]
+UNESCAPED = "disable_test_id_escaping_and_forfeit_all_rights_to_community_support=true"
+
+
+def write_shared(judge):
+    judge.test(
+        """
+        import pytest
+
+        def test_a(): pass
+
+        class TestX:
+            @pytest.mark.parametrize("number", [1, 2], ids=["é::1", "2"])
+            def test_b(self, number): assert number == 1
+        """
+    )
+    judge.test("def test_c(): pass\ndef test_d(): pass\n", "sub/test_checkpoint_2.py")
+    judge.test(
+        """
+        import pytest
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_collection_modifyitems(items, config):
+            assert len(items) == 5 or config.option.keyword
+            items.reverse()
+        """,
+        "conftest.py",
+    )
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_only_its_own_tests_run_in_the_order_that_all_would(judge, above):
+    write_shared(judge)
+    everything = judge.run("-o", UNESCAPED)
+    order = [entry.nodeid for entry in everything.stream.collected]
+    assert sorted(order) == sorted([*ONLY, *OTHERS])
+    judged = judge.run("-o", UNESCAPED, rootdir=judge.workspace if above else None, only=ONLY)
+    assert [test.nodeid for test in judged.evidence.tests] == [nodeid for nodeid in order if nodeid in ONLY]
+    assert judged.stream.deselected == frozenset()
+    assert judged.failure(ONLY) is None
+    assert (everything.exit_code, judged.exit_code) == (1, 0)
+
+
+def test_what_arguments_leave_out_is_what_it_would_be_for_all(judge):
+    write_shared(judge)
+    mine, rest = ["sub/test_checkpoint_2.py::test_d"], ["test_checkpoint_1.py::test_a"]
+    chosen, emptied = judge.run("-k", "test_d", only=mine), judge.run("-k", "test_d", only=rest)
+    assert (chosen.exit_code, emptied.exit_code) == (0, 5)
+    assert chosen.failure(mine) is None
+    everything = judge.run("-k", "test_d")
+    assert chosen.stream.deselected == emptied.stream.deselected == everything.stream.deselected
+    assert len(everything.stream.deselected) == 4

@@ -9,11 +9,13 @@ import slop_code.evaluation.report as report_module
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult, json_schema
+from slop_code.evaluation.report import Attempt, CorrectnessResults, Digests, Provenance, TestResult, json_schema
 
+OLD = Path(__file__).parents[1] / "data" / "results" / "schema-1.json"
 SCHEMA = Path(report_module.__file__).with_name("evaluation.schema.json")
 PROVENANCE = Provenance(
     digests=Digests(submission="a", tests="b", config="c", environment="d"),
+    evaluation_version="1-0123456789ab",
     test_dependencies={"pytest": "9.2.0"},
     python="3.12.1",
     platform="linux",
@@ -81,10 +83,24 @@ def test_an_infrastructure_failure_passes_nothing():
 
 def test_round_trip(tmp_path):
     path = tmp_path / "deep" / "evaluation.json"
-    it = sample(warnings=["one"], infrastructure_failure_reason="why")
+    attempts = [Attempt(reason="no space left on the device", duration=1.5)]
+    it = sample(warnings=["one"], infrastructure_failure_reason="why", attempts=attempts)
     it.save(path)
     assert CorrectnessResults.load(path) == it
     assert [entry.name for entry in path.parent.iterdir()] == ["evaluation.json"]
+
+
+def test_a_file_of_the_first_schema_still_loads(tmp_path):
+    assert not {"attempts", "evaluation_version"} & {
+        *json.loads(OLD.read_text()),
+        *json.loads(OLD.read_text())["provenance"],
+    }
+    it = CorrectnessResults.load(OLD)
+    assert (it.schema_version, it.attempts, it.provenance.evaluation_version) == (1, [], "")
+    assert it.tests == sample().tests
+    it.save(tmp_path / "again.json")
+    assert CorrectnessResults.load(tmp_path / "again.json") == it
+    assert sample().schema_version == 2
 
 
 def test_hostile_text_round_trips_as_strict_json(tmp_path):
@@ -135,7 +151,7 @@ def stored(tmp_path, **changes):
         ({"infrastructure_failure": True}, "infrastructure_failure"),
         ({"infrastructure_failure_reason": "why"}, "infrastructure_failure"),
         ({"tests": []}, "counts"),
-        ({"schema_version": 2}, "schema_version"),
+        ({"schema_version": 3}, "schema_version"),
         ({"schema_version": "1"}, "schema_version"),
         ({"duration": "3"}, "duration"),
         ({"duration": -1}, "duration"),
@@ -147,6 +163,8 @@ def stored(tmp_path, **changes):
         ({"problem_name": None}, "problem_name"),
         ({"phases": {"tests": "1"}}, "phases"),
         ({"provenance": {}}, "provenance"),
+        ({"attempts": [{"reason": "why"}]}, "attempts.0.duration"),
+        ({"attempts": [{"reason": "why", "duration": -1}]}, "attempts.0.duration"),
         ({"unheard_of": 1}, "unheard_of"),
     ],
 )

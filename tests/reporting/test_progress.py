@@ -20,6 +20,12 @@ LOCAL = EnvironmentSpec.model_validate({"type": "local", "name": "test"})
 PASSED = {"passed": {PassPolicy.ALL_CASES: True}}
 
 
+@pytest.fixture(autouse=True)
+def no_forced_colours(monkeypatch):
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def submission(number=1, run="run", problem="p"):
     config = ProblemConfig.model_validate(
         {
@@ -35,8 +41,8 @@ def submission(number=1, run="run", problem="p"):
     return Submission(problem=config, checkpoint=checkpoint, environment=LOCAL, path=Path(f"{run}/{number}"), run=run)
 
 
-def job(*targets, expected=None):
-    return Job(key=None, digest="", targets=targets, reason="no result yet", expected_s=expected)
+def job(*targets, expected=None, stored=False):
+    return Job(key=None, digest="", targets=targets, reason="no result yet", expected_s=expected, stored=stored)
 
 
 def facts(core=(1, 1), error=(0, 0), **changes):
@@ -101,7 +107,7 @@ class Shown:
         ([None], [(6.0, 1.0)], [], 1, 11.0),  # that of a running one too
         ([], [(10.0, 4.0)], [], 1, 6.0),
         ([], [(None, 1.0)], [3.0], 1, 2.0),
-        ([5.0], [(10.0, 99.0)], [], 1, 5.0),  # overdue: not less than nothing
+        ([5.0, 5.0], [(10.0, 99.0)], [], 1, 10.0),  # overdue: not less than nothing
         ([0.0], [], [], 1, 0.0),  # known to take nothing, which is not unknown
         ([5.0], [], [], 0, 5.0),
     ],
@@ -236,6 +242,11 @@ def test_what_comes_from_the_store_does_not_make_it_look_fast():
     assert shown.lines[-1] == "[1/5] 0 running"
 
 
+def test_what_the_store_has_is_not_waited_for():
+    shown = Shown(job(submission(1), expected=10.0), job(submission(2), expected=50.0, stored=True))
+    assert "about 10.0 s left" in shown.view
+
+
 def test_a_retry_is_told_and_waits_again():
     shown = Shown(job(submission(), expected=10.0))
     shown.start()
@@ -321,7 +332,7 @@ class Deaf(io.StringIO):
 
 
 @pytest.mark.parametrize("live", [False, True])
-@pytest.mark.parametrize("error", [BrokenPipeError(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("error", [BrokenPipeError(), OSError(28, "no space"), RuntimeError("reentrant call")])
 def test_a_run_goes_on_when_nobody_listens_any_more(error, live):
     progress = RunProgress([job(submission())], 0, 1, PassPolicy.ALL_CASES, live=live, stream=Deaf(error))
     with progress:

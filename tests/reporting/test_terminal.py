@@ -1,5 +1,7 @@
 """What a person sees of a result; the results are made by hand, nothing runs."""
 
+import io
+
 import pytest
 
 from slop_code.evaluation import CorrectnessResults, GroupType, PassPolicy, TestResult
@@ -129,3 +131,15 @@ def test_nothing_reaches_the_terminal_as_a_command(capsys):
     assert "\x1b" not in shown
     assert "\x07" not in shown
     assert shown.count("\\x1b]0;owned\\x07[red]") == 5
+
+
+def test_a_reader_that_went_away_is_told_as_such(monkeypatch):
+    """What rich does instead is to end the process, with a status that would be taken for the verdict."""
+
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Gone())
+    with pytest.raises(BrokenPipeError):
+        show(results(result()), PassPolicy.ALL_CASES)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exits import EXIT_HELP, Exit, exit_for
 from slop_code.errors import UsageError
+from slop_code.evaluation.find import PROBLEMS_VARIABLE, find_problem
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.spec import load_environment
-from slop_code.runs.find import PROBLEMS_VARIABLE, find_problem
 
 if TYPE_CHECKING:
     import argparse

@@ -170,6 +170,12 @@ class ProblemConfig(FileModel):
         """The problem's folder, absolute."""
         return self._path
 
+    def at(self, folder: Path) -> ProblemConfig:
+        """The same problem, in another folder that its files were copied to."""
+        moved = self.model_copy()
+        moved._path = folder.absolute()
+        return moved
+
     @property
     def assets(self) -> dict[str, Path]:
         """Where each static asset lies."""

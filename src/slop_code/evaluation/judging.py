@@ -141,10 +141,12 @@ def side_by_side(actions: Sequence[Callable[[], Value]]) -> list[Value]:
         with stoppable(stop):
             for action, end in zip(actions, ends, strict=True):
                 values.append(beside(work, action, end))
-        for end in ends:
-            while not wait_for(end.fileno(), float("inf")):
-                pass
-        return [value() for value in values]
+        found = []
+        for end, value in zip(ends, values, strict=True):
+            while not end.is_set():
+                wait_for(end.fileno(), float("inf"))
+            found.append(value())
+        return found
     except BaseException:
         stop.set()
         for value in values:

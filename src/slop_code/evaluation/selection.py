@@ -46,7 +46,7 @@ def files_to_run(ordered: Sequence[str], current: str, *, include_prior: bool) -
 
 def select(tests_dir: Path, ordered: Sequence[str], current: str, include_prior: bool) -> Selection:
     wanted = files_to_run(ordered, current, include_prior=include_prior)
-    files = _files(tests_dir) if tests_dir.is_dir() else []
+    files = files_in(tests_dir) if tests_dir.is_dir() else []
     homes = {file: checkpoint_of(file.name, ordered) for file in files}
     if current not in homes.values():
         expected = f"{tests_dir.name}/test_{current}.py"
@@ -59,7 +59,8 @@ def select(tests_dir: Path, ordered: Sequence[str], current: str, include_prior:
     )
 
 
-def _files(tests_dir: Path) -> list[PurePosixPath]:
+def files_in(tests_dir: Path) -> list[PurePosixPath]:
+    """Everything that any checkpoint may need, helpers and data included."""
     found = walk(tests_dir, fence=tests_dir.parent, skip=_is_cache)
     return sorted(relative for relative, actual in found if actual.is_file())
 

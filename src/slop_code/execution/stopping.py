@@ -34,9 +34,9 @@ class Stop:
 
     def set(self) -> None:
         with self._lock:
-            if not (self._set or self._closed):
+            first, self._set = not self._set, True  # before the word goes out: who is woken by it looks here
+            if first and not self._closed:
                 os.write(self._writer, b"x")
-            self._set = True
 
     def is_set(self) -> bool:
         return self._set

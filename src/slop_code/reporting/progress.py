@@ -93,6 +93,7 @@ class RunProgress:
             self._print(f"· {one_line(step)}", "dim")
 
     def stopping(self) -> None:
+        """A signal handler may call this."""
         self._tally.stopping = True
         running = len(self._tally.running)
         self._print(f"stopping: finishing {running} that run; Ctrl-C again stops now", "bold yellow")
@@ -136,12 +137,12 @@ class _Forgiving:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # the latter: a signal handler writes into a write
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):
             self._stream.flush()
 
 

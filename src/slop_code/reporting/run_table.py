@@ -46,6 +46,7 @@ def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: PassP
     for kind, rows in sections(summary, lines):
         if console.is_terminal:
             console.print(table(kind, rows, policy))
+            console.print()
         else:
             for name, totals in rows:
                 console.print(Text(f"{kind} {one_line(name)}: {row_line(totals, policy)}"), soft_wrap=True)
@@ -70,50 +71,62 @@ def _in_run(line: CheckpointLine) -> str:
 
 
 def table(kind: str, rows: Rows, policy: PassPolicy) -> Table:
-    """Without the columns that would say nothing in any row."""
+    """Narrow, and without the columns that would say nothing in any row."""
     groups = [group for group in GroupType if any(totals.pass_rates[group].total for _, totals in rows)]
     missing = kind != "checkpoint" and any(no_verdict(totals) for _, totals in rows)
-    drawn = Table(kind, "passed", box=box.SIMPLE)
-    for head in (*(HEADS[group] for group in groups), "broke", "repaired", *(["no verdict"] * missing), "time"):
-        drawn.add_column(head, justify="right")
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1))
+    drawn.add_column(kind, overflow="fold")
+    drawn.add_column("passed", no_wrap=True)
+    for head in (*(HEADS[group] for group in groups), "broke", "repaired", *(["no\nverdict"] * missing), "time"):
+        drawn.add_column(head, justify="right", no_wrap=True)
     for name, totals in rows:
         drawn.add_row(
-            Text(one_line(name), overflow="fold"),
+            Text(one_line(name)),
             Text(passed_cell(totals, policy), _style(totals, policy)),
             *(Text(rate(totals, group), _shade(totals.pass_rates[group])) for group in groups),
             *(_few(count) for count in (totals.regressions.introduced, totals.regressions.repaired)),
             *([_few(no_verdict(totals))] * missing),
-            in_words(totals.durations.total),
+            clock(totals.durations.total) if totals.checkpoints.evaluated else "-",
         )
     return drawn
 
 
 def row_line(totals: Totals, policy: PassPolicy) -> str:
-    passed = passed_cell(totals, policy) + (" passed" if totals.checkpoints.planned != 1 else "")
-    groups = [f"{group.lower()} {rate(totals, group)}" for group in GroupType if totals.pass_rates[group].total]
-    changes = [f"broke {totals.regressions.introduced}", f"repaired {totals.regressions.repaired}"]
-    missing = [f"no verdict {no_verdict(totals)}"] if totals.checkpoints.planned != 1 else []
-    return ", ".join([passed, *groups, *changes, *missing, in_words(totals.durations.total)])
+    several = totals.checkpoints.planned != 1
+    facts = [passed_cell(totals, policy) + (" passed" if several else "")]
+    if totals.checkpoints.evaluated:
+        facts += [f"{group.lower()} {rate(totals, group)}" for group in GroupType if totals.pass_rates[group].total]
+        facts += [f"broke {totals.regressions.introduced}", f"repaired {totals.regressions.repaired}"]
+    if several:
+        facts.append(f"no verdict {no_verdict(totals)}")
+    return ", ".join([*facts, *([in_words(totals.durations.total)] if totals.checkpoints.evaluated else [])])
 
 
 def passed_cell(totals: Totals, policy: PassPolicy) -> str:
     planned, passed = totals.checkpoints.planned, totals.passed[policy].count
     if planned != 1:
-        return f"{passed} of {planned}"
+        return f"{passed}/{planned}"
     return "NO VERDICT" if no_verdict(totals) else "PASSED" if passed else "NOT PASSED"
 
 
 def rate(totals: Totals, group: GroupType) -> str:
     """Of one checkpoint the tests, of several their share."""
     found = totals.pass_rates[group]
-    if totals.checkpoints.planned == 1:
-        return f"{found.passed}/{found.total}"
-    return percent(found.passed / found.total) if found.total else "-"
+    if not found.total:
+        return "-"
+    return f"{found.passed}/{found.total}" if totals.checkpoints.planned == 1 else percent(found.passed / found.total)
 
 
 def percent(share: float) -> str:
-    """Rounded down: what is not all is never 100 %."""
-    return f"{math.floor(share * 1000 + 1e-9) / 10:.1f} %"
+    """Rounded down: what is not all is never 100%."""
+    return "100%" if share >= 1 else f"{math.floor(share * 1000 + 1e-9) / 10:.1f}%"
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02}" if minutes else f"{seconds:.1f} s"
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 def no_verdict(totals: Totals) -> int:
@@ -147,7 +160,7 @@ def _reasons(word: str, found: Sequence[tuple[str, str]], style: str) -> Iterato
 def estimated(estimate: Estimate) -> str:
     """The mean over runs, how sure it is, and pass@k."""
     bounds = estimate.interval
-    sure = f" ({percent(bounds.low)} to {percent(bounds.high)} with 95 % confidence)" if bounds else ""
+    sure = f" ({percent(bounds.low)} to {percent(bounds.high)} with 95% confidence)" if bounds else ""
     tries = "".join(f", pass@{k} {percent(share)}" for k, share in estimate.pass_at_k.items())
     return f"{percent(estimate.rate)} passed{sure}{tries}"
 

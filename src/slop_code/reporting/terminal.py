@@ -25,6 +25,17 @@ SHOWN_WIDTH = 500
 STYLES = {"passed": "green", "failed": "red", "error": "magenta", "skipped": "yellow"}
 
 
+class ResultConsole(Console):
+    """Standard output, with nothing coloured that we did not colour."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        """Rich would end the process with a status of its own."""
+        raise BrokenPipeError
+
+
 def printable(text: str) -> str:
     """Control characters as escapes, so that no output of a submission reaches the terminal as a command."""
     return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -47,7 +58,7 @@ def in_words(seconds: float) -> str:
 
 
 def show(results: CorrectnessResults, policy: PassPolicy, *, every: bool = False) -> None:
-    console = Console(highlight=False)
+    console = ResultConsole()
     console.print(Text(printable(f"{results.problem_name} {results.checkpoint_name}"), "bold"))
     if console.is_terminal:
         console.print(group_table(results))
@@ -116,7 +127,7 @@ def verdict(results: CorrectnessResults, policy: PassPolicy) -> tuple[str, str]:
 
 
 def show_checks(checks: Sequence[tuple[str, bool, str]]) -> None:
-    console = Console(highlight=False)
+    console = ResultConsole()
     if not console.is_terminal:
         for name, ok, found in checks:
             console.print(Text(f"{'ok' if ok else 'no'} {name}: {found}"), soft_wrap=True)

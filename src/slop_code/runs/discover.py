@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.find import problems_folder
 from slop_code.execution.spec import EnvironmentSpec, load_environment
-from slop_code.runs.find import problems_folder
 from slop_code.runs.records import Submission, Trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
 SNAPSHOT = "snapshot"
@@ -70,23 +70,24 @@ class _Finder:
         run = Run(name, folder)
         try:
             spec = self.environment or _own_environment(folder) or load_environment(DEFAULT)
-            names = _folders(folder)
+            names = _names(folder)
         except UsageError as error:
             return replace(run, troubles=(Trouble(name, None, None, str(error)),))
         except OSError as error:
             return replace(run, troubles=(Trouble(name, None, None, _unreadable(folder, error)),))
         wanted = [one for one in names if not self.only or one in self.only]
-        missing = [Trouble(name, one, None, "no such problem in this run") for one in sorted(self.only - set(names))]
-        found = [item for one in wanted for item in self.problem(run, folder / one, spec)]
-        return _collected(run, [*found, *missing])
+        found = {one: list(self.problem(run, folder / one, spec)) for one in wanted}
+        missing = [one for one in sorted(self.only) if not found.get(one)]
+        troubles = [Trouble(name, one, None, "no such problem in this run") for one in missing]
+        return _collected(run, [*(item for items in found.values() for item in items), *troubles])
 
     def problem(self, run: Run, folder: Path, spec: EnvironmentSpec) -> Iterator[Submission | Trouble]:
-        """Nothing for a folder that is no problem's: logs, for one."""
+        """Nothing for what is no problem's: logs, for one."""
         where = self.problems / folder.name
         try:
             if os.path.isdir(where):
                 yield from _checkpoints(run, folder, ProblemConfig.from_yaml(where), spec)
-            elif any(os.path.lexists(folder / name / SNAPSHOT) for name in _folders(folder)):
+            elif os.path.isdir(folder) and any(os.path.lexists(folder / name / SNAPSHOT) for name in _names(folder)):
                 yield Trouble(run.name, folder.name, None, f"no such problem in {self.problems}; give --problems-dir")
         except UsageError as error:
             yield Trouble(run.name, folder.name, None, str(error))
@@ -98,7 +99,7 @@ def _checkpoints(
     run: Run, folder: Path, problem: ProblemConfig, spec: EnvironmentSpec
 ) -> Iterator[Submission | Trouble]:
     try:
-        strangers = [name for name in _folders(folder) if name not in problem.checkpoints]
+        strangers = [name for name in _names(folder) if name not in problem.checkpoints]
     except OSError as error:
         yield Trouble(run.name, problem.name, None, _unreadable(folder, error))
         return
@@ -121,15 +122,21 @@ def _checkpoints(
             yield Trouble(run.name, problem.name, name, f"{problem.path}: has no checkpoint of this name")
 
 
-def _collected(run: Run, found: Sequence[Submission | Trouble] | Iterator[Submission | Trouble]) -> Run:
-    """The same problem twice under two folders would be counted as one."""
+def _collected(run: Run, found: Iterable[Submission | Trouble]) -> Run:
+    """The same problem under two folders would be counted as one; of two results in one place, one would be lost."""
     items = list(found)
     submissions = [item for item in items if isinstance(item, Submission)]
     troubles = [item for item in items if isinstance(item, Trouble)]
-    twice = {key for key, count in Counter(_identity(one) for one in submissions).items() if count > 1}
-    for problem, checkpoint in sorted(twice):
+    names = Counter(_identity(one) for one in submissions)
+    places = Counter(_place(one) for one in submissions)
+    for problem, checkpoint in sorted(name for name, count in names.items() if count > 1):
         troubles.append(Trouble(run.name, problem, checkpoint, "two folders of this run hold this problem"))
-    unique = tuple(one for one in submissions if _identity(one) not in twice)
+    alone = [one for one in submissions if names[_identity(one)] == 1]
+    for one in alone:
+        if places[_place(one)] > 1:
+            reason = f"{one.output}: the folder of another checkpoint, too"
+            troubles.append(Trouble(run.name, *_identity(one), reason))
+    unique = tuple(one for one in alone if places[_place(one)] == 1)
     return replace(run, submissions=unique, troubles=tuple(troubles))
 
 
@@ -137,27 +144,32 @@ def _identity(submission: Submission) -> tuple[str, str]:
     return submission.problem.name, submission.checkpoint.name
 
 
+def _place(submission: Submission) -> str:
+    return os.path.realpath(submission.path.parent)
+
+
 def _own_environment(folder: Path) -> EnvironmentSpec | None:
     path = folder / ENVIRONMENT
     return EnvironmentSpec.from_yaml(path) if os.path.lexists(path) else None
 
 
-def _folders(folder: Path) -> list[str]:
-    with os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+def _names(folder: Path) -> list[str]:
+    """Of whatever lies there: what a name stands for is found out when it is wanted."""
+    return sorted(name for name in os.listdir(folder) if not name.startswith("."))
 
 
 def _named(folders: Sequence[Path]) -> list[tuple[str, Path]]:
-    """By the last part of its path, unless two runs share it."""
+    """By the last part of its path; by the path where two runs share that."""
     for folder in folders:
         _there(folder)
     real = [folder.resolve() for folder in folders]
     if twice := [str(path) for path, count in Counter(real).items() if count > 1]:
         raise UsageError(f"{twice[0]}: given twice")
     shared = {name for name, count in Counter(path.name for path in real).items() if count > 1}
-    return [
-        (str(folder) if path.name in shared else path.name, folder) for path, folder in zip(real, folders, strict=True)
-    ]
+    names = [str(folder) if path.name in shared else path.name for path, folder in zip(real, folders, strict=True)]
+    if len(set(names)) < len(names):  # a link is called as another run's folder is
+        names = [str(path) for path in real]
+    return list(zip(names, folders, strict=True))
 
 
 def _there(folder: Path) -> None:

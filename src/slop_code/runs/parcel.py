@@ -43,21 +43,19 @@ def pack(folder: Path) -> bytes:
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
     ):
         for name in [RESULT, *sorted(_raw_files(folder))][:MOST_FILES]:
+            left -= 2 * tarfile.BLOCKSIZE  # the header, and what fills the last block
+            most = max(0, min(left, SIZE_LIMIT if name == RESULT else RAW_LIMIT))
             with open_regular(folder / name) as source:
-                content = source.read(min(left, _limit(name)) + 1)
-            if len(content) > min(left, _limit(name)):
+                content = source.read(most + 1)
+            if len(content) > most:
                 if name == RESULT:
                     raise ResultError(f"{folder / name}: larger than {SIZE_LIMIT} bytes")
                 continue
-            left -= len(content) + 2 * tarfile.BLOCKSIZE
+            left -= len(content)
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
     return packed.getvalue()
-
-
-def _limit(name: str) -> int:
-    return SIZE_LIMIT if name == RESULT else RAW_LIMIT
 
 
 def _raw_files(folder: Path) -> Iterator[str]:

@@ -121,7 +121,7 @@ def store_key(spec: EnvironmentSpec, digests: Digests, version: str | None = Non
     if identity is None:
         return None
     own = digests.model_dump(mode="json", exclude={"image"})
-    return digest_of([own, identity, version or evaluation_version()])
+    return digest_of([own, identity, evaluation_version() if version is None else version])
 
 
 def duration_name(submission: Submission) -> str:

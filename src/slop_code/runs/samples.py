@@ -6,6 +6,8 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pydantic import BaseModel
+
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import _Stored
 from slop_code.runs.statistics import Bounds, mean_bounds, pass_at_k, usual_k, wilson
@@ -14,7 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-class Interval(_Stored):
+class Figures(BaseModel):
+    """Numbers alone, by names of our own: made by the thousand, and nothing in them has to be made storable."""
+
+    model_config = _Stored.model_config
+
+
+class Interval(Figures):
     """95 % confidence."""
 
     low: float
@@ -22,7 +30,7 @@ class Interval(_Stored):
     method: Literal["wilson", "t"]
 
 
-class Estimate(_Stored):
+class Estimate(Figures):
     rate: float
     """The mean over runs."""
     interval: Interval | None
@@ -31,14 +39,14 @@ class Estimate(_Stored):
     """By k: the chance that at least one of k runs passes, mean over tasks."""
 
 
-class PolicySamples(_Stored):
+class PolicySamples(Figures):
     checkpoints: Estimate
     """A task is a checkpoint."""
     solved: Estimate
     """A task is a whole problem: every checkpoint of it passed in the same run."""
 
 
-class Samples(_Stored):
+class Samples(Figures):
     runs: int
     problems: int
     checkpoints: int

@@ -6,7 +6,8 @@ import errno
 import heapq
 import itertools
 import time
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,9 @@ from slop_code.runs.records import Done, Event, Outcome, Retrying, Source, Start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from concurrent.futures import Future
 
     from slop_code.runs.executors import Executor
-    from slop_code.runs.records import Job
+    from slop_code.runs.records import Job, Submission
     from slop_code.runs.store import Claim, Store
 
 CLAIMED_S = 0.5
@@ -39,7 +39,7 @@ class Retries:
     longest_s: float = 60.0
 
     def delay(self, made: int) -> float:
-        return float(min(self.wait_s * 2**made, self.longest_s))
+        return float(min(self.wait_s * 2 ** min(made, 64), self.longest_s))
 
 
 class Control:
@@ -66,6 +66,8 @@ class _Task:
     job: Job
     attempts: tuple[Attempt, ...] = ()
     claim: Claim | None = None
+    weight: int = 0
+    """While it runs; slots may come and go meanwhile."""
 
     def let_go(self) -> None:
         if self.claim is not None:
@@ -113,7 +115,6 @@ class _Driver:
             task = self.waiting.pop()
             if (stored := self._stored(task)) is not None:
                 yield from self._delivered(task, *stored, "stored")
-                task.let_go()
             elif task.claim is None and task.job.key is not None:
                 self._again(task, CLAIMED_S)
             else:
@@ -150,8 +151,13 @@ class _Driver:
             attempts=task.attempts,
             weight=weight,
         )
-        future = self.executor.submit(work)
+        try:
+            future = self.executor.submit(work)
+        except Exception as error:  # noqa: BLE001  (what it cannot take now it may take later)
+            future = Future()
+            future.set_exception(error)
         self.running[future] = task
+        task.weight = weight
         self.used += weight
         future.add_done_callback(self.control.news.put)
 
@@ -167,7 +173,7 @@ class _Driver:
         if future is None or future not in self.running:
             return
         task = self.running.pop(future)
-        self.used -= self._weight(task)
+        self.used -= task.weight
         done = _done(future, task)
         if done.facts.state == "infrastructure_failure" and not done.final and self._may_retry(task):
             attempt = Attempt(reason=done.facts.reason or "no reason", duration=done.facts.duration)
@@ -178,7 +184,6 @@ class _Driver:
             return
         self._remember(task.job, done)
         yield from self._delivered(task, done.facts, done.parcel, "evaluated")
-        task.let_go()
 
     def _may_retry(self, task: _Task) -> bool:
         return len(task.attempts) < self.retries.times and not self.control.finishing
@@ -189,18 +194,30 @@ class _Driver:
         if facts.state != "evaluated" or facts.digests is None or done.parcel is None:
             return
         self.store.remember(duration_name(target), facts.duration)
-        key = store_key(target.environment, facts.digests)
+        key = store_key(target.environment, facts.digests, facts.evaluation_version)
         if key is not None:
             self.store.put(key, done.parcel)
 
     def _delivered(self, task: _Task, facts: Facts, parcel: bytes | None, source: Source) -> Iterator[Event]:
-        for target in task.job.targets:
-            if target.output is not None and parcel is not None:
-                try:
-                    unpack(parcel, target.output)
-                except OSError as error:
-                    raise _cannot_write(target.output, error) from error
-            yield Outcome(target, facts, source)
+        """The claim ends with it, whatever happens."""
+        try:
+            for target in self._judged(task.job, facts):
+                if target.output is not None and parcel is not None:
+                    try:
+                        unpack(parcel, target.output)
+                    except OSError as error:
+                        raise _cannot_write(target.output, error) from error
+                yield Outcome(target, facts, source)
+        finally:
+            task.let_go()
+
+    def _judged(self, job: Job, facts: Facts) -> tuple[Submission, ...]:
+        """All targets; one that has changed since they were found equal speaks for itself, and the others come anew."""
+        found = facts.digests.submission if facts.digests else None
+        if len(job.targets) == 1 or found in (None, job.digest):
+            return job.targets
+        self.waiting.append(_Task(replace(job, targets=job.targets[1:])))
+        return job.targets[:1]
 
     def _again(self, task: _Task, delay: float) -> None:
         heapq.heappush(self.later, (time.monotonic() + delay, next(self.numbers), task))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 import sys
@@ -18,7 +17,7 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import SIZE_LIMIT, _first_mistake, _Stored
 from slop_code.runs.lines import CheckpointLine, Facts
-from slop_code.runs.samples import Interval, Samples, Sheet, samples_of, share_interval
+from slop_code.runs.samples import Figures, Interval, Samples, Sheet, samples_of, share_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from slop_code.runs.records import Trouble
 
 
-class Checkpoints(_Stored):
+class Checkpoints(Figures):
     planned: int
     """The sum of the others."""
     evaluated: int
@@ -35,31 +34,31 @@ class Checkpoints(_Stored):
     not_evaluated: int
 
 
-class Passed(_Stored):
+class Passed(Figures):
     count: int
     rate: float | None
     """Of all that were planned."""
 
 
-class GroupRate(_Stored):
+class GroupRate(Figures):
     passed: int
     total: int
     rate: float | None
 
 
-class Changes(_Stored):
+class Changes(Figures):
     introduced: int
     repaired: int
 
 
-class Durations(_Stored):
+class Durations(Figures):
     total: float
     mean: float | None
     median: float | None
     longest: float | None
 
 
-class Totals(_Stored):
+class Totals(Figures):
     checkpoints: Checkpoints
     passed: dict[PassPolicy, Passed]
     pass_rates: dict[GroupType, GroupRate]
@@ -74,7 +73,7 @@ class Share(Passed):
     interval: Interval | None
 
 
-class CheckpointSummary(_Stored):
+class CheckpointSummary(Figures):
     runs: int
     """Of the problem; one that does not have this checkpoint did not pass it."""
     evaluated: int
@@ -104,8 +103,7 @@ class RunSummary(_Stored):
     troubles: list[Failure]
 
     def save(self, path: Path) -> None:
-        text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)
-        write_atomic(path, text + "\n")
+        write_atomic(path, self.model_dump_json(indent=2) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> RunSummary:

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.execution.cache import Cache
-from slop_code.execution.stopping import Stop, StoppedError, stoppable
-from slop_code.runs.lines import Facts
+from slop_code.execution.stopping import Stop, stoppable
 from slop_code.runs.perform import perform
-from slop_code.runs.records import Done
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from slop_code.execution.boxes import Progress
-    from slop_code.runs.records import Work
+    from slop_code.runs.records import Done, Work
 
 
 class Threads:
@@ -37,13 +35,11 @@ class Threads:
         return future
 
     def _perform(self, work: Work, stop: Stop) -> Done:
-        if stop.is_set():
-            return Done(Facts.none(str(StoppedError())), final=True)
         with stoppable(stop):
             return perform(work, self._cache, self._progress)
 
     def stop(self, future: Future[Done]) -> None:
-        """One that has not begun does so only to say that it was stopped: a cancelled future has no outcome."""
+        """One that waits for a thread comes to its end there: a cancelled future would have no outcome."""
         if (stop := self._stops.get(future)) is not None:
             stop.set()
 

@@ -1,0 +1,126 @@
+"""Jobs on the nodes of a Ray cluster, without a shared file system: what a job needs travels by content."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.execution.stopping import StoppedError
+from slop_code.runs.executors.cluster import alive, check_nodes, connect, in_short
+from slop_code.runs.executors.node import Shipment, run_on_node, versions_here
+from slop_code.runs.executors.shipping import pack, pack_problem
+from slop_code.runs.lines import Facts
+from slop_code.runs.records import Done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.execution.boxes import Progress
+    from slop_code.runs.records import Work
+
+LOST_NODES = 3
+"""How many a job may lose before it counts as lost itself."""
+
+GRACE_S = 20.0
+"""For a job that was told to stop; then its worker is ended."""
+
+
+class Ray:
+    def __init__(self, slots: int | None, address: str | None, progress: Progress) -> None:
+        self._ray, self._ours = connect(address or os.environ.get("RAY_ADDRESS"))
+        try:
+            self._versions = versions_here()
+            check_nodes(self._ray, self._versions)
+        except BaseException:
+            self.close()
+            raise
+        nodes = alive(self._ray)
+        self.slots = int(sum(node.cpus for node in nodes)) if slots is None else slots
+        progress(f"connected to Ray: {len(nodes)} nodes, {self.slots} jobs at a time")
+        self._run = self._ray.remote(run_on_node)
+        self._lock = threading.Lock()
+        self._problems: dict[Path, Shipment] = {}
+        self._submissions: dict[str, Shipment] = {}
+        self._users: Counter[str] = Counter()
+        self._running: dict[Future[Done], Any] = {}
+        self._stopped: WeakSet[Future[Done]] = WeakSet()
+
+    def submit(self, work: Work) -> Future[Done]:
+        future: Future[Done] = Future()
+        future.set_running_or_notify_cancel()
+        try:
+            self._send(work, future)
+        except UsageError as error:
+            future.set_result(Done(Facts.none(str(error), attempts=len(work.attempts) + 1), final=True))
+        except Exception as error:  # noqa: BLE001  (it is the future's to raise: the other jobs go on)
+            future.set_exception(InfrastructureError(in_short(error)))
+        return future
+
+    def _send(self, work: Work, future: Future[Done]) -> None:
+        problem, submission = self._problem(work.problem), self._submission(work)
+        largest = max((int(node.cpus) for node in alive(self._ray)), default=1)
+        reference = self._run.options(
+            num_cpus=min(work.weight, largest),  # a task that fits on no node would wait for ever
+            max_retries=LOST_NODES,
+            retry_exceptions=False,
+            name=f"slop-code {work.problem.name} {work.checkpoint}",
+        ).remote(replace(work, submission=Path()), problem, submission, self._versions)
+        self._running[future] = reference
+        reference.future().add_done_callback(lambda ended: self._settle(future, work.digest, ended))
+
+    def _problem(self, problem: ProblemConfig) -> Shipment:
+        """Packed once in a run, so that all of its jobs see the same tests."""
+        if problem.path not in self._problems:
+            digest, packed = pack_problem(problem)
+            self._problems[problem.path] = Shipment(digest, self._ray.put(packed))
+        return self._problems[problem.path]
+
+    def _submission(self, work: Work) -> Shipment:
+        """Held in the object store while there is a job for it."""
+        with self._lock:
+            if work.digest not in self._submissions:
+                self._submissions[work.digest] = Shipment(work.digest, self._ray.put(pack(work.submission)))
+            self._users[work.digest] += 1
+            return self._submissions[work.digest]
+
+    def _settle(self, future: Future[Done], digest: str, ended: Future[Done]) -> None:
+        with self._lock:
+            self._users[digest] -= 1
+            if not self._users[digest]:
+                del self._users[digest], self._submissions[digest]
+        self._running.pop(future)
+        error = ended.exception()
+        if error is None:
+            future.set_result(ended.result())
+        elif future in self._stopped:
+            future.set_result(Done(Facts.none(str(StoppedError())), final=True))
+        else:
+            future.set_exception(InfrastructureError(in_short(error)))
+
+    def stop(self, future: Future[Done]) -> None:
+        """Its worker cleans up after itself; one that does not is ended: the next job there reaps what it left."""
+        reference = self._running.get(future)
+        if reference is None:
+            return
+        self._stopped.add(future)
+        self._ray.cancel(reference)
+        _after(GRACE_S, lambda: None if future.done() else self._ray.cancel(reference, force=True))
+
+    def close(self) -> None:
+        """A connection that the program had made itself stays."""
+        if self._ours:
+            self._ray.shutdown()
+
+
+def _after(seconds: float, action: Callable[[], None]) -> None:
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    timer.start()

@@ -1,0 +1,236 @@
+"""Whole runs of a problem that is judged in a moment, evaluated by `slop-code eval` in processes of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from slop_code.execution.backends.cgroups import PREFIX, ROOT
+from slop_code.execution.cache import Cache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+PROBLEMS = Path(__file__).parents[1] / "problems"
+SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
+CHECKPOINTS = ("checkpoint_1", "checkpoint_2", "checkpoint_3")
+PATIENCE_S = 100
+TOOLS = ("uv", "tools", "subjects", "probes")
+
+GOOD = """
+import sys
+
+{first}
+a, operation, b = sys.argv[1:]
+try:
+    a, b = int(a), int(b)
+except ValueError:
+    sys.exit(2)
+print({{"+": {plus}, "-": a - b, "x": a * b}}[operation])
+# {name}
+"""
+KINDS = {"good": "a + b", "wrong": "a + b + 1", "crashes": "1 // 0"}
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Run folders of the problem sums."""
+
+    folder: Path
+    problems: Path = PROBLEMS
+    problem: str = "sums"
+    checkpoints: tuple[str, ...] = CHECKPOINTS
+
+    def main(self, name: str, kind: str = "good", first: str = "") -> str:
+        """main.py: `name` makes it another submission than all others, `first` is what it does before all else."""
+        return GOOD.format(name=name, plus=KINDS[kind], first=dedent(first))
+
+    def run(
+        self,
+        name: str,
+        *,
+        mains: Mapping[str, str] | None = None,
+        environment: Mapping[str, object] | None = None,
+        salt: str = "",
+    ) -> Path:
+        """`mains`: main.py by the checkpoint; without it, three good submissions that have their like in no other run.
+
+        With the same `salt`, those of two runs are the same.
+        """
+        run = self.folder / name
+        for checkpoint, main in (mains or {one: self.main(f"{salt or run} {one}") for one in CHECKPOINTS}).items():
+            snapshot = run / self.problem / checkpoint / "snapshot"
+            snapshot.mkdir(parents=True)
+            (snapshot / "main.py").write_text(main)
+        if environment is not None:
+            own = {"type": "local", "name": "test", **environment}
+            (run / "environment.yaml").write_text(yaml.safe_dump(own))
+        return run
+
+
+@pytest.fixture
+def sums(tmp_path: Path) -> Sums:
+    return Sums(tmp_path / "runs")
+
+
+@pytest.fixture
+def fresh_cache(cache: Cache, need_bubblewrap: Callable[[], None], tmp_path: Path) -> Callable[[str], Cache]:
+    """One of its own, with the test tools and without results."""
+    need_bubblewrap()
+
+    def make(name: str) -> Cache:
+        for part in TOOLS:
+            if (cache.root / part).is_dir():
+                shutil.copytree(cache.root / part, tmp_path / name / part, symlinks=True, copy_function=_link)
+        (tmp_path / name / "sessions").mkdir(parents=True)
+        return Cache(tmp_path / name)
+
+    return make
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+class Evaluator:
+    """A `slop-code eval` that was started."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: int, cache: Cache) -> None:
+        self.process, self.cache, self._output = process, cache, output
+        self.said = ""
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def until(self, words: str, times: int = 1) -> None:
+        """Wait until it has said so; it must not end before."""
+        while self.said.count(words) < times:
+            assert self._read(), f"no {words!r} in:\n{self.said}"
+
+    def end(self) -> int:
+        """Its exit status, once all it has to say is read."""
+        while self._read():
+            pass
+        return self.process.wait(PATIENCE_S)
+
+    def ends_within(self, seconds: float) -> bool:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        return self.process.returncode is not None
+
+    def _read(self) -> bool:
+        if not select.select([self._output], [], [], PATIENCE_S)[0]:
+            raise TimeoutError(self.said)
+        try:
+            block = os.read(self._output, 65536)
+        except OSError:  # that is how the end of a terminal is told
+            block = b""
+        self.said += block.decode(errors="replace")
+        return bool(block)
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._output, keys)
+
+
+@pytest.fixture
+def start(sums: Sums) -> Iterator[Callable[..., Evaluator]]:
+    """`start(cache, folder, "-j", 2)`; what still runs at the end of the test is killed."""
+    started: list[Evaluator] = []
+    with contextlib.ExitStack() as stack:
+
+        def run(cache: Cache, *arguments: object, terminal: bool = False, before: tuple[str, ...] = ()) -> Evaluator:
+            ours, theirs = os.openpty() if terminal else os.pipe()
+            stack.callback(os.close, ours)
+            words = [*before, SLOP_CODE, "eval", "--no-live-progress", "--problems-dir", str(sums.problems)]
+
+            def prepare() -> None:
+                # Where this suite itself runs in the background, interrupts would be ignored from the start.
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                if terminal:
+                    fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+            process = subprocess.Popen(
+                [*words, *map(str, arguments)],
+                stdin=theirs if terminal else subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=theirs,
+                env={**os.environ, "SCBENCH_CACHE_DIR": str(cache.root), "COLUMNS": "200"},
+                start_new_session=True,
+                preexec_fn=prepare,
+            )
+            os.close(theirs)
+            started.append(Evaluator(process, ours, cache))
+            return started[-1]
+
+        try:
+            yield run
+        finally:
+            for evaluator in started:
+                if evaluator.process.poll() is None:
+                    evaluator.process.kill()
+                    evaluator.process.wait()
+
+
+@pytest.fixture
+def evaluated(start: Callable[..., Evaluator]) -> Callable[..., tuple[int, str]]:
+    """Run to its end: the exit status, and what it said."""
+
+    def run(cache: Cache, *arguments: object, **options: object) -> tuple[int, str]:
+        evaluator = start(cache, *arguments, **options)
+        return evaluator.end(), evaluator.said
+
+    return run
+
+
+@pytest.fixture
+def left_over() -> Callable[..., list[str]]:
+    """What evaluators with this cache left on the machine, those with these process ids."""
+
+    def find(cache: Cache, *pids: int) -> list[str]:
+        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        return [
+            *map(str, (cache.root / "sessions").iterdir()),
+            *(line for line in mounts if str(cache.root) in line),
+            *(str(group) for pid in pids for group in ROOT.glob(f"**/{PREFIX}{pid}-*")),
+            *(f"process {pid}" for pid in _alive(cache)),
+        ]
+
+    return find
+
+
+def _alive(cache: Cache) -> list[int]:
+    """Processes that name the cache or have a part of it mounted, and do not end by themselves at once."""
+    left, needle = [], str(cache.root).encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int(entry.name) == os.getpid() or not _concerns(entry, needle):
+                continue
+            descriptor = os.pidfd_open(int(entry.name))
+            try:  # a kill takes a moment
+                if not select.select([descriptor], [], [], 5)[0]:
+                    left.append(int(entry.name))
+            finally:
+                os.close(descriptor)
+    return left
+
+
+def _concerns(process: Path, needle: bytes) -> bool:
+    return needle in (process / "cmdline").read_bytes() or needle in (process / "mountinfo").read_bytes()

@@ -1,0 +1,302 @@
+"""A real cluster of two nodes on loopback, each with a cache of its own, and jobs whose files are gone once they are sent."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import slop_code
+from slop_code.errors import UsageError
+from slop_code.execution.cache import Cache
+from slop_code.execution.snapshot import tree_digest
+from slop_code.runs.executors import executor_class
+from slop_code.runs.parcel import results_in
+from slop_code.runs.records import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from slop_code.evaluation import ProblemConfig
+    from slop_code.execution import EnvironmentSpec
+    from slop_code.runs.executors import Executor
+    from slop_code.runs.records import Done
+
+pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("default")]
+
+DRIVER, OTHER, THIRD = "127.0.0.2", "127.0.0.3", "127.0.0.4"
+PATIENCE_S = 100
+BUSY = 3
+"""Sessions of a job whose boxes are open: its files, its result, the boxes."""
+
+STORE = 80 << 20
+TOOLS = ("uv", "tools", "probes")
+SOON = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
+TESTS = """
+    import os, stat
+    from pathlib import Path
+
+    def test_greets(run):
+        assert run("x").stdout == Path(os.environ["SCBENCH_ASSET_GREETING"]).read_text() + "x\\n"
+
+    def test_data(run):
+        assert run("x").stdout.strip() == (Path(__file__).parent / "data" / "linked.txt").read_text()
+
+    def test_never(run):
+        assert run("x").stdout == ""
+"""
+GREETS = """
+    import os, subprocess, sys
+    print(open(os.environ["SCBENCH_ASSET_GREETING"]).read() + subprocess.check_output(["./say", *sys.argv[1:]], text=True).strip())
+"""
+LINGERS = "import time\ntime.sleep({})\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _need_ray() -> None:
+    missing = None if importlib.util.find_spec("ray") else "no Ray: `make test` installs it from requirements-ray.lock"
+    if missing and os.environ.get("CI") == "true":
+        pytest.fail(missing)
+    if missing:
+        pytest.skip(missing)
+
+
+@dataclass
+class Nodes:
+    """The driver's machine and another one; what each has in its cache."""
+
+    cluster: Any
+    own: Cache
+    other: Cache
+    node: Any
+
+    @property
+    def address(self) -> str:
+        return str(self.cluster.address)
+
+    def add(self, ip: str, variables: dict[str, str]) -> Any:
+        return self.cluster.add_node(
+            node_ip_address=ip, num_cpus=1, object_store_memory=STORE, env_vars=variables, wait=True
+        )
+
+
+def arrivals(cache: Cache) -> dict[str, int]:
+    """Problems that came here, with what tells one folder from another in its place."""
+    return {path.name: path.stat().st_ino for path in (cache.root / "arrivals").glob("[!.]*")}
+
+
+def sessions(cache: Cache) -> list[str]:
+    return sorted(path.name for path in (cache.root / "sessions").glob("*"))
+
+
+def until(what: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not what():
+        assert time.monotonic() < deadline
+        os.sched_yield()
+
+
+def copy_of(cache: Cache, folder: Path) -> Cache:
+    for part in TOOLS:
+        if (cache.root / part).is_dir():
+            shutil.copytree(cache.root / part, folder / part, symlinks=True)
+    return Cache(folder)
+
+
+@pytest.fixture(scope="module")
+def nodes(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    from ray.cluster_utils import Cluster
+
+    own, other = (copy_of(cache, tmp_path_factory.mktemp(name)) for name in ("own", "other"))
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={
+            "node_ip_address": DRIVER, "num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False,
+            "env_vars": {"SCBENCH_CACHE_DIR": str(own.root)}, "_system_config": SOON,
+        },
+    )  # fmt: skip
+    try:
+        nodes = Nodes(cluster, own, other, None)
+        nodes.node = nodes.add(OTHER, {"SCBENCH_CACHE_DIR": str(other.root)})
+        yield nodes
+    finally:
+        cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def ray(nodes: Nodes) -> Iterator[Executor]:
+    handler = signal.getsignal(signal.SIGTERM)
+    executor = executor_class("ray")(None, nodes.address, lambda _: None)
+    try:
+        assert signal.getsignal(signal.SIGTERM) is handler
+        yield executor
+    finally:
+        executor.close()
+
+
+@pytest.fixture(scope="module")
+def threads(cache: Cache) -> Iterator[Executor]:
+    executor = executor_class("threads")(2, None, lambda _: None)
+    yield executor
+    executor.close()
+
+
+@pytest.fixture(scope="module")
+def problem(make_problem: Callable[..., ProblemConfig]) -> ProblemConfig:
+    config = {"static_assets": {"greeting": {"path": "shared/../greeting.txt"}}}
+    files = {"greeting.txt": "hello ", "expected.txt": "hello x", "shared/README": "", "solutions/checkpoint_1/main.py": ""}
+    made = make_problem({"test_checkpoint_1.py": TESTS}, config=config, files=files)
+    (made.path / "tests" / "data").mkdir()
+    (made.path / "tests" / "data" / "linked.txt").symlink_to("../../expected.txt")
+    return made
+
+
+@pytest.fixture
+def make_work(
+    problem: ProblemConfig,
+    environment_spec: Callable[..., EnvironmentSpec],
+    make_submission: Callable[..., Path],
+    need_bubblewrap: Callable[[], None],
+) -> Callable[..., Work]:
+    need_bubblewrap()
+
+    def make(main: str, **keys: Any) -> Work:
+        folder = make_submission({"main.py": main, "scripts/say": "#!/bin/sh\necho $1\n"})
+        (folder / "scripts" / "say").chmod(0o755)
+        (folder / "say").symlink_to("scripts/say")
+        about = {"problem": problem, "checkpoint": "checkpoint_1", "environment": environment_spec()}
+        return Work(**about, submission=folder, digest=tree_digest(folder), **keys)
+
+    return make
+
+
+def statuses(done: Done) -> dict[str, str]:
+    assert done.facts.state == "evaluated", done.facts.reason
+    assert done.parcel is not None
+    return {test.id: test.status for test in results_in(done.parcel).tests}
+
+
+def test_the_same_results_as_in_threads_though_the_files_are_gone(
+    ray: Executor, threads: Executor, nodes: Nodes, make_work: Callable[..., Work], tmp_path: Path
+) -> None:
+    works = [make_work(main) for main in (GREETS, "print('bye')", "1 // 0", "")]
+    here = [threads.submit(work) for work in works]
+    expected = [future.result(PATIENCE_S) for future in here]
+    copy = shutil.copytree(works[0].problem.path, tmp_path / "problem", symlinks=True)
+    sent = [ray.submit(replace(work, problem=work.problem.at(copy))) for work in works]
+    for folder in [copy, *(work.submission for work in works)]:
+        shutil.rmtree(folder)
+    found = [future.result(PATIENCE_S) for future in sent]
+    assert [statuses(done) for done in found] == [statuses(done) for done in expected]
+    assert statuses(found[0]) == {"test_greets": "passed", "test_data": "passed", "test_never": "failed"}
+    assert [done.facts.digests for done in found] == [done.facts.digests for done in expected]
+    assert arrivals(nodes.own).keys() == arrivals(nodes.other).keys()
+    assert len(arrivals(nodes.own)) == 1
+
+
+def test_a_problem_arrives_once_and_a_submission_goes_with_its_job(
+    ray: Executor, nodes: Nodes, make_work: Callable[..., Work]
+) -> None:
+    def jobs() -> None:
+        for future in [ray.submit(make_work(f"print({number})")) for number in range(2)]:
+            statuses(future.result(PATIENCE_S))
+
+    jobs()
+    before = [arrivals(nodes.own), arrivals(nodes.other)]
+    jobs()
+    assert [arrivals(nodes.own), arrivals(nodes.other)] == before
+    assert sessions(nodes.own) + sessions(nodes.other) == []
+    kept = [path.name for path in nodes.own.root.glob("arrivals/*/problem/*")]
+    assert "config.yaml" in kept
+    assert "solutions" not in kept
+
+
+def test_what_is_told_to_stop_cleans_up_after_itself(
+    ray: Executor, nodes: Nodes, make_work: Callable[..., Work]
+) -> None:
+    running = [ray.submit(make_work(LINGERS.format(200 + number))) for number in range(2)]
+    queued = ray.submit(make_work(LINGERS.format(300)))
+    until(lambda: len(sessions(nodes.own)) == len(sessions(nodes.other)) == BUSY)
+    for future in [queued, *running]:
+        ray.stop(future)
+    for future in [queued, *running]:
+        done = future.result(PATIENCE_S)
+        assert (done.facts.state, done.final) == ("not_evaluated", True)
+        assert done.facts.reason == "stopped before its end"
+    assert sessions(nodes.own) + sessions(nodes.other) == []
+
+
+def test_a_submission_that_changed_is_not_mistaken_for_the_planned_one(
+    ray: Executor, make_work: Callable[..., Work]
+) -> None:
+    work = make_work("print(1)")
+    (work.submission / "main.py").write_text("print(2)")
+    done = ray.submit(work).result(PATIENCE_S)
+    assert done.facts.state == "infrastructure_failure"
+    assert "did it change since?" in (done.facts.reason or "")
+
+
+def test_more_weight_than_any_node_has_room_for(ray: Executor, make_work: Callable[..., Work]) -> None:
+    assert ray.slots == 2
+    assert statuses(ray.submit(make_work("print(1)", weight=2)).result(PATIENCE_S))
+
+
+def test_a_node_of_another_version_is_refused(ray: Executor, nodes: Nodes, tmp_path: Path) -> None:
+    shutil.copytree(Path(slop_code.__file__).parent, tmp_path / "slop_code")
+    (tmp_path / "slop_code" / "__init__.py").write_text('__version__ = "0.0.7"\n')
+    node = nodes.add(THIRD, {"PYTHONPATH": str(tmp_path)})
+    try:
+        with pytest.raises(UsageError, match=rf"{THIRD}\): it has slop-code 0\.0\.7, expected {slop_code.__version__}"):
+            executor_class("ray")(None, nodes.address, lambda _: None)
+    finally:
+        nodes.cluster.remove_node(node, allow_graceful=False)
+    import ray as module
+
+    until(lambda: sum(found["Alive"] for found in module.nodes()) == 2)
+
+
+def test_a_node_that_dies_in_the_middle(ray: Executor, nodes: Nodes, make_work: Callable[..., Work]) -> None:
+    sent = [ray.submit(make_work(f"{LINGERS.format(2)}print('hello x')\n# {number}")) for number in range(2)]
+    until(lambda: len(sessions(nodes.own)) == len(sessions(nodes.other)) == BUSY)
+    nodes.cluster.remove_node(nodes.node, allow_graceful=False)
+    assert [statuses(future.result(PATIENCE_S)) for future in sent] == [
+        {"test_greets": "passed", "test_data": "passed", "test_never": "failed"}
+    ] * 2
+    assert sessions(nodes.own) == []
+    assert sessions(nodes.other) != [], "it was not in the middle"
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (None, "give --ray-address HOST:PORT or set RAY_ADDRESS"),
+        ("somewhere", "expected HOST:PORT"),
+        ("local", "expected HOST:PORT"),
+        ("127.0.0.1:1", "127.0.0.1:1: cannot be reached"),
+        ("127.0.0.1:70000", "expected HOST:PORT"),
+        ("no-such-host.invalid:6379", "cannot be reached"),
+        ("ray://127.0.0.1:10001", "on a machine of the cluster"),
+    ],
+)
+def test_wrong_addresses(monkeypatch: pytest.MonkeyPatch, address: str | None, told: str) -> None:
+    import ray as module
+
+    module.shutdown()
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(UsageError, match=told) as error:
+        executor_class("ray")(None, address, lambda _: None)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError, match=r"pip install 'slop-code\[ray\]'"):
+        executor_class("ray")(None, "127.0.0.1:6379", lambda _: None)

@@ -1,0 +1,232 @@
+"""Whole runs: ended early, evaluated by two at a time, taken from the store, tried again."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import re
+import signal
+import socket
+import threading
+
+import pytest
+
+from slop_code.evaluation import CorrectnessResults
+from slop_code.runs.lines import read_lines
+from slop_code.runs.store import Store
+from slop_code.runs.summary import RunSummary
+
+PATIENCE_S = 100
+STAYS = """
+import os, signal, socket
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+stay = socket.create_connection(("127.0.0.1", int(os.environ["WITNESS"])), 50)
+stay.settimeout(50)
+stay.recv(1)
+"""
+"""Until its connection is let go."""
+
+
+@pytest.fixture
+def home():
+    """Where a submission says that it runs; when it is gone, so is its connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(PATIENCE_S)
+        yield listening
+
+
+@pytest.fixture
+def staying(sums, home):
+    """A run whose submissions stay as long as they may."""
+    environment = {"network": "full", "environment": {"env": {"WITNESS": str(home.getsockname()[1])}}}
+    mains = {one: sums.main(one, first=STAYS) for one in sums.checkpoints}
+    return sums.run("staying", mains=mains, environment=environment)
+
+
+def arrived(home, count):
+    calls = [home.accept()[0] for _ in range(count)]
+    for call in calls:
+        call.settimeout(PATIENCE_S)
+    return calls
+
+
+def gone(call):
+    with contextlib.closing(call), contextlib.suppress(ConnectionResetError):
+        return call.recv(1) == b""
+    return True
+
+
+def checkpoints_done(folder):
+    return {path.parent.name for path in folder.glob("sums/*/evaluation.json")}
+
+
+def files(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def outcomes(said):
+    """Each line of progress that tells an end: the checkpoint, and whether the store had it."""
+    found = re.findall(r"\[ *\d+/\d+\] (?:NOT )?PASSED \S+/sums/(\S+) (.*?)\r?\n", said)
+    return [(checkpoint, "(stored)" in rest) for checkpoint, rest in found]
+
+
+class TestEndedEarly:
+    def test_once(self, sums, fresh_cache, start, evaluated, home, left_over):
+        """What runs comes to its end and counts; what has not begun is done the next time."""
+        environment = {"network": "full", "environment": {"env": {"WITNESS": str(home.getsockname()[1])}}}
+        first, *rest = sums.checkpoints
+        mains = {first: sums.main("a", first=STAYS), **{one: sums.main(one) for one in rest}}
+        folder, cache = sums.run("run", mains=mains, environment=environment), fresh_cache("cache")
+        evaluator = start(cache, folder, "-j", 1, terminal=True)
+        calls = arrived(home, 1)
+        evaluator.type(b"\x03")
+        evaluator.until("stopping: finishing 1 that run; Ctrl-C again stops now")
+        calls[0].close()
+        with contextlib.closing(arrived(home, 1)[0]):  # of its second test
+            pass
+        assert evaluator.end() == 130
+        assert "Traceback" not in evaluator.said
+        assert checkpoints_done(folder) == {first}
+        lines = read_lines(folder / "checkpoint_results.jsonl")
+        assert [line.state for line in lines] == ["evaluated", "not_evaluated", "not_evaluated"]
+        assert RunSummary.load(folder / "summary.json").totals.checkpoints.evaluated == 1
+        assert left_over(cache, evaluator.pid) == []
+
+        before = files(folder / "sums" / first)
+        status, said = evaluated(cache, folder, "-j", 1)
+        assert (status, [one for one, _ in outcomes(said)]) == (0, rest)
+        assert files(folder / "sums" / first) == before
+
+    @pytest.mark.parametrize("how", ["twice", "SIGTERM"])
+    def test_now(self, sums, staying, fresh_cache, start, home, left_over, how):
+        cache = fresh_cache("cache")
+        evaluator = start(cache, staying, "-j", 2, terminal=True)
+        calls = arrived(home, 2)
+        if how == "twice":
+            evaluator.type(b"\x03")
+            evaluator.until("stopping")
+            evaluator.type(b"\x03")
+        else:
+            evaluator.process.send_signal(signal.SIGTERM)
+        assert evaluator.end() == 130
+        assert [gone(call) for call in calls] == [True, True]
+        assert "Traceback" not in evaluator.said
+        assert checkpoints_done(staying) == set()
+        assert left_over(cache, evaluator.pid) == []
+
+
+class TestTwoEvaluators:
+    def test_of_one_folder(self, staying, fresh_cache, start, evaluated, home, left_over):
+        cache = fresh_cache("cache")
+        first = start(cache, staying, "-j", 1)
+        calls = arrived(home, 1)
+        before = files(staying)
+        status, said = evaluated(cache, staying)
+        assert status == 3
+        assert f"{staying}: held by process {first.pid} " in said
+        assert "wait for its end, or end it" in said
+        assert files(staying) == before
+        first.process.send_signal(signal.SIGTERM)
+        assert first.end() == 130
+        assert gone(*calls)
+        assert left_over(cache, first.pid) == []
+
+    def test_of_the_same_snapshots(self, sums, fresh_cache, start):
+        """What one evaluates, the other waits for and takes."""
+        cache = fresh_cache("cache")
+        runs = [[sums.run(f"{who}/{number}", salt=str(number)) for number in range(3)] for who in ("one", "two")]
+        both = [start(cache, *folders, "-j", 2) for folders in runs]
+        assert [evaluator.end() for evaluator in both] == [0, 0]
+        ended = [outcomes(evaluator.said) for evaluator in both]
+        assert [len(one) for one in ended] == [9, 9]
+        assert [stored for one in ended for _, stored in one].count(False) == 9
+        one, two = ([files(folder / "sums") for folder in folders] for folders in runs)
+        assert [sorted(contents.values()) for contents in one] == [sorted(contents.values()) for contents in two]
+
+
+class TestTheStore:
+    def test_has_what_another_run_needs(self, sums, fresh_cache, evaluated):
+        cache = fresh_cache("cache")
+        first, second = sums.run("first", salt="a"), sums.run("second", salt="a")
+        assert evaluated(cache, first)[0] == 0
+        status, said = evaluated(cache, second)
+        assert (status, sorted(outcomes(said))) == (0, [(one, True) for one in sums.checkpoints])
+        assert sorted(files(first / "sums").values()) == sorted(files(second / "sums").values())
+
+        status, said = evaluated(cache, second, "--overwrite")
+        assert (status, sorted(outcomes(said))) == (0, [(one, False) for one in sums.checkpoints])
+
+    def test_drops_what_is_damaged(self, sums, fresh_cache, evaluated):
+        cache = fresh_cache("cache")
+        first, second = sums.run("first", salt="a"), sums.run("second", salt="a")
+        assert evaluated(cache, first)[0] == 0
+        flipped, cut, whole = sorted(path for path in Store(cache).root.glob("??/*") if not path.name.startswith("."))
+        content = bytearray(flipped.read_bytes())
+        content[len(content) // 2] ^= 1
+        flipped.write_bytes(content)
+        cut.write_bytes(cut.read_bytes()[:-1])
+        kept = whole.stat().st_ino
+        status, said = evaluated(cache, second)
+        assert (status, sorted(stored for _, stored in outcomes(said))) == (0, [False, False, True])
+        assert checkpoints_done(second) == set(sums.checkpoints)
+        assert all(Store(cache).get(path.name) for path in (flipped, cut, whole))
+        assert whole.stat().st_ino == kept
+
+
+class TestTriedAgain:
+    @pytest.fixture
+    def flaky(self):
+        """A server that is broken for so many requests, and then is not."""
+
+        class Answer(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):  # noqa: N802
+                left = self.server.broken
+                self.server.broken -= 1
+                self.send_response(500 if left > 0 else 200)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            yield server
+            server.shutdown()
+            thread.join()
+
+    @pytest.fixture
+    def folder(self, sums, flaky):
+        """Each set-up asks the server once."""
+        url = f"http://127.0.0.1:{flaky.server_port}"
+        fetch = f'"$VIRTUAL_ENV/bin/python" -c "import urllib.request; urllib.request.urlopen({url!r})"'
+        return sums.run("run", environment={"setup": {"commands": [fetch]}})
+
+    def results(self, folder):
+        return [CorrectnessResults.load(path) for path in sorted(folder.glob("sums/*/evaluation.json"))]
+
+    def test_until_it_works(self, folder, fresh_cache, evaluated, flaky):
+        flaky.broken = 1
+        status, said = evaluated(fresh_cache("cache"), folder, "-j", 1)
+        assert status == 0
+        assert "RETRYING run/sums/checkpoint_" in said
+        attempts = [result.attempts for result in self.results(folder)]
+        assert sorted(map(len, attempts)) == [0, 0, 1]
+        (failed,) = max(attempts, key=len)
+        assert failed.reason.startswith("set-up: `")
+        assert "HTTP Error 500" in failed.reason
+        assert sorted(line.attempts for line in read_lines(folder / "checkpoint_results.jsonl")) == [1, 1, 2]
+
+    def test_until_it_is_enough(self, folder, fresh_cache, evaluated, flaky):
+        flaky.broken = asked = 1000
+        cache = fresh_cache("cache")
+        status, said = evaluated(cache, folder, "--retries", 1)
+        assert (status, asked - flaky.broken) == (3, 6)
+        for result in self.results(folder):
+            assert "HTTP Error 500" in result.infrastructure_failure_reason
+            assert ["HTTP Error 500" in attempt.reason for attempt in result.attempts] == [True]
+            assert not any(result.passed.values())
+        found = RunSummary.load(folder / "summary.json").totals.checkpoints
+        assert (found.planned, found.evaluated, found.infrastructure_failures) == (3, 0, 3)
+        assert list(Store(cache).root.glob("??/[!.]*")) == []
+        assert said.count("RETRYING") == 3

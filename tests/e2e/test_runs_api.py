@@ -1,0 +1,192 @@
+"""Whole runs from Python: folders and submissions, in a thread and in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from slop_code.errors import UsageError
+from slop_code.evaluation import CorrectnessResults, ProblemConfig
+from slop_code.runs import Control, Outcome, Submission, evaluate_run, evaluate_run_async
+
+PATIENCE_S = 100
+STAYS = """
+import os, signal, socket
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+stay = socket.create_connection(("127.0.0.1", int(os.environ["WITNESS"])), 50)
+stay.settimeout(50)
+stay.recv(1)
+"""
+
+
+@pytest.fixture
+def boxes(cache, need_bubblewrap):
+    need_bubblewrap()
+    return cache
+
+
+@pytest.fixture
+def submission(sums, environment_spec, tmp_path):
+    """One of the first checkpoint; `environment`: keys over those of a plain one."""
+    problem = ProblemConfig.from_yaml(sums.problems / sums.problem)
+
+    def make(name, *, kind="good", first="", environment=None):
+        path = tmp_path / name
+        path.mkdir()
+        (path / "main.py").write_text(sums.main(str(path), kind, first))
+        spec = environment_spec(environment)
+        return Submission(
+            problem=problem, checkpoint=problem.checkpoint(1), environment=spec, path=path, output=tmp_path / "out" / name
+        )
+
+    return make
+
+
+@pytest.fixture
+def home():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(PATIENCE_S)
+        yield listening
+
+
+@pytest.fixture
+def staying(submission, home):
+    environment = {"network": "full", "environment": {"env": {"WITNESS": str(home.getsockname()[1])}}}
+    return [submission(f"stays {number}", first=STAYS, environment=environment) for number in range(4)]
+
+
+def accept(home, count):
+    calls = [home.accept()[0] for _ in range(count)]
+    for call in calls:
+        call.settimeout(PATIENCE_S)
+    return calls
+
+
+def gone(call):
+    try:
+        return call.recv(1) == b""
+    except ConnectionResetError:
+        return True
+    finally:
+        call.close()
+
+
+def most_at_a_time(outputs):
+    """By when pytest itself began and ended."""
+    moments = []
+    for output in outputs:
+        summary = json.loads((output / ".scbench/report.ctrf.json").read_text())["results"]["summary"]
+        moments += [(summary["start"], 1), (summary["stop"], -1)]
+    most = running = 0
+    for _, change in sorted(moments):
+        running += change
+        most = max(most, running)
+    return most
+
+
+async def collect(runs, **options):
+    return [outcome async for outcome in evaluate_run_async(runs, **options)]
+
+
+def test_folders(boxes, sums):
+    folders = [sums.run("one"), sums.run("two")]
+    found = list(evaluate_run(folders, problems_dir=sums.problems, workers=2))
+    assert {outcome.submission.label for outcome in found} == {
+        f"{run}/sums/{checkpoint}" for run in ("one", "two") for checkpoint in sums.checkpoints
+    }
+    assert {outcome.source for outcome in found} == {"evaluated"}
+    assert all(outcome.facts.passed["all-cases"] for outcome in found)
+    assert all((folder / "summary.json").exists() for folder in folders)
+    again = list(evaluate_run(folders[0], problems_dir=str(sums.problems)))
+    assert [outcome.source for outcome in again] == ["kept"] * 3
+
+
+def test_submissions(boxes, submission):
+    given = [submission("good"), submission("wrong", kind="wrong"), submission("crashes", kind="crashes")]
+    found = {outcome.submission.path.name: outcome.facts for outcome in evaluate_run(given, workers=2)}
+    assert {name: (facts.state, sum(facts.pass_counts.values())) for name, facts in found.items()} == {
+        "good": ("evaluated", 2),
+        "wrong": ("evaluated", 1),
+        "crashes": ("evaluated", 1),
+    }
+    result = CorrectnessResults.load(given[1].output / "evaluation.json")
+    assert [test.status for test in result.tests] == ["failed", "passed"]
+
+
+def test_closed_in_the_middle(boxes, staying, home):
+    control, calls = Control(), []
+
+    def stop():
+        calls.extend(accept(home, 2))
+        control.stop()
+
+    watcher = threading.Thread(target=stop)
+    watcher.start()
+    found = list(evaluate_run(staying, workers=2, control=control))
+    watcher.join()
+    assert (found, [gone(call) for call in calls]) == ([], [True, True])
+
+
+def test_bounded(boxes, submission):
+    given = [submission(f"number {number}") for number in range(5)]
+    assert len(asyncio.run(collect(given, workers=1))) == 5
+    assert most_at_a_time([one.output for one in given]) == 1
+
+
+def test_two_at_once(boxes, submission):
+    one, two = [submission("a"), submission("b")], [submission("c"), submission("d", kind="wrong")]
+
+    async def both():
+        return await asyncio.gather(collect(one, workers=1), collect(two, workers=1))
+
+    found = asyncio.run(both())
+    assert [{outcome.submission.path.name for outcome in outcomes} for outcomes in found] == [{"a", "b"}, {"c", "d"}]
+    assert sorted(outcome.facts.passed["all-cases"] for outcomes in found for outcome in outcomes) == [
+        False,
+        True,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("how", ["cancelled", "closed"])
+def test_ended_in_the_middle(boxes, staying, submission, home, how):
+    """When whoever waits is told of the end, the boxes are gone."""
+    first = submission("quick")
+
+    async def main():
+        outcomes = evaluate_run_async([first, *staying], workers=2)
+        assert isinstance(await anext(outcomes), Outcome)
+        loop = asyncio.get_running_loop()
+        waiting = asyncio.create_task(anext(outcomes))
+        calls = await loop.run_in_executor(None, accept, home, 2)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        threads = [thread.name for thread in threading.enumerate()]
+        return calls, [name for name in threads if name.startswith(("job", "slop-code run"))]
+
+    async def closing():
+        outcomes = evaluate_run_async([first, *staying], workers=2)
+        await anext(outcomes)
+        loop = asyncio.get_running_loop()
+        calls = await loop.run_in_executor(None, accept, home, 2)
+        await outcomes.aclose()
+        threads = [thread.name for thread in threading.enumerate()]
+        return calls, [name for name in threads if name.startswith(("job", "slop-code run"))]
+
+    calls, threads = asyncio.run(main() if how == "cancelled" else closing())
+    assert threads == []
+    assert [gone(call) for call in calls] == [True, True]
+
+
+def test_errors_come_out(boxes, sums):
+    with pytest.raises(UsageError, match="no-such-run"):
+        asyncio.run(collect(Path("no-such-run"), problems_dir=sums.problems))
+    with pytest.raises(UsageError, match="no environment"):
+        list(evaluate_run(sums.run("run"), environment="no-such-environment"))

@@ -1,0 +1,98 @@
+"""A disk that is full: what is there is whole, the rest is said, and making room is all that it takes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+
+import pytest
+
+from slop_code.evaluation import CorrectnessResults
+
+RESULT = "sums/*/evaluation.json"
+ROOM_KB = 120
+"""For three results or so."""
+
+
+@pytest.fixture
+def privately(start, tmp_path):
+    """Evaluate behind a script that may mount things: nobody but it sees them, and they end with it."""
+    unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+
+    def run(cache, script, *arguments):
+        """In the script, "$@" is `slop-code eval` with the arguments."""
+        file = tmp_path / "script"
+        file.write_text(f"set -e\n{script}")
+        evaluator = start(cache, *arguments, before=(*unshare, "sh", str(file)))
+        return evaluator.end(), evaluator.said
+
+    return run
+
+
+def inodes(results):
+    return {path: CorrectnessResults.load(path) and path.stat().st_ino for path in results}
+
+
+def test_the_run_folder(sums, fresh_cache, privately, tmp_path):
+    """Nine submissions on a disk that has no room for all of their results, and then has."""
+    runs = [sums.run(f"disk/{number}") for number in range(3)]
+    disk = runs[0].parent
+    shutil.move(disk, tmp_path / "moved")
+    disk.mkdir()
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    script = f"""
+    mount -t tmpfs -o size=8m none {disk}
+    cp -r {tmp_path}/moved/. {disk}
+    free=$(df --output=avail {disk} | tail -1)
+    head -c $(( (free - {ROOM_KB}) * 1024 )) /dev/zero > {disk}/filler
+    set +e
+    "$@"
+    echo "status $?"
+    cp -a {disk}/. {tmp_path}/first
+    rm {disk}/filler
+    "$@"
+    echo "status $?"
+    cp -a {disk}/. {tmp_path}/second
+    """
+    _, said = privately(fresh_cache("cache"), script, *runs, "-j", 2)
+    full, again = re.split(r"(?<=status 3)\n", said, maxsplit=1)
+    told = re.search(rf"slop-code: ({disk}/\S+)/evaluation.json: No space left on device; (.*)", full)
+    assert told, full
+    assert told[2] == "every result written before is whole: make room and start again"
+    assert "Traceback" not in said
+    before = {
+        path.relative_to(tmp_path / "first"): path.read_bytes() for path in (tmp_path / "first").glob(f"*/{RESULT}")
+    }
+    assert 0 < len(before) < 9
+    assert all(CorrectnessResults.load(tmp_path / "first" / name) for name in before)
+
+    assert again.endswith("status 0\n"), again
+    assert f"{9 - len(before)} to evaluate, {len(before)} up to date" in again
+    after = {path.relative_to(tmp_path / "second"): path for path in (tmp_path / "second").glob(f"*/{RESULT}")}
+    assert len(after) == 9
+    assert {name: after[name].read_bytes() for name in before} == before
+    # What was done and found no room lay in the store.
+    assert "(stored)" in again
+
+
+@pytest.mark.parametrize(
+    ("part", "status", "words"),
+    [("results", 0, "9 passed"), ("sessions", 3, "No space left on device")],
+)
+def test_the_cache(sums, fresh_cache, privately, part, status, words):
+    """Nothing can be stored: the run goes on. Nothing can be evaluated: that is no verdict about anyone."""
+    runs = [sums.run(str(number)) for number in range(3 if status == 0 else 1)]
+    cache = fresh_cache("cache")
+    place = cache.root / part
+    place.mkdir(exist_ok=True)
+    script = f"""
+    mount -t tmpfs -o size=64k none {place}
+    head -c 65536 /dev/zero > {place}/.filler || true
+    exec "$@"
+    """
+    found, said = privately(cache, script, *runs, "-j", 2, "--retries", 0)
+    assert (found, words in said) == (status, True), said
+    assert "Traceback" not in said
+    assert len([path for run in runs for path in run.glob(RESULT)]) == (9 if status == 0 else 0)

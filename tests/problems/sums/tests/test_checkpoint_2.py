@@ -1,0 +1,2 @@
+def test_subtracts(run):
+    assert run("2", "-", "3").stdout == "-1\n"

@@ -1,0 +1,302 @@
+"""What a run folder holds, whatever else lies in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.config import ProblemConfig
+from slop_code.execution.spec import load_environment
+from slop_code.runs.discover import discover, discover_problem
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from slop_code.execution.spec import load_environment
+from slop_code.runs.discover import discover
+
+for user in (0, 65534):  # first as root, who can import what is needed from where it lies
+    os.seteuid(user)
+    [run] = discover([Path(sys.argv[1])], problems_dir=Path(sys.argv[2]), environment=load_environment("local"))
+print(len(run.submissions))
+for trouble in run.troubles:
+    print(trouble.label, trouble.reason)
+"""
+
+
+@pytest.fixture
+def monday(world):
+    world.problem()
+    return world.run()
+
+
+def labels(run):
+    return [submission.label for submission in run.submissions]
+
+
+def troubles(run):
+    return {trouble.label: trouble.reason for trouble in run.troubles}
+
+
+def test_each_snapshot_in_the_order_of_the_checkpoints(world):
+    world.problem("words", checkpoints={"last": {"order": 9}, "a10": {"order": 1}, "a2": {"order": 2}})
+    world.problem("ants", 1)
+    world.write({f"monday/words/{name}/snapshot/main.py": name for name in ("last", "a10", "a2")})
+    world.run(snapshots={"ants": ["x"]})
+    [run] = world.discover()
+    assert labels(run) == [
+        "monday/ants/checkpoint_1", "monday/words/a10", "monday/words/a2", "monday/words/last",
+    ]  # fmt: skip
+    assert (run.name, run.folder, run.troubles) == ("monday", world.folder / "monday", ())
+    first = run.submissions[0]
+    assert first.output == world.folder / "monday/ants/checkpoint_1"
+    assert first.path == first.output / "snapshot"
+    assert first.environment == load_environment("local")
+
+
+def test_what_is_no_problem_s_is_left_alone(world, monday):
+    world.write({
+        "monday/logs/agent.log": "", "monday/notes.txt": "", "monday/.git/words/snapshot/main.py": "",
+        "monday/.words/checkpoint_1/snapshot/main.py": "", "monday/words/.tmp/snapshot/main.py": "",
+        "monday/words/drafts/main.py": "", "monday/words/evaluation.log": "", "monday/summary.json": "{}",
+    })  # fmt: skip
+    (monday / "gone").symlink_to("nowhere")
+    (monday / "loop").symlink_to("loop")
+    (monday / "words" / "loop").symlink_to("loop")
+    os.mkfifo(monday / "pipe")
+    [run] = world.discover()
+    assert len(run.submissions) == 3
+    assert troubles(run) == {}
+
+
+def test_an_unknown_problem_that_has_snapshots(world, monday):
+    world.run(snapshots={"other": ["x"]})
+    [run] = world.discover()
+    assert len(run.submissions) == 3
+    assert troubles(run) == {"monday/other": f"no such problem in {world.problems}; give --problems-dir"}
+
+
+def test_a_problem_that_is_wrong_costs_itself_alone(world, monday):
+    world.problem("broken", timeout="soon")
+    world.run(snapshots={"broken": ["x"]})
+    (world.problems / "empty").mkdir()
+    world.run(snapshots={"empty": ["x"]})
+    [run] = world.discover()
+    assert len(run.submissions) == 3
+    assert set(troubles(run)) == {"monday/broken", "monday/empty"}
+    assert "timeout" in troubles(run)["monday/broken"]
+
+
+def remove(place):
+    shutil.rmtree(place)
+
+
+def no_snapshot(place):
+    shutil.rmtree(place / "snapshot")
+
+
+def a_file(place):
+    no_snapshot(place)
+    (place / "snapshot").write_text("")
+
+
+def a_broken_link(place):
+    no_snapshot(place)
+    (place / "snapshot").symlink_to("nowhere")
+
+
+def a_loop(place):
+    no_snapshot(place)
+    (place / "snapshot").symlink_to("snapshot")
+
+
+def a_checkpoint_that_loops(place):
+    remove(place)
+    place.symlink_to(place.name)
+
+
+def a_checkpoint_that_is_a_file(place):
+    remove(place)
+    place.write_text("")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [remove, no_snapshot, a_file, a_broken_link, a_loop, a_checkpoint_that_loops, a_checkpoint_that_is_a_file],
+)
+def test_a_checkpoint_without_a_snapshot(world, monday, spoil):
+    place = monday / "words" / "checkpoint_2"
+    spoil(place)
+    [run] = world.discover()
+    assert labels(run) == ["monday/words/checkpoint_1", "monday/words/checkpoint_3"]
+    assert list(troubles(run)) == ["monday/words/checkpoint_2"]
+    assert str(place / "snapshot") in troubles(run)["monday/words/checkpoint_2"]
+
+
+@pytest.mark.parametrize("spoil", ["file", "broken link", "loop"])
+def test_a_known_problem_whose_folder_is_none(world, monday, spoil):
+    """It is said: otherwise a whole problem would be missing from the numbers."""
+    shutil.rmtree(monday / "words")
+    if spoil == "file":
+        (monday / "words").write_text("")
+    else:
+        (monday / "words").symlink_to("nowhere" if spoil == "broken link" else "words")
+    for only in ((), ("words",)):
+        [run] = world.discover(only=only)
+        assert (labels(run), list(troubles(run))) == ([], ["monday/words"])
+        assert f"{monday / 'words'}: cannot be read" in troubles(run)["monday/words"]
+
+
+def test_a_checkpoint_that_the_problem_does_not_have(world, monday):
+    world.write({"monday/words/checkpoint_9/snapshot/main.py": ""})
+    [run] = world.discover()
+    assert len(run.submissions) == 3
+    assert troubles(run) == {"monday/words/checkpoint_9": f"{world.problems / 'words'}: has no checkpoint of this name"}
+
+
+def test_a_name_that_is_too_long(world):
+    world.problem(checkpoints={"a" * 255: {}, "b" * 256: {}})
+    world.write({f"monday/words/{'a' * 255}/snapshot/main.py": ""})
+    [run] = world.discover()
+    assert len(run.submissions) == 1
+    [(label, reason)] = troubles(run).items()
+    assert label.endswith("b" * 256)
+    assert "name too long" in reason
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed, for whom the folder is closed")
+@pytest.mark.parametrize("closed", ["", "words", "words/checkpoint_1", "words/checkpoint_1/snapshot"])
+def test_what_may_not_be_read(closed):
+    """In a folder of its own, since pytest's are closed for others."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for path in ("monday/words/checkpoint_1/snapshot", "monday/words/checkpoint_2/snapshot", "problems/words"):
+            (folder / path).mkdir(parents=True)
+        config = "{name: words, version: 1, description: '', tags: [], entry_file: main.py, checkpoints: {%s}}"
+        names = ["checkpoint_1", "checkpoint_2"]
+        (folder / "problems/words/config.yaml").write_text(config % ", ".join(f"{name}: {{}}" for name in names))
+        (folder / "monday" / closed).chmod(0o700)
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, folder / "monday", folder / "problems"],
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+    count, *said = done.stdout.splitlines()
+    assert int(count) == (1 if "checkpoint" in closed else 0)
+    assert len(said) == 1, said
+    assert said[0].endswith("cannot be read: Permission denied")
+    assert said[0].split()[0] == "/".join(["monday", *closed.split("/")[:2]]).rstrip("/")
+
+
+def test_the_run_s_own_environment(world, monday):
+    world.write({"monday/environment.yaml": "type: local\nname: own\nisolation: none\n"})
+    [run] = world.discover()
+    assert {submission.environment.name for submission in run.submissions} == {"own"}
+    [run] = world.discover(environment=load_environment("local"))
+    assert {submission.environment.name for submission in run.submissions} == {"local"}
+
+
+@pytest.mark.parametrize("content", ["type: nonsense\nname: x\n", ": [", "", None])
+def test_a_wrong_environment_costs_its_run_alone(world, monday, content):
+    world.run("tuesday")
+    if content is None:
+        (monday / "environment.yaml").symlink_to("nowhere")
+    else:
+        world.write({"monday/environment.yaml": content})
+    first, second = world.discover("monday", "tuesday")
+    assert (labels(first), list(troubles(first))) == ([], ["monday"])
+    assert "environment.yaml" in troubles(first)["monday"]
+    assert len(second.submissions) == 3
+    [run] = world.discover(environment=load_environment("local"))
+    assert len(run.submissions) == 3
+
+
+def test_two_runs_of_one_name_go_by_their_paths(world, monday, monkeypatch):
+    for name in ("a/monday", "b/monday", "tuesday"):
+        world.run(name)
+    monkeypatch.chdir(world.folder)
+    folders = [Path("a/monday"), Path("b/monday"), Path("tuesday")]
+    assert [run.name for run in discover(folders, problems_dir=world.problems)] == ["a/monday", "b/monday", "tuesday"]
+
+
+def test_every_run_has_a_name_of_its_own(world, monday, monkeypatch):
+    for name in ("a/monday", "b/monday", "c/link"):
+        world.run(name)
+    (world.folder / "link").symlink_to("a/monday")
+    monkeypatch.chdir(world.folder)
+    names = [run.name for run in discover([Path("link"), Path("b/monday"), Path("c/link")], problems_dir=world.problems)]
+    assert len(set(names)) == 3
+
+
+@pytest.mark.parametrize("again", ["monday", "monday/../monday", "link"])
+def test_a_run_given_twice(world, monday, again):
+    (world.folder / "link").symlink_to("monday")
+    with pytest.raises(UsageError, match=f"{monday}: given twice"):
+        world.discover("monday", again)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("nothing", "there is no such folder"), ("file", "not a folder"), ("gone", "not a folder"), ("loop", "not a fold")],
+)
+def test_a_folder_that_is_none(world, monday, name, words):
+    (world.folder / "file").write_text("")
+    (world.folder / "gone").symlink_to("nowhere")
+    (world.folder / "loop").symlink_to("loop")
+    with pytest.raises(UsageError, match=f"{name}: {words}"):
+        world.discover("monday", name)
+    with pytest.raises(UsageError, match=f"{name}: {words}"):
+        discover_problem(world.folder / name, ProblemConfig.from_yaml(world.problems / "words"))
+
+
+def test_the_same_problem_under_two_folders(world, monday):
+    """By the name in its config.yaml it would be counted once."""
+    shutil.copytree(world.problems / "words", world.problems / "again")
+    shutil.copytree(monday / "words", monday / "again")
+    shutil.rmtree(monday / "again" / "checkpoint_3")
+    [run] = world.discover()
+    assert labels(run) == ["monday/words/checkpoint_3"]
+    assert troubles(run)["monday/words/checkpoint_1"] == "two folders of this run hold this problem"
+
+
+def test_two_checkpoints_that_are_one_folder(world, monday):
+    """Each would overwrite the result of the other."""
+    shutil.rmtree(monday / "words" / "checkpoint_2")
+    (monday / "words" / "checkpoint_2").symlink_to("checkpoint_1")
+    [run] = world.discover()
+    assert labels(run) == ["monday/words/checkpoint_3"]
+    assert set(troubles(run)) == {"monday/words/checkpoint_1", "monday/words/checkpoint_2"}
+
+
+def test_only_some_problems(world, monday):
+    world.problem("ants", 1)
+    world.run(snapshots={"ants": ["x"], "other": ["x"]})
+    (monday / "logs").mkdir()
+    [run] = world.discover(only=["ants"])
+    assert (labels(run), troubles(run)) == (["monday/ants/checkpoint_1"], {})
+    [run] = world.discover(only=["ants", "nothing", "logs", "other"])
+    assert labels(run) == ["monday/ants/checkpoint_1"]
+    assert {label: reason.partition(" in ")[0] for label, reason in troubles(run).items()} == {
+        "monday/nothing": "no such problem", "monday/logs": "no such problem", "monday/other": "no such problem",
+    }  # fmt: skip
+
+
+def test_one_problem_s_folder_belongs_to_its_run(world, monday):
+    problem = ProblemConfig.from_yaml(world.problems / "words")
+    run = discover_problem(monday / "words", problem)
+    assert (run.name, run.folder, labels(run)) == ("monday", monday / "words", labels(world.discover()[0]))
+    world.write({"monday/environment.yaml": "type: local\nname: run\n"})
+    assert discover_problem(monday / "words", problem).submissions[0].environment.name == "run"
+    world.write({"monday/words/environment.yaml": "type: local\nname: nearer\n"})
+    assert discover_problem(monday / "words", problem).submissions[0].environment.name == "nearer"
+    given = discover_problem(monday / "words", problem, load_environment("local"))
+    assert given.submissions[0].environment.name == "local"
+    world.write({"monday/words/environment.yaml": "type: nonsense\n"})
+    assert list(troubles(discover_problem(monday / "words", problem))) == ["monday"]

@@ -1,0 +1,111 @@
+"""Jobs in threads: outcomes, and an end for each of them when it is wanted."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+
+from slop_code.errors import UsageError
+from slop_code.execution.snapshot import tree_digest
+from slop_code.runs.executors import executor_class
+from slop_code.runs.executors.threads import Threads, processors
+from slop_code.runs.parcel import results_in
+from slop_code.runs.records import Work
+
+STAYS = """
+import socket
+connection = socket.create_connection(("127.0.0.1", {port}), 50)
+connection.settimeout(50)
+connection.recv(1)
+"""
+TESTS = {"test_checkpoint_1.py": "def test_says(run):\n    assert run().stdout == 'hello\\n'\n"}
+
+
+@pytest.fixture(scope="module")
+def problem(make_problem, cache):
+    return make_problem(TESTS)
+
+
+@pytest.fixture
+def work(problem, make_submission, environment_spec, need_bubblewrap):
+    def make(code):
+        need_bubblewrap()
+        submission = make_submission({"main.py": code})
+        spec = environment_spec({"network": "full"})  # so that a submission can tell us where it is
+        return Work(
+            problem=problem,
+            checkpoint="checkpoint_1",
+            environment=spec,
+            submission=submission,
+            digest=tree_digest(submission),
+        )
+
+    return make
+
+
+def test_it_is_called_threads():
+    assert executor_class("threads") is Threads
+
+
+def test_only_this_machine():
+    with pytest.raises(UsageError, match="a cluster needs ray"):
+        Threads(None, "head:6379", print)
+
+
+def test_as_many_as_this_process_may_use():
+    executor = Threads(None, None, print)
+    executor.close()
+    assert executor.slots == processors() <= (os.cpu_count() or 1)
+    one = min(os.sched_getaffinity(0))
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {one})
+    try:
+        assert processors() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def test_outcomes(work):
+    told = []
+    executor = Threads(2, None, told.append)
+    futures = [executor.submit(work(f"print({word!r})")) for word in ("hello", "bye")]
+    done = [future.result(200) for future in futures]
+    executor.close()
+    assert [one.facts.state for one in done] == ["evaluated", "evaluated"]
+    assert [one.facts.passed["all-cases"] for one in done] == [True, False]
+    assert [results_in(one.parcel).passed["all-cases"] for one in done] == [True, False]
+    assert "running 1 tests" in told
+
+
+def test_one_that_runs_and_one_that_waits_are_stopped_and_others_go_on(work):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(100)
+        executor = Threads(1, None, lambda _: None)
+        runs = executor.submit(work(STAYS.format(port=server.getsockname()[1])))
+        waits, goes_on = executor.submit(work("print('bye')")), executor.submit(work("print('hello')"))
+        subject, _ = server.accept()
+        executor.stop(waits)
+        executor.stop(runs)
+        stopped = [runs.result(100), waits.result(100)]
+        with subject:
+            subject.settimeout(100)
+            assert subject.recv(1) == b"", "its process is gone"
+        executor.stop(runs)
+    assert [(done.facts.state, done.facts.reason) for done in stopped] == [
+        ("not_evaluated", "stopped before its end")
+    ] * 2
+    assert [done.final for done in stopped] == [True, True]
+    assert [done.parcel for done in stopped] == [None, None]
+    assert goes_on.result(100).facts.passed["all-cases"]
+    executor.close()
+
+
+def test_no_descriptors_are_left(work):
+    executor = Threads(1, None, lambda _: None)
+    executor.submit(work("print('hello')")).result(100)
+    before = sorted(os.listdir("/proc/self/fd"))
+    executor.submit(work("print('bye')")).result(100)
+    executor.close()
+    assert sorted(os.listdir("/proc/self/fd")) == before
