@@ -14,7 +14,7 @@ help:
 	@echo "make unit    the quick tests only"
 	@echo "make bench   measure against bare pytest"
 	@echo "make attacks CORPUS=DIR   run a corpus of hostile submissions"
-	@echo "make lock    pin the test tools and the development tools anew"
+	@echo "make lock    pin the test tools, the development tools and Ray anew"
 	@echo "make schema  write the JSON Schema of evaluation.json anew"
 	@echo "make wheel   build the wheel, with the native helper for x86_64 and aarch64"
 	@echo "make clean   remove what the others made here"
@@ -31,10 +31,16 @@ $(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(wildca
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
+# For tests and benchmarks alone: Ray is large, and nothing else needs it.
+$(VENV)/.ray: requirements-ray.lock $(VENV)/.installed
+	@echo "· installing Ray into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-ray.lock
+	@touch $@
+
 demo: install
 	$(BIN)/slop-code eval-snapshot $(EXAMPLE)/solutions/checkpoint_3 -p $(EXAMPLE) -c 3 -o out/demo
 
-test: lint
+test: lint $(VENV)/.ray
 	$(WITH_DOCKER) $(BIN)/python -m pytest -n auto
 
 unit: install
@@ -46,7 +52,7 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: install
+bench: install $(VENV)/.ray
 	$(WITH_DOCKER) $(BIN)/python benchmarks/bench.py
 
 # A corpus of hostile submissions that brings its own runner; by their numbers' first digits, half of them beside the others.
@@ -65,6 +71,8 @@ lock: install
 	  src/slop_code/evaluation/test-tools.in -o src/slop_code/evaluation/test-tools.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
 	  pyproject.toml --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
+	  pyproject.toml --extra ray --constraint requirements-dev.lock -o requirements-ray.lock
 
 schema: install
 	$(BIN)/python -c "import json; from slop_code.evaluation.report import json_schema; print(json.dumps(json_schema(), indent=2))" \

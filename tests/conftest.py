@@ -67,6 +67,13 @@ def run(entrypoint):
 '''
 
 
+def pytest_configure() -> None:
+    """Side by side, each has a cache of its own, so that a test may count what is left in it."""
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        shared = Cache.default().root
+        os.environ["SCBENCH_CACHE_DIR"] = str(shared.with_name(f"{shared.name}-{worker}"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whatever evaluates for real asks for the shared cache, and is marked for it."""
@@ -100,7 +107,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(scope="session")
 def cache() -> Cache:
-    """One for all, with the test tools in it; cold only the first time on a machine."""
+    """One for all tests of a process, with the test tools in it; cold only the first time on a machine."""
     shared = Cache.default()
     spec = EnvironmentSpec.model_validate({"type": "local", "name": "test", "isolation": "none"})
     warm_tools(sandbox_for(spec, shared), TOOL, TOOLS, (), LOCK, shared, lambda _: None)

@@ -15,6 +15,7 @@ import pytest
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.judging import RAW_FILES
 from slop_code.evaluation.pairs import processors
+from slop_code.execution.stopping import Stop, StoppedError, stoppable
 from tests.conftest import PROBLEM_CONFTEST
 from tests.e2e.test_hangs import left_alive, processes
 
@@ -308,6 +309,18 @@ def test_a_forged_word_about_another_pairs_test_is_no_verdict(make_problem, make
     assert results.infrastructure_failure_reason == (
         "pair 2 of 2: reported but not among the tests: 1, the first: test_checkpoint_1.py::test_a"
     )
+
+
+@pytest.mark.parametrize("pairs", [1, 2])
+def test_a_stop_is_no_result(miniature, serial, evaluate, pairs):
+    problem, submission = miniature
+    stop = Stop()
+    stop.set()
+    try:
+        with stoppable(stop), pytest.raises(StoppedError):
+            evaluate(parallel(problem, pairs=pairs), submission, 2)
+    finally:
+        stop.close()
 
 
 @several

@@ -1,4 +1,4 @@
-"""A real cluster of two nodes on loopback, each with a cache of its own, and jobs whose files are gone once they are sent."""
+"""A real cluster of two nodes on loopback, each with a cache of its own; a job's files are gone once it is sent."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ TESTS = """
 """
 GREETS = """
     import os, subprocess, sys
-    print(open(os.environ["SCBENCH_ASSET_GREETING"]).read() + subprocess.check_output(["./say", *sys.argv[1:]], text=True).strip())
+    said = subprocess.check_output(["./say", *sys.argv[1:]], text=True)
+    print(open(os.environ["SCBENCH_ASSET_GREETING"]).read() + said.strip())
 """
 LINGERS = "import time\ntime.sleep({})\n"
 
@@ -152,7 +153,12 @@ def threads(cache: Cache) -> Iterator[Executor]:
 @pytest.fixture(scope="module")
 def problem(make_problem: Callable[..., ProblemConfig]) -> ProblemConfig:
     config = {"static_assets": {"greeting": {"path": "shared/../greeting.txt"}}}
-    files = {"greeting.txt": "hello ", "expected.txt": "hello x", "shared/README": "", "solutions/checkpoint_1/main.py": ""}
+    files = {
+        "greeting.txt": "hello ",
+        "expected.txt": "hello x",
+        "shared/README": "",
+        "solutions/checkpoint_1/main.py": "",
+    }
     made = make_problem({"test_checkpoint_1.py": TESTS}, config=config, files=files)
     (made.path / "tests" / "data").mkdir()
     (made.path / "tests" / "data" / "linked.txt").symlink_to("../../expected.txt")

@@ -179,7 +179,7 @@ class TestTriedAgain:
         """A server that is broken for so many requests, and then is not."""
 
         class Answer(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):  # noqa: N802
+            def do_GET(self):
                 left = self.server.broken
                 self.server.broken -= 1
                 self.send_response(500 if left > 0 else 200)

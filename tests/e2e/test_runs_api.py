@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -41,7 +43,11 @@ def submission(sums, environment_spec, tmp_path):
         (path / "main.py").write_text(sums.main(str(path), kind, first))
         spec = environment_spec(environment)
         return Submission(
-            problem=problem, checkpoint=problem.checkpoint(1), environment=spec, path=path, output=tmp_path / "out" / name
+            problem=problem,
+            checkpoint=problem.checkpoint(1),
+            environment=spec,
+            path=path,
+            output=tmp_path / "out" / name,
         )
 
     return make
@@ -80,7 +86,7 @@ def most_at_a_time(outputs):
     """By when pytest itself began and ended."""
     moments = []
     for output in outputs:
-        summary = json.loads((output / ".scbench/report.ctrf.json").read_text())["results"]["summary"]
+        summary = json.loads((output / ".scbench/ctrf-report.json").read_text())["results"]["summary"]
         moments += [(summary["start"], 1), (summary["stop"], -1)]
     most = running = 0
     for _, change in sorted(moments):
@@ -134,8 +140,8 @@ def test_closed_in_the_middle(boxes, staying, home):
 
 def test_bounded(boxes, submission):
     given = [submission(f"number {number}") for number in range(5)]
-    assert len(asyncio.run(collect(given, workers=1))) == 5
-    assert most_at_a_time([one.output for one in given]) == 1
+    assert len(asyncio.run(collect(given, workers=2))) == 5
+    assert most_at_a_time([one.output for one in given]) <= 2
 
 
 def test_two_at_once(boxes, submission):
@@ -146,12 +152,7 @@ def test_two_at_once(boxes, submission):
 
     found = asyncio.run(both())
     assert [{outcome.submission.path.name for outcome in outcomes} for outcomes in found] == [{"a", "b"}, {"c", "d"}]
-    assert sorted(outcome.facts.passed["all-cases"] for outcomes in found for outcome in outcomes) == [
-        False,
-        True,
-        True,
-        True,
-    ]
+    assert [all(outcome.facts.passed["all-cases"] for outcome in outcomes) for outcomes in found] == [True, False]
 
 
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
@@ -162,31 +163,38 @@ def test_ended_in_the_middle(boxes, staying, submission, home, how):
     async def main():
         outcomes = evaluate_run_async([first, *staying], workers=2)
         assert isinstance(await anext(outcomes), Outcome)
-        loop = asyncio.get_running_loop()
-        waiting = asyncio.create_task(anext(outcomes))
-        calls = await loop.run_in_executor(None, accept, home, 2)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        threads = [thread.name for thread in threading.enumerate()]
-        return calls, [name for name in threads if name.startswith(("job", "slop-code run"))]
+        waiting = asyncio.create_task(anext(outcomes)) if how == "cancelled" else None
+        calls = await asyncio.to_thread(accept, home, 2)
+        if waiting is not None:
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        else:
+            await outcomes.aclose()
+        return calls, [thread.name for thread in threading.enumerate()]
 
-    async def closing():
-        outcomes = evaluate_run_async([first, *staying], workers=2)
-        await anext(outcomes)
-        loop = asyncio.get_running_loop()
-        calls = await loop.run_in_executor(None, accept, home, 2)
-        await outcomes.aclose()
-        threads = [thread.name for thread in threading.enumerate()]
-        return calls, [name for name in threads if name.startswith(("job", "slop-code run"))]
-
-    calls, threads = asyncio.run(main() if how == "cancelled" else closing())
-    assert threads == []
+    calls, threads = asyncio.run(main())
+    assert [name for name in threads if name.startswith(("job", "slop-code run"))] == []
     assert [gone(call) for call in calls] == [True, True]
+
+
+def test_the_example_of_a_training_loop(boxes):
+    example = Path(__file__).parents[2] / "examples/score_many.py"
+    argv = [sys.executable, example, "--count", "6", "--workers", "2"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:6] == [
+        "right          2 with 1.0",
+        "no negatives   1 with 0.75",
+        "no errors      1 with 0.75",
+        "nothing        1 with 0.0",
+        "no Python      1 with 0.0",
+        "6 rewards, 0 without a verdict, mean 0.583",
+    ]
 
 
 def test_errors_come_out(boxes, sums):
     with pytest.raises(UsageError, match="no-such-run"):
         asyncio.run(collect(Path("no-such-run"), problems_dir=sums.problems))
-    with pytest.raises(UsageError, match="no environment"):
+    with pytest.raises(UsageError, match="no-such-environment"):
         list(evaluate_run(sums.run("run"), environment="no-such-environment"))

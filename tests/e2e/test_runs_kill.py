@@ -94,6 +94,7 @@ def comparable(result):
     return document
 
 
+@pytest.mark.timeout(900)
 def test_twenty_kills(sums, fresh_cache, start, evaluated, left_over, home):
     seed = random.SystemRandom().getrandbits(32)
     print(f"seed {seed}")

@@ -231,8 +231,15 @@ def test_every_run_has_a_name_of_its_own(world, monday, monkeypatch):
         world.run(name)
     (world.folder / "link").symlink_to("a/monday")
     monkeypatch.chdir(world.folder)
-    names = [run.name for run in discover([Path("link"), Path("b/monday"), Path("c/link")], problems_dir=world.problems)]
+    folders = [Path("link"), Path("b/monday"), Path("c/link")]
+    names = [run.name for run in discover(folders, problems_dir=world.problems)]
     assert len(set(names)) == 3
+
+
+def test_the_name_of_a_run_is_text(world, monday):
+    name = os.fsdecode(b"\xff-monday")
+    monday.rename(world.folder / name)
+    assert [run.name for run in world.discover(name)] == ["\\xff-monday"]
 
 
 @pytest.mark.parametrize("again", ["monday", "monday/../monday", "link"])
@@ -244,7 +251,7 @@ def test_a_run_given_twice(world, monday, again):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("nothing", "there is no such folder"), ("file", "not a folder"), ("gone", "not a folder"), ("loop", "not a fold")],
+    [("nothing", "there is no such folder"), ("file", "not a folder"), ("gone", "not a folder"), ("loop", "not a")],
 )
 def test_a_folder_that_is_none(world, monday, name, words):
     (world.folder / "file").write_text("")
@@ -281,11 +288,18 @@ def test_only_some_problems(world, monday):
     (monday / "logs").mkdir()
     [run] = world.discover(only=["ants"])
     assert (labels(run), troubles(run)) == (["monday/ants/checkpoint_1"], {})
-    [run] = world.discover(only=["ants", "nothing", "logs", "other"])
+    world.run("tuesday", {"nothing": ["x"]})
+    run, _ = world.discover("monday", "tuesday", only=["ants", "nothing", "logs", "other"])
     assert labels(run) == ["monday/ants/checkpoint_1"]
     assert {label: reason.partition(" in ")[0] for label, reason in troubles(run).items()} == {
         "monday/nothing": "no such problem", "monday/logs": "no such problem", "monday/other": "no such problem",
     }  # fmt: skip
+
+
+def test_a_problem_that_no_run_has_is_a_mistake(world, monday):
+    world.run("tuesday")
+    with pytest.raises(UsageError, match=f"no problem 'wrods' in {monday}, {world.folder / 'tuesday'}"):
+        world.discover("monday", "tuesday", only=["words", "wrods"])
 
 
 def test_one_problem_s_folder_belongs_to_its_run(world, monday):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from slop_code.evaluation.policy import PassPolicy
 from slop_code.execution.cache import Cache
 from slop_code.execution.spec import load_environment
 from slop_code.runs.conclude import write_summary
-from slop_code.runs.discover import discover, discover_problem
+from slop_code.runs.discover import check_folder, discover, discover_problem
 from slop_code.runs.evaluate import Settings, opened
 from slop_code.runs.executors.threads import processors
 from slop_code.runs.merge import gather
@@ -27,9 +28,11 @@ from slop_code.runs.schedule import Control, Retries
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from slop_code.runs.discover import Run
     from slop_code.runs.evaluate import Evaluation
+    from slop_code.runs.lines import CheckpointLine
     from slop_code.runs.plan import Plan
     from slop_code.runs.summary import RunSummary
 
@@ -37,19 +40,20 @@ LONG = ("pulling", "fetching", "warming", "set-up")
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
-    spec = load_environment(arguments.environment) if arguments.environment else None
+    spec = load_environment(arguments.environment) if arguments.environment is not None else None
     runs = discover(arguments.runs, problems_dir=arguments.problems_dir, environment=spec, only=arguments.problem)
     return _evaluate(runs, arguments)
 
 
 def evaluate_problem(arguments: argparse.Namespace) -> int:
-    spec = load_environment(arguments.environment) if arguments.environment else None
+    spec = load_environment(arguments.environment) if arguments.environment is not None else None
+    check_folder(arguments.folder)
     problem = find_problem(arguments.problem or arguments.folder.resolve().name, arguments.problems_dir)
     return _evaluate([discover_problem(arguments.folder, problem, spec)], arguments)
 
 
 def merge(arguments: argparse.Namespace) -> int:
-    spec = load_environment(arguments.environment) if arguments.environment else None
+    spec = load_environment(arguments.environment) if arguments.environment is not None else None
     runs = discover([arguments.folder], problems_dir=arguments.problems_dir, environment=spec)
     _refuse_nothing(runs)
     with opened(runs, Cache.default(), Settings(), first=lambda run: gather(run, arguments.copies)) as evaluation:
@@ -65,7 +69,7 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace) -> int:
         address=arguments.ray_address,
         retries=Retries(times=arguments.retries),
         overwrite=arguments.overwrite,
-        shard=Shard.parse(arguments.shard) if arguments.shard else None,
+        shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
     )
     with opened(runs, Cache.default(), settings, hold=not arguments.dry_run) as evaluation:
         if arguments.dry_run:
@@ -81,8 +85,9 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace) -> int:
 
 
 def _refuse_nothing(runs: Sequence[Run]) -> None:
-    if not any(run.submissions or run.troubles for run in runs):
-        raise UsageError(f"{runs[0].folder}: nothing to evaluate; expected {LAYOUT}")
+    for run in runs:
+        if not run.submissions and not run.troubles:
+            raise UsageError(f"{run.folder}: nothing to evaluate; expected {LAYOUT}")
 
 
 def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Namespace) -> None:
@@ -145,7 +150,7 @@ def _conclude(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
     lines, summary = evaluation.conclude()
     policy = PassPolicy(arguments.pass_policy)
     if arguments.output is not None:
-        write_summary(arguments.output, lines, evaluation.plan.troubles)
+        write_summary(arguments.output, _seen_from(arguments.output, lines, evaluation.runs), evaluation.plan.troubles)
     with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
         if arguments.json:
             print(summary.model_dump_json(indent=2), flush=True)
@@ -153,6 +158,17 @@ def _conclude(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
             show_run(summary, lines, policy, ResultConsole())
             sys.stdout.flush()
     return _status(summary, policy)
+
+
+def _seen_from(place: Path, lines: Sequence[CheckpointLine], runs: Sequence[Run]) -> list[CheckpointLine]:
+    """Lines of several runs, for a file that lies elsewhere."""
+    folders = {run.name: run.folder for run in runs}
+
+    def seen(line: CheckpointLine) -> str | None:
+        folder = folders[line.run]
+        return os.path.relpath(folder / line.evaluation, place) if line.evaluation and folder else line.evaluation
+
+    return [line.model_copy(update={"evaluation": seen(line)}) for line in lines]
 
 
 def _status(summary: RunSummary, policy: PassPolicy) -> Exit:

@@ -48,7 +48,7 @@ def _storable(value: Any) -> Any:
     return value
 
 
-class _Stored(BaseModel):
+class Stored(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, json_schema_serialization_defaults_required=True
     )
@@ -59,7 +59,7 @@ class _Stored(BaseModel):
         return _storable(data)
 
 
-class TestResult(_Stored):
+class TestResult(Stored):
     __test__: ClassVar[bool] = False
 
     id: str
@@ -74,7 +74,7 @@ class TestResult(_Stored):
     failure_message: str | None = None
 
 
-class Digests(_Stored):
+class Digests(Stored):
     """None where the evaluation did not come that far, or where there is no image."""
 
     submission: str | None = None
@@ -84,7 +84,7 @@ class Digests(_Stored):
     image: str | None = None
 
 
-class Provenance(_Stored):
+class Provenance(Stored):
     digests: Digests
     evaluation_version: str = ""
     """Results of two versions may differ for one and the same submission; empty in results of schema 1."""
@@ -96,14 +96,14 @@ class Provenance(_Stored):
     pytest_args: list[str]
 
 
-class Attempt(_Stored):
+class Attempt(Stored):
     """An evaluation that came to no verdict and was made again."""
 
     reason: str
     duration: float = Field(ge=0)
 
 
-class CorrectnessResults(_Stored):
+class CorrectnessResults(Stored):
     schema_version: Literal[1, 2] = 2
     problem_name: str
     checkpoint_name: str
@@ -178,7 +178,7 @@ class CorrectnessResults(_Stored):
         try:
             return cls.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
         except ValidationError as error:
-            raise ResultError(f"{path}: {_first_mistake(error)}; evaluate the snapshot again") from error
+            raise ResultError(f"{path}: {first_mistake(error)}; evaluate the snapshot again") from error
         except TooLargeError as error:
             raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; evaluate the snapshot again") from error
         except OSError as error:
@@ -194,7 +194,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _first_mistake(error: ValidationError) -> str:
+def first_mistake(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"])
     return f"{place}: {first['msg']}" if place else first["msg"]

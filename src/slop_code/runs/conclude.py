@@ -40,7 +40,7 @@ def lines_of(run: Run, plan: Plan, outcomes: Mapping[int, Facts], index: Index) 
         if facts.state == "evaluated":
             regressions = _regressions(index, before[1] if before else None, submission)
             before = (submission.problem.name, submission)
-        found.append(_line(run, submission, facts, regressions))
+        found.append(_line(run, submission, facts, regressions, index))
     return found
 
 
@@ -50,9 +50,11 @@ def _regressions(index: Index, earlier: Submission | None, later: Submission) ->
     return index.regressions(later.output / RESULT, earlier.output / RESULT, earlier.checkpoint.name)
 
 
-def _line(run: Run, submission: Submission, facts: Facts, regressions: Regressions | None) -> CheckpointLine:
+def _line(
+    run: Run, submission: Submission, facts: Facts, regressions: Regressions | None, index: Index
+) -> CheckpointLine:
     result = submission.output / RESULT if submission.output else None
-    there = result is not None and facts.state != "not_evaluated" and os.path.lexists(result)
+    there = result is not None and _tells(result, facts, index)
     return CheckpointLine(
         **facts.model_dump(),
         run=run.name,
@@ -62,6 +64,13 @@ def _line(run: Run, submission: Submission, facts: Facts, regressions: Regressio
         regressions=regressions,
         evaluation=os.path.relpath(result, run.folder) if there and result and run.folder else None,
     )
+
+
+def _tells(result: Path, facts: Facts, index: Index) -> bool:
+    """Whether the file is where these facts are from: a failure that left none leaves an earlier one there."""
+    if facts.state == "infrastructure_failure":
+        return index.facts(result) == facts
+    return facts.state == "evaluated" and os.path.lexists(result)
 
 
 def write_summary(folder: Path, lines: Sequence[CheckpointLine], troubles: Iterable[Trouble]) -> RunSummary:

@@ -44,15 +44,19 @@ def discover(
     environment: EnvironmentSpec | None = None,
     only: Collection[str] = (),
 ) -> list[Run]:
-    """Every run, in the order given. `only`: these problems alone."""
+    """Every run, in the order given. `only`: these problems alone; one that no run has is a mistake."""
     found = _Finder(problems_folder(problems_dir), environment, frozenset(only))
-    return [found.run(name, folder) for name, folder in _named(folders)]
+    named = _named(folders)
+    for one in sorted(found.only):
+        if not any(os.path.lexists(folder / one) for folder in folders):
+            raise UsageError(f"no problem {one!r} in {', '.join(str(folder) for folder in folders[:3])}")
+    return [found.run(name, folder) for name, folder in named]
 
 
 def discover_problem(folder: Path, problem: ProblemConfig, environment: EnvironmentSpec | None = None) -> Run:
     """A folder of one problem's checkpoints, which belongs to the run it lies in."""
-    _there(folder)
-    run = Run(folder.resolve().parent.name, folder)
+    check_folder(folder)
+    run = Run(_text(folder.resolve().parent.name), folder)
     try:
         spec = environment or _own_environment(folder) or _own_environment(folder.resolve().parent)
     except UsageError as error:
@@ -119,7 +123,7 @@ def _checkpoints(
         )
     for name in strangers:
         if os.path.lexists(folder / name / SNAPSHOT):
-            yield Trouble(run.name, problem.name, name, f"{problem.path}: has no checkpoint of this name")
+            yield Trouble(run.name, problem.name, None, f"{folder / name}: the problem has no such checkpoint")
 
 
 def _collected(run: Run, found: Iterable[Submission | Trouble]) -> Run:
@@ -161,7 +165,7 @@ def _names(folder: Path) -> list[str]:
 def _named(folders: Sequence[Path]) -> list[tuple[str, Path]]:
     """By the last part of its path; by the path where two runs share that."""
     for folder in folders:
-        _there(folder)
+        check_folder(folder)
     real = [folder.resolve() for folder in folders]
     if twice := [str(path) for path, count in Counter(real).items() if count > 1]:
         raise UsageError(f"{twice[0]}: given twice")
@@ -169,10 +173,15 @@ def _named(folders: Sequence[Path]) -> list[tuple[str, Path]]:
     names = [str(folder) if path.name in shared else path.name for path, folder in zip(real, folders, strict=True)]
     if len(set(names)) < len(names):  # a link is called as another run's folder is
         names = [str(path) for path in real]
-    return list(zip(names, folders, strict=True))
+    return [(_text(name), folder) for name, folder in zip(names, folders, strict=True)]
 
 
-def _there(folder: Path) -> None:
+def _text(name: str) -> str:
+    """A file may be called by any bytes, a run in a file of ours may not."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def check_folder(folder: Path) -> None:
     if not os.path.lexists(folder):
         raise UsageError(f"{folder}: there is no such folder")
     if not folder.is_dir():

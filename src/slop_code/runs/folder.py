@@ -10,6 +10,7 @@ import os
 import shlex
 import socket
 import sys
+import textwrap
 import time
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING
@@ -27,6 +28,7 @@ OWN = ".slop-code"
 """Our folder in a run's folder: locks, and what is remembered of its results."""
 
 WHO_LIMIT = 4096
+COMMAND_LIMIT = 300
 
 
 class _HeldError(Exception):
@@ -61,11 +63,14 @@ def _hold(folder: Path, shard: Shard | None) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         whole = stack.enter_context((own / "lock").open("a+"))
         if not _lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
-            raise _HeldError(_held_by(folder, whole))
+            raise _HeldError(_held_by(folder, [_holder(whole), *_shards(own)]))
         if shard is not None:
+            whole.truncate(0)  # of a holder that was killed
             part = stack.enter_context((own / _shard_name(shard)).open("a+"))
             if not _lock(part, fcntl.LOCK_EX):
-                raise _HeldError(_held_by(folder, part))
+                raise _HeldError(_held_by(folder, [_holder(part)]))
+            if others := _shards(own, but_of=shard.count):
+                raise _HeldError(_held_by(folder, others))
             whole = part
         _sign(whole)
         try:
@@ -92,7 +97,7 @@ def _sign(file: IO[str]) -> None:
         "host": socket.gethostname(),
         "user": _user(),
         "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        "command": shlex.join(sys.argv),
+        "command": textwrap.shorten(shlex.join(sys.argv), COMMAND_LIMIT, placeholder=" …"),
     }
     file.truncate(0)
     file.write(json.dumps(who) + "\n")
@@ -106,15 +111,17 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _held_by(folder: Path, file: IO[str]) -> str:
-    holders = [_holder(file), *_shards(folder / OWN)]
+def _held_by(folder: Path, holders: Sequence[str | None]) -> str:
     known = [who for who in holders if who]
     return f"{folder}: held by {'; '.join(known) or 'another evaluator'}; wait for its end, or end it"
 
 
-def _shards(own: Path) -> list[str | None]:
+def _shards(own: Path, but_of: int | None = None) -> list[str | None]:
+    """Who holds shards; `but_of`: of other plans than that of so many."""
     found: list[str | None] = []
     for path in sorted(own.glob("shard-*.lock")):
+        if but_of is not None and path.name.endswith(f"-of-{but_of}.lock"):
+            continue
         with contextlib.suppress(OSError), path.open("a+") as file:
             if not _lock(file, fcntl.LOCK_EX):
                 found.append(_holder(file))
@@ -127,5 +134,5 @@ def _holder(file: IO[str]) -> str | None:
     try:
         who = json.loads(file.read(WHO_LIMIT))
         return f"process {who['pid']} of {who['user']} on {who['host']} since {who['since']} ({who['command']})"
-    except (ValueError, LookupError, TypeError, OSError):
+    except (ValueError, LookupError, TypeError, RecursionError, OSError):
         return None

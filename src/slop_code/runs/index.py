@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from slop_code import __version__
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
-from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults, _Stored
+from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults, Stored
 from slop_code.runs.folder import OWN
 from slop_code.runs.lines import Facts, Outcomes, Regressions, compare, json_line, outcomes_of
 
@@ -28,14 +28,13 @@ Stamp = str
 """Size, mtime, ctime and inode: another content has another one."""
 
 
-class Compared(_Stored):
-    earlier: str
-    """The result that the regressions were counted from."""
-    stamp: Stamp
+class Compared(Stored):
+    earlier: Stamp
+    """Of the result that the regressions were counted from."""
     regressions: Regressions
 
 
-class _Entry(_Stored):
+class _Entry(Stored):
     made_by: str
     path: str
     stamp: Stamp
@@ -76,20 +75,20 @@ class Index:
 
     def regressions(self, path: Path, earlier_path: Path, since: str) -> Regressions | None:
         """`since`: what the earlier checkpoint is called. None if one of them is no longer there to be read."""
-        key, earlier_key = self._key(path), self._key(earlier_path)
+        key = self._key(path)
         try:
-            stamp, earlier_stamp = _stamp(path), _stamp(earlier_path)
+            stamp, earlier = _stamp(path), _stamp(earlier_path)
             entry = self._entries.get(key)
             known = entry.compared if entry and entry.stamp == stamp else None
-            if known and (known.earlier, known.stamp) == (earlier_key, earlier_stamp):
+            if known and known.earlier == earlier:
                 return known.regressions.model_copy(update={"since": since})
-            before = self._outcomes(earlier_path, earlier_stamp)
+            before = self._outcomes(earlier_path, earlier)
             found = compare(before, self._outcomes(path, stamp), since=since)
         except (OSError, ResultError):
             return None
-        entry, other = self._entries.get(key), self._entries.get(earlier_key)
-        if entry and other and (entry.stamp, other.stamp) == (stamp, earlier_stamp):
-            compared = Compared(earlier=earlier_key, stamp=earlier_stamp, regressions=found)
+        entry, other = self._entries.get(key), self._entries.get(self._key(earlier_path))
+        if entry and other and (entry.stamp, other.stamp) == (stamp, earlier):
+            compared = Compared(earlier=earlier, regressions=found)
             self._entries[key] = entry.model_copy(update={"compared": compared})
             self._changed = True
         return found
@@ -118,20 +117,15 @@ class Index:
         results = CorrectnessResults.load(path)
         facts, outcomes = Facts.of(results), outcomes_of(results)
         if before is not None and before == _stamp_or_none(path):
-            compared = self._compare_with_sibling(key, outcomes)
+            # When checkpoints are asked for in their order, the last one read is the one to compare with.
+            last = next(reversed(self._recent.values()), None)
+            compared = Compared(earlier=last[0], regressions=compare(last[1], outcomes, since="")) if last else None
             self._entries[key] = _Entry(made_by=_MADE_BY, path=key, stamp=before, facts=facts, compared=compared)
             self._changed = True
             while len(self._recent) >= _RECENT:
                 del self._recent[next(iter(self._recent))]
             self._recent[key] = (before, outcomes)
         return facts, outcomes
-
-    def _compare_with_sibling(self, key: str, outcomes: Outcomes) -> Compared | None:
-        """With the checkpoint that was read just before: when all are asked for in their order, none is read twice."""
-        for other, (stamp, earlier) in reversed(self._recent.items()):
-            if os.path.dirname(os.path.dirname(other)) == os.path.dirname(os.path.dirname(key)):
-                return Compared(earlier=other, stamp=stamp, regressions=compare(earlier, outcomes, since=""))
-        return None
 
 
 def _stamp(path: Path) -> Stamp:

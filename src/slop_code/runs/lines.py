@@ -11,7 +11,7 @@ from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import SIZE_LIMIT, Digests, _first_mistake, _Stored
+from slop_code.evaluation.report import SIZE_LIMIT, Digests, Stored, first_mistake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ Outcomes = dict[tuple[str, str], bool]
 """Whether a test passed, by its file and id."""
 
 
-class Facts(_Stored):
+class Facts(Stored):
     state: State
     reason: str | None = None
     """Why there is no verdict."""
@@ -77,7 +77,7 @@ class Facts(_Stored):
         return self.state == "evaluated" and self.passed.get(policy, False)
 
 
-class Regressions(_Stored):
+class Regressions(Stored):
     """Of the tests that ran at both checkpoints."""
 
     since: str
@@ -142,5 +142,5 @@ def read_lines(path: Path) -> list[CheckpointLine]:
         try:
             lines.append(CheckpointLine.model_validate_json(line, strict=True))
         except ValidationError as error:
-            raise ResultError(f"{path}:{number}: {_first_mistake(error)}; evaluate the run again") from error
+            raise ResultError(f"{path}:{number}: {first_mistake(error)}; evaluate the run again") from error
     return lines

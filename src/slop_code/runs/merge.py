@@ -48,22 +48,29 @@ def _bring(submission: Submission, run: Run, copies: Sequence[Path], digests: Di
     assert run.folder is not None
     relative = submission.output.relative_to(run.folder)
     chosen: Statuses | None = None
+    damaged: ResultError | None = None
     there = os.path.lexists(submission.output / RESULT)
     for folder in [submission.output, *[copy / relative for copy in copies]]:
         if not os.path.lexists(folder / RESULT):
             continue
-        parcel = pack(folder)
-        results = results_in(parcel)
+        try:
+            parcel = pack(folder)
+            results = results_in(parcel)
+        except (OSError, ResultError) as error:
+            damaged = damaged or ResultError(f"{folder / RESULT}: {getattr(error, 'strerror', None) or error}")
+            continue
         if why(Facts.of(results), digests, evaluation_version()) is not None:
             if not there:
                 unpack(parcel, submission.output)
                 there = True
         elif chosen is None:
-            chosen = _statuses(results)
+            chosen, there = _statuses(results), True
             if folder != submission.output:
                 unpack(parcel, submission.output)
         elif chosen != _statuses(results):
             raise ResultError(f"{folder / RESULT}: differs from another result for the same submission and tests")
+    if damaged is not None and chosen is None:
+        raise damaged
 
 
 def _statuses(results: CorrectnessResults) -> Statuses:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel
 
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import _Stored
+from slop_code.evaluation.report import Stored
 from slop_code.runs.statistics import Bounds, mean_bounds, pass_at_k, usual_k, wilson
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Figures(BaseModel):
     """Numbers alone, by names of our own: made by the thousand, and nothing in them has to be made storable."""
 
-    model_config = _Stored.model_config
+    model_config = Stored.model_config
 
 
 class Interval(Figures):

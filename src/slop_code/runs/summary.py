@@ -15,7 +15,7 @@ from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import SIZE_LIMIT, _first_mistake, _Stored
+from slop_code.evaluation.report import SIZE_LIMIT, Stored, first_mistake
 from slop_code.runs.lines import CheckpointLine, Facts
 from slop_code.runs.samples import Figures, Interval, Samples, Sheet, samples_of, share_interval
 
@@ -80,18 +80,18 @@ class CheckpointSummary(Figures):
     passed: dict[PassPolicy, Share]
 
 
-class ProblemSummary(_Stored):
+class ProblemSummary(Stored):
     totals: Totals
     samples: Samples | None
     checkpoints: dict[str, CheckpointSummary]
 
 
-class Failure(_Stored):
+class Failure(Stored):
     label: str
     reason: str
 
 
-class RunSummary(_Stored):
+class RunSummary(Stored):
     schema_version: Literal[1] = 1
     slop_code: str
     totals: Totals
@@ -110,7 +110,7 @@ class RunSummary(_Stored):
         try:
             return cls.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
         except ValidationError as error:
-            raise ResultError(f"{path}: {_first_mistake(error)}; evaluate the run again") from error
+            raise ResultError(f"{path}: {first_mistake(error)}; evaluate the run again") from error
         except TooLargeError as error:
             raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; evaluate the run again") from error
         except OSError as error:

@@ -1,0 +1,131 @@
+"""From outcomes to lines: what each checkpoint came to, and what broke since the one before."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from slop_code.errors import InfrastructureError
+from slop_code.runs.conclude import LINES, SUMMARY, lines_of, write_summary
+from slop_code.runs.discover import RESULT
+from slop_code.runs.index import Index
+from slop_code.runs.lines import Facts, read_lines
+from slop_code.runs.plan import Shard
+from slop_code.runs.records import Trouble
+from slop_code.runs.summary import RunSummary
+
+
+@pytest.fixture
+def finish(world):
+    """`finish("++", None, "+-")`: the run with these tests passed and failed at each checkpoint, None for no result."""
+
+    def make(*marks):
+        world.problem(count=len(marks))
+        world.run(snapshots={"words": [str(number) for number in range(len(marks))]})
+        [run] = world.discover()
+        for submission, mark in zip(run.submissions, marks, strict=True):
+            if mark == "!":
+                world.finish(submission, infrastructure_failure_reason="killed")
+            elif mark is not None:
+                world.finish(submission, mark)
+        return run
+
+    return make
+
+
+def concluded(world, run, outcomes=None, **options):
+    """As after a run in which nothing was evaluated but `outcomes`."""
+    plan = world.plan([run], **options)
+    found = {id(submission): facts for submission, facts in plan.kept} | (outcomes or {})
+    return lines_of(run, plan, found, Index.load(run.folder))
+
+
+def test_a_line_for_each_checkpoint(world, finish):
+    run = finish("++", "+-", "-+")
+    first, second, third = concluded(world, run)
+    assert [line.label for line in (first, second, third)] == [f"monday/words/checkpoint_{n}" for n in (1, 2, 3)]
+    assert [line.order for line in (first, second, third)] == [1, 2, 3]
+    assert second.evaluation == f"words/checkpoint_2/{RESULT}"
+    assert (run.folder / second.evaluation).is_file()
+    assert first.regressions is None
+    assert (second.regressions.since, second.regressions.introduced, second.regressions.repaired) == (
+        "checkpoint_1", 1, 0,
+    )  # fmt: skip
+    assert (third.regressions.since, third.regressions.introduced, third.regressions.repaired) == (
+        "checkpoint_2", 1, 1,
+    )  # fmt: skip
+    assert (first.passed["all-cases"], second.passed["all-cases"]) == (True, False)
+
+
+@pytest.mark.parametrize("gap", [None, "!"])
+def test_regressions_are_since_the_nearest_verdict(world, finish, gap):
+    first, second, third = concluded(world, finish("++", gap, "--"))
+    assert (first.regressions, second.regressions) == (None, None)
+    assert second.state == "not_evaluated"
+    assert not any(second.passed.values())
+    assert (third.regressions.since, third.regressions.introduced) == ("checkpoint_1", 2)
+
+
+def test_what_was_not_done_says_why(world, finish):
+    _, second, third = concluded(world, finish("+", None, "!"))
+    assert (second.reason, second.evaluation) == ("not evaluated: no result yet", None)
+    assert third.reason == "not evaluated: an infrastructure failure last time"
+    assert third.evaluation is None, "the one that lies there is not what this line tells of"
+
+
+def test_one_problem_says_nothing_of_another(world, finish):
+    run = finish("++")
+    world.problem("ants", 1)
+    world.run(snapshots={"ants": ["x"]})
+    [run] = world.discover()
+    for submission in run.submissions:
+        world.finish(submission, "--" if submission.problem.name == "ants" else "++")
+    assert [(line.problem, line.regressions) for line in concluded(world, run)] == [("ants", None), ("words", None)]
+
+
+def test_an_infrastructure_failure_names_its_own_result_alone(world, finish):
+    """One without any leaves the earlier result there, which is another story."""
+    run = finish("+", "+")
+    first, second = run.submissions
+    failure = Facts.none("node lost", state="infrastructure_failure", attempts=3)
+    written = Facts.of(world.results(second, infrastructure_failure_reason="killed"))
+    world.finish(second, infrastructure_failure_reason="killed")
+    lines = concluded(world, run, {id(first): failure, id(second): written}, overwrite=True)
+    assert [(line.state, line.reason) for line in lines] == [
+        ("infrastructure_failure", "node lost"), ("infrastructure_failure", "killed"),
+    ]  # fmt: skip
+    assert [line.evaluation for line in lines] == [None, f"words/checkpoint_2/{RESULT}"]
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1, ["1", "3"]), (2, ["2"])])
+def test_a_shard_has_its_own_lines_alone(world, finish, number, expected):
+    lines = concluded(world, finish("+", None, "+"), shard=Shard(number, 2))
+    assert [line.checkpoint[-1] for line in lines] == expected
+
+
+def test_troubles_have_no_line(world, finish):
+    run = finish("+", "+")
+    (world.problems / "words/tests/test_checkpoint_2.py").unlink()
+    assert [line.checkpoint for line in concluded(world, run)] == ["checkpoint_1"]
+
+
+def test_what_is_written_is_read(world, finish):
+    run = finish("++", "+-", None)
+    lines = concluded(world, run)
+    troubles = [Trouble("monday", "other", None, "no such problem")]
+    summary = write_summary(world.folder / "new" / "deep", lines, troubles)
+    assert read_lines(world.folder / "new/deep" / LINES) == lines
+    assert RunSummary.load(world.folder / "new/deep" / SUMMARY) == summary
+    assert summary.totals.checkpoints.planned == 3
+    assert [failure.label for failure in summary.troubles] == ["monday/other"]
+
+
+def test_a_summary_that_cannot_be_written(world, finish):
+    lines = concluded(world, finish("+"))
+    (world.folder / "file").write_text("")
+    (world.folder / "taken" / SUMMARY).mkdir(parents=True)
+    for name in ("file", "taken"):
+        with pytest.raises(InfrastructureError, match=rf"{name}: the summary cannot be written: .*is whole"):
+            write_summary(world.folder / name, lines, [])
+    assert [name for name in os.listdir(world.folder / "taken") if name.startswith(".")] == []

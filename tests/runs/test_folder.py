@@ -1,0 +1,185 @@
+"""Who may work in a run folder, and what the others are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from slop_code.runs.discover import Run
+from slop_code.runs.folder import OWN, holding
+from slop_code.runs.plan import Shard
+
+HOLDER = """
+import sys
+from pathlib import Path
+from slop_code.runs.discover import Run
+from slop_code.runs.folder import holding
+from slop_code.runs.plan import Shard
+
+shard = Shard.parse(sys.argv[2]) if sys.argv[2] else None
+with holding([Run("monday", Path(sys.argv[1]), ("a submission",))], shard) as [run]:
+    print("held" if run.submissions else run.troubles[0].reason, flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "monday").mkdir()
+    return tmp_path / "monday"
+
+
+@pytest.fixture
+def start(folder):
+    """A process that holds the folder, or says why it does not, until it is told to end or killed."""
+    started = []
+
+    def one(shard="", *more):
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, folder, shard, *more],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.append(process)
+        return process, process.stdout.readline().strip()
+
+    yield one
+    for process in started:
+        process.communicate()
+
+
+def reason(folder, shard=None):
+    """Why it cannot be held now; None when it can."""
+    with holding([Run("monday", folder, ("a submission",))], shard) as [run]:
+        assert bool(run.submissions) == (not run.troubles)
+        return run.troubles[0].reason if run.troubles else None
+
+
+def test_the_second_is_told_who_has_it(folder, start):
+    process, said = start()
+    assert said == "held"
+    told = reason(folder)
+    assert told.startswith(f"{folder}: held by process {process.pid} of ")
+    for part in (f" on {socket.gethostname()} since 20", f"(-c {folder} '')", "; wait for its end, or end it"):
+        assert part in told
+    assert told.count("process") == 1
+    assert reason(folder, Shard(1, 2)) == told, "a shard is kept out by the whole"
+
+
+def test_it_is_free_when_its_holder_ends(folder, start):
+    process, _ = start()
+    process.communicate()
+    assert reason(folder) is None
+    assert [path.read_text() for path in (folder / OWN).iterdir()] == [""], "nobody is named who is gone"
+
+
+def test_it_is_free_when_its_holder_is_killed(folder, start):
+    process, _ = start()
+    process.kill()
+    process.wait()
+    assert "process" not in (reason(folder) or "")
+    assert reason(folder, Shard(1, 2)) is None
+
+
+def test_a_killed_holder_is_not_named_for_those_that_came_after(folder, start):
+    dead, _ = start()
+    dead.kill()
+    dead.wait()
+    shard, said = start("1/2")
+    assert said == "held"
+    told = reason(folder)
+    assert f"process {shard.pid} " in told
+    assert f"process {dead.pid} " not in told
+
+
+def test_shards_of_one_plan_go_side_by_side(folder, start):
+    processes = [start(f"{number}/3")[0] for number in (1, 2)]
+    assert reason(folder, Shard(3, 3)) is None
+    told = reason(folder)
+    assert all(f"process {process.pid} of " in told for process in processes)
+    assert told.count("process ") == 2
+    again = reason(folder, Shard(2, 3))
+    assert f"process {processes[1].pid} of " in again
+    assert again.count("process ") == 1
+    for process in processes:
+        process.communicate()
+    assert reason(folder) is None
+
+
+def test_shards_of_two_plans_would_do_the_same_work(folder, start):
+    process, _ = start("1/3")
+    assert f"process {process.pid} of " in reason(folder, Shard(2, 4))
+    process.communicate()
+    assert reason(folder, Shard(2, 4)) is None
+
+
+def test_a_holder_in_this_process_keeps_it_from_another(folder, start):
+    with holding([Run("monday", folder, ("a submission",))], None):
+        _, said = start()
+        assert f"process {os.getpid()} of " in said
+    assert start()[1] == "held"
+
+
+def test_a_very_long_command_hides_nobody(folder, start):
+    process, _ = start("", *[f"runs/run-{number}" for number in range(2000)])
+    told = reason(folder)
+    assert f"process {process.pid} of " in told
+    assert len(told) < 1000
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"", b"nonsense", b"\xff\xfe\x00", b"[]", b"{}", b'"text"', b"[" * 4000, b'{"pid": 1}', b"x" * 100_000,
+        b'{"pid": null, "user": [], "host": {}, "since": 1, "command": "\\u001b[31m"}', b"null", b"1" * 5000,
+    ],
+)  # fmt: skip
+def test_garbage_in_the_lock(folder, garbage):
+    """Whoever wrote there, and whatever: the lock counts."""
+    (folder / OWN).mkdir()
+    (folder / OWN / "lock").write_bytes(garbage)
+    with holding([Run("monday", folder, ("a submission",))], None) as [run]:
+        assert run.submissions
+        assert json.loads((folder / OWN / "lock").read_text())["pid"] == os.getpid()
+        (folder / OWN / "lock").write_bytes(garbage)
+        told = reason(folder)
+        assert told.startswith(f"{folder}: held by ")
+        assert len(told) < 5000
+
+
+def test_what_is_held_costs_its_run_alone(folder, tmp_path):
+    (tmp_path / "tuesday").mkdir()
+    with holding([Run("monday", folder, ("a submission",))], None):
+        runs = [Run("monday", folder, ("a",)), Run("tuesday", tmp_path / "tuesday", ("b",)), Run("", None, ("c",))]
+        with holding(runs, None) as [monday, tuesday, loose]:
+            assert (monday.submissions, len(monday.troubles)) == ((), 1)
+            assert (monday.troubles[0].run, monday.troubles[0].problem) == ("monday", None)
+            assert (tuesday, loose) == (runs[1], runs[2])
+            assert reason(tmp_path / "tuesday") is not None
+    assert reason(folder) is None
+
+
+@pytest.mark.parametrize("spoil", ["file", "loop", "lock is a folder"])
+def test_a_place_where_nothing_can_be_written(folder, spoil):
+    if spoil == "file":
+        (folder / OWN).write_text("")
+    elif spoil == "loop":
+        (folder / OWN).symlink_to(OWN)
+    else:
+        (folder / OWN / "lock").mkdir(parents=True)
+    assert reason(folder).startswith(f"{folder}: results cannot be written there: ")
+
+
+def test_a_folder_that_went_away(folder):
+    folder.rmdir()
+    assert reason(folder) == f"{folder}: results cannot be written there: No such file or directory"
+
+
+def test_a_folder_that_takes_nothing():
+    """/proc does not, be it from root."""
+    assert "results cannot be written there" in reason(Path("/proc"))

@@ -1,0 +1,189 @@
+"""Results of copies, brought together: the whole from its parts, and never two truths."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation import CorrectnessResults
+from slop_code.runs.discover import RESULT
+from slop_code.runs.merge import gather
+
+
+@pytest.fixture
+def copies(world):
+    """The run without results, and two copies of it."""
+    world.problem()
+    world.run()
+    for name in ("one", "two"):
+        shutil.copytree(world.folder / "monday", world.folder / "copies" / name / "monday")
+    return [world.folder / "copies" / name / "monday" for name in ("one", "two")]
+
+
+def place(folder, number):
+    return folder / "words" / f"checkpoint_{number}"
+
+
+def put(world, folder, number, marks="+", **keys):
+    """A result for the run's own submission, in one of the copies; with a raw report beside it."""
+    submission = world.discover()[0].submissions[number - 1]
+    world.results(submission, marks, **keys).save(place(folder, number) / RESULT)
+    (place(folder, number) / ".scbench").mkdir(exist_ok=True)
+    (place(folder, number) / ".scbench/pytest.log").write_text(f"log of {folder.parent.name}")
+
+
+def merged(world, copies):
+    [run] = world.discover()
+    found = gather(run, copies)
+    assert found.submissions == run.submissions
+    return {trouble.label: trouble.reason for trouble in found.troubles}
+
+
+def results(world):
+    """The marks of each checkpoint's result in the run; None where there is none."""
+    found = []
+    for number in (1, 2, 3):
+        path = place(world.folder / "monday", number) / RESULT
+        tests = CorrectnessResults.load(path).tests if path.exists() else None
+        found.append(None if tests is None else "".join("+" if test.status == "passed" else "-" for test in tests))
+    return found
+
+
+def test_the_whole_from_its_parts(world, copies):
+    put(world, copies[0], 1, "+-")
+    put(world, copies[1], 2, "-+")
+    put(world, world.folder / "monday", 3, "++")
+    assert merged(world, copies) == {}
+    assert results(world) == ["+-", "-+", "++"]
+    log = place(world.folder / "monday", 2) / ".scbench/pytest.log"
+    assert log.read_text() == "log of two"
+    assert world.plan(world.discover()).jobs == ()
+    assert place(copies[0], 1).joinpath(RESULT).exists(), "copies stay as they are"
+
+
+def test_what_is_in_no_copy_is_left_to_do(world, copies):
+    put(world, copies[0], 1)
+    assert merged(world, copies) == {}
+    assert [(job.label, job.reason) for job in world.plan(world.discover()).jobs] == [
+        ("monday/words/checkpoint_2", "no result yet"), ("monday/words/checkpoint_3", "no result yet"),
+    ]  # fmt: skip
+
+
+def test_equal_verdicts_are_one(world, copies):
+    for folder in (*copies, world.folder / "monday"):
+        put(world, folder, 1, "+-")
+    put(world, copies[1], 1, "+-", duration=99.0)
+    assert merged(world, copies) == {}
+    assert results(world)[0] == "+-"
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_two_verdicts_that_differ_are_a_trouble(world, copies, own):
+    put(world, world.folder / "monday" if own else copies[0], 1, "+")
+    put(world, copies[1], 1, "-")
+    found = merged(world, copies)
+    assert list(found) == ["monday/words/checkpoint_1"]
+    assert str(place(copies[1], 1) / RESULT) in found["monday/words/checkpoint_1"]
+    assert "differs from another result" in found["monday/words/checkpoint_1"]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_verdict_goes_before_an_infrastructure_failure(world, copies, order):
+    put(world, copies[order[0]], 1, "", infrastructure_failure_reason="killed")
+    put(world, copies[order[1]], 1, "+")
+    assert merged(world, copies) == {}
+    assert results(world)[0] == "+"
+
+
+def test_a_failure_is_better_than_nothing(world, copies):
+    """It says why there is no verdict."""
+    put(world, copies[1], 1, "", infrastructure_failure_reason="killed")
+    assert merged(world, copies) == {}
+    assert "an infrastructure failure last time" in [job.reason for job in world.plan(world.discover()).jobs]
+
+
+def test_what_is_out_of_date_does_not_replace_a_verdict(world, copies):
+    put(world, copies[0], 1, "-", args=["-k", "x"])
+    put(world, copies[1], 1, "-")
+    world.write({"problems/words/tests/test_checkpoint_1.py": "edited"})
+    put(world, world.folder / "monday", 1, "+")
+    assert merged(world, copies) == {}
+    assert results(world)[0] == "+"
+
+
+def test_another_s_submission_gives_no_verdict_on_this_one(world, copies):
+    put(world, copies[0], 1, "+")
+    world.write({"monday/words/checkpoint_1/snapshot/main.py": "changed since"})
+    assert merged(world, copies) == {}
+    reasons = {job.label: job.reason for job in world.plan(world.discover()).jobs}
+    assert reasons["monday/words/checkpoint_1"] == "the submission changed"
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def nonsense(path):
+    path.write_text("{}")
+
+
+def a_link(path):
+    path.rename(path.with_name("moved.json"))
+    path.symlink_to("moved.json")
+
+
+def a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def a_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("spoil", [cut, nonsense, a_link, a_folder, a_pipe])
+def test_a_damaged_result_is_none_and_is_named(world, copies, spoil):
+    put(world, copies[0], 1)
+    spoil(place(copies[0], 1) / RESULT)
+    put(world, copies[1], 2)
+    found = merged(world, copies)
+    assert list(found) == ["monday/words/checkpoint_1"]
+    assert found["monday/words/checkpoint_1"].startswith(f"{place(copies[0], 1) / RESULT}: ")
+    assert results(world) == [None, "+", None]
+
+
+@pytest.mark.parametrize("where", ["copy", "run"])
+@pytest.mark.parametrize("spoil", [cut, nonsense, a_link])
+def test_a_good_one_makes_up_for_a_damaged_one(world, copies, spoil, where):
+    folder = copies[0] if where == "copy" else world.folder / "monday"
+    put(world, folder, 1, "-")
+    spoil(place(folder, 1) / RESULT)
+    put(world, copies[1], 1, "+")
+    assert merged(world, copies) == {}
+    assert results(world)[0] == "+"
+
+
+def test_a_copy_that_is_not_there(world, copies):
+    with pytest.raises(UsageError, match="nowhere: there is no such folder"):
+        merged(world, [*copies, world.folder / "nowhere"])
+
+
+def test_a_run_that_cannot_be_written_to(world, copies):
+    put(world, copies[0], 1)
+    put(world, copies[0], 2)
+    (place(world.folder / "monday", 2) / ".scbench").symlink_to("x")
+    (place(world.folder / "monday", 2) / f".{RESULT}.x").mkdir()
+    with pytest.raises(InfrastructureError, match=r"checkpoint_2: .*what was gathered before is whole"):
+        merged(world, copies)
+    assert results(world) == ["+", None, None]
+
+
+def test_a_submission_that_cannot_be_read_is_a_trouble(world, copies):
+    put(world, copies[0], 1)
+    (world.problems / "words/tests/test_checkpoint_2.py").unlink()
+    assert list(merged(world, copies)) == ["monday/words/checkpoint_2"]
+    assert results(world)[0] == "+"
