@@ -31,11 +31,20 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples/problems"
-SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 CONFTEST = ROOT / "tests/problems/sums/tests/conftest.py"
 TINY_CHECKPOINTS = 10
 TESTS = 120
 GOAL = 0.6
+
+MEASURED = """
+import sys
+from slop_code.cli.main import run
+
+status = run(sys.argv[1:])
+print(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
+sys.exit(status)
+"""
+"""The command, and then the most kilobytes that its process held."""
 
 MAIN = "import sys\nprint(*sys.argv[1:])\n"
 TINY = "def test_says_it(run):\n    assert run('word').stdout == 'word\\n'\n"
@@ -57,17 +66,13 @@ class Spent:
 
 def evaluate(folders: Sequence[Path], problems: Path, workers: int) -> Spent:
     """A `slop-code eval` from its start to its end; a run that is not wholly evaluated counts for nothing."""
-    argv = [SLOP_CODE, "eval", *map(str, folders), "--problems-dir", str(problems), "-j", str(workers)]
+    arguments = ["eval", *map(str, folders), "--problems-dir", str(problems), "-j", str(workers)]
     began = time.perf_counter()
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    said = process.stderr.read()
-    _, status, used = os.wait4(process.pid, 0)
+    done = subprocess.run([sys.executable, "-c", MEASURED, *arguments], capture_output=True, text=True)
     seconds = time.perf_counter() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"slop-code eval exited with {process.returncode}\n{said}")
-    return Spent(seconds, used.ru_maxrss / 1024)
+    if done.returncode != 0:
+        raise SystemExit(f"slop-code eval exited with {done.returncode}\n{done.stderr}")
+    return Spent(seconds, int(done.stdout.splitlines()[-1]) / 1024)
 
 
 def write_problem(folder: Path, tests: Mapping[str, str], **keys: object) -> Path:

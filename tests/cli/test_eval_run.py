@@ -204,6 +204,20 @@ def test_an_infrastructure_failure(folder, slop_code):
     assert (folder / "good" / lines[1].evaluation).is_file()
 
 
+def test_an_environment_that_this_machine_cannot_have(folder, slop_code):
+    """Costs the run that wants it; alone, it is said before anything begins."""
+    spec = "{type: docker, name: none, docker: {image: none, binary: no-such-engine}}"
+    (folder / "poor/environment.yaml").write_text(spec)
+    (folder / "good/words/checkpoint_1/snapshot/new.txt").write_text("")
+    assert slop_code("eval", "good", "poor", "--retries", 0)[0] == 3
+    assert [line.state for line in read_lines(folder / "good" / LINES)] == ["evaluated"] * 2
+    lines = read_lines(folder / "poor" / LINES)
+    assert [line.state for line in lines] == ["infrastructure_failure"] * 2
+    status, out, err = slop_code("eval", "poor")
+    assert (status, out) == (3, "")
+    assert "no-such-engine" in err
+
+
 def test_only_what_changed_runs_again(folder, slop_code):
     (folder / "good/words/checkpoint_2/snapshot/main.py").write_text(POOR)
     before = everything(folder / "good/words/checkpoint_1")

@@ -52,7 +52,7 @@ OTHERS = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.
 BLOCK = re.compile(r"^(?:<!-- snippet: (?P<use>[^\n]*?) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 LANGUAGES = {"bash", "console", "python", "yaml", "text"}
 MARK = "@@ snippet"
-MOST_NOT_RUN = 5
+MOST_NOT_RUN = 6
 IMAGE = "larder-python:1"
 
 
@@ -235,6 +235,8 @@ def test_files_load(block: Block, tmp_path: Path) -> None:
     data = yaml.safe_load(block.text)
     file = tmp_path / "config.yaml"
     file.write_text(block.text, encoding="utf-8")
+    if block.file and {"apiVersion", "jobs"} & set(data):  # for Kubernetes, for a CI service
+        return
     if "type" in data:
         assert EnvironmentSpec.from_yaml(file).warnings == ()
         return

@@ -19,17 +19,20 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from slop_code.evaluation import ProblemConfig
 from slop_code.execution.backends.cgroups import PREFIX, ROOT
 from slop_code.execution.cache import Cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from slop_code.evaluation import CorrectnessResults
+
 PROBLEMS = Path(__file__).parents[1] / "problems"
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 CHECKPOINTS = ("checkpoint_1", "checkpoint_2", "checkpoint_3")
 PATIENCE_S = 100
-TOOLS = ("uv", "tools", "subjects", "probes")
+ONCE = ("uv", "tools", "subjects", "tests", "probes")
 
 GOOD = """
 import sys
@@ -87,15 +90,26 @@ def sums(tmp_path: Path) -> Sums:
     return Sums(tmp_path / "runs")
 
 
+@pytest.fixture(scope="session")
+def warmed(evaluate: Callable[..., CorrectnessResults], make_submission: Callable[..., Path]) -> None:
+    """What is done once for the problem is done."""
+    problem = ProblemConfig.from_yaml(PROBLEMS / "sums")
+    for checkpoint in CHECKPOINTS:
+        evaluate(problem, make_submission({"main.py": ""}), checkpoint)
+
+
 @pytest.fixture
-def fresh_cache(cache: Cache, need_bubblewrap: Callable[[], None], tmp_path: Path) -> Callable[[str], Cache]:
-    """One of its own, with the test tools and without results."""
-    need_bubblewrap()
+def fresh_cache(cache: Cache, warmed: None, tmp_path: Path) -> Callable[[str], Cache]:
+    """One of its own, with all that is done once, and without results."""
+
+    def unfinished(folder: str, names: list[str]) -> list[str]:
+        return [name for name in names if name.startswith(".") and Path(folder).parent == cache.root]
 
     def make(name: str) -> Cache:
-        for part in TOOLS:
+        for part in ONCE:
             if (cache.root / part).is_dir():
-                shutil.copytree(cache.root / part, tmp_path / name / part, symlinks=True, copy_function=_link)
+                place = tmp_path / name / part
+                shutil.copytree(cache.root / part, place, symlinks=True, ignore=unfinished, copy_function=_link)
         (tmp_path / name / "sessions").mkdir(parents=True)
         return Cache(tmp_path / name)
 

@@ -286,8 +286,8 @@ def test_without_boxes_there_is_one_pair_and_a_warning(miniature, evaluate):
 def test_a_forged_word_about_another_pairs_test_is_no_verdict(make_problem, make_submission, evaluate):
     """In the judge's own process a submission can write what it likes; its pair has a say in its own tests only."""
     tests = {
-        "test_checkpoint_1.py": "def test_a(): assert False\n",
-        "test_checkpoint_2.py": "def test_b():\n    import main\n    main.forge()\n",
+        "test_checkpoint_1.py": "def test_a():\n    import main\n    main.forge()\n",
+        "test_checkpoint_2.py": "def test_b(): assert False\n",
     }
     forge = """
         import atexit
@@ -299,15 +299,15 @@ def test_a_forged_word_about_another_pairs_test_is_no_verdict(make_problem, make
         def forged(path):
             with open(path) as file:
                 report = json.load(file)
-            report["tests"].append({**report["tests"][0], "nodeid": "test_checkpoint_1.py::test_a"})
+            report["tests"].append({**report["tests"][0], "nodeid": "test_checkpoint_2.py::test_b"})
             with open(path, "w") as file:
                 json.dump(report, file)
     """
     problem = make_problem(tests, config={"in_process": True, "parallel": 2})
     results = evaluate(problem, make_submission({"main.py": forge}), 2)
-    assert {test.id: test.status for test in results.tests} == {"test_a": "failed", "test_b": "passed"}
+    assert {test.id: test.status for test in results.tests} == {"test_a": "passed", "test_b": "failed"}
     assert results.infrastructure_failure_reason == (
-        "pair 2 of 2: reported but not among the tests: 1, the first: test_checkpoint_1.py::test_a"
+        "pair 1 of 2: reported but not among the tests: 1, the first: test_checkpoint_2.py::test_b"
     )
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import secrets
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,12 +66,18 @@ LINGERS = "import time\ntime.sleep({})\n"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _need_ray() -> None:
+def _need_ray() -> Iterator[None]:
+    """And a token for the cluster, so that nobody else on this machine can use it."""
     missing = None if importlib.util.find_spec("ray") else "no Ray: `make test` installs it from requirements-ray.lock"
     if missing and os.environ.get("CI") == "true":
         pytest.fail(missing)
     if missing:
         pytest.skip(missing)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        patch.delenv("RAY_ADDRESS", raising=False)
+        yield
 
 
 @dataclass
@@ -102,7 +112,7 @@ def until(what: Callable[[], Any]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not what():
         assert time.monotonic() < deadline
-        os.sched_yield()
+        time.sleep(0.02)
 
 
 def copy_of(cache: Cache, folder: Path) -> Cache:
@@ -117,25 +127,25 @@ def nodes(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     from ray.cluster_utils import Cluster
 
     own, other = (copy_of(cache, tmp_path_factory.mktemp(name)) for name in ("own", "other"))
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={
-            "node_ip_address": DRIVER, "num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False,
-            "env_vars": {"SCBENCH_CACHE_DIR": str(own.root)}, "_system_config": SOON,
-        },
-    )  # fmt: skip
+    scratch = tempfile.mkdtemp(prefix="ray")  # sockets lie in it, whose paths have to be short
+    head = {
+        "node_ip_address": DRIVER, "num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False,
+        "env_vars": {"SCBENCH_CACHE_DIR": str(own.root)}, "_system_config": SOON, "temp_dir": scratch,
+    }  # fmt: skip
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         nodes = Nodes(cluster, own, other, None)
         nodes.node = nodes.add(OTHER, {"SCBENCH_CACHE_DIR": str(other.root)})
         yield nodes
     finally:
         cluster.shutdown()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
 def ray(nodes: Nodes) -> Iterator[Executor]:
     handler = signal.getsignal(signal.SIGTERM)
-    executor = executor_class("ray")(None, nodes.address, lambda _: None)
+    executor = executor_class("ray")(None, nodes.address, lambda _: None, Cache.default())
     try:
         assert signal.getsignal(signal.SIGTERM) is handler
         yield executor
@@ -255,13 +265,35 @@ def test_more_weight_than_any_node_has_room_for(ray: Executor, make_work: Callab
     assert statuses(ray.submit(make_work("print(1)", weight=2)).result(PATIENCE_S))
 
 
+def test_a_whole_run(
+    nodes: Nodes, cache: Cache, problem: ProblemConfig, make_work: Callable[..., Work], tmp_path: Path
+) -> None:
+    """From the command line, which prints its own words alone and leaves the run's folder as it would anywhere."""
+    snapshot = tmp_path / "run" / "greetings" / "checkpoint_1" / "snapshot"
+    shutil.copytree(make_work(GREETS).submission, snapshot, symlinks=True)
+    shutil.copytree(problem.path, tmp_path / "problems" / "greetings", symlinks=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "slop_code", "eval", "run", "--executor", "ray", "--json"],
+        cwd=tmp_path, env={**os.environ, "RAY_ADDRESS": nodes.address, "SCBENCH_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True, text=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["schema_version"]
+    told = [line for line in done.stderr.splitlines() if not line.startswith("·")]
+    assert told[0] == "1 to evaluate"
+    assert "NOT PASSED run/" in told[1]
+    assert "2/3" in told[1]
+    assert (snapshot.parent / "evaluation.json").is_file()
+    assert not list((tmp_path / "cache").glob("tools/*"))
+
+
 def test_a_node_of_another_version_is_refused(ray: Executor, nodes: Nodes, tmp_path: Path) -> None:
     shutil.copytree(Path(slop_code.__file__).parent, tmp_path / "slop_code")
     (tmp_path / "slop_code" / "__init__.py").write_text('__version__ = "0.0.7"\n')
     node = nodes.add(THIRD, {"PYTHONPATH": str(tmp_path)})
     try:
         with pytest.raises(UsageError, match=rf"{THIRD}\): it has slop-code 0\.0\.7, expected {slop_code.__version__}"):
-            executor_class("ray")(None, nodes.address, lambda _: None)
+            executor_class("ray")(None, nodes.address, lambda _: None, Cache.default())
     finally:
         nodes.cluster.remove_node(node, allow_graceful=False)
     import ray as module
@@ -270,7 +302,7 @@ def test_a_node_of_another_version_is_refused(ray: Executor, nodes: Nodes, tmp_p
 
 
 def test_a_node_that_dies_in_the_middle(ray: Executor, nodes: Nodes, make_work: Callable[..., Work]) -> None:
-    sent = [ray.submit(make_work(f"{LINGERS.format(2)}print('hello x')\n# {number}")) for number in range(2)]
+    sent = [ray.submit(make_work(f"{LINGERS.format(1)}print('hello x')\n# {number}")) for number in range(2)]
     until(lambda: len(sessions(nodes.own)) == len(sessions(nodes.other)) == BUSY)
     nodes.cluster.remove_node(nodes.node, allow_graceful=False)
     assert [statuses(future.result(PATIENCE_S)) for future in sent] == [
@@ -298,11 +330,11 @@ def test_wrong_addresses(monkeypatch: pytest.MonkeyPatch, address: str | None, t
     module.shutdown()
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(UsageError, match=told) as error:
-        executor_class("ray")(None, address, lambda _: None)
+        executor_class("ray")(None, address, lambda _: None, Cache.default())
     assert len(str(error.value).splitlines()) == 1
 
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match=r"pip install 'slop-code\[ray\]'"):
-        executor_class("ray")(None, "127.0.0.1:6379", lambda _: None)
+        executor_class("ray")(None, "127.0.0.1:6379", lambda _: None, Cache.default())

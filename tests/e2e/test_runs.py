@@ -21,10 +21,10 @@ STAYS = """
 import os, signal, socket
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 stay = socket.create_connection(("127.0.0.1", int(os.environ["WITNESS"])), 50)
-stay.settimeout(50)
+stay.settimeout(None)
 stay.recv(1)
 """
-"""Until its connection is let go."""
+"""Until its connection is let go, or the test's time is over."""
 
 
 @pytest.fixture
@@ -53,6 +53,14 @@ def arrived(home, count):
 def gone(call):
     with contextlib.closing(call), contextlib.suppress(ConnectionResetError):
         return call.recv(1) == b""
+    return True
+
+
+def nobody_else(home):
+    """Where an evaluation goes on, its next test calls again."""
+    home.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        home.accept()
     return True
 
 
@@ -110,6 +118,7 @@ class TestEndedEarly:
             evaluator.process.send_signal(signal.SIGTERM)
         assert evaluator.end() == 130
         assert [gone(call) for call in calls] == [True, True]
+        assert nobody_else(home)
         assert "Traceback" not in evaluator.said
         assert checkpoints_done(staying) == set()
         assert left_over(cache, evaluator.pid) == []
@@ -129,6 +138,7 @@ class TestTwoEvaluators:
         first.process.send_signal(signal.SIGTERM)
         assert first.end() == 130
         assert gone(*calls)
+        assert nobody_else(home)
         assert left_over(cache, first.pid) == []
 
     def test_of_the_same_snapshots(self, sums, fresh_cache, start):

@@ -21,7 +21,7 @@ STAYS = """
 import os, signal, socket
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 stay = socket.create_connection(("127.0.0.1", int(os.environ["WITNESS"])), 50)
-stay.settimeout(50)
+stay.settimeout(None)
 stay.recv(1)
 """
 
@@ -82,6 +82,14 @@ def gone(call):
         call.close()
 
 
+def nobody_else(home):
+    """Where an evaluation goes on, its next test calls again."""
+    home.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        home.accept()
+    return True
+
+
 def most_at_a_time(outputs):
     """By when pytest itself began and ended."""
     moments = []
@@ -136,6 +144,7 @@ def test_closed_in_the_middle(boxes, staying, home):
     found = list(evaluate_run(staying, workers=2, control=control))
     watcher.join()
     assert (found, [gone(call) for call in calls]) == ([], [True, True])
+    assert nobody_else(home)
 
 
 def test_bounded(boxes, submission):
@@ -176,6 +185,7 @@ def test_ended_in_the_middle(boxes, staying, submission, home, how):
     calls, threads = asyncio.run(main())
     assert [name for name in threads if name.startswith(("job", "slop-code run"))] == []
     assert [gone(call) for call in calls] == [True, True]
+    assert nobody_else(home)
 
 
 def test_the_example_of_a_training_loop(boxes):

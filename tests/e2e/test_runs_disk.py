@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -19,6 +20,8 @@ ROOM_KB = 120
 def privately(start, tmp_path):
     """Evaluate behind a script that may mount things: nobody but it sees them, and they end with it."""
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+    if subprocess.run([*unshare, "true"]).returncode:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no mount namespaces here")
 
     def run(cache, script, *arguments):
         """In the script, "$@" is `slop-code eval` with the arguments."""
@@ -28,10 +31,6 @@ def privately(start, tmp_path):
         return evaluator.end(), evaluator.said
 
     return run
-
-
-def inodes(results):
-    return {path: CorrectnessResults.load(path) and path.stat().st_ino for path in results}
 
 
 def test_the_run_folder(sums, fresh_cache, privately, tmp_path):

@@ -94,57 +94,61 @@ def comparable(result):
     return document
 
 
+class Ledger:
+    """What was finished at the end of each start, and that the next one left it alone."""
+
+    def __init__(self, folders, cache, names, witness):
+        self.folders, self.cache, self.names, self.witness = folders, cache, names, witness
+        self.done, self.kept, self.begun = {}, {}, 0
+
+    def check(self):
+        delivered = {f"{path.parents[2].name}/{path.parent.name}" for path in self.done}
+        ran = self.witness.heard()
+        assert ran & (delivered | {self.names[digest] for digest in self.kept}) == set()
+        self.begun += len(ran)
+        done, kept = stamps(self.folders), stored(self.cache)
+        assert {path: done.get(path) for path in self.done} == self.done
+        assert {digest: kept.get(digest) for digest in self.kept} == self.kept
+        assert set(results(self.folders)) <= {self.names[digest] for digest in kept}
+        self.done, self.kept = done, kept
+
+
 @pytest.mark.timeout(900)
 def test_twenty_kills(sums, fresh_cache, start, evaluated, left_over, home):
     seed = random.SystemRandom().getrandbits(32)
     print(f"seed {seed}")
-    chance, witness = random.Random(seed), Witness(home)
-    port = home.getsockname()[1]
+    chance, witness, port = random.Random(seed), Witness(home), home.getsockname()[1]
 
     calm = make_runs(sums, "calm", port)
-    calm_cache = fresh_cache("calm-cache")
-    status, said = evaluated(calm_cache, *calm, "-j", WORKERS)
+    status, said = evaluated(fresh_cache("calm-cache"), *calm, "-j", WORKERS)
     assert (status, len(stamps(calm))) == (1, RUNS * 3), said
     expected = results(calm)
     names = {result.provenance.digests.submission: name for name, result in expected.items()}
     assert witness.heard() == set(expected) == set(names.values())
 
-    folders, cache = make_runs(sums, "killed", port), fresh_cache("cache")
-    moments = sorted(chance.randrange(RUNS * 3 - 3) for _ in range(KILLS))
-    """How many results are there when it is killed, or a moment later."""
-    done, kept, begun, told, pids = {}, {}, [], [], []
-    for moment in moments:
+    folders, cache, told, pids = make_runs(sums, "killed", port), fresh_cache("cache"), "", []
+    ledger = Ledger(folders, cache, names, witness)
+    # How many results are there when it is killed, or a moment later; enough are left to do for the last start.
+    for moment in sorted(chance.randrange(RUNS * 3 - 10) for _ in range(KILLS)):
         evaluator = start(cache, *folders, "-j", WORKERS)
         pids.append(evaluator.pid)
-        new = max(0, moment - len(done))
+        new = max(0, moment - len(ledger.done))
         evaluator.until("] ", new) if new else evaluator.until("to evaluate", chance.randrange(2))
         assert not evaluator.ends_within(chance.uniform(0, 0.6)), evaluator.said
         evaluator.process.kill()
         assert evaluator.end() == -9
-        told.append(evaluator.said)
-        finished = {f"{path.parents[2].name}/{path.parent.name}" for path in done} | {names[one] for one in kept}
-        again = witness.heard()
-        assert again & finished == set()
-        begun.append(again)
-        assert {path: stamp for path, stamp in stamps(folders).items() if path in done} == done
-        assert {key: inode for key, inode in stored(cache).items() if key in kept} == kept
-        done, kept = stamps(folders), stored(cache)
-        assert set(results(folders)) <= {names[one] for one in kept}
+        told += evaluator.said
+        ledger.check()
 
     last = start(cache, *folders, "-j", WORKERS)
     assert last.end() == 1
-    told.append(last.said)
-    finished = {f"{path.parents[2].name}/{path.parent.name}" for path in done} | {names[one] for one in kept}
-    begun.append(witness.heard())
-    assert begun[-1] & finished == set()
-    assert {path: stamp for path, stamp in stamps(folders).items() if path in done} == done
+    ledger.check()
 
     found = results(folders)
     assert {name: comparable(found[name]) for name in found} == {name: comparable(expected[name]) for name in expected}
-    # At each kill, no more was lost than what was running.
-    assert sum(map(len, begun)) <= RUNS * 3 + KILLS * WORKERS
-    evaluated_now = re.findall(r"(?m)^\[.*\] (?:NOT )?PASSED (\S+) (?!.*\(stored\))", "".join(told))
-    assert len(evaluated_now) == len(set(evaluated_now))
+    assert ledger.begun <= RUNS * 3 + KILLS * WORKERS  # no kill cost more than what was running
+    ended = re.findall(r"(?m)^\[.*\] (?:NOT )?PASSED (\S+) (?!.*\(stored\))", told + last.said)
+    assert len(ended) == len(set(ended))
     for folder in folders:
         assert [line.state for line in read_lines(folder / "checkpoint_results.jsonl")] == ["evaluated"] * 3
     assert left_over(cache, *pids, last.pid) == []

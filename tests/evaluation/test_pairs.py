@@ -13,7 +13,7 @@ from slop_code.evaluation.report import TestResult
 from slop_code.evaluation.reports.record import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.spec import EnvironmentSpec
-from slop_code.execution.stopping import Stop, StoppedError, check, stoppable, wait_for
+from slop_code.execution.stopping import Stop, StoppedError, stoppable, wait_for
 
 
 def roster(*names):
@@ -248,42 +248,44 @@ def test_side_by_side_gives_all_values_in_order():
     assert side_by_side([lambda: (both.wait(20), 1)[1], lambda: (both.wait(20), 2)[1]]) == [1, 2]
 
 
+@pytest.fixture
 def waits():
-    """Until it is stopped."""
-    assert not wait_for(None, 20)
-    raise AssertionError("nobody stopped it")
+    """Waits until it is stopped, which is noted in `ended`."""
 
-
-def test_an_error_stops_the_others():
-    ended = []
-
-    def waiting():
+    def wait():
         try:
-            waits()
+            wait_for(None, 20)
         except StoppedError:
-            ended.append("stopped")
+            wait.ended.append("stopped")
             raise
 
+    wait.ended = []
+    return wait
+
+
+def test_an_error_stops_the_others(waits):
     def breaks():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        side_by_side([breaks, waiting])
-    assert ended == ["stopped"]
+        side_by_side([breaks, waits])
+    assert waits.ended == ["stopped"]
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, StoppedError])
-def test_whoever_waits_and_is_interrupted_stops_all(interrupt, monkeypatch):
+def test_whoever_waits_and_is_interrupted_stops_all(waits, interrupt, monkeypatch):
     def broken_off(_descriptor, _seconds):
         raise interrupt
 
     monkeypatch.setattr("slop_code.evaluation.judging.wait_for", broken_off)
     with pytest.raises(interrupt):
         side_by_side([waits, waits])
+    assert waits.ended == ["stopped"] * 2
 
 
-def test_a_stop_from_outside_reaches_all():
-    stop, both = Stop(), threading.Barrier(2, action=lambda: stop.set())
+def test_a_stop_from_outside_reaches_all(waits):
+    stop = Stop()
+    both = threading.Barrier(2, action=stop.set)
 
     def action():
         both.wait(20)
@@ -291,7 +293,8 @@ def test_a_stop_from_outside_reaches_all():
 
     with stoppable(stop), pytest.raises(StoppedError):
         side_by_side([action, action])
-    check()
+    assert waits.ended == ["stopped"] * 2
+    stop.close()
 
 
 def test_old_reports_of_either_kind_are_forgotten(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,17 +18,17 @@ from slop_code.execution.spec import load_environment
 from slop_code.runs.discover import discover, discover_problem
 
 AS_NOBODY = """
-import os, sys
+import json, os, sys
 from pathlib import Path
 from slop_code.execution.spec import load_environment
 from slop_code.runs.discover import discover
 
+spec, problems = load_environment("local"), Path(sys.argv[1])
 for user in (0, 65534):  # first as root, who can import what is needed from where it lies
     os.seteuid(user)
-    [run] = discover([Path(sys.argv[1])], problems_dir=Path(sys.argv[2]), environment=load_environment("local"))
-print(len(run.submissions))
-for trouble in run.troubles:
-    print(trouble.label, trouble.reason)
+    runs = [discover([Path(name)], problems_dir=problems, environment=spec)[0] for name in sys.argv[2:]]
+found = [[len(run.submissions), [[trouble.label, trouble.reason] for trouble in run.troubles]] for run in runs]
+print(json.dumps(found))
 """
 
 
@@ -137,7 +138,7 @@ def test_a_checkpoint_without_a_snapshot(world, monday, spoil):
     [run] = world.discover()
     assert labels(run) == ["monday/words/checkpoint_1", "monday/words/checkpoint_3"]
     assert list(troubles(run)) == ["monday/words/checkpoint_2"]
-    assert str(place / "snapshot") in troubles(run)["monday/words/checkpoint_2"]
+    assert troubles(run)["monday/words/checkpoint_2"] == f"{place / 'snapshot'}: no snapshot"
 
 
 @pytest.mark.parametrize("spoil", ["file", "broken link", "loop"])
@@ -158,7 +159,8 @@ def test_a_checkpoint_that_the_problem_does_not_have(world, monday):
     world.write({"monday/words/checkpoint_9/snapshot/main.py": ""})
     [run] = world.discover()
     assert len(run.submissions) == 3
-    assert troubles(run) == {"monday/words/checkpoint_9": f"{world.problems / 'words'}: has no checkpoint of this name"}
+    stranger = monday / "words" / "checkpoint_9"
+    assert troubles(run) == {"monday/words": f"{stranger}: the problem has no such checkpoint"}
 
 
 def test_a_name_that_is_too_long(world):
@@ -172,27 +174,33 @@ def test_a_name_that_is_too_long(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed, for whom the folder is closed")
-@pytest.mark.parametrize("closed", ["", "words", "words/checkpoint_1", "words/checkpoint_1/snapshot"])
-def test_what_may_not_be_read(closed):
+def test_what_may_not_be_read():
     """In a folder of its own, since pytest's are closed for others."""
+    cases = {
+        "": (0, "monday"),
+        "words": (0, "monday/words"),
+        "words/checkpoint_1": (1, "monday/words/checkpoint_1"),
+        "words/checkpoint_1/snapshot": (1, "monday/words/checkpoint_1"),
+    }
+    config = "{name: words, version: 1, description: '', tags: [], entry_file: main.py, checkpoints: {%s}}"
+    names = ["checkpoint_1", "checkpoint_2"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        for path in ("monday/words/checkpoint_1/snapshot", "monday/words/checkpoint_2/snapshot", "problems/words"):
-            (folder / path).mkdir(parents=True)
-        config = "{name: words, version: 1, description: '', tags: [], entry_file: main.py, checkpoints: {%s}}"
-        names = ["checkpoint_1", "checkpoint_2"]
-        (folder / "problems/words/config.yaml").write_text(config % ", ".join(f"{name}: {{}}" for name in names))
-        (folder / "monday" / closed).chmod(0o700)
+        (folder / "words").mkdir()
+        (folder / "words/config.yaml").write_text(config % ", ".join(f"{name}: {{}}" for name in names))
+        runs = [folder / str(number) / "monday" for number in range(len(cases))]
+        for run, closed in zip(runs, cases, strict=True):
+            for checkpoint in names:
+                (run / "words" / checkpoint / "snapshot").mkdir(parents=True)
+            (run / closed).chmod(0o700)
         done = subprocess.run(
-            [sys.executable, "-c", AS_NOBODY, folder / "monday", folder / "problems"],
-            capture_output=True, text=True, timeout=60, check=True,
-        )  # fmt: skip
-    count, *said = done.stdout.splitlines()
-    assert int(count) == (1 if "checkpoint" in closed else 0)
-    assert len(said) == 1, said
-    assert said[0].endswith("cannot be read: Permission denied")
-    assert said[0].split()[0] == "/".join(["monday", *closed.split("/")[:2]]).rstrip("/")
+            [sys.executable, "-c", AS_NOBODY, folder, *runs], capture_output=True, text=True, timeout=60, check=True
+        )
+    found = json.loads(done.stdout)
+    assert [(count, *(label for label, _ in said)) for count, said in found] == list(cases.values())
+    for _, [[_, reason]] in found:
+        assert reason.endswith("cannot be read: Permission denied")
 
 
 def test_the_run_s_own_environment(world, monday):

@@ -63,6 +63,11 @@ def make(members):
     return packed.getvalue()
 
 
+def name_of(member):
+    """The same in every process, for which the repr of a record is not."""
+    return repr(member)[:60] if isinstance(member, str) else f"{member.name} of type {member.type.decode()}"
+
+
 def of_type(name, kind):
     info = tarfile.TarInfo(name)
     info.type, info.linkname = kind, "/etc/passwd"
@@ -169,7 +174,7 @@ def test_what_lay_there_goes(tmp_path):
         ],
         [("evaluation.json", b"{}"), *[(f".scbench/{number}", b"") for number in range(1001)]],
     ],
-    ids=lambda members: repr(members[-1][0])[:60] if members else "empty",
+    ids=lambda members: name_of(members[-1][0]) if members else "empty",
 )
 def test_anything_unexpected_is_refused_before_anything_changes(tmp_path, members):
     target = write(tmp_path / "b", {"evaluation.json": "old", ".scbench/ctrf.json": "old"})

@@ -13,8 +13,10 @@ import yaml
 from slop_code.errors import UsageError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import Digests
+from slop_code.execution.cache import Cache
 from slop_code.execution.spec import EnvironmentSpec, load_environment
 from slop_code.runs.discover import LOOSE, Run
+from slop_code.runs.evaluate import evaluate_run
 from slop_code.runs.lines import Facts
 from slop_code.runs.plan import CHANGED, NO_RESULT, OVERWRITE, Shard, duration_name, store_key, why
 
@@ -318,6 +320,10 @@ def test_a_submission_that_cannot_be_evaluated_costs_itself_alone(world):
     assert [trouble.label for trouble in plan.troubles] == ["monday/words/checkpoint_2"]
     assert "deep" in plan.troubles[0].reason
     assert len(plan.jobs) == 2
+    loose = [replace(one, output=None) for one in world.discover()[0].submissions]
+    first = next(evaluate_run(loose, cache=Cache(world.folder / "cache")))
+    assert first.submission is loose[1], "whoever waits for its outcome gets one"
+    assert (first.facts.state, first.facts.reason) == ("not_evaluated", plan.troubles[0].reason)
 
 
 def test_a_problem_without_tests_for_a_checkpoint(world):

@@ -7,18 +7,21 @@ import os
 import threading
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.evaluation.report import Attempt
+from slop_code.execution.cache import Cache
 from slop_code.runs import schedule as module
 from slop_code.runs.discover import RESULT
 from slop_code.runs.lines import Facts
 from slop_code.runs.plan import duration_name, store_key
 from slop_code.runs.records import Done, Outcome, Retrying, Started
 from slop_code.runs.schedule import Control, Retries, drive
+from slop_code.runs.store import Store
 
 AT_ONCE = Retries(wait_s=0)
 LONG_S = 60
@@ -197,7 +200,7 @@ def test_infrastructure_failures_are_tried_again(world, failures, how):
 
 def test_what_a_retry_says(world):
     bench = Bench(world, snapshots="a")
-    executor = Scripted(lambda work, stop: bench.good(work) if work.attempts else failed("slow node"))
+    executor = Scripted(lambda work, _: bench.good(work) if work.attempts else failed("slow node"))
     events = list(bench.drive(executor, retries=Retries(times=1, wait_s=0.001)))
     [retrying] = [event for event in events if isinstance(event, Retrying)]
     assert retrying == Retrying(bench.jobs[0], Attempt(reason="slow node", duration=0), 0.001)
@@ -214,11 +217,21 @@ def test_what_a_retry_says(world):
 )
 def test_what_would_end_the_same_way_is_not_tried_again(world, done):
     bench = Bench(world, snapshots="a")
-    executor = Scripted(lambda work, stop: done)
+    executor = Scripted(lambda *_: done)
     [outcome] = outcomes(bench.drive(executor))
     assert (outcome.facts, len(executor.works)) == (done.facts, 1)
     assert not (outcome.submission.output / RESULT).exists()
     assert not bench.store.has(bench.jobs[0].key)
+
+
+def test_a_failure_is_delivered_and_not_stored(world):
+    bench = Bench(world, snapshots="a")
+    executor = Scripted(lambda work, _: bench.good(work, infrastructure_failure_reason="killed"))
+    [outcome] = outcomes(bench.drive(executor, retries=Retries(times=0)))
+    assert outcome.facts.state == "infrastructure_failure"
+    assert bench.result(1).infrastructure_failure_reason == "killed"
+    assert not bench.store.has(bench.jobs[0].key)
+    assert bench.store.expected(duration_name(bench.jobs[0].targets[0])) is None
 
 
 def test_a_future_that_is_cancelled_has_judged_nobody(world):
@@ -286,7 +299,7 @@ def test_finish_tries_nothing_again(world):
 
 
 def test_finish_forgets_what_waits_for_its_next_attempt(bench):
-    control, executor = Control(), Scripted(lambda work, stop: failed(), slots=1)
+    control, executor = Control(), Scripted(lambda *_: failed(), slots=1)
     for event in bench.drive(executor, control=control, retries=Retries(wait_s=LONG_S, longest_s=LONG_S)):
         if isinstance(event, Retrying):
             control.finish()
@@ -371,6 +384,22 @@ def test_what_another_evaluates_is_waited_for(world, monkeypatch):
     assert executor.names == ["checkpoint_2"]
 
 
+def test_what_another_ended_a_moment_before_the_claim(world):
+    """It was not there when it was looked for, and is when it is ours: nothing is evaluated a second time."""
+    bench = Bench(world, snapshots="a")
+    parcel = bench.good(_work(bench.jobs[0])).parcel
+
+    class Late(Store):
+        def claim(self, key):
+            self.put(key, parcel)
+            return super().claim(key)
+
+    bench.store = Late(Cache(world.folder / "cache"))
+    executor = Scripted(bench.good)
+    assert [outcome.source for outcome in outcomes(bench.drive(executor))] == ["stored"]
+    assert executor.works == []
+
+
 def test_what_another_gave_up_is_evaluated(world, monkeypatch):
     monkeypatch.setattr(module, "CLAIMED_S", 0.01)
     bench = Bench(world, snapshots="ab")
@@ -417,7 +446,7 @@ def test_both_targets_get_the_result(world):
     assert len(bench.jobs) == 1
     executor = Scripted(bench.good)
     found = outcomes(bench.drive(executor))
-    assert [outcome.submission.label for outcome in found] == ["monday/words/checkpoint_1", "tuesday/words/checkpoint_1"]
+    assert [outcome.submission.run for outcome in found] == ["monday", "tuesday"]
     assert len(executor.works) == 1
     assert bench.result(1, "monday") == bench.result(1, "tuesday")
 
@@ -429,7 +458,7 @@ def test_a_submission_that_changed_since_the_plan(world):
     world.write({"monday/words/checkpoint_1/snapshot/main.py": "changed"})
     executor = Scripted(bench.good)
     found = outcomes(bench.drive(executor))
-    assert [outcome.submission.label for outcome in found] == ["monday/words/checkpoint_1", "tuesday/words/checkpoint_1"]
+    assert [outcome.submission.run for outcome in found] == ["monday", "tuesday"]
     digests = [bench.result(1, run).provenance.digests for run in ("monday", "tuesday")]
     assert digests[0].submission != digests[1].submission == job.digest
     assert [outcome.facts.digests for outcome in found] == digests
@@ -476,7 +505,7 @@ def test_a_full_disk(bench, monkeypatch):
         monkeypatch.setattr(os, "fsync", full)
         return done
 
-    with pytest.raises(InfrastructureError, match="No space left on device; .* make room and start again"):
+    with pytest.raises(InfrastructureError, match=r"No space left on device; .* make room and start again"):
         list(bench.drive(Scripted(answer, slots=1)))
     monkeypatch.undo()
     assert not (bench.jobs[0].targets[0].output / RESULT).exists()
@@ -494,8 +523,6 @@ def test_whoever_looks_away_while_it_is_delivered_leaves_no_claim(world):
 
 
 def test_without_a_place_it_goes_into_the_store_alone(world):
-    from dataclasses import replace
-
     bench = Bench(world, snapshots="a")
     [job] = bench.jobs
     bench.jobs = [replace(job, targets=(replace(job.targets[0], output=None),))]
@@ -505,8 +532,6 @@ def test_without_a_place_it_goes_into_the_store_alone(world):
 
 
 def test_a_job_whose_key_is_not_known_claims_nothing(world):
-    from dataclasses import replace
-
     bench = Bench(world, snapshots="a")
     [job] = bench.jobs
     claim = bench.store.claim(job.key)

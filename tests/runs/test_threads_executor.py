@@ -8,9 +8,11 @@ import socket
 import pytest
 
 from slop_code.errors import UsageError
+from slop_code.execution.cache import Cache
 from slop_code.execution.snapshot import tree_digest
+from slop_code.execution.threads import processors
 from slop_code.runs.executors import executor_class
-from slop_code.runs.executors.threads import Threads, processors
+from slop_code.runs.executors.threads import Threads
 from slop_code.runs.parcel import results_in
 from slop_code.runs.records import Work
 
@@ -51,11 +53,11 @@ def test_it_is_called_threads():
 
 def test_only_this_machine():
     with pytest.raises(UsageError, match="a cluster needs ray"):
-        Threads(None, "head:6379", print)
+        Threads(None, "head:6379", print, Cache.default())
 
 
 def test_as_many_as_this_process_may_use():
-    executor = Threads(None, None, print)
+    executor = Threads(None, None, print, Cache.default())
     executor.close()
     assert executor.slots == processors() <= (os.cpu_count() or 1)
     one = min(os.sched_getaffinity(0))
@@ -69,7 +71,7 @@ def test_as_many_as_this_process_may_use():
 
 def test_outcomes(work):
     told = []
-    executor = Threads(2, None, told.append)
+    executor = Threads(2, None, told.append, Cache.default())
     futures = [executor.submit(work(f"print({word!r})")) for word in ("hello", "bye")]
     done = [future.result(200) for future in futures]
     executor.close()
@@ -82,7 +84,7 @@ def test_outcomes(work):
 def test_one_that_runs_and_one_that_waits_are_stopped_and_others_go_on(work):
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(100)
-        executor = Threads(1, None, lambda _: None)
+        executor = Threads(1, None, lambda _: None, Cache.default())
         runs = executor.submit(work(STAYS.format(port=server.getsockname()[1])))
         waits, goes_on = executor.submit(work("print('bye')")), executor.submit(work("print('hello')"))
         subject, _ = server.accept()
@@ -103,7 +105,7 @@ def test_one_that_runs_and_one_that_waits_are_stopped_and_others_go_on(work):
 
 
 def test_no_descriptors_are_left(work):
-    executor = Threads(1, None, lambda _: None)
+    executor = Threads(1, None, lambda _: None, Cache.default())
     executor.submit(work("print('hello')")).result(100)
     before = sorted(os.listdir("/proc/self/fd"))
     executor.submit(work("print('bye')")).result(100)

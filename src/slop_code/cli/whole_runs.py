@@ -16,10 +16,11 @@ from slop_code.evaluation.find import find_problem
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.execution.cache import Cache
 from slop_code.execution.spec import load_environment
+from slop_code.execution.threads import processors
 from slop_code.runs.conclude import write_summary
 from slop_code.runs.discover import check_folder, discover, discover_problem
 from slop_code.runs.evaluate import Settings, opened
-from slop_code.runs.executors.threads import processors
+from slop_code.runs.lines import CheckpointLine
 from slop_code.runs.merge import gather
 from slop_code.runs.plan import Shard
 from slop_code.runs.records import Retrying, Started
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from slop_code.runs.discover import Run
     from slop_code.runs.evaluate import Evaluation
-    from slop_code.runs.lines import CheckpointLine
     from slop_code.runs.plan import Plan
     from slop_code.runs.summary import RunSummary
 
@@ -126,7 +126,10 @@ class _Steps:
 
 @contextlib.contextmanager
 def _interrupts(control: Control, stopping: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C once: what runs comes to its end. Twice: it is ended now."""
+    """Ctrl-C once: what runs comes to its end. Twice, or told to end: it is ended now.
+
+    Nothing is raised here: what runs is always known to whoever ends it.
+    """
 
     def interrupt(_number: int, _frame: object) -> None:
         if control.finishing:
@@ -136,11 +139,16 @@ def _interrupts(control: Control, stopping: Callable[[], None]) -> Iterator[None
             control.finish()
             stopping()
 
-    before = signal.signal(signal.SIGINT, interrupt)
+    def end(_number: int, _frame: object) -> None:
+        control.stop()
+
+    handlers = {signal.SIGINT: interrupt, signal.SIGTERM: end}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _conclude(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
@@ -168,7 +176,7 @@ def _seen_from(place: Path, lines: Sequence[CheckpointLine], runs: Sequence[Run]
         folder = folders[line.run]
         return os.path.relpath(folder / line.evaluation, place) if line.evaluation and folder else line.evaluation
 
-    return [line.model_copy(update={"evaluation": seen(line)}) for line in lines]
+    return [CheckpointLine.model_validate({**dict(line), "evaluation": seen(line)}) for line in lines]
 
 
 def _status(summary: RunSummary, policy: PassPolicy) -> Exit:

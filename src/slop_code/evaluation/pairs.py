@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from slop_code.evaluation.evidence import Evidence, Source
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.boxes import sandbox_name
+from slop_code.execution.threads import processors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,13 +55,6 @@ def pairs_at_most(problem: ProblemConfig, spec: EnvironmentSpec, arguments: Sequ
     """How many may run at a time on this machine, however many tests there are."""
     alone = problem.parallel == 1 or shared_network(spec) or tie_tests(arguments)
     return 1 if alone else min(problem.parallel, processors())
-
-
-def processors() -> int:
-    """Those that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def shared_network(spec: EnvironmentSpec) -> str | None:

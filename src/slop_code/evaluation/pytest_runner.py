@@ -69,10 +69,11 @@ class PytestRunner:
         cache: Cache | None = None,
         progress: Progress = lambda _: None,
         most_pairs: int | None = None,
+        hidden: Sequence[Path] = (),
     ) -> None:
         """With `output_dir`, raw reports and pytest.log are kept in `.scbench` there.
 
-        `most_pairs` bounds what the problem asks for with `parallel`.
+        `most_pairs` bounds what the problem asks for with `parallel`. The submission sees nothing of `hidden`.
         """
         self.problem = problem
         self.checkpoint = checkpoint
@@ -82,6 +83,7 @@ class PytestRunner:
         self.cache = cache or Cache.default()
         self.progress = progress
         self.most_pairs = most_pairs
+        self.hidden = hidden
 
     def run(self, pytest_args: Sequence[str] | None = None) -> CorrectnessResults:
         """Never raises for what the submission, the sandbox or pytest do: that is in the result; a stop has none."""
@@ -89,7 +91,8 @@ class PytestRunner:
         submission = open_submission(self.submission_path)
         self.keep_apart()
         platform, digest = beside(platform_name), beside(tree_digest, submission)
-        state = self._evaluate(submission, arguments)
+        with self.cache.in_use():
+            state = self._evaluate(submission, arguments)
         platform()
         state = replace(state, submission=digest())
         return self._results(state, arguments, time.monotonic() - began)
@@ -146,7 +149,7 @@ class PytestRunner:
 
     def _hidden(self) -> list[Path]:
         output = [self.output_dir] if self.output_dir else []
-        return [self.problem.path, self.cache.root, *output]
+        return [self.problem.path, self.cache.root, *output, *self.hidden]
 
     def _results(self, state: _Run, arguments: Sequence[str], duration: float) -> CorrectnessResults:
         parts, roster = state.parts, state.roster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -40,3 +41,10 @@ def together(*actions: Callable[[], Any]) -> list[Any]:
     """Side by side, all to their end; then the first error is raised."""
     with ThreadPoolExecutor(len(actions)) as pool:
         return [future.result() for future in [pool.submit(copy_context().run, action) for action in actions]]
+
+
+def processors() -> int:
+    """Those that this process may use, where the system tells."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

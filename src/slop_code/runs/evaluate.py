@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.errors import InfrastructureError
 from slop_code.execution.boxes import sandbox_for
 from slop_code.execution.cache import Cache
 from slop_code.execution.spec import EnvironmentSpec, load_environment
@@ -15,6 +16,7 @@ from slop_code.runs.discover import LOOSE, Run, discover
 from slop_code.runs.executors import Executor, executor_class
 from slop_code.runs.folder import holding
 from slop_code.runs.index import Index
+from slop_code.runs.lines import Facts
 from slop_code.runs.plan import Plan, Shard, make_plan
 from slop_code.runs.records import Event, Outcome, Submission
 from slop_code.runs.schedule import Control, Retries, drive
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from slop_code.execution.boxes import Progress
-    from slop_code.runs.lines import CheckpointLine, Facts
+    from slop_code.runs.lines import CheckpointLine
 
     Runs = Path | str | Sequence[Path | str] | Sequence[Submission]
 
@@ -64,7 +66,7 @@ class Evaluation:
         settings = self.settings
         if settings.executor == "threads":
             self._check_sandboxes(progress)
-        executor = executor_class(settings.executor)(settings.workers, settings.address, progress)
+        executor = executor_class(settings.executor)(settings.workers, settings.address, progress, self.cache)
         try:
             yield executor
         finally:
@@ -72,15 +74,25 @@ class Evaluation:
             self.store.trim()
 
     def _check_sandboxes(self, progress: Progress) -> None:
-        """A machine that cannot evaluate at all says so once, and an image is fetched once."""
+        """A machine that cannot evaluate anything says so once, and an image is fetched once."""
         specs = {job.targets[0].environment.digest(): job.targets[0].environment for job in self.plan.jobs}
+        failures = []
         for spec in specs.values():
-            sandbox_for(spec, self.cache, progress)
+            try:
+                sandbox_for(spec, self.cache, progress)
+            except InfrastructureError as error:
+                failures.append(error)
+        if failures and len(failures) == len(specs):
+            raise failures[0]
 
     def keep(self) -> list[Outcome]:
         """What is up to date counts as an outcome."""
         self.outcomes.update({id(submission): facts for submission, facts in self.plan.kept})
         return [Outcome(submission, facts, "kept") for submission, facts in self.plan.kept]
+
+    def refuse(self) -> list[Outcome]:
+        """For whoever waits for one outcome for each submission; in a summary they are troubles."""
+        return [Outcome(submission, Facts.none(reason), "evaluated") for submission, reason in self.plan.refused]
 
     def events(self, executor: Executor, control: Control) -> Iterator[Event]:
         """What happens, as it happens; when this is closed, what runs is ended."""
@@ -92,6 +104,7 @@ class Evaluation:
             retries=settings.retries,
             control=control,
             overwrite=settings.overwrite,
+            hidden=[run.folder for run in self.runs if run.folder],
         ):
             if isinstance(event, Outcome):
                 self.outcomes[id(event.submission)] = event.facts
@@ -163,6 +176,7 @@ def evaluate_run(
     )
     found = _runs(runs, problems_dir, problems, environment)
     with opened(found, cache or Cache.default(), settings) as evaluation:
+        yield from evaluation.refuse()
         yield from evaluation.keep()
         if evaluation.plan.jobs:
             with evaluation.executor(progress) as where:

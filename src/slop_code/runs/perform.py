@@ -56,6 +56,8 @@ def _evaluated(work: Work, cache: Cache, progress: Progress) -> Done:
             output_dir=output,
             cache=cache,
             progress=progress,
+            most_pairs=work.weight,
+            hidden=work.hidden,
         )
         results = runner.run().model_copy(update={"attempts": list(work.attempts)})
         results.save(output / RESULT)

@@ -63,6 +63,8 @@ class Plan:
 
     kept: tuple[tuple[Submission, Facts], ...]
     troubles: tuple[Trouble, ...]
+    refused: tuple[tuple[Submission, str], ...] = ()
+    """Those of the troubles that are a submission's or its problem's, as it stands."""
 
 
 def make_plan(
@@ -78,11 +80,12 @@ def make_plan(
     expected = Expected()
     wanted: dict[str, list[tuple[Submission, Digests, str]]] = {}
     kept: list[tuple[Submission, Facts]] = []
+    refused: list[tuple[Submission, str]] = []
     for submission in submissions:
         try:
             digests = expected.digests(submission)
         except UsageError as error:
-            troubles.append(_trouble(submission, str(error)))
+            refused.append((submission, str(error)))
             continue
         index = indexes.get(submission.run) or indexes[LOOSE]
         found = index.facts(submission.output / RESULT) if submission.output else None
@@ -94,7 +97,8 @@ def make_plan(
         wanted.setdefault(key or f"unknown {len(wanted)}", []).append((submission, digests, reason or NO_RESULT))
     jobs = [_job(items, store, overwrite) for items in wanted.values()]
     longest_first = sorted(jobs, key=lambda job: -(job.expected_s if job.expected_s is not None else float("inf")))
-    return Plan(tuple(longest_first), tuple(kept), tuple(troubles))
+    troubles += [_trouble(submission, reason) for submission, reason in refused]
+    return Plan(tuple(longest_first), tuple(kept), tuple(troubles), tuple(refused))
 
 
 def why(found: Facts | None, expected: Digests, version: str) -> str | None:

@@ -67,6 +67,9 @@ class Work:
     weight: int = 1
     """Judge/subject pairs at a time."""
 
+    hidden: tuple[Path, ...] = ()
+    """Folders that the submission may not see, wherever they lie: results of others are there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Done:

@@ -21,6 +21,7 @@ from slop_code.runs.records import Done, Event, Outcome, Retrying, Source, Start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from slop_code.runs.executors import Executor
     from slop_code.runs.records import Job, Submission
@@ -85,6 +86,7 @@ class _Driver:
     """The next one last."""
 
     overwrite: bool = False
+    hidden: tuple[Path, ...] = ()
     running: dict[Future[Done], _Task] = field(default_factory=dict)
     later: list[tuple[float, int, _Task]] = field(default_factory=list)
     """A heap by the moment at which each is to be tried again."""
@@ -150,6 +152,7 @@ class _Driver:
             digest=task.job.digest,
             attempts=task.attempts,
             weight=weight,
+            hidden=self.hidden,
         )
         try:
             future = self.executor.submit(work)
@@ -246,10 +249,14 @@ def drive(
     retries: Retries,
     control: Control,
     overwrite: bool = False,
+    hidden: Sequence[Path] = (),
 ) -> Iterator[Event]:
-    """Every job to its end; when this generator is closed, what runs is ended."""
+    """Every job to its end; when this generator is closed, what runs is ended.
+
+    No submission sees anything of `hidden`, wherever it lies.
+    """
     waiting = [_Task(job) for job in reversed(jobs)]
-    return _Driver(executor, store, retries, control, waiting, overwrite).events()
+    return _Driver(executor, store, retries, control, waiting, overwrite, tuple(hidden)).events()
 
 
 def _done(future: Future[Done], task: _Task) -> Done:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from slop_code.execution.boxes import Progress
+    from slop_code.execution.cache import Cache
     from slop_code.runs.records import Done, Work
 
 BUILT_IN = {
@@ -25,8 +26,8 @@ class Executor(Protocol):
     slots: int
     """How much weight may run at a time; whoever submits keeps to it."""
 
-    def __init__(self, slots: int | None, address: str | None, progress: Progress) -> None:
-        """`slots`: None for as many as there are processors."""
+    def __init__(self, slots: int | None, address: str | None, progress: Progress, cache: Cache) -> None:
+        """`slots`: None for as many as there are processors. `cache`: this machine's."""
 
     def submit(self, work: Work) -> Future[Done]: ...
 

@@ -79,7 +79,7 @@ def _job(work: Work, problem: Shipment, submission: Shipment, expected: Versions
         return failed(f"node {socket.gethostname()}: {difference}")
     try:
         cache = Cache.default()
-        with stoppable(stop), cache.session() as folder:
+        with stoppable(stop), cache.in_use(), cache.session() as folder:
             place = arrived(cache, problem.digest, lambda: ray.get(problem.reference))
             unpack(ray.get(submission.reference), folder / "submission", submission.digest)
             there = replace(work, problem=work.problem.at(place), submission=folder / "submission")

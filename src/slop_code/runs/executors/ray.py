@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.boxes import Progress
+    from slop_code.execution.cache import Cache
     from slop_code.runs.records import Work
 
 LOST_NODES = 3
@@ -34,7 +35,9 @@ GRACE_S = 20.0
 
 
 class Ray:
-    def __init__(self, slots: int | None, address: str | None, progress: Progress) -> None:
+    def __init__(self, slots: int | None, address: str | None, progress: Progress, cache: Cache) -> None:
+        """`cache` stays unused: each node has its own."""
+        del cache
         self._ray, self._ours = connect(address or os.environ.get("RAY_ADDRESS"))
         try:
             self._versions = versions_here()
@@ -72,7 +75,7 @@ class Ray:
             max_retries=LOST_NODES,
             retry_exceptions=False,
             name=f"slop-code {work.problem.name} {work.checkpoint}",
-        ).remote(replace(work, submission=Path()), problem, submission, self._versions)
+        ).remote(replace(work, submission=Path(), hidden=()), problem, submission, self._versions)
         self._running[future] = reference
         reference.future().add_done_callback(lambda ended: self._settle(future, work.digest, ended))
 

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.execution.cache import Cache
 from slop_code.execution.stopping import Stop, stoppable
+from slop_code.execution.threads import processors
 from slop_code.runs.perform import perform
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from slop_code.execution.boxes import Progress
+    from slop_code.execution.cache import Cache
     from slop_code.runs.records import Done, Work
 
 
 class Threads:
-    def __init__(self, slots: int | None, address: str | None, progress: Progress) -> None:
+    def __init__(self, slots: int | None, address: str | None, progress: Progress, cache: Cache) -> None:
         if address is not None:
             raise UsageError(f"address {address}: the executor threads uses this machine alone; a cluster needs ray")
         self.slots = processors() if slots is None else slots
-        self._cache, self._progress = Cache.default(), progress
+        self._cache, self._progress = cache, progress
         self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="job")
         self._stops: dict[Future[Done], Stop] = {}
 
@@ -45,10 +45,3 @@ class Threads:
 
     def close(self) -> None:
         self._pool.shutdown()
-
-
-def processors() -> int:
-    """Those that this process may use, where the system tells."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
