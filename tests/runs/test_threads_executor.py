@@ -105,9 +105,11 @@ def test_one_that_runs_and_one_that_waits_are_stopped_and_others_go_on(work):
 
 
 def test_no_descriptors_are_left(work):
-    executor = Threads(1, None, lambda _: None, Cache.default())
-    executor.submit(work("print('hello')")).result(100)
-    before = sorted(os.listdir("/proc/self/fd"))
-    executor.submit(work("print('bye')")).result(100)
-    executor.close()
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    def evaluate(text):
+        executor = Threads(1, None, lambda _: None, Cache.default())
+        executor.submit(work(text)).result(100)
+        executor.close()
+        return sorted(os.listdir("/proc/self/fd"))
+
+    before = evaluate("print('hello')")
+    assert evaluate("print('bye')") == before
