@@ -59,7 +59,7 @@ bench: install $(VENV)/.ray
 # A corpus of hostile submissions that brings its own runner; by their numbers' first digits, half of them beside the others.
 attacks:
 	@test -f "$(CORPUS)/run.py" || { echo "make attacks CORPUS=DIR: no run.py in '$(CORPUS)'" >&2; exit 2; }
-	@$(MAKE) --no-print-directory --jobs=2 attacks-01234 attacks-56789
+	@$(MAKE) --no-print-directory --jobs=2 attacks-0123 attacks-456789
 
 # As root the boxes' own user is the host's root.
 attacks-%: install

@@ -14,8 +14,8 @@ import pytest
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.judging import RAW_FILES
-from slop_code.evaluation.pairs import processors
 from slop_code.execution.stopping import Stop, StoppedError, stoppable
+from slop_code.execution.threads import processors
 from tests.conftest import PROBLEM_CONFTEST
 from tests.e2e.test_hangs import left_alive, processes
 

@@ -14,6 +14,7 @@ from slop_code.evaluation.reports.record import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.spec import EnvironmentSpec
 from slop_code.execution.stopping import Stop, StoppedError, stoppable, wait_for
+from slop_code.execution.threads import processors
 
 
 def roster(*names):
@@ -126,7 +127,7 @@ def problem(parallel):
 
 def test_no_more_pairs_than_processors():
     assert pairs.pairs_at_most(problem(1), environment()) == 1
-    assert pairs.pairs_at_most(problem(64), environment()) == min(64, pairs.processors())
+    assert pairs.pairs_at_most(problem(64), environment()) == min(64, processors())
     assert pairs.pairs_at_most(problem(64), environment(isolation="none")) == 1
     assert pairs.pairs_at_most(problem(64), environment(), ["-x"]) == 1
 

@@ -16,11 +16,12 @@ from slop_code.evaluation import CorrectnessResults
 from slop_code.evaluation.report import Attempt
 from slop_code.execution.cache import Cache
 from slop_code.runs import schedule as module
+from slop_code.runs.control import Control, Retries
 from slop_code.runs.discover import RESULT
 from slop_code.runs.lines import Facts
 from slop_code.runs.plan import duration_name, store_key
 from slop_code.runs.records import Done, Outcome, Retrying, Started
-from slop_code.runs.schedule import Control, Retries, drive
+from slop_code.runs.schedule import drive
 from slop_code.runs.store import Store
 
 AT_ONCE = Retries(wait_s=0)

@@ -18,13 +18,13 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.spec import load_environment
 from slop_code.execution.threads import processors
 from slop_code.runs.conclude import write_summary
+from slop_code.runs.control import Control, Retries
 from slop_code.runs.discover import check_folder, discover, discover_problem
 from slop_code.runs.evaluate import Settings, opened
 from slop_code.runs.lines import CheckpointLine
 from slop_code.runs.merge import gather
 from slop_code.runs.plan import Shard
 from slop_code.runs.records import Retrying, Started
-from slop_code.runs.schedule import Control, Retries
 
 if TYPE_CHECKING:
     import argparse
@@ -36,13 +36,19 @@ if TYPE_CHECKING:
     from slop_code.runs.plan import Plan
     from slop_code.runs.summary import RunSummary
 
+MANY = 100
+"""Submissions whose digests take a while."""
+
 LONG = ("pulling", "fetching", "warming", "set-up")
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
     spec = load_environment(arguments.environment) if arguments.environment is not None else None
     runs = discover(arguments.runs, problems_dir=arguments.problems_dir, environment=spec, only=arguments.problem)
-    return _evaluate(runs, arguments)
+    status = _evaluate(runs, arguments)
+    if arguments.problem and not arguments.dry_run and not arguments.shard:
+        _say(f"the summary is of {', '.join(arguments.problem)} alone; `slop-code merge RUN_DIR` makes that of all")
+    return status
 
 
 def evaluate_problem(arguments: argparse.Namespace) -> int:
@@ -71,6 +77,8 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace) -> int:
         overwrite=arguments.overwrite,
         shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
     )
+    if (count := sum(len(run.submissions) for run in runs)) >= MANY:
+        _say(f"checking {count} submissions")
     with opened(runs, Cache.default(), settings, hold=not arguments.dry_run) as evaluation:
         if arguments.dry_run:
             return _show_plan(evaluation, arguments)
@@ -117,11 +125,15 @@ class _Steps:
     """Of all that is done for each evaluation, what takes long is told."""
 
     def __init__(self) -> None:
-        self.tell: Callable[[str], None] = lambda step: print(f"· {step}", file=sys.stderr, flush=True)
+        self.tell: Callable[[str], None] = _say
 
     def __call__(self, step: str) -> None:
         if step.startswith(LONG):
             self.tell(step)
+
+
+def _say(step: str) -> None:
+    print(f"· {step}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -6,8 +6,8 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
+from slop_code.runs.control import Control
 from slop_code.runs.evaluate import evaluate_run
-from slop_code.runs.schedule import Control
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,6 +12,7 @@ from slop_code.execution.boxes import sandbox_for
 from slop_code.execution.cache import Cache
 from slop_code.execution.spec import EnvironmentSpec, load_environment
 from slop_code.runs.conclude import lines_of, write_summary
+from slop_code.runs.control import Control, Retries
 from slop_code.runs.discover import LOOSE, Run, discover
 from slop_code.runs.executors import Executor, executor_class
 from slop_code.runs.folder import holding
@@ -19,7 +20,7 @@ from slop_code.runs.index import Index
 from slop_code.runs.lines import Facts
 from slop_code.runs.plan import Plan, Shard, make_plan
 from slop_code.runs.records import Event, Outcome, Submission
-from slop_code.runs.schedule import Control, Retries, drive
+from slop_code.runs.schedule import drive
 from slop_code.runs.store import Store
 from slop_code.runs.summary import RunSummary, summarise
 
@@ -97,7 +98,7 @@ class Evaluation:
     def events(self, executor: Executor, control: Control) -> Iterator[Event]:
         """What happens, as it happens; when this is closed, what runs is ended."""
         settings = self.settings
-        for event in drive(
+        driving = drive(
             self.plan.jobs,
             executor,
             self.store,
@@ -105,10 +106,12 @@ class Evaluation:
             control=control,
             overwrite=settings.overwrite,
             hidden=[run.folder for run in self.runs if run.folder],
-        ):
-            if isinstance(event, Outcome):
-                self.outcomes[id(event.submission)] = event.facts
-            yield event
+        )
+        with contextlib.closing(driving):
+            for event in driving:
+                if isinstance(event, Outcome):
+                    self.outcomes[id(event.submission)] = event.facts
+                yield event
 
     def conclude(self) -> tuple[list[CheckpointLine], RunSummary]:
         """The lines of all runs; each run's own are written into its folder, unless this is a shard of it."""

@@ -8,7 +8,7 @@ import itertools
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError
@@ -20,46 +20,16 @@ from slop_code.runs.plan import duration_name, store_key
 from slop_code.runs.records import Done, Event, Outcome, Retrying, Source, Started, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
+    from slop_code.runs.control import Control, Retries
     from slop_code.runs.executors import Executor
     from slop_code.runs.records import Job, Submission
     from slop_code.runs.store import Claim, Store
 
 CLAIMED_S = 0.5
 """How often to look whether another evaluator has ended what we want too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """For infrastructure failures alone; each wait is twice the one before."""
-
-    times: int = 2
-    wait_s: float = 1.0
-    longest_s: float = 60.0
-
-    def delay(self, made: int) -> float:
-        return float(min(self.wait_s * 2 ** min(made, 64), self.longest_s))
-
-
-class Control:
-    """How whoever watches a run ends it before its end; from any thread, or a signal handler."""
-
-    def __init__(self) -> None:
-        self.finishing = False
-        self.stopped = False
-        self.news: SimpleQueue[Future[Done] | None] = SimpleQueue()
-
-    def finish(self) -> None:
-        """What runs comes to its end, nothing new begins."""
-        self.finishing = True
-        self.news.put(None)
-
-    def stop(self) -> None:
-        """What runs is ended now."""
-        self.finishing = self.stopped = True
-        self.news.put(None)
 
 
 @dataclass(slots=True)
@@ -94,7 +64,7 @@ class _Driver:
     numbers: Iterator[int] = field(default_factory=itertools.count)
     used: int = 0
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Generator[Event, None, None]:
         try:
             while not self.control.stopped:
                 yield from self._begin()
@@ -250,7 +220,7 @@ def drive(
     control: Control,
     overwrite: bool = False,
     hidden: Sequence[Path] = (),
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Every job to its end; when this generator is closed, what runs is ended.
 
     No submission sees anything of `hidden`, wherever it lies.

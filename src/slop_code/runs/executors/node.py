@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 import socket
-import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ class Versions:
 
 
 def versions_here() -> Versions:
-    return Versions(__version__, evaluation_version(), f"{sys.version_info.major}.{sys.version_info.minor}")
+    return Versions(__version__, evaluation_version(), f"{platform.python_version()} on {platform.machine()}")
 
 
 @dataclass(frozen=True, slots=True)
