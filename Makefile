@@ -55,17 +55,14 @@ lint: install
 bench: install $(VENV)/.ray
 	$(WITH_DOCKER) $(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/runs.py
+	$(BIN)/python benchmarks/summary.py
 
-# A corpus of hostile submissions that brings its own runner; by their numbers' first digits, half of them beside the others.
-attacks:
+# A corpus of hostile submissions that brings its own runner; as root the boxes' own user is the host's root.
+attacks: install
 	@test -f "$(CORPUS)/run.py" || { echo "make attacks CORPUS=DIR: no run.py in '$(CORPUS)'" >&2; exit 2; }
-	@$(MAKE) --no-print-directory --jobs=2 attacks-0123 attacks-456789
-
-# As root the boxes' own user is the host's root.
-attacks-%: install
 	EVAL_CMD="$(abspath $(BIN))/slop-code eval-snapshot {submission} -p {problem} -c {checkpoint} -e local -o {out}" \
 	  SCBENCH_CACHE_DIR="$${SCBENCH_CACHE_DIR:-$$HOME/.cache/slop-code}" \
-	  $(BIN)/python $(CORPUS)/run.py --allow-root --only '[$*]*'
+	  $(BIN)/python $(CORPUS)/run.py --allow-root
 
 lock: install
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \

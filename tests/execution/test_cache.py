@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -140,6 +141,49 @@ def test_sessions_of_killed_evaluators_go_and_of_others_stay(tmp_path):
                 assert inner != mine
         alive.communicate("end\n")
         assert not kept.exists()
+
+
+@pytest.mark.parametrize("names", [[], ["new"], ["lock"], ["lock", "data"]])
+def test_sessions_go_however_far_their_evaluator_came(tmp_path, names):
+    left = tmp_path / "sessions" / "sleft"
+    left.mkdir(parents=True)
+    for name in names:
+        (left / name).touch()
+    assert Cache(tmp_path).reap() == [left]
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("name", ["new", "lock"])
+def test_sessions_stay_while_their_lock_is_held(tmp_path, name):
+    kept = tmp_path / "sessions" / "skept"
+    kept.mkdir(parents=True)
+    with (kept / name).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert Cache(tmp_path).reap() == []
+        assert kept.is_dir()
+
+
+def test_a_session_that_is_made_while_others_clean_up_is_whole(tmp_path):
+    store, ended = Cache(tmp_path), threading.Event()
+    (tmp_path / "sessions").mkdir()
+
+    def clean_up():
+        while not ended.is_set():
+            store.reap()
+
+    def make(_):
+        with store.session() as folder:
+            (folder / "data").mkdir()
+            return (folder / "lock").is_file()
+
+    with ThreadPoolExecutor(4) as pool:
+        cleaners = [pool.submit(clean_up) for _ in range(2)]
+        with ThreadPoolExecutor(2) as makers:
+            assert all(makers.map(make, range(200)))
+        ended.set()
+        for cleaner in cleaners:
+            cleaner.result()
+    assert list((tmp_path / "sessions").iterdir()) == []
 
 
 USER = """

@@ -107,15 +107,27 @@ class Cache:
         parent = self.root / "sessions"
         parent.mkdir(parents=True, exist_ok=True)
         self.reap()
-        folder = Path(tempfile.mkdtemp(prefix="s", dir=parent))
+        folder, lock = _new_session(parent)
         try:
-            with (folder / "new").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                # Others look for a lock of this name only: they never see one that is not yet held.
-                (folder / "new").rename(folder / "lock")
+            with lock:
                 yield folder
         finally:
             remove_tree(folder)
+
+
+def _new_session(parent: Path) -> tuple[Path, IO[str]]:
+    """Until we hold the lock others take the folder for one of an evaluator that was killed: then it is another one."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix="s", dir=parent))
+        with contextlib.ExitStack() as undo:
+            undo.callback(remove_tree, folder)
+            with contextlib.suppress(FileNotFoundError):
+                lock = undo.enter_context((folder / "new").open("w"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                # Whoever holds a lock of this name has a whole session.
+                (folder / "new").rename(folder / "lock")
+                undo.pop_all()
+                return folder, lock
 
 
 def entry_of(scratch: Path) -> Path:
@@ -148,14 +160,23 @@ def try_lock(lock: IO[str], kind: int) -> bool:
 
 
 def _reap(folder: Path) -> bool:
-    """Remove a session's folder unless its evaluator still holds the lock, or has yet to take it."""
+    """Remove a session's folder unless its evaluator holds the lock; one that has yet to take it makes another."""
+    for name in ("lock", "new"):
+        try:
+            with (folder / name).open("r") as lock:
+                if not try_lock(lock, fcntl.LOCK_EX):
+                    return False
+                remove_tree(folder)
+                return True
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return False
     try:
-        with (folder / "lock").open("r") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove_tree(folder)
-            return True
+        folder.rmdir()  # its maker came no further than this; not when it has by now
     except OSError:
         return False
+    return True
 
 
 def remove_tree(folder: Path) -> None:
