@@ -147,6 +147,29 @@ def test_slots_are_kept_busy_and_never_exceeded(world, slots, parallel, together
     assert {work.weight for work in executor.works} == {min(parallel, slots)}
 
 
+@pytest.mark.parametrize(
+    "keys", ["isolation: none", "network: full", "isolation: none\nlimits: {memory: 2G}"], ids=["none", "full", "more"]
+)
+def test_submissions_that_share_a_network_run_one_at_a_time(world, keys):
+    world.write({"monday/environment.yaml": f"type: local\nname: open\n{keys}\n"})
+    bench = Bench(world, snapshots="abcd")
+    executor = Scripted(bench.good, slots=4)
+    assert len(outcomes(bench.drive(executor))) == 4
+    assert [work.weight for work in executor.works] == [4] * 4
+    assert executor.most == 4
+
+
+def test_a_stored_result_of_something_else_is_not_taken(bench):
+    """However it came under this key."""
+    other, mine = bench.jobs[0], bench.jobs[1]
+    list(bench.drive(Scripted(bench.good)))
+    bench.store.put(mine.key, bench.store.get(other.key))
+    executor = Scripted(bench.good)
+    events = list(bench.drive(executor))
+    assert executor.names == [mine.targets[0].checkpoint.name]
+    assert Counter(event.source for event in outcomes(events)) == {"stored": 2, "evaluated": 1}
+
+
 def test_slots_that_come_and_go(world):
     """A cluster grows and shrinks; no job is forgotten for it."""
     bench = Bench(world, snapshots="abcdef", parallel=8)

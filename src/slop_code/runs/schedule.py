@@ -12,6 +12,7 @@ from queue import Empty
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError
+from slop_code.evaluation.pairs import shared_network
 from slop_code.evaluation.report import Attempt
 from slop_code.runs.discover import RESULT
 from slop_code.runs.lines import Facts
@@ -97,20 +98,26 @@ class _Driver:
         """Looked for again once it is claimed: another evaluator may have ended it in between."""
         if task.job.key is None or task.claim is not None:
             return None
-        if (found := self._look_up(task.job.key)) is not None:
+        if (found := self._look_up(task.job, task.job.key)) is not None:
             return found
         task.claim = self.store.claim(task.job.key)
-        return self._look_up(task.job.key) if task.claim is not None else None
+        return self._look_up(task.job, task.job.key) if task.claim is not None else None
 
-    def _look_up(self, key: str) -> tuple[Facts, bytes] | None:
+    def _look_up(self, job: Job, key: str) -> tuple[Facts, bytes] | None:
         parcel = None if self.overwrite else self.store.get(key)
+        if parcel is None:
+            return None
         try:
-            return None if parcel is None else (Facts.of(results_in(parcel)), parcel)
+            facts = Facts.of(results_in(parcel))
         except ResultError:  # of an earlier format: what is made now takes its place
             return None
+        return (facts, parcel) if _key_of(job, facts) == key else None
 
     def _weight(self, task: _Task) -> int:
-        return min(task.job.targets[0].problem.parallel, self.executor.slots)
+        """One that shares its network with others runs alone: a port can be taken only once."""
+        target = task.job.targets[0]
+        alone = shared_network(target.environment) is not None
+        return self.executor.slots if alone else min(target.problem.parallel, self.executor.slots)
 
     def _submit(self, task: _Task, weight: int) -> None:
         target = task.job.targets[0]
@@ -163,12 +170,9 @@ class _Driver:
 
     def _remember(self, job: Job, done: Done) -> None:
         """Under what the result itself says it rests on, in case the submission changed since the plan."""
-        facts, target = done.facts, job.targets[0]
-        if facts.state != "evaluated" or facts.digests is None or done.parcel is None:
-            return
-        self.store.remember(duration_name(target), facts.duration)
-        key = store_key(target.environment, facts.digests, facts.evaluation_version)
-        if key is not None:
+        key = _key_of(job, done.facts)
+        if key is not None and done.parcel is not None:
+            self.store.remember(duration_name(job.targets[0]), done.facts.duration)
             self.store.put(key, done.parcel)
 
     def _delivered(self, task: _Task, facts: Facts, parcel: bytes | None, source: Source) -> Iterator[Event]:
@@ -227,6 +231,13 @@ def drive(
     """
     waiting = [_Task(job) for job in reversed(jobs)]
     return _Driver(executor, store, retries, control, waiting, overwrite, tuple(hidden)).events()
+
+
+def _key_of(job: Job, facts: Facts) -> str | None:
+    """Where a result belongs in the store, by what it says itself; None: it has no verdict."""
+    if facts.state != "evaluated" or facts.digests is None:
+        return None
+    return store_key(job.targets[0].environment, facts.digests, facts.evaluation_version)
 
 
 def _done(future: Future[Done], task: _Task) -> Done:
