@@ -1,4 +1,4 @@
-"""`slop-code cache`: what is built once and kept."""
+"""`slop-code cache`: what is built once and kept. The layer of runs is loaded late: most commands need none of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.prune import KINDS, RESULTS, prune, size_of
 from slop_code.execution.spec import load_environment
 from slop_code.execution.tools import warm_tools
-from slop_code.runs.store import Store, parse_limit
 
 if TYPE_CHECKING:
     from slop_code.cli.commands import Commands
@@ -75,6 +74,8 @@ def run_warm(arguments: argparse.Namespace) -> int:
 
 
 def run_info(arguments: argparse.Namespace) -> int:
+    from slop_code.runs.store import Store
+
     cache = Cache.default()
     store = Store(cache)
     kinds = {kind: size_of(cache.root / kind) for kind in KINDS if kind != RESULTS}
@@ -99,6 +100,8 @@ def run_prune(arguments: argparse.Namespace) -> int:
     for line in prune(cache, arguments.docker, everything=arguments.all):
         print(line)
     if arguments.results_limit is not None:
+        from slop_code.runs.store import Store
+
         store = Store(cache, arguments.results_limit)
         removed, freed = store.trim()
         print(f"{store.root}: {_count(removed)} removed, {_readable(freed)}")
@@ -106,6 +109,8 @@ def run_prune(arguments: argparse.Namespace) -> int:
 
 
 def _limit(text: str) -> int:
+    from slop_code.runs.store import parse_limit
+
     try:
         return parse_limit(text)
     except ValueError as error:
