@@ -1,53 +1,59 @@
-"""What it takes to know a finished run again: the index, every line, the summary.
+"""What it takes to look at a finished run again: `slop-code eval` where everything is up to date.
 
-For each number of tests a run of so many checkpoints is written: links to one result. One problem of it is read, what
-the index then knows of it is said of all, and a process of its own makes lines and summary of it. Its time and its
-memory must not follow the number of tests.
+A run is written as an evaluation would leave it: small snapshots, results whose digests are right. `slop-code merge`
+makes its index; then the command is measured as a process of its own, which checks every snapshot against its result
+and writes the summary anew. Its time and its memory must not follow the number of tests.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+import yaml
+
 from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
+from slop_code.runs.discover import RESULT, discover
 from slop_code.runs.folder import OWN
-from slop_code.runs.index import INDEX, Index
-from slop_code.runs.lines import CheckpointLine, write_lines
-from slop_code.runs.summary import summarise
+from slop_code.runs.index import INDEX, _stamp
+from slop_code.runs.plan import Expected
 
 CHECKPOINTS = 5
+FEW = 10
+ROUNDS = 5
 
 
-def result(tests: int) -> CorrectnessResults:
+def result(problem: str, checkpoint: str, digests: Digests, tests: int) -> CorrectnessResults:
     return CorrectnessResults(
-        problem_name="problem",
-        checkpoint_name="checkpoint",
+        problem_name=problem,
+        checkpoint_name=checkpoint,
         duration=1.0,
         tests=[
             TestResult(
                 id=f"test_behaviour[{number}]",
-                checkpoint="checkpoint",
+                checkpoint="checkpoint_1",
                 group_type=GroupType.CORE,
-                status="failed" if number % 7 == 0 else "passed",
+                status="passed",
                 duration_ms=1.0,
-                file_path="test_checkpoint.py",
+                file_path="test_checkpoint_1.py",
                 markers=[],
-                failure_message="expected: 1\nfound: 2" if number % 7 == 0 else None,
             )
             for number in range(tests)
         ],
-        pytest_exit_code=1,
+        pytest_exit_code=0,
         isolation={},
         phases={"tests": 1.0},
         provenance=Provenance(
-            digests=Digests(submission="a" * 64, tests="b" * 64, config="c" * 64, environment="d" * 64),
+            digests=digests,
+            evaluation_version=evaluation_version(),
             test_dependencies={},
             python="3.12.1",
             platform="linux",
@@ -59,91 +65,86 @@ def result(tests: int) -> CorrectnessResults:
     )
 
 
-def results_of(folder: Path, count: int) -> list[Path]:
-    places = [(number // CHECKPOINTS, number % CHECKPOINTS + 1) for number in range(count)]
-    return [folder / f"problem_{problem}" / f"checkpoint_{order}" / "evaluation.json" for problem, order in places]
+def write_run(work: Path, count: int) -> None:
+    names = [f"checkpoint_{number}" for number in range(1, CHECKPOINTS + 1)]
+    for number in range(count // CHECKPOINTS):
+        problem = work / f"problems/problem_{number}"
+        config = {"name": problem.name, "version": 1, "description": "", "tags": [], "entry_file": "main.py"}
+        (problem / "tests").mkdir(parents=True)
+        (problem / "config.yaml").write_text(yaml.safe_dump({**config, "checkpoints": {name: {} for name in names}}))
+        for name in names:
+            (problem / f"tests/test_{name}.py").write_text("def test_one():\n    pass\n")
+            snapshot = work / f"run/{problem.name}/{name}/snapshot"
+            snapshot.mkdir(parents=True)
+            (snapshot / "main.py").write_text(f"print({number}, {name!r})\n")
 
 
-def write_run(folder: Path, count: int, tests: int) -> None:
-    first, *others = results_of(folder, count)
-    result(tests).save(first)
-    for path in others:
-        path.parent.mkdir(parents=True)
-        path.hardlink_to(first)
+def write_results(work: Path, tests: int) -> None:
+    """The tests are the same in all, and written out once."""
+    expected, text = Expected(), ""
+    for submission in discover([work / "run"], problems_dir=work / "problems")[0].submissions:
+        digests = expected.digests(submission)
+        document = result(submission.problem.name, submission.checkpoint.name, digests, FEW).model_dump(mode="json")
+        many = {name: {**document[name], "Core": tests} for name in ("pass_counts", "total_counts")}
+        text = text or json.dumps(result("", "", digests, tests).model_dump(mode="json")["tests"])
+        whole = json.dumps({**document, **many, "tests": "@"}).replace('"@"', text)
+        (submission.output / RESULT).write_text(whole)
 
 
-def know(folder: Path, count: int) -> None:
-    """As the end of a run does it: every fact, then every line, then the summary."""
-    index = Index.load(folder)
-    paths = results_of(folder, count)
-    facts = [index.facts(path) for path in paths]
-    lines = []
-    for number, (path, known) in enumerate(zip(paths, facts, strict=True)):
-        assert known is not None
-        order = number % CHECKPOINTS + 1
-        earlier = index.regressions(path, paths[number - 1], f"checkpoint_{order - 1}") if order > 1 else None
-        problem, checkpoint = path.parts[-3:-1]
-        lines.append(
-            CheckpointLine(
-                **dict(known), run="run", problem=problem, checkpoint=checkpoint, order=order, regressions=earlier
-            )
-        )
-    write_lines(folder / "checkpoint_results.jsonl", lines)
-    summarise(lines, []).save(folder / "summary.json")
-    index.save()
+def move_index(run: Path) -> None:
+    """The index of the few tests, said of the many: reading so much once would take most of the time."""
+    lines = [json.loads(line) for line in (run / OWN / INDEX).read_text().splitlines()]
+    stamps = {line["stamp"]: _stamp(run / line["path"]) for line in lines}
+    for line in lines:
+        line["stamp"] = stamps[line["stamp"]]
+        if line["compared"]:
+            line["compared"]["earlier"] = stamps[line["compared"]["earlier"]]
+    (run / OWN / INDEX).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def spread(folder: Path, count: int) -> None:
-    """The index of one problem, for all: their results are the same files."""
-    path = folder / OWN / INDEX
-    known = path.read_text()
-    problems = range(-(-count // CHECKPOINTS))
-    path.write_text("".join(known.replace("problem_0/", f"problem_{number}/") for number in problems))
+def command(work: Path, name: str) -> None:
+    argv = [sys.executable, "-m", "slop_code", name, str(work / "run"), "--problems-dir", str(work / "problems")]
+    environment = {**os.environ, "SCBENCH_CACHE_DIR": str(work / "cache")}
+    subprocess.run([*argv, "--json"], env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
-def measure(folder: Path, count: int) -> dict[str, float]:
-    """In a fresh process, without the time that Python takes to start and to import."""
-    argv = [sys.executable, __file__, "--know", str(folder), "--checkpoints", str(count)]
-    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
-
-
-def peak_mib() -> float:
-    """Of this program alone: what getrusage says goes back to the process that started it."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-
-def know_and_tell(folder: Path, count: int) -> None:
-    imported = peak_mib()
-    began, began_cpu = time.perf_counter(), time.process_time()
-    know(folder, count)
-    taken, cpu = time.perf_counter() - began, time.process_time() - began_cpu
-    print(json.dumps({"seconds": taken, "cpu": cpu, "imported": imported, "peak": peak_mib()}))
+def measured(work: Path) -> tuple[float, float]:
+    """Seconds, and the peak in MiB of a command that a process of its own started: that of ours would count, too."""
+    code = (
+        "import json, resource, subprocess, sys, time; began = time.perf_counter();"
+        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); taken = time.perf_counter() - began;"
+        "print(json.dumps([taken, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]))"
+    )
+    argv = [sys.executable, "-m", "slop_code", "eval", str(work / "run"), "--problems-dir", str(work / "problems")]
+    environment = {**os.environ, "SCBENCH_CACHE_DIR": str(work / "cache")}
+    found = subprocess.check_output([sys.executable, "-c", code, *argv], env=environment, stderr=subprocess.DEVNULL)
+    seconds, peak = json.loads(found)
+    return seconds, peak
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checkpoints", type=int, default=1000, help="results in the run (default: 1000)")
-    parser.add_argument("--tests", type=int, nargs="+", default=[10, 10_000], help="tests in each (default: 10 10000)")
-    parser.add_argument("--know", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--checkpoints", type=int, default=1000, help="in the run (default: 1000)")
+    parser.add_argument("--tests", type=int, nargs="+", default=[FEW, 10_000], help="in each (default: 10 10000)")
+    parser.add_argument("--json", type=Path, help="where the figures go as JSON")
     arguments = parser.parse_args()
-    count = arguments.checkpoints
-    if arguments.know:
-        know_and_tell(arguments.know, count)
-        return
-    print(f"{'results':>8}{'tests in each':>15}{'index':>7}{'seconds':>9}{'CPU':>7}{'peak MiB':>10}{'imports':>9}")
-    for tests in arguments.tests:
-        with tempfile.TemporaryDirectory(prefix="slop-code-bench-") as name:
-            folder = Path(name)
-            write_run(folder, count, tests)
-            for number, index in ((CHECKPOINTS, "no"), (count, "yes")):
-                found = measure(folder, number)
-                figures = f"{found['seconds']:9.2f}{found['cpu']:7.2f}{found['peak']:10.0f}{found['imported']:9.0f}"
-                print(f"{number:8}{tests:15}{index:>7}{figures}", flush=True)
-                if index == "no":
-                    spread(folder, count)
+    found = {}
+    print(f"a finished run is looked at again, median of {ROUNDS}")
+    print(f"{'checkpoints':>12}{'tests in each':>15}{'seconds':>9}{'peak MiB':>10}")
+    with tempfile.TemporaryDirectory(prefix="slop-code-bench-") as name:
+        work = Path(name)
+        write_run(work, arguments.checkpoints)
+        write_results(work, FEW)
+        command(work, "merge")
+        for tests in arguments.tests:
+            write_results(work, tests)
+            move_index(work / "run")
+            rounds = [measured(work) for _ in range(ROUNDS)]
+            seconds, peak = (statistics.median(values) for values in zip(*rounds, strict=True))
+            found[tests] = {"seconds": seconds, "peak_mib": peak}
+            print(f"{arguments.checkpoints:12}{tests:15}{seconds:9.2f}{peak:10.0f}", flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"checkpoints": arguments.checkpoints, "tests": found}, indent=2))
 
 
 if __name__ == "__main__":
