@@ -39,9 +39,11 @@ def _storable(value: Any) -> Any:
     """The same value as strict JSON can hold it, so that what is saved loads back equal."""
     if isinstance(value, str):
         return value if value.isascii() and "\0" not in value else _NOT_TEXT.sub("\ufffd", value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict | Mapping):
         return {_storable(key): _storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_storable(item) for item in value]
@@ -55,8 +57,8 @@ class Stored(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_stored(cls, data: Any) -> Any:
-        return _storable(data)
+    def _as_stored(cls, data: Any, info: ValidationInfo) -> Any:
+        return data if info.mode == "json" else _storable(data)
 
 
 class TestResult(Stored):

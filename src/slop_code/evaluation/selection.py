@@ -44,9 +44,16 @@ def files_to_run(ordered: Sequence[str], current: str, *, include_prior: bool) -
     return list(ordered[: ordered.index(current) + 1]) if include_prior else [current]
 
 
-def select(tests_dir: Path, ordered: Sequence[str], current: str, include_prior: bool) -> Selection:
+def select(
+    tests_dir: Path,
+    ordered: Sequence[str],
+    current: str,
+    include_prior: bool,
+    files: Iterable[PurePosixPath] | None = None,
+) -> Selection:
+    """`files`: what `files_in` found there, where it was asked before."""
     wanted = files_to_run(ordered, current, include_prior=include_prior)
-    files = files_in(tests_dir) if tests_dir.is_dir() else []
+    files = files_in(tests_dir) if files is None else list(files)
     homes = {file: checkpoint_of(file.name, ordered) for file in files}
     if current not in homes.values():
         expected = f"{tests_dir.name}/test_{current}.py"
@@ -61,6 +68,8 @@ def select(tests_dir: Path, ordered: Sequence[str], current: str, include_prior:
 
 def files_in(tests_dir: Path) -> list[PurePosixPath]:
     """Everything that any checkpoint may need, helpers and data included."""
+    if not tests_dir.is_dir():
+        return []
     found = walk(tests_dir, fence=tests_dir.parent, skip=_is_cache)
     return sorted(relative for relative, actual in found if actual.is_file())
 

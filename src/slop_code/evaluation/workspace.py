@@ -19,13 +19,13 @@ from slop_code.evaluation.evidence import STREAM
 from slop_code.evaluation.pytest_ini import render_ini
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.evaluation.selection import Selection, checkpoint_of, select
+from slop_code.evaluation.selection import Selection, checkpoint_of, files_in, select
 from slop_code.evaluation.verdict import collection_failure
 from slop_code.execution.assets import asset_environment, copy_assets, walk
 from slop_code.execution.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.boxes import Progress, Sandbox, ToolEnv
@@ -59,9 +59,11 @@ class Staged:
         return self.folder / "judge"
 
 
-def choose(problem: ProblemConfig, checkpoint: CheckpointConfig) -> Selection:
-    ordered = [name for name, _ in problem.iterate_checkpoint_items()]
-    return select(problem.path / "tests", ordered, checkpoint.name, checkpoint.include_prior_tests)
+def choose(
+    problem: ProblemConfig, checkpoint: CheckpointConfig, files: Iterable[PurePosixPath] | None = None
+) -> Selection:
+    ordered = list(problem.checkpoints)
+    return select(problem.path / "tests", ordered, checkpoint.name, checkpoint.include_prior_tests, files)
 
 
 def copy_tests(problem: ProblemConfig, checkpoint: CheckpointConfig, destination: Path) -> Selection:
@@ -90,17 +92,30 @@ def copy_shown(problem: ProblemConfig, tests: Path, destination: Path) -> None:
                 shutil.copy(path, target)
 
 
-def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig) -> str:
-    """Over everything the tests consist of: files, assets, ini."""
-    chosen = choose(problem, checkpoint)
-    files = {f"tests/{path}": _file_digest(chosen.root / path) for path in chosen.files}
-    for name, root in problem.assets.items():
-        if root.is_file():
-            files[f"assets/{name}"] = _file_digest(root)
-            continue
-        found = walk(root.resolve(), fence=root.resolve())
-        files |= {f"assets/{name}/{path}": _file_digest(real) for path, real in found if real.is_file()}
-    return digest_of([files, render_ini(problem.markers, chosen.run), problem.visible])
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What lies in a problem's folder, as digests."""
+
+    tests: Mapping[PurePosixPath, str]
+    assets: Mapping[str, str]
+
+    @classmethod
+    def of(cls, problem: ProblemConfig) -> Contents:
+        folder, assets = problem.path / "tests", {}
+        for name, root in problem.assets.items():
+            if root.is_file():
+                assets[f"assets/{name}"] = _file_digest(root)
+                continue
+            found = walk(root.resolve(), fence=root.resolve())
+            assets |= {f"assets/{name}/{path}": _file_digest(real) for path, real in found if real.is_file()}
+        return cls({path: _file_digest(folder / path) for path in files_in(folder)}, assets)
+
+
+def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> str:
+    """Over everything the tests of a checkpoint consist of: files, assets, ini."""
+    chosen = choose(problem, checkpoint, contents.tests)
+    files = {f"tests/{path}": contents.tests[path] for path in chosen.files}
+    return digest_of([{**files, **contents.assets}, render_ini(problem.markers, chosen.run), problem.visible])
 
 
 def _file_digest(path: Path) -> str:
@@ -120,7 +135,7 @@ def stage(
     progress: Progress,
 ) -> Staged:
     """The staged tests, collected once without any subject; every later evaluation accounts for that roster."""
-    digest = tests_digest(problem, checkpoint)
+    digest = tests_digest(problem, checkpoint, Contents.of(problem))
     content = [
         digest,
         problem.digest(checkpoint),

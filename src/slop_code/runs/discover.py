@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
@@ -69,6 +69,8 @@ class _Finder:
     problems: Path
     environment: EnvironmentSpec | None
     only: frozenset[str]
+    loaded: dict[Path, ProblemConfig] = field(default_factory=dict)
+    """Many runs have the same problems."""
 
     def run(self, name: str, folder: Path) -> Run:
         run = Run(name, folder)
@@ -90,13 +92,18 @@ class _Finder:
         where = self.problems / folder.name
         try:
             if os.path.isdir(where):
-                yield from _checkpoints(run, folder, ProblemConfig.from_yaml(where), spec)
+                yield from _checkpoints(run, folder, self.load(where), spec)
             elif os.path.isdir(folder) and any(os.path.lexists(folder / name / SNAPSHOT) for name in _names(folder)):
                 yield Trouble(run.name, folder.name, None, f"no such problem in {self.problems}; give --problems-dir")
         except UsageError as error:
             yield Trouble(run.name, folder.name, None, str(error))
         except OSError as error:
             yield Trouble(run.name, folder.name, None, _unreadable(folder, error))
+
+    def load(self, where: Path) -> ProblemConfig:
+        if where not in self.loaded:
+            self.loaded[where] = ProblemConfig.from_yaml(where)
+        return self.loaded[where]
 
 
 def _checkpoints(

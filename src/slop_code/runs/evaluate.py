@@ -116,16 +116,19 @@ class Evaluation:
     def conclude(self) -> tuple[list[CheckpointLine], RunSummary]:
         """The lines of all runs; each run's own are written into its folder, unless this is a shard of it."""
         every: list[CheckpointLine] = []
+        written: list[RunSummary] = []
         for run in self.runs:
             if run.folder is None:
                 continue
             lines = lines_of(run, self.plan, self.outcomes, self.indexes[run.name])
             every += lines
             if self.settings.shard is None and (run.submissions or not run.troubles):
-                write_summary(run.folder, lines, [one for one in self.plan.troubles if one.run == run.name])
+                troubles = [one for one in self.plan.troubles if one.run == run.name]
+                written.append(write_summary(run.folder, lines, troubles))
             with contextlib.suppress(OSError):  # it only speeds up the next time
                 self.indexes[run.name].save()
-        return every, summarise(every, self.plan.troubles)
+        alone = len(self.runs) == 1 and len(written) == 1
+        return every, written[0] if alone else summarise(every, self.plan.troubles)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import Digests
-from slop_code.evaluation.workspace import tests_digest
+from slop_code.evaluation.workspace import Contents, tests_digest
 from slop_code.execution.backends.engine import Engine
 from slop_code.execution.snapshot import open_submission, tree_digest
 from slop_code.runs.discover import LOOSE, RESULT
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.spec import EnvironmentSpec
     from slop_code.runs.discover import Run
     from slop_code.runs.index import Index
@@ -146,34 +147,38 @@ class Expected:
     """Each thing that many submissions share is looked at once."""
 
     shared: dict[tuple[Path, str, str], Digests | UsageError] = field(default_factory=dict)
+    contents: dict[Path, Contents] = field(default_factory=dict)
+    images: dict[str, str | None] = field(default_factory=dict)
 
     def digests(self, submission: Submission) -> Digests:
         problem, checkpoint, spec = submission.problem, submission.checkpoint, submission.environment
         key = (problem.path, checkpoint.name, spec.model_dump_json())
         if key not in self.shared:
-            self.shared[key] = _shared_digests(submission)
+            self.shared[key] = self._shared(problem, checkpoint, spec, key[2])
         found = self.shared[key]
         if isinstance(found, UsageError):
             raise found
         return found.model_copy(update={"submission": tree_digest(open_submission(submission.path))})
 
+    def _shared(
+        self, problem: ProblemConfig, checkpoint: CheckpointConfig, spec: EnvironmentSpec, written: str
+    ) -> Digests | UsageError:
+        try:
+            if problem.path not in self.contents:
+                self.contents[problem.path] = Contents.of(problem)
+            tests = tests_digest(problem, checkpoint, self.contents[problem.path])
+        except UsageError as error:
+            return error
+        except OSError as error:
+            return UsageError(f"{error.filename}: cannot be read: {error.strerror}")
+        if written not in self.images:
+            self.images[written] = known_image(spec)
+        return Digests(
+            tests=tests, config=problem.digest(checkpoint), environment=spec.digest(), image=self.images[written]
+        )
 
-def _shared_digests(submission: Submission) -> Digests | UsageError:
-    try:
-        tests = tests_digest(submission.problem, submission.checkpoint)
-    except UsageError as error:
-        return error
-    except OSError as error:
-        return UsageError(f"{error.filename}: cannot be read: {error.strerror}")
-    return Digests(
-        tests=tests,
-        config=submission.problem.digest(submission.checkpoint),
-        environment=submission.environment.digest(),
-        image=_known_image(submission.environment),
-    )
 
-
-def _known_image(spec: EnvironmentSpec) -> str | None:
+def known_image(spec: EnvironmentSpec) -> str | None:
     """Without pulling it: a plan changes nothing."""
     if spec.docker is None or spec.type != "docker":
         return None
