@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING, TextIO, cast
+
+if TYPE_CHECKING:
+    from io import TextIOWrapper
+
+READER_GONE = 141
+"""What a shell says of a program that a closed pipe ended; never 0, which would read as passed."""
 
 
 def main() -> None:
     gc.disable()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    open_streams()
     from slop_code.cli.main import run
 
     # What was imported stays to the end: no collection needs to look at it again.
     gc.freeze()
     gc.enable()
-    status = 0
-    try:
+    status = READER_GONE
+    with contextlib.suppress(BrokenPipeError):  # whoever read our output has seen enough
         status = run(sys.argv[1:])
         sys.stdout.flush()
-        sys.stderr.flush()
-    except BrokenPipeError:
-        pass  # whoever read our output has seen enough
+    sys.stderr.flush()
     # Taking the interpreter apart would take a tenth of a short evaluation.
     os._exit(status)
+
+
+def open_streams() -> None:
+    """All three are there, take any text, and messages that nobody reads end nothing."""
+    from slop_code._io import Forgiving
+
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # it was closed when we were started
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")
+    sys.stderr = cast("TextIO", Forgiving(sys.stderr))
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
 import secrets
 import stat
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,3 +82,22 @@ def keep_ends(path: Path, limit: int) -> None:
         stream.seek(half)
         stream.write(b"\n[... cut here ...]\n" + end)
         stream.truncate()
+
+
+class Forgiving:
+    """A stream for people, whose reader may go away or whose disk may be full: the work goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()

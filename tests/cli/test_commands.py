@@ -302,3 +302,28 @@ def test_a_reader_that_goes_away(arguments):
     done = slop_code(*arguments, capture_output=False, stdout=writing, stderr=subprocess.PIPE)
     os.close(writing)
     assert done.stderr == ""
+    assert done.returncode in (0, 3, 141)
+
+
+def test_messages_that_nobody_reads():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = slop_code("eval", "no-such-run", capture_output=False, stdout=subprocess.DEVNULL, stderr=writing)
+    os.close(writing)
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])
+def test_closed_streams(closed):
+    """Neither a traceback nor an answer that is none."""
+    close = " ".join(f"{number}<&-" for number in closed.split())
+    words = shlex.join([str(SLOP_CODE), "eval", "no-such-run"])
+    done = subprocess.run(["/bin/sh", "-c", f"{words} {close}"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_names_that_the_terminal_cannot_show():
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = slop_code("eval", "l\u00e4rder\u2028", env=environment)
+    assert done.returncode == 2

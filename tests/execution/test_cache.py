@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution import cache as module
 from slop_code.execution.cache import Cache, remove_tree
 
 BUILDER = """
@@ -298,3 +299,21 @@ print((root / "a").exists())
         os.chown(root, 65534, 65534)
         with start(code, root) as process:
             assert process.communicate()[0] == "False\n"
+
+
+def test_a_session_loses_its_lock_last(tmp_path, monkeypatch):
+    """Killed in between, it is still known for one."""
+    cache = Cache(tmp_path)
+    seen = []
+    remove = module.remove_tree
+
+    def watch(folder):
+        seen.append((folder.name, (folder.parent / "lock").exists() or (folder / "lock").exists()))
+        remove(folder)
+
+    with cache.session() as folder:
+        (folder / "reports").mkdir()
+        (folder / "settings.json").write_text("{}")
+        monkeypatch.setattr(module, "remove_tree", watch)
+    assert seen == [("reports", True), (folder.name, True)]
+    assert not folder.exists()

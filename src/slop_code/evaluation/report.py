@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pydantic.functional_validators import ModelWrapValidatorHandler
 
 SIZE_LIMIT = 512 * 1024 * 1024
+LONGEST = 1e15
+"""Of any duration in a file, in whatever unit: many of them can still be added up."""
+
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 _DERIVED = ("pass_counts", "total_counts", "infrastructure_failure", "passed")
 
@@ -70,7 +73,7 @@ class TestResult(Stored):
     """Where the test comes from, by the name of its file."""
     group_type: GroupType
     status: Status
-    duration_ms: float = Field(ge=0)
+    duration_ms: float = Field(ge=0, le=LONGEST)
     file_path: str
     markers: list[str]
     failure_message: str | None = None
@@ -102,14 +105,14 @@ class Attempt(Stored):
     """An evaluation that came to no verdict and was made again."""
 
     reason: str
-    duration: float = Field(ge=0)
+    duration: float = Field(ge=0, le=LONGEST)
 
 
 class CorrectnessResults(Stored):
     schema_version: Literal[1, 2] = 2
     problem_name: str
     checkpoint_name: str
-    duration: float = Field(ge=0)
+    duration: float = Field(ge=0, le=LONGEST)
     """Seconds for everything."""
     tests: list[TestResult]
     pytest_exit_code: int

@@ -112,7 +112,7 @@ class Cache:
             with lock:
                 yield folder
         finally:
-            remove_tree(folder)
+            _remove_session(folder)
 
 
 def _new_session(parent: Path) -> tuple[Path, IO[str]]:
@@ -128,6 +128,18 @@ def _new_session(parent: Path) -> tuple[Path, IO[str]]:
                 (folder / "new").rename(folder / "lock")
                 undo.pop_all()
                 return folder, lock
+
+
+def _remove_session(folder: Path) -> None:
+    """The lock goes last: whoever is killed meanwhile leaves a folder that is still known for what it is."""
+    for inner in folder.iterdir():
+        if inner.name in ("lock", "new"):
+            continue
+        if inner.is_dir() and not inner.is_symlink():
+            remove_tree(inner)
+        else:
+            inner.unlink(missing_ok=True)
+    remove_tree(folder)
 
 
 def entry_of(scratch: Path) -> Path:
@@ -166,7 +178,7 @@ def _reap(folder: Path) -> bool:
             with (folder / name).open("r") as lock:
                 if not try_lock(lock, fcntl.LOCK_EX):
                     return False
-                remove_tree(folder)
+                _remove_session(folder)
                 return True
         except FileNotFoundError:
             continue
