@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import select
 import shutil
@@ -11,6 +12,8 @@ import signal
 import subprocess
 import sys
 import termios
+import time
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -22,9 +25,10 @@ import yaml
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution.backends.cgroups import PREFIX, ROOT
 from slop_code.execution.cache import Cache
+from tests.e2e.test_hangs import left_alive, processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from slop_code.evaluation import CorrectnessResults
 
@@ -47,6 +51,15 @@ print({{"+": {plus}, "-": a - b, "x": a * b}}[operation])
 # {name}
 """
 KINDS = {"good": "a + b", "wrong": "a + b + 1", "crashes": "1 // 0"}
+STAYS = """
+import os, signal
+if {word!r} not in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    os.execv(sys.executable, [sys.executable, *sys.argv, {word!r}])
+sys.argv.remove({word!r})
+signal.sigwait([signal.SIGUSR1])
+"""
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,62 @@ class Sums:
 @pytest.fixture
 def sums(tmp_path: Path) -> Sums:
     return Sums(tmp_path / "runs")
+
+
+@dataclass(frozen=True)
+class Staying:
+    """Submissions that stay until they are let go, or the test's time is over.
+
+    They need no network to be seen, so that several may run at once: a word among their arguments is theirs alone.
+    """
+
+    word: str
+
+    @property
+    def first(self) -> str:
+        return STAYS.format(word=self.word)
+
+    def arrived(self, count: int) -> list[int]:
+        """Their processes, one for each, once that many run at the same time."""
+        until = time.monotonic() + PATIENCE_S
+        while len(found := processes(self.word)) != count:
+            assert time.monotonic() < until, found
+            time.sleep(0.02)
+        return found
+
+    def let_go(self, process: int) -> None:
+        descriptor = os.pidfd_open(process)
+        try:
+            signal.pidfd_send_signal(descriptor, signal.SIGUSR1)
+            assert select.select([descriptor], [], [], PATIENCE_S)[0]
+        finally:
+            os.close(descriptor)
+
+    def alive(self) -> list[int]:
+        return left_alive(self.word)
+
+
+@pytest.fixture
+def staying() -> Iterator[Staying]:
+    """What is left of them does not outlive the test."""
+    found = Staying(f"stays-{uuid.uuid4().hex}")
+    yield found
+    for process in processes(found.word):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def most_at_a_time(outputs: Iterable[Path]) -> int:
+    """How many evaluations ran at once, by when pytest itself began and ended."""
+    moments: list[tuple[float, int]] = []
+    for output in outputs:
+        summary = json.loads((output / ".scbench/ctrf-report.json").read_text())["results"]["summary"]
+        moments += [(summary["start"], 1), (summary["stop"], -1)]
+    most = running = 0
+    for _, change in sorted(moments):
+        running += change
+        most = max(most, running)
+    return most
 
 
 @pytest.fixture(scope="session")
@@ -170,10 +239,16 @@ def start(sums: Sums) -> Iterator[Callable[..., Evaluator]]:
     started: list[Evaluator] = []
     with contextlib.ExitStack() as stack:
 
-        def run(cache: Cache, *arguments: object, terminal: bool = False, before: tuple[str, ...] = ()) -> Evaluator:
+        def run(
+            cache: Cache,
+            *arguments: object,
+            terminal: bool = False,
+            before: tuple[str, ...] = (),
+            program: tuple[str, ...] = (SLOP_CODE,),
+        ) -> Evaluator:
             ours, theirs = os.openpty() if terminal else os.pipe()
             stack.callback(os.close, ours)
-            words = [*before, SLOP_CODE, "eval", "--no-live-progress", "--problems-dir", str(sums.problems)]
+            words = [*before, *program, "eval", "--no-live-progress", "--problems-dir", str(sums.problems)]
 
             def prepare() -> None:
                 # Where this suite itself runs in the background, interrupts would be ignored from the start.

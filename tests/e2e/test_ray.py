@@ -155,7 +155,7 @@ def ray(nodes: Nodes) -> Iterator[Executor]:
 
 @pytest.fixture(scope="module")
 def threads(cache: Cache) -> Iterator[Executor]:
-    executor = executor_class("threads")(2, None, lambda _: None)
+    executor = executor_class("threads")(2, None, lambda _: None, cache)
     yield executor
     executor.close()
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.server
 import re
 import signal
-import socket
 import threading
 
 import pytest
@@ -16,52 +14,11 @@ from slop_code.runs.lines import read_lines
 from slop_code.runs.store import Store
 from slop_code.runs.summary import RunSummary
 
-PATIENCE_S = 100
-STAYS = """
-import os, signal, socket
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-stay = socket.create_connection(("127.0.0.1", int(os.environ["WITNESS"])), 50)
-stay.settimeout(None)
-stay.recv(1)
-"""
-"""Until its connection is let go, or the test's time is over."""
-
 
 @pytest.fixture
-def home():
-    """Where a submission says that it runs; when it is gone, so is its connection."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(PATIENCE_S)
-        yield listening
-
-
-@pytest.fixture
-def staying(sums, home):
+def folder(sums, staying):
     """A run whose submissions stay as long as they may."""
-    environment = {"network": "full", "environment": {"env": {"WITNESS": str(home.getsockname()[1])}}}
-    mains = {one: sums.main(one, first=STAYS) for one in sums.checkpoints}
-    return sums.run("staying", mains=mains, environment=environment)
-
-
-def arrived(home, count):
-    calls = [home.accept()[0] for _ in range(count)]
-    for call in calls:
-        call.settimeout(PATIENCE_S)
-    return calls
-
-
-def gone(call):
-    with contextlib.closing(call), contextlib.suppress(ConnectionResetError):
-        return call.recv(1) == b""
-    return True
-
-
-def nobody_else(home):
-    """Where an evaluation goes on, its next test calls again."""
-    home.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        home.accept()
-    return True
+    return sums.run("staying", mains={one: sums.main(one, first=staying.first) for one in sums.checkpoints})
 
 
 def checkpoints_done(folder):
@@ -79,19 +36,17 @@ def outcomes(said):
 
 
 class TestEndedEarly:
-    def test_once(self, sums, fresh_cache, start, evaluated, home, left_over):
+    def test_once(self, sums, fresh_cache, start, evaluated, staying, left_over):
         """What runs comes to its end and counts; what has not begun is done the next time."""
-        environment = {"network": "full", "environment": {"env": {"WITNESS": str(home.getsockname()[1])}}}
         first, *rest = sums.checkpoints
-        mains = {first: sums.main("a", first=STAYS), **{one: sums.main(one) for one in rest}}
-        folder, cache = sums.run("run", mains=mains, environment=environment), fresh_cache("cache")
+        mains = {first: sums.main("a", first=staying.first), **{one: sums.main(one) for one in rest}}
+        folder, cache = sums.run("run", mains=mains), fresh_cache("cache")
         evaluator = start(cache, folder, "-j", 1, terminal=True)
-        calls = arrived(home, 1)
+        running = staying.arrived(1)
         evaluator.type(b"\x03")
         evaluator.until("stopping: finishing 1 that run; Ctrl-C again stops now")
-        calls[0].close()
-        with contextlib.closing(arrived(home, 1)[0]):  # of its second test
-            pass
+        staying.let_go(*running)
+        staying.let_go(*staying.arrived(1))  # that of its second test
         assert evaluator.end() == 130
         assert "Traceback" not in evaluator.said
         assert checkpoints_done(folder) == {first}
@@ -106,10 +61,10 @@ class TestEndedEarly:
         assert files(folder / "sums" / first) == before
 
     @pytest.mark.parametrize("how", ["twice", "SIGTERM"])
-    def test_now(self, sums, staying, fresh_cache, start, home, left_over, how):
+    def test_now(self, folder, fresh_cache, start, staying, left_over, how):
         cache = fresh_cache("cache")
-        evaluator = start(cache, staying, "-j", 2, terminal=True)
-        calls = arrived(home, 2)
+        evaluator = start(cache, folder, "-j", 2, terminal=True)
+        staying.arrived(2)
         if how == "twice":
             evaluator.type(b"\x03")
             evaluator.until("stopping")
@@ -117,28 +72,26 @@ class TestEndedEarly:
         else:
             evaluator.process.send_signal(signal.SIGTERM)
         assert evaluator.end() == 130
-        assert [gone(call) for call in calls] == [True, True]
-        assert nobody_else(home)
+        assert staying.alive() == []
         assert "Traceback" not in evaluator.said
-        assert checkpoints_done(staying) == set()
+        assert checkpoints_done(folder) == set()
         assert left_over(cache, evaluator.pid) == []
 
 
 class TestTwoEvaluators:
-    def test_of_one_folder(self, staying, fresh_cache, start, evaluated, home, left_over):
+    def test_of_one_folder(self, folder, fresh_cache, start, evaluated, staying, left_over):
         cache = fresh_cache("cache")
-        first = start(cache, staying, "-j", 1)
-        calls = arrived(home, 1)
-        before = files(staying)
-        status, said = evaluated(cache, staying)
+        first = start(cache, folder, "-j", 1)
+        staying.arrived(1)
+        before = files(folder)
+        status, said = evaluated(cache, folder)
         assert status == 3
-        assert f"{staying}: held by process {first.pid} " in said
+        assert f"{folder}: held by process {first.pid} " in said
         assert "wait for its end, or end it" in said
-        assert files(staying) == before
+        assert files(folder) == before
         first.process.send_signal(signal.SIGTERM)
         assert first.end() == 130
-        assert gone(*calls)
-        assert nobody_else(home)
+        assert staying.alive() == []
         assert left_over(cache, first.pid) == []
 
     def test_of_the_same_snapshots(self, sums, fresh_cache, start):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
 import subprocess
 import sys
 import threading
@@ -15,15 +13,9 @@ import pytest
 from slop_code.errors import UsageError
 from slop_code.evaluation import CorrectnessResults, ProblemConfig
 from slop_code.runs import Control, Outcome, Submission, evaluate_run, evaluate_run_async
+from tests.e2e.conftest import most_at_a_time
 
 PATIENCE_S = 100
-STAYS = """
-import os, signal, socket
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-stay = socket.create_connection(("127.0.0.1", int(os.environ["WITNESS"])), 50)
-stay.settimeout(None)
-stay.recv(1)
-"""
 
 
 @pytest.fixture
@@ -54,53 +46,9 @@ def submission(sums, environment_spec, tmp_path):
 
 
 @pytest.fixture
-def home():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(PATIENCE_S)
-        yield listening
-
-
-@pytest.fixture
-def staying(submission, home):
-    environment = {"network": "full", "environment": {"env": {"WITNESS": str(home.getsockname()[1])}}}
-    return [submission(f"stays {number}", first=STAYS, environment=environment) for number in range(4)]
-
-
-def accept(home, count):
-    calls = [home.accept()[0] for _ in range(count)]
-    for call in calls:
-        call.settimeout(PATIENCE_S)
-    return calls
-
-
-def gone(call):
-    try:
-        return call.recv(1) == b""
-    except ConnectionResetError:
-        return True
-    finally:
-        call.close()
-
-
-def nobody_else(home):
-    """Where an evaluation goes on, its next test calls again."""
-    home.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        home.accept()
-    return True
-
-
-def most_at_a_time(outputs):
-    """By when pytest itself began and ended."""
-    moments = []
-    for output in outputs:
-        summary = json.loads((output / ".scbench/ctrf-report.json").read_text())["results"]["summary"]
-        moments += [(summary["start"], 1), (summary["stop"], -1)]
-    most = running = 0
-    for _, change in sorted(moments):
-        running += change
-        most = max(most, running)
-    return most
+def four(submission, staying):
+    """They stay as long as they may."""
+    return [submission(f"stays {number}", first=staying.first) for number in range(4)]
 
 
 async def collect(runs, **options):
@@ -132,19 +80,20 @@ def test_submissions(boxes, submission):
     assert [test.status for test in result.tests] == ["failed", "passed"]
 
 
-def test_closed_in_the_middle(boxes, staying, home):
-    control, calls = Control(), []
+def test_closed_in_the_middle(boxes, four, staying):
+    control, running = Control(), []
 
     def stop():
-        calls.extend(accept(home, 2))
-        control.stop()
+        try:
+            running.extend(staying.arrived(2))
+        finally:
+            control.stop()
 
     watcher = threading.Thread(target=stop)
     watcher.start()
-    found = list(evaluate_run(staying, workers=2, control=control))
+    found = list(evaluate_run(four, workers=2, control=control))
     watcher.join()
-    assert (found, [gone(call) for call in calls]) == ([], [True, True])
-    assert nobody_else(home)
+    assert (found, len(running), staying.alive()) == ([], 2, [])
 
 
 def test_bounded(boxes, submission):
@@ -165,27 +114,26 @@ def test_two_at_once(boxes, submission):
 
 
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
-def test_ended_in_the_middle(boxes, staying, submission, home, how):
+def test_ended_in_the_middle(boxes, four, staying, submission, how):
     """When whoever waits is told of the end, the boxes are gone."""
     first = submission("quick")
 
     async def main():
-        outcomes = evaluate_run_async([first, *staying], workers=2)
+        outcomes = evaluate_run_async([first, *four], workers=2)
         assert isinstance(await anext(outcomes), Outcome)
         waiting = asyncio.create_task(anext(outcomes)) if how == "cancelled" else None
-        calls = await asyncio.to_thread(accept, home, 2)
+        await asyncio.to_thread(staying.arrived, 2)
         if waiting is not None:
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
         else:
             await outcomes.aclose()
-        return calls, [thread.name for thread in threading.enumerate()]
+        return [thread.name for thread in threading.enumerate()]
 
-    calls, threads = asyncio.run(main())
+    threads = asyncio.run(main())
     assert [name for name in threads if name.startswith(("job", "slop-code run"))] == []
-    assert [gone(call) for call in calls] == [True, True]
-    assert nobody_else(home)
+    assert staying.alive() == []
 
 
 def test_the_example_of_a_training_loop(boxes):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
-import socket
+import sys
 
 import pytest
 
@@ -12,51 +13,50 @@ from slop_code.evaluation import CorrectnessResults
 from slop_code.runs.lines import read_lines
 from slop_code.runs.parcel import results_in
 from slop_code.runs.store import Store
+from tests.e2e.conftest import most_at_a_time
 
 RUNS = 20
 KILLS = 20
 WORKERS = 2
-TELLS = """
-import os, socket
-with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as home:
-    home.sendto({name!r}.encode(), ("127.0.0.1", int(os.environ["WITNESS"])))
+SEED = "SLOP_CODE_TEST_SEED"
+COUNTED = """
+import os, sys
+from slop_code.__main__ import main
+from slop_code.runs import executors
+from slop_code.runs.executors.threads import Threads
+
+class Counted(Threads):
+    def submit(self, work):
+        with open(os.environ["WITNESS"], "a") as file:
+            file.write(work.digest + "\\n")
+        return super().submit(work)
+
+executors.BUILT_IN["threads"] = "__main__:Counted"
+sys.exit(main())
 """
-"""Each call of a submission says whose it is: what was evaluated is known without asking the evaluator."""
+"""slop-code, with an executor that says which submission it is given before it begins."""
 
 
 class Witness:
-    def __init__(self, home):
-        self._home = home
+    def __init__(self, file, names):
+        self._file, self._names, self._read = file, names, 0
 
     def heard(self):
-        """The names of those that ran since the last time."""
-        names = set()
-        while True:
-            try:
-                names.add(self._home.recv(1000, socket.MSG_DONTWAIT).decode())
-            except BlockingIOError:
-                return names
+        """The names of the submissions whose evaluation has begun since the last time."""
+        begun = self._file.read_text().splitlines() if self._file.exists() else []
+        new, self._read = begun[self._read :], len(begun)
+        return [self._names[digest] for digest in new]
 
 
-@pytest.fixture
-def home():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
-        yield listening
-
-
-def make_runs(sums, group, port):
+def make_runs(sums, group):
     """Sixty submissions, each another one; some are wrong, some crash."""
     chance, folders = random.Random(1), []
     for number in range(RUNS):
         mains = {}
         for checkpoint in sums.checkpoints:
-            name = f"{number}/{checkpoint}"
             kind = chance.choice(["good", "good", "good", "wrong", "crashes"])
-            mains[checkpoint] = sums.main(name, kind, TELLS.format(name=name))
-        environment = {"network": "full", "environment": {"env": {"WITNESS": str(port)}}}
-        folders.append(sums.run(f"{group}/{number}", mains=mains, environment=environment))
+            mains[checkpoint] = sums.main(f"{number}/{checkpoint}", kind)
+        folders.append(sums.run(f"{group}/{number}", mains=mains))
     return folders
 
 
@@ -103,9 +103,10 @@ class Ledger:
 
     def check(self):
         delivered = {f"{path.parents[2].name}/{path.parent.name}" for path in self.done}
-        ran = self.witness.heard()
-        assert ran & (delivered | {self.names[digest] for digest in self.kept}) == set()
-        self.begun += len(ran)
+        begun = self.witness.heard()
+        assert len(begun) == len(set(begun))
+        assert set(begun) & (delivered | {self.names[digest] for digest in self.kept}) == set()
+        self.begun += len(begun)
         done, kept = stamps(self.folders), stored(self.cache)
         assert {path: done.get(path) for path in self.done} == self.done
         assert {digest: kept.get(digest) for digest in self.kept} == self.kept
@@ -113,24 +114,30 @@ class Ledger:
         self.done, self.kept = done, kept
 
 
-@pytest.mark.timeout(900)
-def test_twenty_kills(sums, fresh_cache, start, evaluated, left_over, home):
-    seed = random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}")
-    chance, witness, port = random.Random(seed), Witness(home), home.getsockname()[1]
+@pytest.mark.timeout(600)
+def test_twenty_kills(sums, fresh_cache, start, left_over, monkeypatch, tmp_path):
+    seed = int(os.environ.get(SEED) or random.SystemRandom().getrandbits(32))
+    print(f"{SEED}={seed} does the same again")
+    chance, file = random.Random(seed), tmp_path / "witness"
+    monkeypatch.setenv("WITNESS", str(file))
 
-    calm = make_runs(sums, "calm", port)
-    status, said = evaluated(fresh_cache("calm-cache"), *calm, "-j", WORKERS)
-    assert (status, len(stamps(calm))) == (1, RUNS * 3), said
+    def begin(cache, folders):
+        return start(cache, *folders, "-j", WORKERS, program=(sys.executable, "-c", COUNTED))
+
+    calm = make_runs(sums, "calm")
+    evaluator = begin(fresh_cache("calm-cache"), calm)
+    assert (evaluator.end(), len(stamps(calm))) == (1, RUNS * 3), evaluator.said
+    assert most_at_a_time(path.parent for path in stamps(calm)) == WORKERS
     expected = results(calm)
     names = {result.provenance.digests.submission: name for name, result in expected.items()}
-    assert witness.heard() == set(expected) == set(names.values())
+    witness = Witness(file, names)
+    assert sorted(witness.heard()) == sorted(expected) == sorted(names.values())
 
-    folders, cache, told, pids = make_runs(sums, "killed", port), fresh_cache("cache"), "", []
+    folders, cache, told, pids = make_runs(sums, "killed"), fresh_cache("cache"), "", []
     ledger = Ledger(folders, cache, names, witness)
     # How many results are there when it is killed, or a moment later; enough are left to do for the last start.
     for moment in sorted(chance.randrange(RUNS * 3 - 10) for _ in range(KILLS)):
-        evaluator = start(cache, *folders, "-j", WORKERS)
+        evaluator = begin(cache, folders)
         pids.append(evaluator.pid)
         new = max(0, moment - len(ledger.done))
         evaluator.until("] ", new) if new else evaluator.until("to evaluate", chance.randrange(2))
@@ -140,7 +147,7 @@ def test_twenty_kills(sums, fresh_cache, start, evaluated, left_over, home):
         told += evaluator.said
         ledger.check()
 
-    last = start(cache, *folders, "-j", WORKERS)
+    last = begin(cache, folders)
     assert last.end() == 1
     ledger.check()
 
@@ -153,5 +160,5 @@ def test_twenty_kills(sums, fresh_cache, start, evaluated, left_over, home):
         assert [line.state for line in read_lines(folder / "checkpoint_results.jsonl")] == ["evaluated"] * 3
     assert left_over(cache, *pids, last.pid) == []
 
-    assert evaluated(cache, *folders)[0] == 1
-    assert witness.heard() == set()
+    assert begin(cache, folders).end() == 1
+    assert witness.heard() == []

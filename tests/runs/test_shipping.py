@@ -12,6 +12,7 @@ import pytest
 
 from slop_code.errors import ConfigError, InfrastructureError, SubmissionError
 from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation.workspace import Contents
 from slop_code.evaluation.workspace import tests_digest as digest_of_tests
 from slop_code.execution.cache import Cache
 from slop_code.execution.snapshot import tree_digest
@@ -161,7 +162,8 @@ def test_a_problem_arrives_with_what_its_evaluation_reads(problem: ProblemConfig
     ]  # fmt: skip
     moved = problem.at(tmp_path / "there")
     checkpoint = problem.checkpoint(1)
-    assert digest_of_tests(moved, checkpoint) == digest_of_tests(problem, checkpoint)
+    there, here = (digest_of_tests(one, checkpoint, Contents.of(one)) for one in (moved, problem))
+    assert there == here
     assert moved.digest(moved.checkpoint(1)) == problem.digest(checkpoint)
     assert ProblemConfig.from_yaml(tmp_path / "there").model_dump() == problem.model_dump()
 

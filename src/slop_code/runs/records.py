@@ -44,6 +44,8 @@ class Trouble:
     problem: str | None
     checkpoint: str | None
     reason: str
+    order: int | None = None
+    """The checkpoint's place among those of its problem, from 1."""
 
     @property
     def label(self) -> str:
