@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -127,8 +128,8 @@ async def main(count: int, workers: int | None) -> None:
         began = time.monotonic()
         async for path, value in score(submissions, workers):
             rewards[path] = value
-            if len(rewards) % 100 == 0:
-                print(f"{len(rewards)} of {count}, {(time.monotonic() - began) / len(rewards):.3f} s each", flush=True)
+            each = (time.monotonic() - began) / len(rewards)
+            print(f"{len(rewards)} of {count}: {value}, {each:.3f} s each", file=sys.stderr, flush=True)
         seconds = time.monotonic() - began
     for first, kind in enumerate(COMPLETIONS):
         found = Counter(rewards[one.path] for one in submissions[first :: len(COMPLETIONS)])
@@ -138,9 +139,15 @@ async def main(count: int, workers: int | None) -> None:
     print(f"{seconds:.1f} s, {seconds / count:.3f} s each")
 
 
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number from 1")
+    return int(text)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=1000, help="completions to score (default: 1000)")
-    parser.add_argument("--workers", type=int, help="at a time (default: one per processor)")
+    parser.add_argument("--count", type=positive, default=1000, help="completions to score (default: 1000)")
+    parser.add_argument("--workers", type=positive, help="at a time (default: one per processor)")
     given = parser.parse_args()
     asyncio.run(main(given.count, given.workers))

@@ -92,6 +92,7 @@ def test_what_runs_inside_the_judge_needs_the_standard_library_and_pytest_alone(
 
 
 def test_the_core_loads_nothing_heavy():
-    code = "import sys, slop_code.evaluation; print(sorted({'rich', 'ray', 'docker', 'typer'} & set(sys.modules)))"
+    heavy = {"rich", "ray", "docker", "typer"}
+    code = f"import sys, slop_code.evaluation, slop_code.runs; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -9,12 +9,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
 from slop_code.cli.main import run
+from slop_code.cli.whole_runs import interrupts
 from slop_code.runs.conclude import LINES, SUMMARY
+from slop_code.runs.control import Control
 from slop_code.runs.folder import OWN
 from slop_code.runs.lines import read_lines
 from slop_code.runs.summary import RunSummary
@@ -185,12 +188,81 @@ def test_what_is_missing_leaves_no_answer(folder, slop_code):
 
 def test_one_bad_run_does_not_spoil_another(folder, slop_code):
     (folder / "poor/environment.yaml").write_text("type: nonsense\n")
-    before = everything(folder / "poor")
+    before = everything(folder / "poor/words")
     status, out, _ = slop_code("eval", "good", "poor")
     assert status == 3
     assert "environment.yaml" in out
     assert RunSummary.load(folder / "good" / SUMMARY).totals.checkpoints.evaluated == 2
-    assert everything(folder / "poor") == before, "its last summary stays"
+    assert everything(folder / "poor/words") == before
+    counted = RunSummary.load(folder / "poor" / SUMMARY).totals.checkpoints
+    assert (counted.planned, counted.not_evaluated) == (2, 2)
+
+
+def test_an_empty_run_does_not_spoil_another(folder, slop_code):
+    (folder / "empty").mkdir()
+    (folder / "good" / SUMMARY).unlink()
+    status, out, _ = slop_code("eval", "good", "empty")
+    assert status == 3
+    assert "trouble empty: empty: nothing to evaluate" in out
+    assert out.splitlines()[-1] == "NO VERDICT on the whole: 1 trouble; 2 of 2 checkpoints passed (all-cases)"
+    assert (folder / "good" / SUMMARY).is_file()
+    assert list(everything(folder / "empty")) == []
+
+
+def test_a_run_without_any_snapshot_has_a_summary_that_says_so(folder, slop_code):
+    for path in (folder / "good/words").glob("*/snapshot"):
+        shutil.rmtree(path)
+    assert slop_code("eval", "good")[0] == 3
+    counted = RunSummary.load(folder / "good" / SUMMARY).totals.checkpoints
+    assert (counted.planned, counted.evaluated) == (2, 0)
+    assert [line.order for line in read_lines(folder / "good" / LINES)] == [1, 2]
+
+
+def test_one_problem_alone_does_not_replace_the_summary(folder, slop_code):
+    before = everything(folder)
+    status, out, err = slop_code("eval", "poor", "--problem", "words/", "-e", "local")
+    assert status == 1
+    assert out.splitlines()[-1] == "NOT PASSED (all-cases): 1 of 2 checkpoints"
+    assert "`slop-code merge RUN_DIR -e local` writes that of the whole" in err
+    assert everything(folder) == before
+
+
+def test_an_executor_that_is_not_there_is_refused_even_if_nothing_is_to_run(folder, slop_code):
+    status, out, err = slop_code("eval", "good", "--executor", "nothing")
+    assert (status, out) == (2, "")
+    assert "no executor 'nothing'" in err
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_what_is_probably_not_meant_is_told_once(folder, slop_code, options):
+    (folder / "good/environment.yml").write_text("")
+    _, out, err = slop_code("eval", "good", "poor", *options)
+    [warning] = [line for line in err.splitlines() if "warning" in line]
+    assert warning == "· warning: good/environment.yml: ignored; an environment is called environment.yaml"
+    assert "warning" not in out
+
+
+def test_a_shard_says_nothing_of_the_whole(folder, slop_code):
+    status, out, _ = slop_code("eval", "good", "poor", "--shard", "1/2")
+    assert status == 0
+    assert "broke -, repaired -" in out
+    assert "pass@" not in out
+    assert json.loads(slop_code("eval", "good", "poor", "--shard", "1/2", "--json")[1])["samples"] is None
+    assert slop_code("eval", "good", "--shard", "3/3")[:2] == (0, "nothing in this shard\n")
+
+
+@pytest.mark.parametrize(("ignored", "stopped"), [(False, True), (True, False)])
+def test_a_terminal_that_goes_away_ends_what_runs(ignored, stopped):
+    """Unless it was told not to mind, as by nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    control = Control()
+    try:
+        with interrupts(control, lambda: None):
+            signal.raise_signal(signal.SIGHUP)
+        assert control.stopped is stopped
+        assert signal.getsignal(signal.SIGHUP) is (signal.SIG_IGN if ignored else signal.SIG_DFL)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_an_infrastructure_failure(folder, slop_code):
@@ -208,7 +280,7 @@ def test_an_environment_that_this_machine_cannot_have(folder, slop_code):
     """Costs the run that wants it; alone, it is said before anything begins."""
     spec = "{type: docker, name: none, docker: {image: none, binary: no-such-engine}}"
     (folder / "poor/environment.yaml").write_text(spec)
-    (folder / "good/words/checkpoint_1/snapshot/new.txt").write_text("")
+    (folder / "good/words/checkpoint_1/snapshot/new.txt").write_text(uuid.uuid4().hex)  # in no store yet
     assert slop_code("eval", "good", "poor", "--retries", 0)[0] == 3
     assert [line.state for line in read_lines(folder / "good" / LINES)] == ["evaluated"] * 2
     lines = read_lines(folder / "poor" / LINES)
@@ -271,9 +343,14 @@ def test_merge_from_copies(folder, slop_code):
         (["eval", "good", "nowhere"], "nowhere: there is no such folder"),
         (["eval", "file"], "file: not a folder"),
         (["eval", "empty"], "empty: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"),
-        (["eval", "good", "empty"], "empty: nothing to evaluate"),
         (["eval", "good", "good"], "given twice"),
-        (["eval", "good", "--problem", "wrods"], "no problem 'wrods' in good"),
+        (["eval", "good", "--problem", "wrods"], "no problem 'wrods' in good; there is words"),
+        (["eval", "good/words/checkpoint_1/snapshot"], "lies in a snapshot, where nothing is ever written"),
+        (["eval-problem", "good/words/checkpoint_1/snapshot", "-p", "words"], "lies in a snapshot"),
+        (["merge", "good/words/checkpoint_1/snapshot"], "lies in a snapshot"),
+        (["eval", "good", "-o", "good/words/checkpoint_1/snapshot/out"], "lies in the snapshot good/words"),
+        (["eval", "good", "-o", "file"], "file: not a folder"),
+        (["eval", "good", "-o", "out", "--shard", "1/2"], "-o cannot be used with --shard"),
         (["eval", "good", "-e", "nothing"], "nothing: no such environment"),
         (["eval", "good", "-e", ""], "no such environment"),
         *[(["eval", "good", "--shard", text], "expected i/N") for text in ("0/3", "4/3", "x", "1", "", "1/0")],
@@ -303,6 +380,7 @@ def test_wrong_use_is_one_line(bare, slop_code, arguments, words):
     [
         ["eval"], ["merge"], ["eval-problem"], ["eval-problem", "good", "other"], ["eval", "good", "-j", "0"],
         ["eval", "good", "-j", "two"], ["eval", "good", "--retries", "-1"], ["eval", "good", "--retries", "²"],
+        ["eval", "good", "-j", "1025"], ["eval", "good", "--retries", "1001"],
         ["eval", "good", "--pass-policy", "most"], ["eval", "good", "--dry"], ["merge", "good", "--overwrite"],
     ],
 )  # fmt: skip
@@ -315,15 +393,16 @@ def test_wrong_options(bare, slop_code, arguments):
 def test_problems_that_are_elsewhere(bare, slop_code):
     status, out, _ = slop_code("eval", "good", "--problems-dir", "empty")
     assert status == 3
-    assert "no such problem in empty; give --problems-dir" in out
-    assert not (bare / "good" / SUMMARY).exists()
+    assert "trouble good/words/checkpoint_1: no such problem in empty" in out
+    counted = RunSummary.load(bare / "good" / SUMMARY).totals.checkpoints
+    assert (counted.planned, counted.not_evaluated) == (1, 1)
 
 
 @pytest.mark.parametrize("place", ["results", "summary"])
 def test_a_summary_that_cannot_be_written(folder, slop_code, place):
-    (folder / "taken").write_text("")
-    (folder / "good" / LINES).unlink()
-    (folder / "good" / LINES).mkdir()
+    for path in (folder / "taken" / LINES, folder / "good" / LINES):
+        path.unlink(missing_ok=True)
+        path.mkdir(parents=True)
     arguments = ["eval", "good"] if place == "results" else ["eval", "poor", "-o", "taken"]
     status, out, err = slop_code(*arguments)
     assert (status, out) == (3, "")
@@ -339,6 +418,9 @@ def test_a_folder_that_another_evaluator_has(folder, slop_code):
         assert status == 3
         assert "held by another evaluator; wait for its end, or end it" in out
         assert slop_code("eval", "good", "--dry-run")[0] == 0, "looking disturbs nobody"
+        status, out, _ = slop_code("eval-problem", "good/words")
+        assert status == 3
+        assert "good: held by another evaluator" in out
         assert everything(folder) == before
 
 
@@ -355,3 +437,8 @@ def test_a_name_that_is_no_text(folder):
     done = subprocess.run([*argv, "--json", "-o", "out"], capture_output=True, timeout=120, cwd=folder)
     assert len(json.loads(done.stdout)["runs"]) == 2
     assert len(read_lines(folder / "out" / LINES)) == 4
+
+
+@pytest.mark.parametrize(("option", "limits"), [("-j", "from 1 to 1024"), ("--retries", "from 0 to 1000")])
+def test_a_number_that_is_too_large_is_told_the_limits(bare, slop_code, option, limits):
+    assert f"expected a whole number {limits}" in slop_code("eval", "good", option, "99999")[2]

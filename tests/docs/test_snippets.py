@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import doctest
+import inspect
 import os
 import re
 import shlex
@@ -38,10 +39,10 @@ from slop_code.execution.spec import (
     VariablesSpec,
     parse_size,
 )
-from slop_code.runs import lines, samples, summary
+from slop_code.runs import Facts, Outcome, Retries, Shard, Submission, evaluate_run, lines, records, samples, summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pydantic import BaseModel
 
@@ -311,6 +312,31 @@ def test_every_field_of_a_run_is_explained(heading: str, model: type[BaseModel])
 
 def test_every_state_is_explained() -> None:
     assert set(rows(reference("runs.md", "States"))) == set(get_args(lines.State))
+
+
+@pytest.mark.parametrize("described", [evaluate_run, Submission, Retries, Shard], ids=lambda one: one.__name__)
+def test_every_parameter_is_explained(described: Callable[..., object]) -> None:
+    found = {name: one.default for name, one in inspect.signature(described).parameters.items()}
+    shown = {name: cells[1].strip("`") for name, cells in rows(reference("python.md", described.__name__)).items()}
+    assert list(shown.items()) == [(name, default_of(value)) for name, value in found.items()]
+
+
+def default_of(value: object) -> str:
+    if value is inspect.Parameter.empty:
+        return "required"
+    return "silent" if callable(value) else repr(value)
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [
+        ("Outcome", list(inspect.signature(Outcome).parameters)),
+        ("Source", get_args(records.Source)),
+        ("Facts", list(Facts.model_fields)),
+    ],
+)
+def test_every_value_is_explained(heading: str, names: Sequence[str]) -> None:
+    assert sorted(rows(reference("python.md", heading))) == sorted(names)
 
 
 def test_every_policy_is_explained() -> None:

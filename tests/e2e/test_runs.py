@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import re
 import signal
 import threading
@@ -76,6 +77,22 @@ class TestEndedEarly:
         assert "Traceback" not in evaluator.said
         assert checkpoints_done(folder) == set()
         assert left_over(cache, evaluator.pid) == []
+
+
+def test_what_cannot_be_read_is_said(sums, fresh_cache, evaluated):
+    """Root is made to obey permissions, as everyone else has to."""
+    folder = sums.run("run", mains={"checkpoint_1": sums.main("a")})
+    snapshot = folder / "sums/checkpoint_1/snapshot"
+    for name in ("a.txt", "b.txt"):
+        (snapshot / name).touch(0)
+    obeying = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+    evaluated(fresh_cache("cache"), folder, before=obeying)
+    result = CorrectnessResults.load(folder / "sums/checkpoint_1/evaluation.json")
+    assert result.passed["all-cases"], result.infrastructure_failure_reason
+    assert result.warnings == [
+        "2 of the submission's files and folders cannot be read by this user, and it runs without them, "
+        "the first: a.txt; make them readable"
+    ]
 
 
 class TestTwoEvaluators:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,11 +96,36 @@ def test_odd_entries_do_not_stop_it(tree):
         assert tree_digest(tree) == tree_digest(tree)
 
 
-def test_what_cannot_be_read_counts_as_unreadable(tree):
-    (tree / "main.py").chmod(0)
+READ_AS_ORDINARY_USER = """
+import os
+from pathlib import Path
+from slop_code.execution.snapshot import read_tree
+if os.geteuid() == 0:
+    os.seteuid(65534)
+tree = read_tree(Path("."))
+print(tree.digest, tree.unreadable, tree.first)
+"""
+
+
+def read_as_ordinary_user(tree: Path) -> list[str]:
+    """Root may read everything."""
+    argv = [sys.executable, "-c", READ_AS_ORDINARY_USER]
+    return subprocess.run(argv, cwd=tree, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+
+def test_what_cannot_be_read_is_counted(tree):
+    digest, *found = read_as_ordinary_user(tree)
+    assert (digest, found) == (tree_digest(tree), ["0"])
+    (tree / "a").mkdir()
+    for name in ("a/one", "a/two"):
+        (tree / name).write_text("x")
+        (tree / name).chmod(0)
     (tree / "sub").chmod(0)
     try:
-        assert tree_digest(tree) == tree_digest(tree)
+        first, second = read_as_ordinary_user(tree), read_as_ordinary_user(tree)
+        assert first == second
+        assert first[0] != digest
+        assert first[1:] == ["3", "a/one"]
     finally:
         (tree / "sub").chmod(0o700)
 

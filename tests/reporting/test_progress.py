@@ -1,6 +1,7 @@
 """What a person sees while a run goes on; events and the clock are made by hand, nothing runs."""
 
 import io
+import threading
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,32 @@ def test_the_pace_is_told_now_and_then():
     shown.progress.tick()
     shown.progress.tick()
     assert shown.lines[1:] == ["[1/5] 0 running, 2.0 a minute, about 58.0 s left"]
+
+
+class Heard(io.StringIO):
+    """Says when something was written that has this in it."""
+
+    def __init__(self, words):
+        super().__init__()
+        self.words, self.heard = words, threading.Event()
+
+    def write(self, text):
+        if self.words in text:
+            self.heard.set()
+        return super().write(text)
+
+
+def test_the_pace_is_told_even_where_nothing_happens():
+    stream, clock = Heard("1 running"), Clock()
+    progress = RunProgress(
+        [job(submission())], 0, 1, PassPolicy.ALL_CASES, live=False, stream=stream, clock=clock, look_every=0.001
+    )
+    with progress:
+        progress.started(Started(job(submission())))
+        clock.now += PACE_EVERY
+        assert stream.heard.wait(20)
+    assert stream.getvalue().splitlines()[1] == "[0/1] 1 running"
+    assert not [one for one in threading.enumerate() if one.name == "pace"]
 
 
 def test_what_comes_from_the_store_does_not_make_it_look_fast():

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
 from slop_code.execution import EnvironmentSpec
-from slop_code.reporting.plan_table import show_plan
+from slop_code.reporting.plan_table import plan_rows, show_plan
 from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, clock, percent, show_run
 from slop_code.runs.lines import CheckpointLine, Facts, Regressions
 from slop_code.runs.plan import Plan
@@ -50,7 +50,7 @@ def shown(lines, troubles=(), *, terminal=False, width=100):
 def test_few_checkpoints_have_a_line_each():
     lines = [line(1), line(2, error=(1, 2), broke=(3, 1)), unknown(3, "killed\nby memory")]
     assert shown(lines) == [
-        "checkpoint larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke 0, repaired 0, 2.0 s",
+        "checkpoint larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke -, repaired -, 2.0 s",
         "checkpoint larder/checkpoint_2: NOT PASSED, core 5/5, error 1/2, broke 3, repaired 1, 2.0 s",
         "checkpoint larder/checkpoint_3: NO VERDICT",
         "no verdict run/larder/checkpoint_3: killed",
@@ -67,7 +67,7 @@ def test_many_checkpoints_are_told_by_problem_and_by_run():
     ]
     said = shown(lines)
     assert said[0] == (
-        "problem problem_00: 40/50 passed, core 96.0%, error 100%, broke 0, repaired 0, no verdict 0, 1 min 40 s"
+        "problem problem_00: 40/50 passed, core 96.0%, error 100%, broke -, repaired -, no verdict 0, 1 min 40 s"
     )
     assert said[20].startswith("run run_00: 80/100 passed, core 96.0%")
     assert [text.split()[0] for text in said] == [
@@ -83,8 +83,8 @@ def test_many_checkpoints_are_told_by_problem_and_by_run():
 def test_several_runs_are_told_with_pass_at_k():
     said = shown([line(1, run="a"), line(1, core=(0, 5), run="b")])
     assert said[:2] == [
-        "checkpoint a/larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke 0, repaired 0, 2.0 s",
-        "checkpoint b/larder/checkpoint_1: NOT PASSED, core 0/5, error 2/2, broke 0, repaired 0, 2.0 s",
+        "checkpoint a/larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke -, repaired -, 2.0 s",
+        "checkpoint b/larder/checkpoint_1: NOT PASSED, core 0/5, error 2/2, broke -, repaired -, 2.0 s",
     ]
     estimates = [text for text in said if "pass@" in text]
     assert estimates[0].startswith("checkpoints over 2 runs: 50.0% passed (0.0% to 100% with 95% confidence)")
@@ -115,8 +115,9 @@ def test_one_run_has_no_pass_at_k():
         (
             [line(1)],
             [Trouble("run", "pantry", None, "no such problem")],
-            "PASSED (all-cases): 1 of 1 checkpoints; troubles: 1",
+            "NO VERDICT on the whole: 1 trouble; 1 of 1 checkpoint passed (all-cases)",
         ),
+        ([line(1)], [], "PASSED (all-cases): 1 of 1 checkpoint"),
         ([], [], "NO VERDICT: there is no checkpoint to evaluate"),
         ([], [Trouble("run", None, None, "cannot be read")], "NO VERDICT: there is no checkpoint to evaluate"),
     ],
@@ -135,6 +136,35 @@ def test_troubles_and_failures_are_told_up_to_a_number():
     assert said[-2] == "... and 4 more: see summary.json"
 
 
+def test_a_trouble_is_told_once():
+    said = shown(
+        [line(1), unknown(2, "no snapshot", "not_evaluated")], [Trouble("run", "larder", "checkpoint_2", "gone")]
+    )
+    assert [text for text in said if "gone" in text or "no snapshot" in text] == [
+        "trouble run/larder/checkpoint_2: gone"
+    ]
+
+
+def test_warnings_are_told_once_each_up_to_a_number():
+    said = shown([line(1, warnings=["unknown key x"]), line(2, warnings=["unknown key x", HOSTILE])])
+    assert [text.partition(": ")[2][:20] for text in said if text.startswith("warning")] == [
+        "unknown key x",
+        ESCAPED[:20],
+    ]
+    said = shown([line(1, warnings=[f"key {number}" for number in range(SHOWN_REASONS + 1)])])
+    assert sum(text.startswith("warning: ") for text in said) == SHOWN_REASONS
+    assert "... and 1 more warning: see checkpoint_results.jsonl" in said
+
+
+def test_each_who_wants_a_result_is_told_why():
+    first, second = submission(1), submission(1, run="second")
+    plan = Plan((job(first, second),), (), (), reasons={id(second): "the tests changed"})
+    assert [reason for _, _, reason in plan_rows(plan)] == [
+        "no result yet",
+        "the tests changed, with run/larder/checkpoint_1",
+    ]
+
+
 def test_what_failed_is_told_before_what_was_not_begun():
     lines = [unknown(1, "stopped", "not_evaluated"), unknown(2, "killed")]
     reasons = [text for text in shown(lines) if text.startswith("no verdict")]
@@ -146,7 +176,7 @@ def test_what_failed_is_told_before_what_was_not_begun():
 
 def test_retries_are_told():
     said = shown([line(1, attempts=2), line(2)])
-    assert "retried: 1 checkpoints needed more than one attempt" in said
+    assert "retried: 1 checkpoint needed more than one attempt" in said
 
 
 def test_very_many_runs_are_counted():
@@ -160,8 +190,9 @@ def test_a_terminal_gets_a_table_without_empty_columns():
     heads = next(text for text in said if "broke" in text).split()
     assert heads == ["checkpoint", "passed", "core", "error", "broke", "repaired", "time"]
     assert next(text for text in said if "checkpoint_2" in text).split() == [
-        "larder/checkpoint_2", "NOT", "PASSED", "5/5", "1/2", "3", "-", "2.0", "s",
+        "larder/checkpoint_2", "NOT", "PASSED", "5/5", "1/2", "3", "0", "2.0", "s",
     ]  # fmt: skip
+    assert next(text for text in said if "checkpoint_1" in text).split()[-4:-2] == ["-", "-"], "nothing to compare"
 
 
 def test_a_terminal_table_of_problems_says_where_there_is_no_verdict():
@@ -174,9 +205,19 @@ def test_a_terminal_table_of_problems_says_where_there_is_no_verdict():
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.0, "0.0%"), (1.0, "100%"), (0.5, "50.0%"), (0.99999, "99.9%"), (0.29, "29.0%"), (2 / 3, "66.6%")],
+    [
+        (0.0, "0.0%"),
+        (1.0, "100%"),
+        (0.5, "50.0%"),
+        (0.29, "29.0%"),
+        (2 / 3, "66.7%"),
+        (1 / 3, "33.3%"),
+        (0.0625, "6.3%"),
+        (0.99999, "99.9%"),
+        (0.00001, "0.1%"),
+    ],
 )
-def test_what_is_not_all_is_never_all_of_it(share, text):
+def test_what_is_not_all_is_never_all_of_it_and_what_is_some_never_none(share, text):
     assert percent(share) == text
 
 
@@ -240,7 +281,7 @@ def test_a_plan_says_what_would_be_done_and_why():
         "run run/larder/checkpoint_2: the tests changed",
         "stored run/larder/checkpoint_3: no result yet",
         "run run/larder/checkpoint_10: no result yet (1 min 40 s expected)",
-        "shared second/larder/checkpoint_10: with run/larder/checkpoint_10",
+        "shared second/larder/checkpoint_10: no result yet, with run/larder/checkpoint_10",
         "trouble run/pantry: no such problem",
         "5 submissions: 2 to run, 1 that share their result, 1 stored, 1 up to date; troubles: 1",
         "expected time: about 1 min 40 s with 2 at a time",
@@ -262,6 +303,10 @@ def test_a_plan_says_what_would_be_done_and_why():
 )
 def test_the_expected_time_of_a_plan(jobs, text):
     assert planned(jobs)[-1] == text
+
+
+def test_one_submission_is_one():
+    assert planned([job(submission(1))])[-2].startswith("1 submission: 1 to run")
 
 
 def test_a_plan_is_never_a_command():

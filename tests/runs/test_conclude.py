@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution.cache import Cache
+from slop_code.runs import evaluate_run
 from slop_code.runs.conclude import LINES, SUMMARY, lines_of, write_summary
 from slop_code.runs.discover import RESULT
 from slop_code.runs.index import Index
 from slop_code.runs.lines import Facts, read_lines
 from slop_code.runs.plan import Shard
 from slop_code.runs.records import Trouble
-from slop_code.runs.summary import RunSummary
+from slop_code.runs.summary import RunSummary, summarise
 
 
 @pytest.fixture
@@ -102,12 +105,24 @@ def test_an_infrastructure_failure_names_its_own_result_alone(world, finish):
 def test_a_shard_has_its_own_lines_alone(world, finish, number, expected):
     lines = concluded(world, finish("+", None, "+"), shard=Shard(number, 2))
     assert [line.checkpoint[-1] for line in lines] == expected
+    assert {line.regressions for line in lines} == {None}, "it has not seen the checkpoints between"
 
 
-def test_troubles_have_no_line(world, finish):
-    run = finish("+", "+")
+def test_what_only_troubles_name_has_a_line_too(world, finish):
+    """So that the summary follows from the lines."""
+    finish("+", "+", "+")
     (world.problems / "words/tests/test_checkpoint_2.py").unlink()
-    assert [line.checkpoint for line in concluded(world, run)] == ["checkpoint_1"]
+    shutil.rmtree(world.folder / "monday/words/checkpoint_3/snapshot")
+    world.write({f"monday/unknown/checkpoint_{number}/snapshot/main.py": "" for number in (10, 9)})
+    [run] = world.discover()
+    lines = concluded(world, run)
+    assert sorted((line.problem, line.order, line.checkpoint, line.state) for line in lines) == [
+        ("unknown", 1, "checkpoint_9", "not_evaluated"), ("unknown", 2, "checkpoint_10", "not_evaluated"),
+        ("words", 1, "checkpoint_1", "evaluated"), ("words", 2, "checkpoint_2", "not_evaluated"),
+        ("words", 3, "checkpoint_3", "not_evaluated"),
+    ]  # fmt: skip
+    assert next(line.reason for line in lines if line.checkpoint == "checkpoint_3").endswith("no snapshot")
+    assert summarise(lines, []).totals == summarise(lines, world.plan([run]).troubles).totals
 
 
 def test_what_is_written_is_read(world, finish):
@@ -119,6 +134,14 @@ def test_what_is_written_is_read(world, finish):
     assert RunSummary.load(world.folder / "new/deep" / SUMMARY) == summary
     assert summary.totals.checkpoints.planned == 3
     assert [failure.label for failure in summary.troubles] == ["monday/other"]
+
+
+@pytest.mark.parametrize(("problems", "written"), [((), True), (("words",), False)])
+def test_a_part_of_a_run_does_not_replace_its_summary(world, finish, problems, written):
+    run = finish("+", "-")
+    options = {"problems_dir": world.problems, "problems": problems, "cache": Cache(world.folder / "cache")}
+    assert [outcome.source for outcome in evaluate_run(run.folder, **options)] == ["kept", "kept"]
+    assert [(run.folder / name).exists() for name in (LINES, SUMMARY)] == [written, written]
 
 
 def test_a_summary_that_cannot_be_written(world, finish):

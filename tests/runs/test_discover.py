@@ -15,7 +15,7 @@ import pytest
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution.spec import load_environment
-from slop_code.runs.discover import discover, discover_problem
+from slop_code.runs.discover import discover, discover_problem, snapshot_around
 
 AS_NOBODY = """
 import json, os, sys
@@ -30,6 +30,9 @@ for user in (0, 65534):  # first as root, who can import what is needed from whe
 found = [[len(run.submissions), [[trouble.label, trouble.reason] for trouble in run.troubles]] for run in runs]
 print(json.dumps(found))
 """
+
+
+OF_RUN = "type: local\nname: run\n"
 
 
 @pytest.fixture
@@ -81,7 +84,29 @@ def test_an_unknown_problem_that_has_snapshots(world, monday):
     world.run(snapshots={"other": ["x"]})
     [run] = world.discover()
     assert len(run.submissions) == 3
-    assert troubles(run) == {"monday/other": f"no such problem in {world.problems}; give --problems-dir"}
+    assert troubles(run) == {"monday/other/checkpoint_1": f"no such problem in {world.problems}"}
+
+
+@pytest.mark.parametrize(
+    ("given", "place", "reason"),
+    [
+        (True, "problems", "no such problem in {}"),
+        (False, "problems", "no such problem in problems; give --problems-dir"),
+        (True, "nowhere", "{}: there is no such folder of problems"),
+        (False, "nowhere", "problems: there is no such folder of problems; give --problems-dir"),
+        (True, "problems/words", "{} is itself a problem; give the folder that holds it as --problems-dir"),
+    ],
+)
+def test_why_a_problem_is_unknown(world, monday, monkeypatch, given, place, reason):
+    """Each checkpoint on disk is planned, and none is evaluated."""
+    world.run("tuesday", {"other": [str(number) for number in range(11)]})
+    monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
+    if place == "nowhere" and not given:
+        (world.folder / "empty").mkdir()
+    monkeypatch.chdir(world.folder / "empty" if place == "nowhere" and not given else world.folder)
+    [run] = discover([world.folder / "tuesday"], problems_dir=world.folder / place if given else None)
+    assert {one.reason for one in run.troubles} == {reason.format(world.folder / place)}
+    assert [(one.checkpoint, one.order) for one in run.troubles] == [(f"checkpoint_{n}", n) for n in range(1, 12)]
 
 
 def test_a_problem_that_is_wrong_costs_itself_alone(world, monday):
@@ -91,8 +116,8 @@ def test_a_problem_that_is_wrong_costs_itself_alone(world, monday):
     world.run(snapshots={"empty": ["x"]})
     [run] = world.discover()
     assert len(run.submissions) == 3
-    assert set(troubles(run)) == {"monday/broken", "monday/empty"}
-    assert "timeout" in troubles(run)["monday/broken"]
+    assert set(troubles(run)) == {"monday/broken/checkpoint_1", "monday/empty/checkpoint_1"}
+    assert "timeout" in troubles(run)["monday/broken/checkpoint_1"]
 
 
 def remove(place):
@@ -219,11 +244,89 @@ def test_a_wrong_environment_costs_its_run_alone(world, monday, content):
     else:
         world.write({"monday/environment.yaml": content})
     first, second = world.discover("monday", "tuesday")
-    assert (labels(first), list(troubles(first))) == ([], ["monday"])
-    assert "environment.yaml" in troubles(first)["monday"]
+    expected = [f"monday/words/checkpoint_{number}" for number in (1, 2, 3)]
+    assert (labels(first), list(troubles(first))) == ([], expected)
+    assert all("environment.yaml" in reason for reason in troubles(first).values())
     assert len(second.submissions) == 3
     [run] = world.discover(environment=load_environment("local"))
     assert len(run.submissions) == 3
+
+
+def test_the_environment_of_one_problem_goes_before_that_of_the_run(world, monday):
+    world.problem("ants", 1)
+    world.run(snapshots={"ants": ["x"]})
+    world.write({"monday/environment.yaml": OF_RUN, "monday/ants/environment.yaml": "type: local\nname: nearer\n"})
+
+    def environments(**options):
+        [run] = world.discover(**options)
+        return {one.problem.name: one.environment.name for one in run.submissions}
+
+    assert environments() == {"ants": "nearer", "words": "run"}
+    assert environments(environment=load_environment("local")) == {"ants": "local", "words": "local"}
+    world.write({"monday/environment.yaml": "type: nonsense\n"})
+    assert environments() == {"ants": "nearer"}
+    world.write({"monday/environment.yaml": OF_RUN, "monday/ants/environment.yaml": "type: nonsense\n"})
+    assert environments() == {"words": "run"}
+    assert list(troubles(world.discover()[0])) == ["monday/ants/checkpoint_1"]
+    assert environments(environment=load_environment("local")) == {"ants": "local", "words": "local"}
+
+
+def test_what_is_probably_not_meant_is_a_warning(world, monday):
+    world.problem("ants", 1, tymeout=3)
+    world.run(snapshots={"ants": ["x"]})
+    world.write({
+        "monday/environment.yaml": f"{OF_RUN}colour: red\n", "monday/environment.yml": OF_RUN,
+        "monday/words/environment.yml": OF_RUN,
+    })  # fmt: skip
+    [run] = world.discover()
+    assert run.warnings == [
+        f"{monday}/environment.yml: ignored; an environment is called environment.yaml",
+        f"{monday}/words/environment.yml: ignored; an environment is called environment.yaml",
+        f"{world.problems}/ants/config.yaml: unknown key tymeout (ignored)",
+        f"{monday}/environment.yaml: unknown key colour (ignored)",
+    ]
+    assert {one.environment.name for one in run.submissions} == {"run"}
+
+
+def test_an_empty_run_costs_itself_alone(world, monday):
+    (world.folder / "empty").mkdir()
+    first, second = world.discover("monday", "empty")
+    assert (len(first.submissions), first.troubles) == (3, ())
+    reason = f"{world.folder / 'empty'}: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"
+    assert troubles(second) == {"empty": reason}
+    assert world.discover("empty")[0].troubles == (), "alone, it is for the caller to refuse"
+
+
+@pytest.mark.parametrize("place", ["snapshot", "snapshot/deep", "link"])
+def test_a_folder_in_a_snapshot_is_refused(world, monday, place):
+    """Results would be written into what is evaluated."""
+    inside = monday / "words/checkpoint_1"
+    (inside / "snapshot/deep").mkdir()
+    (inside / "link").symlink_to("snapshot/deep")
+    with pytest.raises(UsageError, match="lies in a snapshot, where nothing is ever written"):
+        discover([inside / place], problems_dir=world.problems)
+    with pytest.raises(UsageError, match="lies in a snapshot, where nothing is ever written"):
+        discover_problem(inside / place, ProblemConfig.from_yaml(world.problems / "words"))
+
+
+@pytest.mark.parametrize(
+    ("place", "inside"),
+    [
+        ("monday/words/checkpoint_1/snapshot", True),
+        ("monday/words/checkpoint_1/snapshot/not/there", True),
+        ("monday/words/checkpoint_9/snapshot/x", True),
+        ("elsewhere/x", True),
+        ("loop/x", False),
+        ("monday/out", False),
+        ("monday/words/checkpoint_1/out", False),
+        ("snapshot/out", False),
+    ],
+)
+def test_what_lies_in_a_snapshot(world, monday, place, inside):
+    shutil.move(monday / "words/checkpoint_2/snapshot", world.folder / "elsewhere")
+    (monday / "words/checkpoint_2/snapshot").symlink_to(world.folder / "elsewhere")
+    (world.folder / "loop").symlink_to("loop")
+    assert bool(snapshot_around(world.folder / place, world.discover())) is inside
 
 
 def test_two_runs_of_one_name_go_by_their_paths(world, monday, monkeypatch):
@@ -300,14 +403,28 @@ def test_only_some_problems(world, monday):
     run, _ = world.discover("monday", "tuesday", only=["ants", "nothing", "logs", "other"])
     assert labels(run) == ["monday/ants/checkpoint_1"]
     assert {label: reason.partition(" in ")[0] for label, reason in troubles(run).items()} == {
-        "monday/nothing": "no such problem", "monday/logs": "no such problem", "monday/other": "no such problem",
+        "monday/nothing": "no such problem", "monday/logs": "no such problem",
+        "monday/other/checkpoint_1": "no such problem",
     }  # fmt: skip
 
 
 def test_a_problem_that_no_run_has_is_a_mistake(world, monday):
     world.run("tuesday")
-    with pytest.raises(UsageError, match=f"no problem 'wrods' in {monday}, {world.folder / 'tuesday'}"):
+    world.write({"monday/notes.txt": ""})
+    with pytest.raises(
+        UsageError, match=f"no problem 'wrods' in {monday}, {world.folder / 'tuesday'}; there is words$"
+    ):
         world.discover("monday", "tuesday", only=["words", "wrods"])
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "words/checkpoint_1", "/"])
+def test_what_is_no_name_of_a_problem(world, monday, name):
+    with pytest.raises(UsageError, match="no problem "):
+        world.discover(only=[name])
+
+
+def test_a_problem_may_be_called_as_a_folder_is(world, monday):
+    assert len(world.discover(only=["words/"])[0].submissions) == 3
 
 
 def test_one_problem_s_folder_belongs_to_its_run(world, monday):
@@ -321,4 +438,5 @@ def test_one_problem_s_folder_belongs_to_its_run(world, monday):
     given = discover_problem(monday / "words", problem, load_environment("local"))
     assert given.submissions[0].environment.name == "local"
     world.write({"monday/words/environment.yaml": "type: nonsense\n"})
-    assert list(troubles(discover_problem(monday / "words", problem))) == ["monday"]
+    assert list(troubles(discover_problem(monday / "words", problem))) == labels(given)
+    assert given.within == monday

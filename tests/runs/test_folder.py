@@ -177,9 +177,32 @@ def test_a_place_where_nothing_can_be_written(folder, spoil):
 
 def test_a_folder_that_went_away(folder):
     folder.rmdir()
-    assert reason(folder) == f"{folder}: results cannot be written there: No such file or directory"
+    why, step = reason(folder).split("; ")
+    assert why == f"{folder}: results cannot be written there: No such file or directory"
+    assert step == "make it writable, or evaluate a copy of the run"
 
 
 def test_a_folder_that_takes_nothing():
     """/proc does not, be it from root."""
     assert "results cannot be written there" in reason(Path("/proc"))
+
+
+@pytest.mark.parametrize(("known", "free"), [(True, False), (False, True)])
+def test_a_problem_of_a_run_keeps_the_whole_out_where_that_was_held_before(folder, start, known, free):
+    (folder / "words").mkdir()
+    if known:
+        assert reason(folder) is None
+    with holding([Run("monday", folder / "words", ("a submission",), within=folder)], None) as [run]:
+        assert run.submissions
+        assert (start()[1] == "held") is free
+        if known:
+            assert f"process {os.getpid()} of " in reason(folder)
+            assert reason(folder, Shard(1, 2)) is None, "it shares the folder as a shard does"
+
+
+def test_a_problem_of_a_run_that_is_held(folder, start):
+    (folder / "words").mkdir()
+    process, _ = start()
+    with holding([Run("monday", folder / "words", ("a submission",), within=folder)], None) as [run]:
+        assert run.submissions == ()
+        assert run.troubles[0].reason.startswith(f"{folder}: held by process {process.pid} of ")

@@ -170,3 +170,11 @@ def test_no_file_is_an_error_with_its_name(tmp_path):
         read_lines(tmp_path / "gone.jsonl")
     write_lines(tmp_path / "empty.jsonl", [])
     assert read_lines(tmp_path / "empty.jsonl") == []
+
+
+def test_warnings_stand_in_the_facts(world):
+    world.problem(count=1)
+    world.run(snapshots={"words": ["a"]})
+    [run] = world.discover()
+    facts = Facts.of(world.results(run.submissions[0], warnings=["x", "y"]))
+    assert facts.warnings == ["x", "y"]

@@ -12,6 +12,8 @@ from slop_code.evaluation import CorrectnessResults
 from slop_code.runs.discover import RESULT
 from slop_code.runs.merge import gather
 
+NOTHING_THERE = f": no result of this run in it; expected <problem>/<checkpoint>/{RESULT}"
+
 
 @pytest.fixture
 def copies(world):
@@ -39,7 +41,7 @@ def merged(world, copies):
     [run] = world.discover()
     found = gather(run, copies)
     assert found.submissions == run.submissions
-    return {trouble.label: trouble.reason for trouble in found.troubles}
+    return {one.label: one.reason for one in found.troubles if not one.reason.endswith(NOTHING_THERE)}
 
 
 def results(world):
@@ -182,8 +184,20 @@ def test_a_run_that_cannot_be_written_to(world, copies):
     assert results(world) == ["+", None, None]
 
 
-def test_a_submission_that_cannot_be_read_is_a_trouble(world, copies):
+def test_a_submission_that_cannot_be_read_is_told_once(world, copies):
     put(world, copies[0], 1)
     (world.problems / "words/tests/test_checkpoint_2.py").unlink()
-    assert list(merged(world, copies)) == ["monday/words/checkpoint_2"]
+    [run] = world.discover()
+    plan = world.plan([gather(run, copies[:1])])
+    assert [trouble.label for trouble in plan.troubles] == ["monday/words/checkpoint_2"]
     assert results(world)[0] == "+"
+
+
+def test_a_copy_without_any_result_is_a_trouble(world, copies):
+    """Such as the folder above or below the one that was meant."""
+    put(world, copies[0], 1)
+    [run] = world.discover()
+    given = [copies[0], copies[1], copies[0].parent]
+    assert [(one.label, one.reason) for one in gather(run, given).troubles] == [
+        ("monday", f"{copy}{NOTHING_THERE}") for copy in given[1:]
+    ]

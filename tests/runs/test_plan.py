@@ -288,7 +288,7 @@ def test_shards_are_a_partition_whatever_is_done_meanwhile(world, count):
             world.finish(target)
     assert sorted(seen) == sorted(one.label for run in world.discover("monday", "tuesday") for one in run.submissions)
     assert len(seen) == 10
-    assert troubles == [(1, "monday/unknown")]
+    assert troubles == [(1, "monday/unknown/checkpoint_1")]
 
 
 @pytest.mark.parametrize(
@@ -353,3 +353,17 @@ def test_a_plan_changes_nothing(evaluated):
     evaluated.plan(evaluated.discover())
     evaluated.plan(evaluated.discover(), overwrite=True, shard=Shard(1, 2))
     assert everything() == before
+
+
+def test_each_who_wants_a_result_has_a_reason_of_its_own(world):
+    world.problem(count=1)
+    world.run("monday", {"words": ["same"]})
+    world.run("tuesday", {"words": ["before"]})
+    [submission] = world.discover("tuesday")[0].submissions
+    world.finish(submission)
+    world.run("tuesday", {"words": ["same"]})
+    plan = world.plan(world.discover("monday", "tuesday"))
+    [job] = plan.jobs
+    assert {target.run: plan.reason(job, target) for target in job.targets} == {
+        "monday": "no result yet", "tuesday": "the submission changed",
+    }  # fmt: skip

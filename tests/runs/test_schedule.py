@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import threading
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 
 import pytest
@@ -507,32 +508,94 @@ def test_a_result_of_another_version_is_not_stored_as_ours(world):
     assert not bench.store.has(bench.jobs[0].key)
 
 
-def test_a_place_that_cannot_be_written_to(bench):
-    place = bench.jobs[1].targets[0].output / RESULT
-    place.mkdir()
-    events, seen = bench.drive(Scripted(bench.good, slots=1)), []
-    with pytest.raises(InfrastructureError) as caught:
-        seen.extend(iter(lambda: next(events), None))
-    assert str(caught.value).startswith(f"{place}: ")
-    assert "every result written before is whole: make it writable and start again" in str(caught.value)
-    assert bench.result(1).checkpoint_name == "checkpoint_1"
-    assert bench.store.has(bench.jobs[1].key), "it is not lost: the next time it is taken from the store"
+@pytest.mark.parametrize("what", ["a folder for the file", "a file for the folder"])
+def test_a_place_that_cannot_be_written_to(world, what):
+    """The rest goes on, and the result is not lost: the next time it is taken from the store."""
+    bench = Bench(world)
+    job = bench.jobs[1]
+    output = world.folder / "elsewhere"
+    if what == "a folder for the file":
+        (output / RESULT).mkdir(parents=True)
+    else:
+        output.write_text("")
+    bench.jobs = [bench.jobs[0], replace(job, targets=(replace(job.targets[0], output=output),)), bench.jobs[2]]
+    found = outcomes(bench.drive(Scripted(bench.good, slots=1)))
+    assert [outcome.facts.state for outcome in found] == ["evaluated", "not_evaluated", "evaluated"]
+    assert found[1].facts.reason.startswith(str(output))
+    assert found[1].facts.reason.endswith("; make it writable and evaluate the run again")
+    assert (found[1].facts.attempts, any(found[1].facts.passed.values())) == (1, False)
+    assert [bench.result(number).checkpoint_name[-1] for number in (1, 3)] == ["1", "3"]
+    assert all(bench.store.has(one.key) for one in bench.jobs)
     assert bench.unclaimed()
 
 
-def test_a_full_disk(bench, monkeypatch):
-    def full(_descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
+def test_a_failure_that_cannot_be_written_keeps_its_reason(world):
+    bench = Bench(world, snapshots="a")
+    (bench.jobs[0].targets[0].output / RESULT).mkdir()
+    executor = Scripted(lambda work, _: bench.good(work, infrastructure_failure_reason="killed"))
+    [outcome] = outcomes(bench.drive(executor, retries=Retries(times=0)))
+    assert (outcome.facts.state, outcome.facts.reason) == ("infrastructure_failure", "killed")
+
+
+@pytest.mark.parametrize(
+    ("code", "step"),
+    [(errno.ENOSPC, "make room"), (errno.EDQUOT, "make room"), (errno.EROFS, "make it writable"), (errno.EIO, None)],
+    ids=["full", "quota", "read-only", "broken"],
+)
+def test_what_holds_for_every_other_result_ends_the_run(bench, monkeypatch, code, step):
+    def broken(_descriptor):
+        raise OSError(code, os.strerror(code))
 
     def answer(work, stop):
         done = bench.good(work)
-        monkeypatch.setattr(os, "fsync", full)
+        monkeypatch.setattr(os, "fsync", broken)
         return done
 
-    with pytest.raises(InfrastructureError, match=r"No space left on device; .* make room and start again"):
-        list(bench.drive(Scripted(answer, slots=1)))
+    events = bench.drive(Scripted(answer, slots=1))
+    if step is None:
+        assert [outcome.facts.state for outcome in outcomes(events)] == ["not_evaluated"] * 3
+    else:
+        told = f"{bench.jobs[0].targets[0].output / RESULT}: {os.strerror(code)}; every result written before is whole"
+        with pytest.raises(InfrastructureError, match=rf"{re.escape(told)}: {step} and start again"):
+            list(events)
     monkeypatch.undo()
     assert not (bench.jobs[0].targets[0].output / RESULT).exists()
+    assert bench.unclaimed()
+
+
+@pytest.mark.parametrize("how", ["stop", "close", "raise"])
+def test_what_has_ended_when_all_is_stopped_is_not_lost(bench, how):
+    """Nobody has looked at these verdicts yet; one of them cannot even be delivered."""
+    control, executor = Control(), Scripted(bench.good, slots=3)
+    (bench.jobs[1].targets[0].output / RESULT).mkdir()
+    events = bench.drive(executor, control=control)
+    assert [type(next(events)) for _ in bench.jobs] == [Started] * 3
+    assert not wait(executor.stops, LONG_S).not_done
+    if how == "close":
+        events.close()
+    elif how == "raise":
+        with pytest.raises(KeyboardInterrupt):
+            events.throw(KeyboardInterrupt)
+    else:
+        control.stop()
+        states = [outcome.facts.state for outcome in outcomes(events)]
+        assert sorted(states) == ["evaluated", "evaluated", "not_evaluated"]
+    assert all(bench.store.has(job.key) for job in bench.jobs)
+    assert [bench.result(number).checkpoint_name[-1] for number in (1, 3)] == ["1", "3"]
+    assert bench.unclaimed()
+
+
+def test_a_full_disk_while_all_is_stopped(bench, monkeypatch):
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    executor = Scripted(bench.good, slots=3)
+    events = bench.drive(executor)
+    assert [type(next(events)) for _ in bench.jobs] == [Started] * 3
+    assert not wait(executor.stops, LONG_S).not_done
+    monkeypatch.setattr(os, "fsync", full)
+    events.close()
+    monkeypatch.undo()
     assert bench.unclaimed()
 
 

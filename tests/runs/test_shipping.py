@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,12 @@ from slop_code.evaluation.workspace import Contents
 from slop_code.evaluation.workspace import tests_digest as digest_of_tests
 from slop_code.execution.cache import Cache
 from slop_code.execution.snapshot import tree_digest
+from slop_code.execution.spec import load_environment
 from slop_code.runs.executors import shipping
 from slop_code.runs.executors.node import Versions
+from slop_code.runs.executors.ray import as_sent
 from slop_code.runs.executors.shipping import arrived, pack, pack_problem, unpack
+from slop_code.runs.records import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -222,3 +226,14 @@ def test_what_arrives_as_something_else_is_not_kept(problem: ProblemConfig, tmp_
 )
 def test_versions(there: Versions, told: str | None) -> None:
     assert there.difference(HERE) == told
+
+
+def test_what_is_hidden_here_is_hidden_there(problem: ProblemConfig, tmp_path: Path) -> None:
+    """A node may have the same files at the same places."""
+    work = Work(
+        problem=problem, checkpoint="checkpoint_1", environment=load_environment("local"), submission=tmp_path / "a",
+        digest="0", hidden=(tmp_path / "run", Path("out")),
+    )  # fmt: skip
+    sent = as_sent(work)
+    assert sent.hidden == (problem.path, tmp_path / "run", Path.cwd() / "out")
+    assert sent == replace(work, submission=Path(), hidden=sent.hidden)

@@ -94,6 +94,19 @@ def test_a_foreign_thing_in_its_place_goes(store, tmp_path, kind):
     assert store.put(KEY, b"parcel")
 
 
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EIO, errno.ENOMEM])
+def test_an_entry_that_cannot_be_read_now_stays(store, monkeypatch, code):
+    store.put(KEY, b"parcel")
+
+    def refuse(*_arguments, **_options):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert store.get(KEY) is None
+    monkeypatch.undo()
+    assert store.get(KEY) == b"parcel"
+
+
 def test_a_full_disk_costs_the_entry_and_nothing_else(store, monkeypatch):
     def full(_descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -8,7 +8,7 @@ from slop_code.evaluation.policy import PassPolicy
 from slop_code.runs.lines import CheckpointLine, Facts, Regressions
 from slop_code.runs.records import Trouble
 from slop_code.runs.statistics import mean_bounds, wilson
-from slop_code.runs.summary import RunSummary, summarise, totals_of
+from slop_code.runs.summary import RunSummary, summarise, totals_of, without_samples
 
 ALL, CORE = PassPolicy.ALL_CASES, PassPolicy.CORE_CASES
 NO_TESTS = {"passed": 0, "total": 0, "rate": None}
@@ -77,7 +77,7 @@ def test_totals():
             "Error": NO_TESTS,
             "Regression": {"passed": 1, "total": 3, "rate": 1 / 3},
         },
-        "regressions": {"introduced": 3, "repaired": 4},
+        "regressions": {"compared": 2, "introduced": 3, "repaired": 4},
         "retried": 2,
         "durations": {"total": 7.5, "mean": 2.5, "median": 2.5, "longest": 4.0},
     }
@@ -267,3 +267,11 @@ def test_a_summary_that_is_cut_or_gone_is_named(tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ResultError, match=r"summary\.json: "):
         RunSummary.load(path)
+
+
+def test_a_part_says_nothing_of_all_runs():
+    whole = summarise(lines_of({"monday": {"words": "+-"}, "tuesday": {"words": "++"}}), [])
+    part = without_samples(whole)
+    assert whole.samples is not None
+    assert (part.samples, part.problems["words"].samples) == (None, None)
+    assert part.totals == whole.totals

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from slop_code.cli.commands import Commands
 
 LAYOUT = "<problem>/<checkpoint>/snapshot"
+MOST_WORKERS = 1024
+MOST_RETRIES = 1000
 
 
 def add_to(commands: Commands) -> None:
@@ -70,7 +72,7 @@ def _add_judging(parser: argparse.ArgumentParser) -> None:
     option(
         "-e",
         "--environment",
-        help="name or path of the environment (default: environment.yaml of the run, else local)",
+        help="name or path of the environment (default: environment.yaml of the problem's folder or run, else local)",
     )
     option(
         "--pass-policy",
@@ -85,10 +87,10 @@ def _add_judging(parser: argparse.ArgumentParser) -> None:
 
 def _add_evaluating(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
-    option("-j", "--num-workers", type=_count, metavar="N", help="evaluations at a time (default: one per processor)")
+    option("-j", "--num-workers", type=_workers, metavar="N", help="evaluations at a time (default: one per processor)")
     option("--overwrite", action="store_true", help="evaluate again what is up to date or stored")
     option("--dry-run", action="store_true", help="show what would be done and why, and do nothing")
-    option("--retries", type=_number, default=2, metavar="N", help="after infrastructure failures (default: 2)")
+    option("--retries", type=_retries, default=2, metavar="N", help="after infrastructure failures (default: 2)")
     option("--shard", metavar="I/N", help="only every N-th job of the plan, from the I-th; then use merge")
     option(
         "--executor",
@@ -104,14 +106,15 @@ def _add_evaluating(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _count(text: str) -> int:
-    number = _number(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("expected a number from 1")
-    return number
+def _workers(text: str) -> int:
+    return _number(text, 1, MOST_WORKERS)
 
 
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 6):
-        raise argparse.ArgumentTypeError("expected a whole number")
+def _retries(text: str) -> int:
+    return _number(text, 0, MOST_RETRIES)
+
+
+def _number(text: str, least: int, most: int) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 6 and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}")
     return int(text)

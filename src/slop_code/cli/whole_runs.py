@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sys
 from typing import TYPE_CHECKING
 
-from slop_code.cli.eval_run import LAYOUT
 from slop_code.cli.exits import Exit
 from slop_code.errors import UsageError
 from slop_code.evaluation.find import find_problem
@@ -19,12 +19,15 @@ from slop_code.execution.spec import load_environment
 from slop_code.execution.threads import processors
 from slop_code.runs.conclude import write_summary
 from slop_code.runs.control import Control, Retries
-from slop_code.runs.discover import check_folder, discover, discover_problem
+from slop_code.runs.discover import discover, discover_problem, nothing_in, snapshot_around
 from slop_code.runs.evaluate import Settings, opened
+from slop_code.runs.executors import executor_class
+from slop_code.runs.layout import check_folder
 from slop_code.runs.lines import CheckpointLine
 from slop_code.runs.merge import gather
 from slop_code.runs.plan import Shard
 from slop_code.runs.records import Retrying, Started
+from slop_code.runs.summary import without_samples
 
 if TYPE_CHECKING:
     import argparse
@@ -45,10 +48,25 @@ LONG = ("pulling", "fetching", "warming", "set-up")
 def evaluate(arguments: argparse.Namespace) -> int:
     spec = load_environment(arguments.environment) if arguments.environment is not None else None
     runs = discover(arguments.runs, problems_dir=arguments.problems_dir, environment=spec, only=arguments.problem)
-    status = _evaluate(runs, arguments)
+    _check_output(arguments, runs)
+    status = _evaluate(runs, arguments, partial=bool(arguments.problem))
     if arguments.problem and not arguments.dry_run and not arguments.shard:
-        _say(f"the summary is of {', '.join(arguments.problem)} alone; `slop-code merge RUN_DIR` makes that of all")
+        given = f" -e {shlex.quote(arguments.environment)}" if arguments.environment is not None else ""
+        _say(f"no summary was written for a part of the run: `slop-code merge RUN_DIR{given}` writes that of the whole")
     return status
+
+
+def _check_output(arguments: argparse.Namespace, runs: Sequence[Run]) -> None:
+    """Before anything runs: a summary that cannot be written at the end would come too late."""
+    output: Path | None = arguments.output
+    if output is None:
+        return
+    if arguments.shard is not None:
+        raise UsageError("-o cannot be used with --shard: a shard knows a part of the runs; use slop-code merge")
+    if os.path.lexists(output) and not output.is_dir():
+        raise UsageError(f"{output}: not a folder; give one for the summary of all runs together")
+    if inside := snapshot_around(output, runs):
+        raise UsageError(f"{output}: lies in the snapshot {inside}, where nothing is ever written")
 
 
 def evaluate_problem(arguments: argparse.Namespace) -> int:
@@ -67,8 +85,9 @@ def merge(arguments: argparse.Namespace) -> int:
         return _conclude(evaluation, arguments)
 
 
-def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace) -> int:
+def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace, *, partial: bool = False) -> int:
     _refuse_nothing(runs)
+    executor_class(arguments.executor)
     settings = Settings(
         workers=arguments.num_workers,
         executor=arguments.executor,
@@ -76,7 +95,9 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace) -> int:
         retries=Retries(times=arguments.retries),
         overwrite=arguments.overwrite,
         shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
+        partial=partial,
     )
+    _warn(runs)
     if (count := sum(len(run.submissions) for run in runs)) >= MANY:
         _say(f"checking {count} submissions")
     with opened(runs, Cache.default(), settings, hold=not arguments.dry_run) as evaluation:
@@ -92,10 +113,17 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace) -> int:
         return Exit.INTERRUPTED if control.finishing else status
 
 
+def _warn(runs: Sequence[Run]) -> None:
+    from slop_code.reporting.terminal import one_line
+
+    for warning in dict.fromkeys(warning for run in runs for warning in run.warnings):
+        _say(f"warning: {one_line(warning)}")
+
+
 def _refuse_nothing(runs: Sequence[Run]) -> None:
     for run in runs:
         if not run.submissions and not run.troubles:
-            raise UsageError(f"{run.folder}: nothing to evaluate; expected {LAYOUT}")
+            raise UsageError(nothing_in(run))
 
 
 def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Namespace) -> None:
@@ -111,7 +139,7 @@ def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Name
             live=sys.stderr.isatty() if live is None else live,
         ) as progress:
             say.tell = progress.said
-            with _interrupts(control, progress.stopping):
+            with interrupts(control, progress.stopping):
                 for event in evaluation.events(executor, control):
                     if isinstance(event, Started):
                         progress.started(event)
@@ -137,8 +165,8 @@ def _say(step: str) -> None:
 
 
 @contextlib.contextmanager
-def _interrupts(control: Control, stopping: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C once: what runs comes to its end. Twice, or told to end: it is ended now.
+def interrupts(control: Control, stopping: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C once: what runs comes to its end. Twice, told to end, or without its terminal: it is ended now.
 
     Nothing is raised here: what runs is always known to whoever ends it.
     """
@@ -155,6 +183,8 @@ def _interrupts(control: Control, stopping: Callable[[], None]) -> Iterator[None
         control.stop()
 
     handlers = {signal.SIGINT: interrupt, signal.SIGTERM: end}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        handlers[signal.SIGHUP] = end
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
@@ -169,6 +199,11 @@ def _conclude(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
 
     lines, summary = evaluation.conclude()
     policy = PassPolicy(arguments.pass_policy)
+    if evaluation.settings.shard is not None:
+        summary = without_samples(summary)
+        if not lines and not summary.troubles and not arguments.json:
+            print("nothing in this shard")
+            return Exit.PASSED
     if arguments.output is not None:
         write_summary(arguments.output, _seen_from(arguments.output, lines, evaluation.runs), evaluation.plan.troubles)
     with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
@@ -192,7 +227,10 @@ def _seen_from(place: Path, lines: Sequence[CheckpointLine], runs: Sequence[Run]
 
 
 def _status(summary: RunSummary, policy: PassPolicy) -> Exit:
-    """Passed is what every planned checkpoint has to be; without a verdict for one there is no answer."""
+    """Passed is what every planned checkpoint has to be; without a verdict for one there is no answer.
+
+    Of nothing, every one has passed: a shard may be empty.
+    """
     counted = summary.totals.checkpoints
     if summary.troubles or counted.evaluated < counted.planned:
         return Exit.INFRASTRUCTURE
@@ -217,7 +255,7 @@ def _plan_document(plan: Plan) -> dict[str, object]:
             {
                 "submissions": [target.label for target in job.targets],
                 "action": "store" if job.stored else "run",
-                "reason": job.reason,
+                "reason": "; ".join(dict.fromkeys(plan.reason(job, target) for target in job.targets)),
                 "expected_seconds": job.expected_s,
             }
             for job in plan.jobs

@@ -15,7 +15,7 @@ from slop_code.evaluation.pairs import NEVER_RAN, Part
 from slop_code.evaluation.verdict import infrastructure_failure
 from slop_code.evaluation.workspace import Staged, judge_environment, judge_files
 from slop_code.execution.boxes import REPORTS_DIR, Judged
-from slop_code.execution.stopping import Stop, StoppedError, stoppable, wait_for
+from slop_code.execution.stopping import Stop, stoppable, wait_for
 from slop_code.execution.threads import beside
 
 if TYPE_CHECKING:
@@ -79,8 +79,6 @@ def _judge(trial: Trial, session: Session, own: Roster, only: Sequence[str] | No
             files=judge_files(session, trial.tools, staged.plugin),
             timeout=session_timeout(trial.checkpoint, own),
         )
-    except StoppedError:
-        raise
     except (InfrastructureError, OSError) as error:
         return broken(error, own)
 

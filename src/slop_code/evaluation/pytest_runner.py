@@ -24,8 +24,7 @@ from slop_code.evaluation.workspace import Staged, choose, copy_tests, stage, va
 from slop_code.execution.boxes import TESTS_DIR, sandbox_for, sandbox_name
 from slop_code.execution.cache import Cache
 from slop_code.execution.session import Session
-from slop_code.execution.snapshot import open_submission, tree_digest
-from slop_code.execution.stopping import StoppedError
+from slop_code.execution.snapshot import open_submission, read_tree
 from slop_code.execution.threads import beside
 from slop_code.execution.tools import warm_tools
 
@@ -35,9 +34,11 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.pairs import Part
     from slop_code.execution.boxes import Progress, Sandbox, ToolEnv
+    from slop_code.execution.snapshot import Tree
     from slop_code.execution.spec import EnvironmentSpec
 
 REASON_LIMIT = 16 << 10
+NAME_LIMIT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class _Run:
     command: Sequence[str] = ()
     tools: ToolEnv | None = None
     staged: Staged | None = None
-    submission: str | None = None
+    submission: Tree | None = None
     image: str | None = None
     parts: Sequence[Part] = ()
     phases: dict[str, float] = field(default_factory=dict)
@@ -90,11 +91,11 @@ class PytestRunner:
         began, arguments = time.monotonic(), list(pytest_args or ())
         submission = open_submission(self.submission_path)
         self.keep_apart()
-        platform, digest = beside(platform_name), beside(tree_digest, submission)
+        platform, tree = beside(platform_name), beside(read_tree, submission)
         with self.cache.in_use():
             state = self._evaluate(submission, arguments)
         platform()
-        state = replace(state, submission=digest())
+        state = replace(state, submission=tree())
         return self._results(state, arguments, time.monotonic() - began)
 
     def _evaluate(self, submission: Path, arguments: Sequence[str]) -> _Run:
@@ -121,15 +122,13 @@ class PytestRunner:
                 parts = [part_of(trial, *one) for one in zip(sessions, groups, judged, strict=True)]
                 keep(self.output_dir, sessions)
             state = replace(state, parts=parts)
-        except StoppedError:
-            raise
         except (InfrastructureError, OSError) as error:
             state = replace(state, parts=[broken(error, state.roster)])
         watch.lap("parse")
         return replace(state, phases=watch.phases)
 
     def _tools(self, sandbox: Sandbox) -> ToolEnv:
-        return warm_tools(sandbox, TOOL, TOOLS, self.problem.test_dependencies, LOCK, self.cache, self.progress)
+        return tools_for(sandbox, self.problem, self.cache, self.progress)
 
     def _stage(self, sandbox: Sandbox, tools: ToolEnv) -> Staged:
         command = self._command(sandbox, tools)
@@ -168,7 +167,7 @@ class PytestRunner:
                 self.problem,
                 self.checkpoint,
                 self.environment,
-                submission=state.submission,
+                submission=state.submission.digest if state.submission else None,
                 image=state.image,
                 tests=state.staged.digest if state.staged else None,
                 tools=state.tools,
@@ -176,7 +175,7 @@ class PytestRunner:
                 pytest_args=arguments,
             ),
             evidence=pairs.source_of(parts),
-            warnings=self._warnings(state.staged),
+            warnings=self._warnings(state.staged, state.submission),
         )
 
     def _grade(self, part: Part, roster: Roster) -> list[TestResult]:
@@ -189,7 +188,7 @@ class PytestRunner:
             missing=part.told or "left no result",
         )
 
-    def _warnings(self, staged: Staged | None) -> list[str]:
+    def _warnings(self, staged: Staged | None, submission: Tree | None) -> list[str]:
         found = [*self.problem.warnings, *self.environment.warnings]
         if self.environment.environment.include_os_env and sandbox_name(self.environment) != "none":
             found.append("include_os_env is ignored: under isolation nothing of the host's environment is passed on")
@@ -202,6 +201,11 @@ class PytestRunner:
         setup = self.environment.setup
         if not setup.commands and not setup.eval_commands and not os.path.lexists(self.submission_path / entry):
             found.append(f"the submission has no {entry}; is this the right folder, and the right environment?")
+        if submission is not None and submission.unreadable:
+            found.append(
+                f"{submission.unreadable} of the submission's files and folders cannot be read by this user, and it "
+                f"runs without them, the first: {visible(submission.first, NAME_LIMIT)}; make them readable"
+            )
         if staged is not None:
             found += [f"tests/{name} belongs to no checkpoint and is not run" for name in staged.unattributed]
             found += misspelt_markers(staged.roster, self.problem.markers)
@@ -252,6 +256,11 @@ class PytestRunner:
 
     def _determine_group_type(self, test_checkpoint: str, markers: Sequence[str], current_checkpoint: str) -> GroupType:
         return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
+
+
+def tools_for(sandbox: Sandbox, problem: ProblemConfig, cache: Cache, progress: Progress) -> ToolEnv:
+    """Made the first time it is asked for, and kept."""
+    return warm_tools(sandbox, TOOL, TOOLS, problem.test_dependencies, LOCK, cache, progress)
 
 
 class _Stopwatch:

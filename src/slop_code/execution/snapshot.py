@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import SubmissionError
 from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 DEEPEST = 500
@@ -36,16 +38,31 @@ def open_submission(path: Path) -> Path:
     return resolved
 
 
+@dataclass(frozen=True, slots=True)
+class Tree:
+    digest: str
+    unreadable: int = 0
+    """How many files and folders this user cannot read."""
+
+    first: str = ""
+    """The path of the first of them."""
+
+
 def tree_digest(root: Path) -> str:
+    return read_tree(root).digest
+
+
+def read_tree(root: Path) -> Tree:
     """SHA-256 over names, kinds, executable bits, contents and link targets, without following links.
 
     Walks by descriptors, so that no path is too long; what cannot be read counts as unreadable, since
     the subject, the same user, cannot read it either.
     """
-    digest = hashlib.sha256()
+    digest, unreadable, first = hashlib.sha256(), 0, b""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        _walk(descriptor, b"", digest, 0)
+        for path in _walk(descriptor, b"", digest, 0):
+            unreadable, first = unreadable + 1, first or path
     except OSError as error:
         raise SubmissionError(f"{root}: cannot be read to its end: {error.strerror}") from error
     except _TooLargeError:
@@ -54,7 +71,7 @@ def tree_digest(root: Path) -> str:
         raise SubmissionError(f"{root}: folders are nested more than {DEEPEST} deep; flatten them") from None
     finally:
         os.close(descriptor)
-    return digest.hexdigest()
+    return Tree(digest.hexdigest(), unreadable, os.fsdecode(first.removeprefix(b"/")))
 
 
 class _TooDeepError(Exception):
@@ -65,7 +82,8 @@ class _TooLargeError(Exception):
     pass
 
 
-def _walk(folder: int, prefix: bytes, digest: hashlib._Hash, depth: int) -> None:
+def _walk(folder: int, prefix: bytes, digest: hashlib._Hash, depth: int) -> Iterator[bytes]:
+    """The paths of what cannot be read; the rest goes into the digest."""
     if depth > DEEPEST:
         raise _TooDeepError
     for name in sorted(os.fsencode(entry) for entry in os.listdir(folder)):
@@ -79,15 +97,19 @@ def _walk(folder: int, prefix: bytes, digest: hashlib._Hash, depth: int) -> None
             inner = _open(name, folder, os.O_RDONLY | os.O_DIRECTORY)
             if inner is None:
                 _record(digest, b"unreadable", path)
+                yield path
                 continue
             try:
-                _walk(inner, path, digest, depth + 1)
+                yield from _walk(inner, path, digest, depth + 1)
             finally:
                 os.close(inner)
         elif stat.S_ISREG(info.st_mode):
             if info.st_size > LARGEST:
                 raise _TooLargeError
-            _record(digest, b"file" + executable, path, _content(name, folder))
+            content = _content(name, folder)
+            if content is None:
+                yield path
+            _record(digest, b"file" + executable, path, b"unreadable" if content is None else content)
         elif stat.S_ISLNK(info.st_mode):
             _record(digest, b"link", path, os.readlink(name, dir_fd=folder))
         else:
@@ -101,10 +123,10 @@ def _open(name: bytes, folder: int, flags: int) -> int | None:
         return None
 
 
-def _content(name: bytes, folder: int) -> bytes:
+def _content(name: bytes, folder: int) -> bytes | None:
     descriptor = _open(name, folder, os.O_RDONLY)
     if descriptor is None:
-        return b"unreadable"
+        return None
     digest = hashlib.sha256()
     with os.fdopen(descriptor, "rb", buffering=0) as stream:
         while chunk := stream.read(CHUNK):

@@ -9,7 +9,7 @@ import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from slop_code.errors import InfrastructureError
+from slop_code.errors import SlopCodeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LONGEST_MS = 2**31 - 1
 
 
-class StoppedError(InfrastructureError):
+class StoppedError(SlopCodeError):
     """Somebody wanted an end: nothing is wrong, and nothing is known."""
 
     def __init__(self) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 WARM_S = 900.0
 COMPILE = ("pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url")
+LABEL = re.compile(r"^[^\w`'\"(/]*(?:(?:error|cause|caused by): )?", re.IGNORECASE)
+"""What uv writes before an error, and before each of its causes."""
 
 
 def warm_tools(
@@ -119,5 +121,14 @@ class HostTools:
 
 def tools_failure(argv: Sequence[str], exit_code: int | None, output: str) -> InfrastructureError:
     return InfrastructureError(
-        f"the test environment cannot be made: `{shlex.join(argv)}` exited with {exit_code}\n{output.strip()}"
+        f"the test environment cannot be made: {_cause(output) or f'uv exited with {exit_code}'}; "
+        f"is there a network? `slop-code cache warm` fetches it ahead\n"
+        f"`{shlex.join(argv)}` exited with {exit_code}\n{output.strip()}"
     )
+
+
+def _cause(output: str) -> str | None:
+    """The last one that uv names is the innermost; hints come after it."""
+    lines = [line.strip() for line in output.splitlines()]
+    causes = [LABEL.sub("", line) for line in lines if line and not line.lower().startswith("hint:")]
+    return causes[-1].rstrip(".") if causes else None

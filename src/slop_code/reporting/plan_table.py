@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from slop_code.reporting.tally import time_left
-from slop_code.reporting.terminal import first_line, in_words, one_line
+from slop_code.reporting.terminal import first_line, in_words, many, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +41,10 @@ def plan_rows(plan: Plan) -> Iterator[Row]:
     for job in plan.jobs:
         first, *others = job.targets
         took = "" if job.expected_s is None or job.stored else f" ({in_words(job.expected_s)} expected)"
-        yield first, "stored" if job.stored else "run", f"{job.reason}{took}"
+        yield first, "stored" if job.stored else "run", f"{plan.reason(job, first)}{took}"
         for other in others:
-            yield other, "stored" if job.stored else "shared", job.reason if job.stored else f"with {first.label}"
+            reason = plan.reason(job, other)
+            yield other, "stored" if job.stored else "shared", reason if job.stored else f"{reason}, with {first.label}"
 
 
 def plan_counts(plan: Plan) -> str:
@@ -55,7 +56,7 @@ def plan_counts(plan: Plan) -> str:
     }
     said = ", ".join(f"{count} {what}" for what, count in counts.items())
     troubles = f"; troubles: {len(plan.troubles)}" if plan.troubles else ""
-    return f"{sum(counts.values())} submissions: {said}{troubles}"
+    return f"{many(sum(counts.values()), 'submission')}: {said}{troubles}"
 
 
 def expected_time(plan: Plan, slots: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from slop_code.runs.records import Job, Outcome, Retrying, Started
 
 PACE_EVERY = 30.0
+LOOK_EVERY = 5.0
 SHOWN_RUNNING = 8
 STYLES: dict[Verdict, str] = {"passed": "green", "not passed": "red", "no verdict": "magenta"}
 
@@ -45,14 +47,22 @@ class RunProgress:
         live: bool,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
+        look_every: float = LOOK_EVERY,
     ) -> None:
-        """`kept`: how many are up to date, and so not among the jobs."""
+        """`kept`: how many are up to date, and so not among the jobs.
+
+        `look_every`: seconds after which to see whether the pace is to be told, even where nothing happens.
+        """
         self._tally = Tally(jobs, slots, policy, clock)
         self._kept = kept
         out = cast("TextIO", _Forgiving(stream or sys.stderr))
         self._console = Console(file=out, highlight=False, force_terminal=True if live else None)
         self._live = _live(self._console, self.view) if live else None
         self._paced = 0.0
+        self._pacing = threading.Lock()
+        self._look_every = look_every
+        self._over = threading.Event()
+        self._looking = threading.Thread(target=self._look, name="pace", daemon=True)
         self._step = ""
 
     def __enter__(self) -> Self:
@@ -60,9 +70,14 @@ class RunProgress:
         self._print(f"{total} to evaluate" + (f", {kept} up to date" if kept else ""))
         if self._live and total:
             self._live.start()
+        elif total:
+            self._looking.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._looking.is_alive():
+            self._looking.join()
         if self._live:
             self._live.stop()
         if self._tally.total:
@@ -100,9 +115,18 @@ class RunProgress:
 
     def tick(self) -> None:
         """Without a live view: the pace, now and then."""
-        if not self._live and self._tally.elapsed - self._paced >= PACE_EVERY and self._tally.done < self._tally.total:
-            self._paced = self._tally.elapsed
-            self._print(f"{self._place()} {pace(self._tally)}", "dim")
+        if self._live:
+            return
+        with self._pacing:
+            elapsed = self._tally.elapsed
+            if elapsed - self._paced < PACE_EVERY or self._tally.done >= self._tally.total or self._over.is_set():
+                return
+            self._paced = elapsed
+        self._print(f"{self._place()} {pace(self._tally)}", "dim")
+
+    def _look(self) -> None:
+        while not self._over.wait(self._look_every):
+            self.tick()
 
     def view(self) -> Group:
         """The live part: how far it is, and what runs."""

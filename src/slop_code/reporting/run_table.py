@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.reporting.terminal import first_line, in_words, one_line
+from slop_code.reporting.terminal import first_line, in_words, many, one_line
 from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ SHOWN_CHECKPOINTS = 30
 SHOWN_RUNS = 30
 SHOWN_REASONS = 10
 SUMMARY = "summary.json"
+LINES = "checkpoint_results.jsonl"
+UNSURE = "bold magenta"
 HEADS = {
     GroupType.CORE: "core",
     GroupType.FUNCTIONALITY: "funct.",
@@ -84,7 +86,7 @@ def table(kind: str, rows: Rows, policy: PassPolicy) -> Table:
             Text(one_line(name)),
             Text(passed_cell(totals, policy), _style(totals, policy)),
             *(Text(rate(totals, group), _shade(totals.pass_rates[group])) for group in groups),
-            *(_few(count) for count in (totals.regressions.introduced, totals.regressions.repaired)),
+            *changes(totals),
             *([_few(no_verdict(totals))] * missing),
             clock(totals.durations.total) if totals.checkpoints.evaluated else "-",
         )
@@ -96,7 +98,7 @@ def row_line(totals: Totals, policy: PassPolicy) -> str:
     facts = [passed_cell(totals, policy) + (" passed" if several else "")]
     if totals.checkpoints.evaluated:
         facts += [f"{group.lower()} {rate(totals, group)}" for group in GroupType if totals.pass_rates[group].total]
-        facts += [f"broke {totals.regressions.introduced}", f"repaired {totals.regressions.repaired}"]
+        facts += [f"{word} {count}" for word, count in zip(("broke", "repaired"), changes(totals), strict=True)]
     if several:
         facts.append(f"no verdict {no_verdict(totals)}")
     return ", ".join([*facts, *([in_words(totals.durations.total)] if totals.checkpoints.evaluated else [])])
@@ -117,9 +119,18 @@ def rate(totals: Totals, group: GroupType) -> str:
     return f"{found.passed}/{found.total}" if totals.checkpoints.planned == 1 else percent(found.passed / found.total)
 
 
+def changes(totals: Totals) -> tuple[str, str]:
+    """Broke and repaired; nothing where there is nothing to compare with."""
+    found = totals.regressions
+    return (str(found.introduced), str(found.repaired)) if found.compared else ("-", "-")
+
+
 def percent(share: float) -> str:
-    """Rounded down: what is not all is never 100%."""
-    return "100%" if share >= 1 else f"{math.floor(share * 1000 + 1e-9) / 10:.1f}%"
+    """What is not all is never 100%, and what is not nothing never 0%."""
+    if share <= 0 or share >= 1:
+        return "100%" if share >= 1 else "0.0%"
+    tenths = math.floor(share * 1000 + 0.5 + 1e-9)
+    return f"{min(max(tenths, 1), 999) / 10:.1f}%"
 
 
 def clock(seconds: float) -> str:
@@ -138,16 +149,26 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: PassPo
     if len(summary.runs) > SHOWN_RUNS:
         yield f"... and {len(summary.runs) - SHOWN_RUNS} more runs: see {SUMMARY}", "dim"
     yield from _reasons("trouble", [(one.label, one.reason) for one in summary.troubles], "yellow")
-    unknown = [line for line in lines if line.state != "evaluated"]
+    troubled = {one.label for one in summary.troubles}
+    unknown = [line for line in lines if line.state != "evaluated" and line.label not in troubled]
     unknown.sort(key=lambda line: line.state)  # what failed before what was not begun
     yield from _reasons("no verdict", [(line.label, line.reason or "") for line in unknown], "magenta")
     if summary.totals.retried:
-        yield f"retried: {summary.totals.retried} checkpoints needed more than one attempt", "yellow"
+        yield f"retried: {many(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
+    yield from _warnings(lines)
     if summary.samples:
         found = summary.samples.policies[policy]
         for what, estimate in (("checkpoints", found.checkpoints), ("whole problems", found.solved)):
             yield f"{what} over {summary.samples.runs} runs: {estimated(estimate)}", ""
     yield verdict(summary, policy)
+
+
+def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[Said]:
+    found = list(dict.fromkeys(warning for line in lines for warning in line.warnings))
+    for warning in found[:SHOWN_REASONS]:
+        yield f"warning: {first_line(warning)}", "yellow"
+    if len(found) > SHOWN_REASONS:
+        yield f"... and {many(len(found) - SHOWN_REASONS, 'more warning')}: see {LINES}", "dim"
 
 
 def _reasons(word: str, found: Sequence[tuple[str, str]], style: str) -> Iterator[Said]:
@@ -169,12 +190,14 @@ def verdict(summary: RunSummary, policy: PassPolicy) -> Said:
     totals = summary.totals
     planned, passed, missing = totals.checkpoints.planned, totals.passed[policy].count, no_verdict(totals)
     if planned == 0:
-        return "NO VERDICT: there is no checkpoint to evaluate", "bold magenta"
+        return "NO VERDICT: there is no checkpoint to evaluate", UNSURE
     if missing:
-        return f"NO VERDICT for {missing} of {planned} checkpoints; {passed} passed ({policy})", "bold magenta"
+        return f"NO VERDICT for {missing} of {many(planned, 'checkpoint')}; {passed} passed ({policy})", UNSURE
+    counted = f"{passed} of {many(planned, 'checkpoint')}"
+    if summary.troubles:
+        return f"NO VERDICT on the whole: {many(len(summary.troubles), 'trouble')}; {counted} passed ({policy})", UNSURE
     word, style = ("PASSED", "bold green") if passed == planned else ("NOT PASSED", "bold red")
-    troubles = f"; troubles: {len(summary.troubles)}" if summary.troubles else ""
-    return f"{word} ({policy}): {passed} of {planned} checkpoints{troubles}", style
+    return f"{word} ({policy}): {counted}", style
 
 
 def _style(totals: Totals, policy: PassPolicy) -> str:

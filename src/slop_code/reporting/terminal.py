@@ -50,6 +50,10 @@ def first_line(text: str) -> str:
     return one_line(next((line for line in text.split("\n") if line.strip()), "").strip())
 
 
+def many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def in_words(seconds: float) -> str:
     if seconds < 59.95:
         return f"{seconds:.1f} s"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import inspect
 from typing import TYPE_CHECKING, Any
 
+from slop_code.runs.background import Background
 from slop_code.runs.control import Control
 from slop_code.runs.evaluate import evaluate_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from slop_code.runs.background import Told
     from slop_code.runs.evaluate import Runs
     from slop_code.runs.records import Outcome
 
@@ -23,28 +25,32 @@ async def evaluate_run_async(runs: Runs, **options: Any) -> AsyncIterator[Outcom
     up before the cancellation goes on.
     """
     loop = asyncio.get_running_loop()
-    arrived: asyncio.Queue[Outcome | BaseException | None] = asyncio.Queue()
+    arrived: asyncio.Queue[Told] = asyncio.Queue()
     control: Control = options.pop("control", None) or Control()
 
-    def tell(value: Outcome | BaseException | None) -> None:
+    def tell(value: Told) -> None:
         loop.call_soon_threadsafe(arrived.put_nowait, value)
 
-    def work() -> None:
-        try:
-            for outcome in evaluate_run(runs, control=control, **options):
-                tell(outcome)
-        except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
-            tell(error)
-        else:
-            tell(None)
-
-    thread = threading.Thread(target=work, name="slop-code run")
-    thread.start()
+    outcomes = inspect.unwrap(evaluate_run)(runs, control=control, **options)
+    background = Background(outcomes, control, tell)
     try:
         while (value := await arrived.get()) is not None:
             if isinstance(value, BaseException):
                 raise value
             yield value
     finally:
-        control.stop()
-        await asyncio.shield(asyncio.to_thread(thread.join))
+        background.stop()
+        await _ended(background)
+
+
+async def _ended(background: Background) -> None:
+    """However often whoever waits is cancelled meanwhile."""
+    joining = asyncio.ensure_future(asyncio.to_thread(background.join))
+    cancelled: asyncio.CancelledError | None = None
+    while not joining.done():
+        try:
+            await asyncio.shield(joining)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled

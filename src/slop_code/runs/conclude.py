@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
-from slop_code.runs.discover import RESULT
+from slop_code.runs.discover import RESULT, place_of
 from slop_code.runs.lines import CheckpointLine, Facts, write_lines
-from slop_code.runs.summary import summarise
+from slop_code.runs.summary import lost, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +26,11 @@ SUMMARY = "summary.json"
 
 
 def lines_of(run: Run, plan: Plan, outcomes: Mapping[int, Facts], index: Index) -> list[CheckpointLine]:
-    """Every submission of the run that was planned: what came of it, or why nothing did."""
-    left = {id(target): job.reason for job in plan.jobs for target in job.targets}
+    """Every checkpoint of the run that was planned: what came of it, or why nothing did.
+
+    A shard has not seen the checkpoint before, so that there is nothing to compare.
+    """
+    left = {id(target): plan.reason(job, target) for job in plan.jobs for target in job.targets}
     found: list[CheckpointLine] = []
     before: tuple[str, Submission] | None = None
     for submission in run.submissions:
@@ -38,10 +41,11 @@ def lines_of(run: Run, plan: Plan, outcomes: Mapping[int, Facts], index: Index) 
             before = None
         regressions = None
         if facts.state == "evaluated":
-            regressions = _regressions(index, before[1] if before else None, submission)
+            if plan.shard is None:
+                regressions = _regressions(index, before[1] if before else None, submission)
             before = (submission.problem.name, submission)
         found.append(_line(run, submission, facts, regressions, index))
-    return found
+    return [*found, *lost(found, [one for one in plan.troubles if one.run == run.name])]
 
 
 def _regressions(index: Index, earlier: Submission | None, later: Submission) -> Regressions | None:
@@ -60,7 +64,7 @@ def _line(
         run=run.name,
         problem=submission.problem.name,
         checkpoint=submission.checkpoint.name,
-        order=list(submission.problem.checkpoints).index(submission.checkpoint.name) + 1,
+        order=place_of(submission.problem, submission.checkpoint.name),
         regressions=regressions,
         evaluation=os.path.relpath(result, run.folder) if there and result and run.folder else None,
     )

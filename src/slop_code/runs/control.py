@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+from slop_code.execution.stopping import Stop, stoppable
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from concurrent.futures import Future
 
     from slop_code.runs.records import Done
@@ -31,6 +35,7 @@ class Control:
         self.finishing = False
         self.stopped = False
         self.news: SimpleQueue[Future[Done] | None] = SimpleQueue()
+        self._stops: list[Stop] = []
 
     def finish(self) -> None:
         """What runs comes to its end, nothing new begins."""
@@ -41,3 +46,17 @@ class Control:
         """What runs is ended now."""
         self.finishing = self.stopped = True
         self.news.put(None)
+        for stop in tuple(self._stops):
+            stop.set()
+
+    @contextlib.contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """What waits in this block ends with a StoppedError when this is stopped."""
+        with contextlib.closing(Stop()) as stop, stoppable(stop):
+            self._stops.append(stop)
+            try:
+                if self.stopped:
+                    stop.set()
+                yield
+            finally:
+                self._stops.remove(stop)

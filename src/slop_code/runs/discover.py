@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.find import problems_folder
+from slop_code.evaluation.find import PROBLEMS_VARIABLE, problems_folder
 from slop_code.execution.spec import EnvironmentSpec, load_environment
+from slop_code.runs.layout import (
+    LAYOUT,
+    SNAPSHOT,
+    check_folder,
+    listed,
+    named_runs,
+    names_in,
+    names_or_none,
+    natural,
+    text_of,
+    unreadable,
+)
 from slop_code.runs.records import Submission, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
-    from pathlib import Path
 
     _Spec = EnvironmentSpec | UsageError
 
-SNAPSHOT = "snapshot"
 ENVIRONMENT = "environment.yaml"
 MISNAMED = "environment.yml"
 RESULT = "evaluation.json"
 DEFAULT = "local"
-LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
-SHOWN_NAMES = 10
 LOOSE = ""
 """What a run is called that is none: submissions that lie anywhere."""
 
@@ -47,7 +55,7 @@ class Run:
     @property
     def warnings(self) -> list[str]:
         """What is probably not meant as it is written, each once."""
-        folders = [self.folder, *{one.output.parent: None for one in self.submissions if one.output}]
+        folders = [self.within, self.folder, *{one.output.parent: None for one in self.submissions if one.output}]
         paths = [folder / MISNAMED for folder in dict.fromkeys(folders) if folder is not None]
         found = [f"{path}: ignored; an environment is called {ENVIRONMENT}" for path in paths if os.path.lexists(path)]
         for one in self.submissions:
@@ -63,16 +71,17 @@ def discover(
     only: Collection[str] = (),
 ) -> list[Run]:
     """Every run, in the order given. `only`: these problems alone; one that no run has is a mistake."""
-    named = _named(folders)
+    named = named_runs(folders)
     wanted = frozenset(os.path.normpath(one) for one in only)
-    there = {name for folder in folders for name in _names_or_none(folder)} if wanted else set()
+    there = {name for folder in folders for name in names_or_none(folder)} if wanted else set()
     if unknown := sorted(wanted - there):
         known = sorted(name for name in there if any(os.path.isdir(folder / name) for folder in folders))
         raise UsageError(
             f"no problem {unknown[0]!r} in {', '.join(str(folder) for folder in folders[:3])}; "
-            f"there {_listed(known) if known else 'are none'}"
+            f"there {listed(known) if known else 'are none'}"
         )
-    found = _Finder(problems_folder(problems_dir), problems_dir is not None, environment, wanted)
+    given = problems_dir is not None or bool(os.environ.get(PROBLEMS_VARIABLE))
+    found = _Finder(problems_folder(problems_dir), given, environment, wanted)
     runs = [found.run(name, folder) for name, folder in named]
     return runs if len(runs) == 1 else [_with_something(run) for run in runs]
 
@@ -81,7 +90,7 @@ def discover_problem(folder: Path, problem: ProblemConfig, environment: Environm
     """A folder of one problem's checkpoints, which belongs to the run it lies in."""
     check_folder(folder)
     within = folder.resolve().parent
-    run = Run(_text(within.name), folder, within=within)
+    run = Run(text_of(within.name), folder, within=within)
     spec = environment or _own_environment(folder) or _own_environment(within) or load_environment(DEFAULT)
     return _collected(run, _checkpoints(run, folder, problem, spec))
 
@@ -116,9 +125,9 @@ class _Finder:
     def run(self, name: str, folder: Path) -> Run:
         run = Run(name, folder)
         try:
-            names = _names(folder)
+            names = names_in(folder)
         except OSError as error:
-            return replace(run, troubles=(Trouble(name, None, None, _unreadable(folder, error)),))
+            return replace(run, troubles=(Trouble(name, None, None, unreadable(folder, error)),))
         spec = self.environment or _own_environment(folder) or load_environment(DEFAULT)
         wanted = [one for one in names if not self.only or one in self.only]
         found = {one: list(self.problem(run, folder / one, spec)) for one in wanted}
@@ -142,7 +151,7 @@ class _Finder:
             own = None if self.environment else _own_environment(folder)
             yield from _checkpoints(run, folder, problem, own or spec)
         except OSError as error:
-            yield Trouble(run.name, folder.name, None, _unreadable(folder, error))
+            yield Trouble(run.name, folder.name, None, unreadable(folder, error))
 
     def load(self, where: Path) -> ProblemConfig:
         if where not in self.loaded:
@@ -160,22 +169,16 @@ class _Finder:
 
 def _on_disk(run: Run, folder: Path, reason: str) -> Iterator[Trouble]:
     """Each checkpoint of a problem that cannot be known: planned, and not evaluated."""
-    names = [name for name in _names(folder) if os.path.lexists(folder / name / SNAPSHOT)]
-    for order, name in enumerate(sorted(names, key=_natural), start=1):
+    names = [name for name in names_in(folder) if os.path.lexists(folder / name / SNAPSHOT)]
+    for order, name in enumerate(sorted(names, key=natural), start=1):
         yield Trouble(run.name, folder.name, name, reason, order)
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """checkpoint_10 after checkpoint_9."""
-    parts = re.split(r"([0-9]{1,18})", name)
-    return [(int(part), "") if number % 2 else (0, part) for number, part in enumerate(parts)]
 
 
 def _checkpoints(run: Run, folder: Path, problem: ProblemConfig, spec: _Spec) -> Iterator[Submission | Trouble]:
     try:
-        strangers = [name for name in _names(folder) if name not in problem.checkpoints]
+        strangers = [name for name in names_in(folder) if name not in problem.checkpoints]
     except OSError as error:
-        yield Trouble(run.name, problem.name, None, _unreadable(folder, error))
+        yield Trouble(run.name, problem.name, None, unreadable(folder, error))
         return
     for order, (name, checkpoint) in enumerate(problem.iterate_checkpoint_items(), start=1):
         place = folder / name
@@ -186,7 +189,7 @@ def _checkpoints(run: Run, folder: Path, problem: ProblemConfig, spec: _Spec) ->
                 continue
             os.listdir(snapshot)
         except OSError as error:
-            yield Trouble(run.name, problem.name, name, _unreadable(snapshot, error), order)
+            yield Trouble(run.name, problem.name, name, unreadable(snapshot, error), order)
             continue
         if isinstance(spec, UsageError):
             yield Trouble(run.name, problem.name, name, str(spec), order)
@@ -238,50 +241,14 @@ def _own_environment(folder: Path) -> _Spec | None:
         return error
 
 
-def _names(folder: Path) -> list[str]:
-    """Of whatever lies there: what a name stands for is found out when it is wanted."""
-    return sorted(name for name in os.listdir(folder) if not name.startswith("."))
-
-
-def _names_or_none(folder: Path) -> list[str]:
-    try:
-        return _names(folder)
-    except OSError:
-        return []
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return f"{'is' if len(names) == 1 else 'are'} {', '.join(names[:SHOWN_NAMES])}{more}"
-
-
-def _named(folders: Sequence[Path]) -> list[tuple[str, Path]]:
-    """By the last part of its path; by the path where two runs share that."""
-    for folder in folders:
-        check_folder(folder)
-    real = [folder.resolve() for folder in folders]
-    if twice := [str(path) for path, count in Counter(real).items() if count > 1]:
-        raise UsageError(f"{twice[0]}: given twice")
-    shared = {name for name, count in Counter(path.name for path in real).items() if count > 1}
-    names = [str(folder) if path.name in shared else path.name for path, folder in zip(real, folders, strict=True)]
-    if len(set(names)) < len(names):  # a link is called as another run's folder is
-        names = [str(path) for path in real]
-    return [(_text(name), folder) for name, folder in zip(names, folders, strict=True)]
-
-
-def _text(name: str) -> str:
-    """A file may be called by any bytes, a run in a file of ours may not."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def check_folder(folder: Path) -> None:
-    if not os.path.lexists(folder):
-        raise UsageError(f"{folder}: there is no such folder")
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: not a folder; give the folder that holds {LAYOUT}")
-    if SNAPSHOT in folder.resolve().parts:
-        raise UsageError(f"{folder}: lies in a snapshot, where nothing is ever written; give the folder that holds it")
-
-
-def _unreadable(path: Path, error: OSError) -> str:
-    return f"{error.filename or path}: cannot be read: {error.strerror}"
+def snapshot_around(place: Path, runs: Iterable[Run]) -> Path | None:
+    """The snapshot of these runs that the place is or lies in, be it there or not."""
+    real = Path(os.path.realpath(place))
+    for run in runs:
+        root = run.folder.resolve() if run.folder else None
+        if root and real.is_relative_to(root) and SNAPSHOT in real.relative_to(root).parts:
+            return place
+        for submission in run.submissions:
+            if real.is_relative_to(submission.path.resolve()):
+                return submission.path
+    return None

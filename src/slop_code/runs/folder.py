@@ -45,14 +45,28 @@ def holding(runs: Sequence[Run], shard: Shard | None) -> Iterator[list[Run]]:
                 held.append(run)
                 continue
             try:
+                if run.within is not None and (run.within / OWN).is_dir():
+                    stack.enter_context(_hold_shared(run.within))
                 stack.enter_context(_hold(run.folder, shard))
                 held.append(run)
             except _HeldError as error:
                 held.append(replace(run, submissions=(), troubles=(Trouble(run.name, None, None, str(error)),)))
             except OSError as error:
-                reason = f"{run.folder}: results cannot be written there: {error.strerror}"
+                reason = (
+                    f"{run.folder}: results cannot be written there: {error.strerror}; "
+                    "make it writable, or evaluate a copy of the run"
+                )
                 held.append(replace(run, submissions=(), troubles=(Trouble(run.name, None, None, reason),)))
         yield held
+
+
+@contextlib.contextmanager
+def _hold_shared(folder: Path) -> Iterator[None]:
+    """Against a whole evaluation of the run that a problem's folder lies in."""
+    with (folder / OWN / "lock").open("a+") as whole:
+        if not _lock(whole, fcntl.LOCK_SH):
+            raise _HeldError(_held_by(folder, [_holder(whole)]))
+        yield
 
 
 @contextlib.contextmanager
@@ -63,7 +77,7 @@ def _hold(folder: Path, shard: Shard | None) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         whole = stack.enter_context((own / "lock").open("a+"))
         if not _lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
-            raise _HeldError(_held_by(folder, [_holder(whole), *_shards(own)]))
+            raise _HeldError(_held_by(folder, [_holder(whole), *_shards(own), *_problems(folder)]))
         if shard is not None:
             whole.truncate(0)  # of a holder that was killed
             part = stack.enter_context((own / _shard_name(shard)).open("a+"))
@@ -118,10 +132,18 @@ def _held_by(folder: Path, holders: Sequence[str | None]) -> str:
 
 def _shards(own: Path, but_of: int | None = None) -> list[str | None]:
     """Who holds shards; `but_of`: of other plans than that of so many."""
+    paths = sorted(own.glob("shard-*.lock"))
+    return _holders([path for path in paths if but_of is None or not path.name.endswith(f"-of-{but_of}.lock")])
+
+
+def _problems(folder: Path) -> list[str | None]:
+    """Who evaluates single problems of the run."""
+    return _holders(sorted(folder.glob(f"*/{OWN}/lock")))
+
+
+def _holders(paths: Sequence[Path]) -> list[str | None]:
     found: list[str | None] = []
-    for path in sorted(own.glob("shard-*.lock")):
-        if but_of is not None and path.name.endswith(f"-of-{but_of}.lock"):
-            continue
+    for path in paths:
         with contextlib.suppress(OSError), path.open("a+") as file:
             if not _lock(file, fcntl.LOCK_EX):
                 found.append(_holder(file))

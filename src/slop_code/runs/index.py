@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INDEX = "index.jsonl"
-FORMAT = 1
+FORMAT = 2
 """Goes up with every change of what facts and regressions are made of."""
 
 _MADE_BY = f"{__version__} {FORMAT}"

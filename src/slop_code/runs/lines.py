@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults
 
 State = Literal["evaluated", "infrastructure_failure", "not_evaluated"]
+WARNINGS_LIMIT = 100
 Outcomes = dict[tuple[str, str], bool]
 """Whether a test passed, by its file and id."""
 
@@ -41,6 +42,8 @@ class Facts(Stored):
 
     digests: Digests | None = None
     evaluation_version: str = ""
+    warnings: list[str] = Field(default_factory=list)
+    """What is probably not meant as it is: of the problem, the environment, or the submission."""
 
     @classmethod
     def of(cls, results: CorrectnessResults) -> Facts:
@@ -58,6 +61,7 @@ class Facts(Stored):
             attempts=len(results.attempts) + 1,
             digests=results.provenance.digests,
             evaluation_version=results.provenance.evaluation_version,
+            warnings=results.warnings[:WARNINGS_LIMIT],
         )
 
     @classmethod

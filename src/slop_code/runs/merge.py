@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.provenance import evaluation_version
-from slop_code.runs.discover import RESULT
+from slop_code.runs.discover import RESULT, trouble_of
 from slop_code.runs.lines import Facts
 from slop_code.runs.parcel import pack, results_in, unpack
 from slop_code.runs.plan import Expected, why
 from slop_code.runs.records import Trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.report import CorrectnessResults, Digests
@@ -26,16 +26,27 @@ Statuses = dict[tuple[str, str], str]
 
 
 def gather(run: Run, copies: Sequence[Path]) -> Run:
-    """What is up to date in a copy and not here is taken; two verdicts that differ are a trouble."""
+    """What is up to date in a copy and not here is taken; two verdicts that differ are a trouble.
+
+    A submission or a problem that is wrong is left alone: whoever plans the run says so.
+    """
     for copy in copies:
         if not copy.is_dir():
             raise UsageError(f"{copy}: there is no such folder")
     expected, troubles = Expected(), list(run.troubles)
+    for copy in copies if run.submissions else ():
+        if not any(os.path.lexists(place / RESULT) for place in _places(run, copy)):
+            reason = f"{copy}: no result of this run in it; expected <problem>/<checkpoint>/{RESULT}"
+            troubles.append(Trouble(run.name, None, None, reason))
     for submission in run.submissions:
         try:
-            _bring(submission, run, copies, expected.digests(submission))
+            digests = expected.digests(submission)
+        except UsageError:
+            continue
+        try:
+            _bring(submission, run, copies, digests)
         except UsageError as error:
-            troubles.append(Trouble(run.name, submission.problem.name, submission.checkpoint.name, str(error)))
+            troubles.append(trouble_of(submission, str(error)))
         except OSError as error:
             raise InfrastructureError(
                 f"{submission.output}: {error.strerror}; what was gathered before is whole: mend it and start again"
@@ -43,10 +54,19 @@ def gather(run: Run, copies: Sequence[Path]) -> Run:
     return replace(run, troubles=tuple(troubles))
 
 
-def _bring(submission: Submission, run: Run, copies: Sequence[Path], digests: Digests) -> None:
+def _places(run: Run, copy: Path) -> Iterator[Path]:
+    return (copy / _relative(submission, run) for submission in run.submissions)
+
+
+def _relative(submission: Submission, run: Run) -> Path:
     assert submission.output is not None
     assert run.folder is not None
-    relative = submission.output.relative_to(run.folder)
+    return submission.output.relative_to(run.folder)
+
+
+def _bring(submission: Submission, run: Run, copies: Sequence[Path], digests: Digests) -> None:
+    assert submission.output is not None
+    relative = _relative(submission, run)
     chosen: Statuses | None = None
     damaged: ResultError | None = None
     there = os.path.lexists(submission.output / RESULT)

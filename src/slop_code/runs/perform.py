@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.execution.stopping import StoppedError
+from slop_code.execution.snapshot import open_submission, tree_digest
+from slop_code.execution.stopping import StoppedError, check
 from slop_code.runs.discover import RESULT
 from slop_code.runs.lines import Facts
 from slop_code.runs.parcel import pack
 from slop_code.runs.records import Done
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from slop_code.execution.boxes import Progress
     from slop_code.execution.cache import Cache
-    from slop_code.runs.lines import State
     from slop_code.runs.records import Work
 
 
@@ -25,16 +27,13 @@ def perform(work: Work, cache: Cache, progress: Progress = lambda _: None) -> Do
     """Never raises: whatever happens is an outcome, and what is no verdict has a reason."""
     began = time.monotonic()
 
-    def failed(reason: str, state: State = "infrastructure_failure", *, final: bool = False) -> Done:
-        facts = Facts.none(reason, state=state, attempts=len(work.attempts) + 1)
-        return Done(facts.model_copy(update={"duration": time.monotonic() - began}), final=final)
+    def failed(reason: str, *, final: bool = False) -> Done:
+        return Done.failed(reason, work.attempts, final=final, duration=time.monotonic() - began)
 
     try:
         return _evaluated(work, cache, progress)
-    except StoppedError as error:
-        return failed(str(error), "not_evaluated", final=True)
-    except UsageError as error:
-        return failed(str(error), "not_evaluated", final=True)
+    except (StoppedError, UsageError) as error:
+        return failed(str(error), final=True)
     except InfrastructureError as error:
         return failed(str(error))
     except OSError as error:
@@ -44,6 +43,7 @@ def perform(work: Work, cache: Cache, progress: Progress = lambda _: None) -> Do
 
 
 def _evaluated(work: Work, cache: Cache, progress: Progress) -> Done:
+    check()
     checkpoint = work.problem.checkpoints[work.checkpoint]
     with cache.session() as folder:
         output = folder / "result"
@@ -60,5 +60,19 @@ def _evaluated(work: Work, cache: Cache, progress: Progress) -> Done:
             hidden=work.hidden,
         )
         results = runner.run().model_copy(update={"attempts": list(work.attempts)})
+        if not results.infrastructure_failure:
+            _check_unchanged(work.submission, results.provenance.digests.submission)
         results.save(output / RESULT)
         return Done(Facts.of(results), pack(output))
+
+
+def _check_unchanged(submission: Path, digest: str | None) -> None:
+    """A verdict is of one tree: what was tested may be neither what was there before nor what is there now."""
+    try:
+        now = tree_digest(open_submission(submission))
+    except UsageError:
+        now = None
+    if now is None or now != digest:
+        raise InfrastructureError(
+            f"{submission}: the submission changed while it was evaluated; evaluate it when nothing writes to it"
+        )

@@ -14,8 +14,8 @@ from slop_code.evaluation.report import Digests
 from slop_code.evaluation.workspace import Contents, tests_digest
 from slop_code.execution.backends.engine import Engine
 from slop_code.execution.snapshot import open_submission, tree_digest
-from slop_code.runs.discover import LOOSE, RESULT
-from slop_code.runs.records import Job, Submission, Trouble
+from slop_code.runs.discover import LOOSE, RESULT, trouble_of
+from slop_code.runs.records import Job, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from slop_code.runs.discover import Run
     from slop_code.runs.index import Index
     from slop_code.runs.lines import Facts
+    from slop_code.runs.records import Trouble
     from slop_code.runs.store import Store
 
 CHANGED = {
@@ -67,6 +68,14 @@ class Plan:
     refused: tuple[tuple[Submission, str], ...] = ()
     """Those of the troubles that are a submission's or its problem's, as it stands."""
 
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    """Why each target of a job is not up to date, by its identity: two may be equal."""
+
+    shard: Shard | None = None
+
+    def reason(self, job: Job, target: Submission) -> str:
+        return self.reasons.get(id(target), job.reason)
+
 
 def make_plan(
     runs: Sequence[Run],
@@ -98,8 +107,9 @@ def make_plan(
         wanted.setdefault(key or f"unknown {len(wanted)}", []).append((submission, digests, reason or NO_RESULT))
     jobs = [_job(items, store, overwrite) for items in wanted.values()]
     longest_first = sorted(jobs, key=lambda job: -(job.expected_s if job.expected_s is not None else float("inf")))
-    troubles += [_trouble(submission, reason) for submission, reason in refused]
-    return Plan(tuple(longest_first), tuple(kept), tuple(troubles), tuple(refused))
+    troubles += [trouble_of(submission, reason) for submission, reason in refused]
+    reasons = {id(submission): reason for items in wanted.values() for submission, _, reason in items}
+    return Plan(tuple(longest_first), tuple(kept), tuple(troubles), tuple(refused), reasons, shard)
 
 
 def why(found: Facts | None, expected: Digests, version: str) -> str | None:
@@ -188,10 +198,6 @@ def known_image(spec: EnvironmentSpec) -> str | None:
     except InfrastructureError:
         return None
     return answer.output.strip() or None if answer and answer.exit_code == 0 else None
-
-
-def _trouble(submission: Submission, reason: str) -> Trouble:
-    return Trouble(submission.run, submission.problem.name, submission.checkpoint.name, reason)
 
 
 def _job(items: Sequence[tuple[Submission, Digests, str]], store: Store, overwrite: bool) -> Job:

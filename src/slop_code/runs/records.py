@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from slop_code.runs.lines import Facts
+
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import Attempt
     from slop_code.execution.spec import EnvironmentSpec
-    from slop_code.runs.lines import Facts
 
-Source = Literal["evaluated", "stored", "kept"]
-"""Run now; taken from the store; the result that lay there was up to date."""
+Source = Literal["evaluated", "stored", "kept", "refused"]
+"""Run now; taken from the store; the result that lay there was up to date; not evaluated as it stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """Code to be evaluated against one checkpoint of a problem."""
+    """Code to be evaluated against one checkpoint of a problem. Paths may be given as strings."""
 
     problem: ProblemConfig
     checkpoint: CheckpointConfig
@@ -30,6 +32,10 @@ class Submission:
 
     run: str = ""
     """Which run it belongs to, as it is called in the summary."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+        object.__setattr__(self, "output", Path(self.output) if self.output is not None else None)
 
     @property
     def label(self) -> str:
@@ -83,6 +89,14 @@ class Done:
 
     final: bool = False
     """Whether another attempt would come to the same end: the submission or the problem is refused as it stands."""
+
+    @classmethod
+    def failed(cls, reason: str, before: Sequence[Attempt] = (), *, final: bool = False, duration: float = 0.0) -> Done:
+        """No verdict, and no parcel; `before`: the attempts before this one."""
+        facts = Facts.none(
+            reason, state="not_evaluated" if final else "infrastructure_failure", attempts=len(before) + 1
+        )
+        return cls(facts.model_copy(update={"duration": duration}), final=final)
 
 
 @dataclass(frozen=True, slots=True)

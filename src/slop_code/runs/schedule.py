@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import heapq
 import itertools
 import time
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.pairs import shared_network
 from slop_code.evaluation.report import Attempt
-from slop_code.runs.discover import RESULT
+from slop_code.execution.stopping import StoppedError
+from slop_code.runs.deliver import deliver
 from slop_code.runs.lines import Facts
-from slop_code.runs.parcel import results_in, unpack
+from slop_code.runs.parcel import results_in
 from slop_code.runs.plan import duration_name, store_key
 from slop_code.runs.records import Done, Event, Outcome, Retrying, Source, Started, Work
 
@@ -72,8 +73,10 @@ class _Driver:
                 if not self.running and not self.later:
                     return
                 yield from self._end(self._next())
+            yield from self._stop()
         finally:
-            self._stop()
+            for _ in self._stop():  # where nobody listens any more
+                pass
 
     def _begin(self) -> Iterator[Event]:
         """As many as there is room for; one that is too heavy for the executor runs alone."""
@@ -178,23 +181,13 @@ class _Driver:
     def _delivered(self, task: _Task, facts: Facts, parcel: bytes | None, source: Source) -> Iterator[Event]:
         """The claim ends with it, whatever happens."""
         try:
-            for target in self._judged(task.job, facts):
-                if target.output is not None and parcel is not None:
-                    try:
-                        unpack(parcel, target.output)
-                    except OSError as error:
-                        raise _cannot_write(target.output, error) from error
-                yield Outcome(target, facts, source)
+            judged = _judged(task.job, facts)
+            if len(judged) < len(task.job.targets):
+                self.waiting.append(_Task(replace(task.job, targets=task.job.targets[len(judged) :])))
+            for target in judged:
+                yield Outcome(target, deliver(target, facts, parcel), source)
         finally:
             task.let_go()
-
-    def _judged(self, job: Job, facts: Facts) -> tuple[Submission, ...]:
-        """All targets; one that has changed since they were found equal speaks for itself, and the others come anew."""
-        found = facts.digests.submission if facts.digests else None
-        if len(job.targets) == 1 or found in (None, job.digest):
-            return job.targets
-        self.waiting.append(_Task(replace(job, targets=job.targets[1:])))
-        return job.targets[:1]
 
     def _again(self, task: _Task, delay: float) -> None:
         heapq.heappush(self.later, (time.monotonic() + delay, next(self.numbers), task))
@@ -204,15 +197,21 @@ class _Driver:
             task.let_go()
         self.waiting, self.later = [], []
 
-    def _stop(self) -> None:
-        """Whatever still runs is ended, and waited for."""
+    def _stop(self) -> Iterator[Event]:
+        """Whatever still runs is ended, and waited for; one that has come to a verdict by itself keeps it."""
         self._forget()
         for future in list(self.running):
             self.executor.stop(future)
         while self.running:
             ended = self.control.news.get()
-            if ended is not None and (task := self.running.pop(ended, None)) is not None:
-                task.let_go()
+            if ended is None or (task := self.running.pop(ended, None)) is None:
+                continue
+            done = _done(ended, task)
+            if done.facts.state == "evaluated":
+                self._remember(task.job, done)
+                with contextlib.suppress(InfrastructureError):  # it can be delivered the next time
+                    yield from self._delivered(task, done.facts, done.parcel, "evaluated")
+            task.let_go()
 
 
 def drive(
@@ -242,19 +241,15 @@ def _key_of(job: Job, facts: Facts) -> str | None:
 
 def _done(future: Future[Done], task: _Task) -> Done:
     """An executor that loses a job (its node died, it was cancelled) has not judged anyone."""
-    attempts = len(task.attempts) + 1
     if future.cancelled():
-        return Done(Facts.none("stopped before its end", attempts=attempts), final=True)
+        return Done.failed(str(StoppedError()), task.attempts, final=True)
     error = future.exception()
     if error is None:
         return future.result()
-    reason = f"the executor lost this job: {type(error).__name__}: {error}"
-    return Done(Facts.none(reason, state="infrastructure_failure", attempts=attempts))
+    return Done.failed(f"the executor lost this job: {type(error).__name__}: {error}", task.attempts)
 
 
-def _cannot_write(folder: object, error: OSError) -> InfrastructureError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    step = "make room" if full else "make it writable"
-    return InfrastructureError(
-        f"{folder}/{RESULT}: {error.strerror}; every result written before is whole: {step} and start again"
-    )
+def _judged(job: Job, facts: Facts) -> tuple[Submission, ...]:
+    """All targets; one that has changed since they were found equal speaks for itself alone."""
+    found = facts.digests.submission if facts.digests else None
+    return job.targets if found in (None, job.digest) else job.targets[:1]

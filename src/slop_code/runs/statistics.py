@@ -48,8 +48,8 @@ def wilson(passed: int, runs: int) -> Bounds:
 
 
 def mean_bounds(shares: Sequence[float]) -> Bounds | None:
-    """Student's t interval, 95 %, for the mean of independent shares; none from fewer than two."""
-    if len(shares) < 2:
+    """Student's t interval, 95 %, for the mean of independent shares; none where they do not differ."""
+    if len(set(shares)) < 2:
         return None
     mean = statistics.fmean(shares)
     half = t_quantile(len(shares) - 1) * statistics.stdev(shares) / math.sqrt(len(shares))

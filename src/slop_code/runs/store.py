@@ -99,7 +99,8 @@ class Store:
         except FileNotFoundError:
             return None
         except OSError:
-            _remove(path)
+            if not _is_file(path):
+                _remove(path)
             return None
         if magic != MAGIC or hashlib.sha256(parcel).digest() != digest:
             _remove(path)
@@ -221,6 +222,14 @@ def _is_same(lock: IO[str], path: Path) -> bool:
         return False
     held = os.fstat(lock.fileno())
     return (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino)
+
+
+def _is_file(path: Path) -> bool:
+    """Also where that cannot be found out: it may be a good one that only cannot be read now."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return True
 
 
 def _remove(path: Path) -> None:

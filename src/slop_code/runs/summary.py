@@ -47,6 +47,8 @@ class GroupRate(Figures):
 
 
 class Changes(Figures):
+    compared: int
+    """Checkpoints that have an earlier one to be compared with."""
     introduced: int
     repaired: int
 
@@ -119,7 +121,7 @@ class RunSummary(Stored):
 
 def summarise(lines: Sequence[CheckpointLine], troubles: Sequence[Trouble]) -> RunSummary:
     """Two lines for one checkpoint of a run are the caller's mistake."""
-    planned = [*lines, *_lost(lines, troubles)]
+    planned = [*lines, *lost(lines, troubles)]
     runs: dict[str, list[CheckpointLine]] = {trouble.run: [] for trouble in troubles}
     problems: dict[str, list[CheckpointLine]] = {}
     for line in planned:
@@ -152,28 +154,40 @@ def totals_of(lines: Sequence[CheckpointLine]) -> Totals:
         passed={policy: _passed(sum(line.passes(policy) for line in lines), len(lines)) for policy in PassPolicy},
         pass_rates={group: _group_rate(evaluated, group) for group in GroupType},
         regressions=Changes(
-            introduced=sum(change.introduced for change in changes), repaired=sum(change.repaired for change in changes)
+            compared=len(changes),
+            introduced=sum(change.introduced for change in changes),
+            repaired=sum(change.repaired for change in changes),
         ),
         retried=sum(line.attempts > 1 for line in lines),
         durations=_durations([line.duration for line in evaluated]),
     )
 
 
-def _lost(lines: Iterable[CheckpointLine], troubles: Iterable[Trouble]) -> list[CheckpointLine]:
-    """The checkpoints that only troubles name: planned, and not evaluated. They come after those that are known."""
+def lost(lines: Iterable[CheckpointLine], troubles: Iterable[Trouble]) -> list[CheckpointLine]:
+    """The checkpoints that only troubles name: planned, and not evaluated."""
     places = Counter((line.run, line.problem, line.checkpoint) for line in lines)
     if twice := [place for place, count in places.items() if count > 1]:
         raise ValueError(f"two lines for {'/'.join(twice[0])}")
-    found: dict[tuple[str, str, str], Facts] = {}
+    found: dict[tuple[str, str, str], CheckpointLine] = {}
     for trouble in troubles:
-        if trouble.problem is not None and trouble.checkpoint is not None:
-            place = trouble.run, trouble.problem, trouble.checkpoint
-            found.setdefault(place, Facts.none(trouble.reason))
-    return [
-        CheckpointLine(**dict(facts), run=place[0], problem=place[1], checkpoint=place[2], order=sys.maxsize)
-        for place, facts in found.items()
-        if place not in places
-    ]
+        if trouble.problem is None or trouble.checkpoint is None:
+            continue
+        place = trouble.run, trouble.problem, trouble.checkpoint
+        if place not in places and place not in found:
+            found[place] = CheckpointLine(
+                **dict(Facts.none(trouble.reason)),
+                run=trouble.run,
+                problem=trouble.problem,
+                checkpoint=trouble.checkpoint,
+                order=trouble.order or sys.maxsize,
+            )
+    return list(found.values())
+
+
+def without_samples(summary: RunSummary) -> RunSummary:
+    """Of a part of the runs: what it says of them all would be wrong."""
+    problems = {name: one.model_copy(update={"samples": None}) for name, one in summary.problems.items()}
+    return summary.model_copy(update={"samples": None, "problems": problems})
 
 
 def _sheets(lines: Sequence[CheckpointLine]) -> dict[PassPolicy, Sheet]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from concurrent.futures import Future
 
     from slop_code.execution.boxes import Progress
     from slop_code.execution.cache import Cache
-    from slop_code.runs.records import Done, Work
+    from slop_code.runs.records import Done, Submission, Work
 
 BUILT_IN = {
     "threads": "slop_code.runs.executors.threads:Threads",
@@ -28,6 +29,9 @@ class Executor(Protocol):
 
     def __init__(self, slots: int | None, address: str | None, progress: Progress, cache: Cache) -> None:
         """`slots`: None for as many as there are processors. `cache`: this machine's."""
+
+    def prepare(self, wanted: Sequence[Submission]) -> None:
+        """Before the first job; raises where nothing of all that is wanted could be evaluated."""
 
     def submit(self, work: Work) -> Future[Done]: ...
 

@@ -15,7 +15,6 @@ from slop_code.evaluation.provenance import evaluation_version
 from slop_code.execution.cache import Cache
 from slop_code.execution.stopping import Stop, StoppedError, stoppable
 from slop_code.runs.executors.shipping import arrived, unpack
-from slop_code.runs.lines import Facts
 from slop_code.runs.perform import perform
 from slop_code.runs.records import Done
 
@@ -71,12 +70,11 @@ def _job(work: Work, problem: Shipment, submission: Shipment, expected: Versions
     import ray
 
     def failed(reason: str) -> Done:
-        facts = Facts.none(reason, state="infrastructure_failure", attempts=len(work.attempts) + 1)
-        return Done(facts)
+        return Done.failed(f"node {socket.gethostname()}: {reason}", work.attempts)
 
     difference = versions_here().difference(expected)
     if difference:
-        return failed(f"node {socket.gethostname()}: {difference}")
+        return failed(difference)
     try:
         cache = Cache.default()
         with stoppable(stop), cache.in_use(), cache.session() as folder:
@@ -85,8 +83,8 @@ def _job(work: Work, problem: Shipment, submission: Shipment, expected: Versions
             there = replace(work, problem=work.problem.at(place), submission=folder / "submission")
             return perform(there, cache)
     except StoppedError as error:
-        return Done(Facts.none(str(error)), final=True)
+        return Done.failed(str(error), work.attempts, final=True)
     except InfrastructureError as error:
-        return failed(f"node {socket.gethostname()}: {error}")
+        return failed(str(error))
     except OSError as error:
-        return failed(f"node {socket.gethostname()}: {error.filename or 'the cache'}: {error.strerror}")
+        return failed(f"{error.filename or 'the cache'}: {error.strerror}")

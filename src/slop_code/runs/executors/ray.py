@@ -16,19 +16,15 @@ from slop_code.execution.stopping import StoppedError
 from slop_code.runs.executors.cluster import alive, check_nodes, connect, in_short
 from slop_code.runs.executors.node import Shipment, run_on_node, versions_here
 from slop_code.runs.executors.shipping import pack, pack_problem
-from slop_code.runs.lines import Facts
 from slop_code.runs.records import Done
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.boxes import Progress
     from slop_code.execution.cache import Cache
-    from slop_code.runs.records import Work
-
-LOST_NODES = 3
-"""How many a job may lose before it counts as lost itself."""
+    from slop_code.runs.records import Submission, Work
 
 GRACE_S = 20.0
 """For a job that was told to stop; then its worker is ended."""
@@ -56,28 +52,34 @@ class Ray:
         self._running: dict[Future[Done], Any] = {}
         self._stopped: WeakSet[Future[Done]] = WeakSet()
 
+    def prepare(self, wanted: Sequence[Submission]) -> None:
+        """Each node makes what it needs with its first job."""
+
     def submit(self, work: Work) -> Future[Done]:
         future: Future[Done] = Future()
         future.set_running_or_notify_cancel()
         try:
             self._send(work, future)
         except UsageError as error:
-            future.set_result(Done(Facts.none(str(error), attempts=len(work.attempts) + 1), final=True))
+            future.set_result(Done.failed(str(error), work.attempts, final=True))
         except Exception as error:  # noqa: BLE001  (it is the future's to raise: the other jobs go on)
             future.set_exception(InfrastructureError(in_short(error)))
         return future
 
     def _send(self, work: Work, future: Future[Done]) -> None:
         problem, submission = self._problem(work.problem), self._submission(work)
-        largest = max((int(node.cpus) for node in alive(self._ray)), default=1)
-        reference = self._run.options(
-            num_cpus=min(work.weight, largest),  # a task that fits on no node would wait for ever
-            max_retries=LOST_NODES,
-            retry_exceptions=False,
-            name=f"slop-code {work.problem.name} {work.checkpoint}",
-        ).remote(replace(work, submission=Path(), hidden=()), problem, submission, self._versions)
+        try:
+            largest = max((int(node.cpus) for node in alive(self._ray)), default=1)
+            reference = self._run.options(
+                num_cpus=min(work.weight, largest),  # a task that fits on no node would wait for ever
+                max_retries=0,  # whoever submits tries again, and writes down why
+                name=f"slop-code {work.problem.name} {work.checkpoint}",
+            ).remote(as_sent(work), problem, submission, self._versions)
+        except BaseException:
+            self._forget(work.digest)
+            raise
         self._running[future] = reference
-        reference.future().add_done_callback(lambda ended: self._settle(future, work.digest, ended))
+        reference.future().add_done_callback(lambda ended: self._settle(future, work, ended))
 
     def _problem(self, problem: ProblemConfig) -> Shipment:
         """Packed once in a run, so that all of its jobs see the same tests."""
@@ -94,19 +96,25 @@ class Ray:
             self._users[work.digest] += 1
             return self._submissions[work.digest]
 
-    def _settle(self, future: Future[Done], digest: str, ended: Future[Done]) -> None:
+    def _forget(self, digest: str) -> None:
         with self._lock:
             self._users[digest] -= 1
             if not self._users[digest]:
                 del self._users[digest], self._submissions[digest]
-        self._running.pop(future)
-        error = ended.exception()
-        if error is None:
-            future.set_result(ended.result())
-        elif future in self._stopped:
-            future.set_result(Done(Facts.none(str(StoppedError())), final=True))
+
+    def _settle(self, future: Future[Done], work: Work, ended: Future[Done]) -> None:
+        """Whatever happens here, the future comes to an end."""
+        try:
+            self._running.pop(future)
+            self._forget(work.digest)
+            done = ended.result()
+        except BaseException as error:  # noqa: BLE001  (a cancelled one raises no Exception)
+            if future in self._stopped:
+                future.set_result(Done.failed(str(StoppedError()), work.attempts, final=True))
+            else:
+                future.set_exception(InfrastructureError(in_short(error)))
         else:
-            future.set_exception(InfrastructureError(in_short(error)))
+            future.set_result(done)
 
     def stop(self, future: Future[Done]) -> None:
         """Its worker cleans up after itself; one that does not is ended: the next job there reaps what it left."""
@@ -121,6 +129,12 @@ class Ray:
         """A connection that the program had made itself stays."""
         if self._ours:
             self._ray.shutdown()
+
+
+def as_sent(work: Work) -> Work:
+    """What lies on a node at the places of these files may be these very files."""
+    hidden = tuple(path.absolute() for path in (work.problem.path, *work.hidden))
+    return replace(work, submission=Path(), hidden=hidden)
 
 
 def _after(seconds: float, action: Callable[[], None]) -> None:

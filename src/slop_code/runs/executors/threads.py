@@ -5,17 +5,20 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from slop_code.errors import UsageError
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.pytest_runner import tools_for
+from slop_code.execution.boxes import sandbox_for
 from slop_code.execution.stopping import Stop, stoppable
 from slop_code.execution.threads import processors
 from slop_code.runs.perform import perform
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from concurrent.futures import Future
 
     from slop_code.execution.boxes import Progress
     from slop_code.execution.cache import Cache
-    from slop_code.runs.records import Done, Work
+    from slop_code.runs.records import Done, Submission, Work
 
 
 class Threads:
@@ -27,9 +30,29 @@ class Threads:
         self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="job")
         self._stops: dict[Future[Done], Stop] = {}
 
+    def prepare(self, wanted: Sequence[Submission]) -> None:
+        """A machine that cannot evaluate anything says so once; images and test tools are fetched once."""
+        different = {
+            (one.environment.digest(), tuple(one.problem.test_dependencies)): (one.environment, one.problem)
+            for one in wanted
+        }
+        failures = []
+        for environment, problem in different.values():
+            try:
+                tools_for(sandbox_for(environment, self._cache, self._progress), problem, self._cache, self._progress)
+            except (InfrastructureError, OSError) as error:
+                failures.append(error)
+        if failures and len(failures) == len(different):
+            raise failures[0]
+
     def submit(self, work: Work) -> Future[Done]:
         stop = Stop()
-        future = self._pool.submit(self._perform, work, stop)
+        try:
+            future = self._pool.submit(self._perform, work, stop)
+        except BaseException:
+            stop.set()  # the pool may have taken it and found no thread: then it ends where it begins
+            stop.close()
+            raise
         self._stops[future] = stop
         future.add_done_callback(lambda ended: self._stops.pop(ended).close())
         return future

@@ -1,0 +1,73 @@
+"""How a run folder is laid out: which names lie there, and what a run is called."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SNAPSHOT = "snapshot"
+LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
+SHOWN_NAMES = 10
+
+
+def named_runs(folders: Sequence[Path]) -> list[tuple[str, Path]]:
+    """By the last part of its path; by the path where two runs share that."""
+    for folder in folders:
+        check_folder(folder)
+    real = [folder.resolve() for folder in folders]
+    if twice := [str(path) for path, count in Counter(real).items() if count > 1]:
+        raise UsageError(f"{twice[0]}: given twice")
+    shared = {name for name, count in Counter(path.name for path in real).items() if count > 1}
+    names = [str(folder) if path.name in shared else path.name for path, folder in zip(real, folders, strict=True)]
+    if len(set(names)) < len(names):  # a link is called as another run's folder is
+        names = [str(path) for path in real]
+    return [(text_of(name), folder) for name, folder in zip(names, folders, strict=True)]
+
+
+def text_of(name: str) -> str:
+    """A file may be called by any bytes, a run in a file of ours may not."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def check_folder(folder: Path) -> None:
+    if not os.path.lexists(folder):
+        raise UsageError(f"{folder}: there is no such folder")
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: not a folder; give the folder that holds {LAYOUT}")
+    if SNAPSHOT in folder.resolve().parts:
+        raise UsageError(f"{folder}: lies in a snapshot, where nothing is ever written; give the folder that holds it")
+
+
+def names_in(folder: Path) -> list[str]:
+    """Of whatever lies there: what a name stands for is found out when it is wanted."""
+    return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+
+
+def names_or_none(folder: Path) -> list[str]:
+    try:
+        return names_in(folder)
+    except OSError:
+        return []
+
+
+def listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return f"{'is' if len(names) == 1 else 'are'} {', '.join(names[:SHOWN_NAMES])}{more}"
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """checkpoint_10 after checkpoint_9."""
+    parts = re.split(r"([0-9]{1,18})", name)
+    return [(int(part), "") if number % 2 else (0, part) for number, part in enumerate(parts)]
+
+
+def unreadable(path: Path, error: OSError) -> str:
+    return f"{error.filename or path}: cannot be read: {error.strerror}"

@@ -1,0 +1,46 @@
+"""What is said when the tests' environment cannot be made."""
+
+from __future__ import annotations
+
+import pytest
+
+from slop_code.execution.tools import tools_failure
+
+ARGV = ["uv", "pip", "install", "a b"]
+STEP = "is there a network? `slop-code cache warm` fetches it ahead"
+
+
+@pytest.mark.parametrize(
+    ("output", "cause"),
+    [
+        (
+            "error: Failed to fetch: https://index/simple/pytest/\n"
+            "  cause: client error (Connect)\n"
+            "  cause: Connection refused (os error 111)\n",
+            "Connection refused (os error 111)",
+        ),
+        (
+            "error: Failed to fetch\n  Caused by: dns error\n  Caused by: failed to lookup address\n\n",
+            "failed to lookup address",
+        ),
+        (
+            "error: No solution found\n"
+            "  cause: Because pytest was not found in the cache, nothing fits.\n"
+            "\n"
+            "hint: Packages were unavailable because the network was disabled.\n",
+            "Because pytest was not found in the cache, nothing fits",
+        ),
+        (
+            "  × No solution found:\n  ╰─▶ Because there is no pytest, nothing fits.\n",
+            "Because there is no pytest, nothing fits",
+        ),
+        ("`/x/python` is gone\n", "`/x/python` is gone"),
+        ("error: the only line\n", "the only line"),
+        ("\n", "uv exited with 2"),
+    ],
+)
+def test_the_first_line_has_the_cause_and_the_next_step(output, cause):
+    first, second, *rest = str(tools_failure(ARGV, 2, output)).split("\n")
+    assert first == f"the test environment cannot be made: {cause}; {STEP}"
+    assert second == "`uv pip install 'a b'` exited with 2"
+    assert "\n".join(rest) == output.strip()
