@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.errors import SubmissionError
+from slop_code.errors import InfrastructureError, SubmissionError
+from slop_code.execution import snapshot as module
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.snapshot import open_submission, tree_digest
 
@@ -50,6 +52,9 @@ CHANGES = [
     ("name", lambda tree: (tree / "main.py").rename(tree / "more.py"), True),
     ("name of a folder", lambda tree: (tree / "sub").rename(tree / "other"), True),
     ("executable", lambda tree: (tree / "main.py").chmod(0o755), True),
+    ("no longer readable", lambda tree: (tree / "main.py").chmod(0o244), True),
+    ("no longer writable", lambda tree: (tree / "main.py").chmod(0o444), True),
+    ("a folder that may not be written to", lambda tree: (tree / "sub").chmod(0o555), True),
     ("link target", retarget, True),
     ("link to file", link_to_file, True),
     ("new file", lambda tree: (tree / "sub/new").touch(), True),
@@ -178,3 +183,23 @@ def test_open_submission_refuses(tree, name, message):
     (tree.parent / "loop").symlink_to("loop")
     with pytest.raises(SubmissionError, match=message):
         open_submission(tree.parent / name)
+
+
+@pytest.mark.parametrize(("limit", "most"), [("LARGEST", 1199), ("MOST_ENTRIES", 1)])
+def test_too_much_is_what_there_is_in_all(tmp_path, monkeypatch, limit, most):
+    for name in ("one", "other"):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, 600)
+    tree_digest(tmp_path)
+    monkeypatch.setattr(module, limit, most)
+    with pytest.raises(SubmissionError, match="leave out what is no source"):
+        tree_digest(tmp_path)
+
+
+def test_trouble_of_the_machine_is_not_the_submissions(tmp_path, monkeypatch):
+    def full(*_arguments):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "listdir", full)
+    with pytest.raises(InfrastructureError, match="Too many open files"):
+        tree_digest(tmp_path)

@@ -42,8 +42,11 @@ class Held:
         return future
 
     def _end(self, work, future):
-        assert self.go.wait(LONG_S)
-        future.set_result(self.answer(work))
+        try:
+            assert self.go.wait(LONG_S)
+            future.set_result(type(self).answer(work))
+        except Exception as error:  # noqa: BLE001
+            future.set_exception(error)
 
     def stop(self, future):
         self.stopping.set()

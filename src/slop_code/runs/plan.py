@@ -94,7 +94,7 @@ def make_plan(
     for submission in submissions:
         try:
             digests = expected.digests(submission)
-        except UsageError as error:
+        except (UsageError, InfrastructureError) as error:
             refused.append((submission, str(error)))
             continue
         index = indexes.get(submission.run) or indexes[LOOSE]
