@@ -11,7 +11,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +21,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import slop_code
-from slop_code.errors import UsageError
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.cache import Cache
 from slop_code.execution.snapshot import tree_digest
+from slop_code.runs import Retries, Submission, evaluate_run
 from slop_code.runs.executors import executor_class
+from slop_code.runs.executors.ray import Ray
 from slop_code.runs.parcel import results_in
 from slop_code.runs.records import Work
 
@@ -301,13 +306,52 @@ def test_a_node_of_another_version_is_refused(ray: Executor, nodes: Nodes, tmp_p
     until(lambda: sum(found["Alive"] for found in module.nodes()) == 2)
 
 
-def test_a_node_that_dies_in_the_middle(ray: Executor, nodes: Nodes, make_work: Callable[..., Work]) -> None:
-    sent = [ray.submit(make_work(f"{LINGERS.format(1)}print('hello x')\n# {number}")) for number in range(2)]
-    until(lambda: len(sessions(nodes.own)) == len(sessions(nodes.other)) == BUSY)
-    nodes.cluster.remove_node(nodes.node, allow_graceful=False)
-    assert [statuses(future.result(PATIENCE_S)) for future in sent] == [
-        {"test_greets": "passed", "test_data": "passed", "test_never": "failed"}
-    ] * 2
+def test_a_job_that_cannot_be_sent_leaves_nothing(ray: Executor, make_work: Callable[..., Work]) -> None:
+    """Its submission would be held for the rest of the run."""
+    future = ray.submit(replace(make_work("print(1)"), checkpoint=threading.Lock()))  # type: ignore[arg-type]
+    assert "Could not serialize" in str(future.exception(PATIENCE_S))
+    assert statuses(ray.submit(make_work("print(2)")).result(PATIENCE_S))
+    assert isinstance(ray, Ray)
+    assert (ray._submissions, +ray._users, ray._running) == ({}, {}, {})
+
+
+def test_a_job_that_ends_in_an_odd_way_comes_to_an_end(ray: Executor, make_work: Callable[..., Work]) -> None:
+    assert isinstance(ray, Ray)
+    ended: Future[Done] = Future()
+    ended.cancel()
+    ended.set_running_or_notify_cancel()
+    future: Future[Done] = Future()
+    ray._settle(future, make_work("print(1)"), ended)
+    assert isinstance(future.exception(PATIENCE_S), InfrastructureError)
+
+
+def test_a_node_that_dies_in_the_middle(
+    ray: Executor, nodes: Nodes, make_work: Callable[..., Work], tmp_path: Path
+) -> None:
+    """Its job is done on another one, and the result says that it was lost before."""
+    works = [make_work(f"{LINGERS.format(1)}print('hello x')\n# {number}") for number in range(2)]
+    given = [
+        Submission(
+            problem=work.problem, checkpoint=work.problem.checkpoint(1), environment=work.environment,
+            path=work.submission, output=tmp_path / str(number),
+        )
+        for number, work in enumerate(works)
+    ]  # fmt: skip
+    with ThreadPoolExecutor(1) as pool:
+        run = evaluate_run(given, executor="ray", retries=Retries(times=1), cache=Cache(tmp_path / "cache"))
+        reading = pool.submit(list, run)
+        until(lambda: len(sessions(nodes.own)) == len(sessions(nodes.other)) == BUSY)
+        nodes.cluster.remove_node(nodes.node, allow_graceful=False)
+        found = reading.result(PATIENCE_S)
+    assert [outcome.facts.state for outcome in found] == ["evaluated"] * 2
+    results = [CorrectnessResults.load(one.output / "evaluation.json") for one in given if one.output]
+    for result in results:
+        assert {test.id: test.status for test in result.tests} == {
+            "test_greets": "passed", "test_data": "passed", "test_never": "failed",
+        }  # fmt: skip
+    assert sorted(len(result.attempts) for result in results) == [0, 1]
+    [lost] = [attempt for result in results for attempt in result.attempts]
+    assert lost.reason.startswith("the executor lost this job: ")
     assert sessions(nodes.own) == []
     assert sessions(nodes.other) != [], "it was not in the middle"
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
+from dataclasses import replace
 
 import pytest
 
-from slop_code.errors import UsageError
+from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
 from slop_code.execution.snapshot import tree_digest
 from slop_code.execution.threads import processors
 from slop_code.runs.executors import executor_class
 from slop_code.runs.executors.threads import Threads
 from slop_code.runs.parcel import results_in
-from slop_code.runs.records import Work
+from slop_code.runs.perform import perform
+from slop_code.runs.records import Submission, Work
 
 STAYS = """
 import socket
@@ -113,3 +116,83 @@ def test_no_descriptors_are_left(work):
 
     before = evaluate("print('hello')")
     assert evaluate("print('bye')") == before
+
+
+def test_a_pool_without_a_thread(work, monkeypatch):
+    """Nothing is left open, and what it took all the same is not evaluated unseen."""
+
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    told = []
+    executor = Threads(1, None, told.append, Cache.default())
+    refused, good = work("print('bye')"), work("print('hello')")
+    before = sorted(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            executor.submit(refused)
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert executor.submit(good).result(100).facts.passed["all-cases"]
+    executor.close()
+    assert told.count("running 1 tests") == 1
+
+
+def test_a_submission_that_changes_while_it_is_evaluated(work):
+    """Nobody knows what was tested then."""
+    given = work("print('hello')")
+
+    def write(step):
+        if step == "running 1 tests":
+            (given.submission / "more.py").write_text("")
+
+    done = perform(given, Cache.default(), write)
+    assert (done.facts.state, done.parcel, done.final) == ("infrastructure_failure", None, False)
+    assert "the submission changed while it was evaluated" in done.facts.reason
+    assert perform(replace(given, digest=""), Cache.default()).facts.state == "evaluated"
+
+
+@pytest.fixture
+def wanted(problem, environment_spec, cache):
+    """Submissions by what is wrong with them: the sandbox, the test tools, or nothing."""
+    lonely = problem.model_copy(update={"test_dependencies": ["slop-code-has-no-such-package==1"]})
+    engine = {"type": "docker", "docker": {"image": "x", "binary": "no-such-engine"}}
+    about = {
+        "sandbox": (problem, environment_spec(engine)),
+        "tools": (lonely, environment_spec()),
+        "nothing": (problem, environment_spec()),
+    }
+
+    def make(*names):
+        return [
+            Submission(problem=found, checkpoint=found.checkpoint(1), environment=spec, path="/nowhere")
+            for found, spec in (about[name] for name in names)
+        ]
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["sandbox"], "no-such-engine"),
+        (["tools"], "slop-code-has-no-such-package"),
+        (["sandbox", "sandbox"], "no-such-engine"),
+        (["sandbox", "tools"], "no-such-engine"),
+        (["sandbox", "nothing"], None),
+        (["nothing", "tools"], None),
+        (["nothing"], None),
+        ([], None),
+    ],
+)
+def test_a_machine_that_can_evaluate_nothing_says_so_at_once(wanted, need_bubblewrap, names, told):
+    need_bubblewrap()
+    executor = Threads(1, None, lambda _: None, Cache.default())
+    try:
+        if told is None:
+            executor.prepare(wanted(*names))
+        else:
+            with pytest.raises(InfrastructureError, match=told):
+                executor.prepare(wanted(*names))
+    finally:
+        executor.close()
