@@ -23,7 +23,7 @@ from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
 from slop_code.runs.discover import RESULT, discover
 from slop_code.runs.folder import OWN
-from slop_code.runs.index import INDEX, _stamp
+from slop_code.runs.index import INDEX, _stamp, sealed
 from slop_code.runs.plan import Expected
 
 CHECKPOINTS = 5
@@ -93,13 +93,13 @@ def write_results(work: Path, tests: int) -> None:
 
 def move_index(run: Path) -> None:
     """The index of the few tests, said of the many: reading so much once would take most of the time."""
-    lines = [json.loads(line) for line in (run / OWN / INDEX).read_text().splitlines()]
+    lines = [json.loads(line.partition(" ")[2]) for line in (run / OWN / INDEX).read_text().splitlines()]
     stamps = {line["stamp"]: _stamp(run / line["path"]) for line in lines}
     for line in lines:
         line["stamp"] = stamps[line["stamp"]]
         if line["compared"]:
             line["compared"]["earlier"] = stamps[line["compared"]["earlier"]]
-    (run / OWN / INDEX).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run / OWN / INDEX).write_text("".join(sealed(json.dumps(line) + "\n") for line in lines))
 
 
 def command(work: Path, name: str) -> None:

@@ -275,18 +275,18 @@ def test_cancelled_twice_it_still_waits_for_the_end(world, run, held, options):
 
 
 def test_stopped_while_it_is_prepared(world, run, held, options):
-    control, waits = Control(), threading.Event()
+    control, waits, waited = Control(), threading.Event(), []
 
     def prepare(self, wanted):
         waits.set()
-        wait_for(None, LONG_S)
+        waited.append(wait_for(None, LONG_S))
 
     held.prepare = prepare
     stopper = threading.Thread(target=lambda: waits.wait(LONG_S) and control.stop())
     stopper.start()
     assert list(evaluate_run(run, **options, executor="held", control=control)) == []
     stopper.join()
-    assert held.submitted.empty()
+    assert (waited, held.submitted.empty()) == ([], True)
 
 
 def test_a_control_stops_what_waits_under_it():

@@ -206,3 +206,22 @@ def test_a_problem_of_a_run_that_is_held(folder, start):
     with holding([Run("monday", folder / "words", ("a submission",), within=folder)], None) as [run]:
         assert run.submissions == ()
         assert run.troubles[0].reason.startswith(f"{folder}: held by process {process.pid} of ")
+
+
+@pytest.mark.parametrize("shard", [None, Shard(1, 2)], ids=["whole", "shard"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "linked folder"])
+def test_a_lock_that_is_something_else_is_not_touched(folder, tmp_path, kind, shard):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    name = "lock" if shard is None else "shard-1-of-2.lock"
+    if kind == "linked folder":
+        (tmp_path / "elsewhere").mkdir()
+        (folder / OWN).symlink_to(tmp_path / "elsewhere")
+    else:
+        (folder / OWN).mkdir()
+        place = folder / OWN / name
+        {"link": lambda: place.symlink_to(victim), "pipe": lambda: os.mkfifo(place), "folder": place.mkdir}[kind]()
+    assert reason(folder, shard).startswith(f"{folder}: results cannot be written there: ")
+    assert "None" not in reason(folder, shard)
+    assert victim.read_text() == "precious"
+    assert list(tmp_path.glob("elsewhere/*")) == []

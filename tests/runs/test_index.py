@@ -8,14 +8,14 @@ import pytest
 from slop_code._io import read_bounded
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
-from slop_code.runs.index import Index
+from slop_code.runs.index import Index, sealed
 from slop_code.runs.lines import Facts, Regressions
 
 OPENED = """
 import json, os, sys
 from pathlib import Path
 
-from slop_code.runs.index import Index
+from slop_code.runs.index import Index, sealed
 
 folder, opened = Path(sys.argv[1]), []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
@@ -96,16 +96,16 @@ def saved(run, first, second):
     assert index.facts(second).total_counts["Core"] == 4
     assert index.regressions(second, first, "checkpoint_1") == CHANGED
     index.save()
-    return run / ".slop-code/index.jsonl"
+    return run / ".slop-code/index"
 
 
 def test_the_first_time(saved):
-    entries = [json.loads(line) for line in saved.read_text().splitlines()]
+    entries = [json.loads(line.partition(" ")[2]) for line in saved.read_text().splitlines()]
     assert [entry["path"] for entry in entries] == [f"words/checkpoint_{n}/evaluation.json" for n in (1, 2)]
     assert entries[0]["compared"] is None
     assert entries[1]["compared"]["regressions"]["introduced"] == 1
     assert entries[1]["compared"]["earlier"] == entries[0]["stamp"]
-    assert [path.name for path in saved.parent.iterdir()] == ["index.jsonl"]
+    assert [path.name for path in saved.parent.iterdir()] == ["index"]
 
 
 def test_what_is_known_is_not_opened(run, first, second):
@@ -118,7 +118,7 @@ def test_what_is_known_is_not_opened(run, first, second):
     assert cold[:2] == warm[:2] == [["evaluated"] * 4, [1, 2, 0]]
     read = [name for name in cold[2] if name.endswith("evaluation.json")]
     assert read == [f"words/checkpoint_{number}/evaluation.json" for number in (1, 2, 3, 4)]
-    assert warm[2] == [".slop-code/index.jsonl"]
+    assert warm[2] == [".slop-code/index"]
 
 
 def test_a_result_that_was_replaced_is_read_again(run, first, second, saved):
@@ -142,11 +142,21 @@ def test_a_result_that_is_replaced_between_two_questions_is_read_again(run, firs
     assert index.facts(second).pass_counts["Core"] == 0
 
 
+def rewritten(saved, old, new):
+    """Changed and sealed again, as only we do it."""
+    lines = [line.partition(" ")[2].replace(old, new) for line in saved.read_text().splitlines()]
+    saved.write_text("".join(sealed(f"{line}\n") for line in lines))
+
+
 def test_what_another_version_found_is_not_believed(run, first, saved):
-    known = saved.read_text().replace('"duration":1.0', '"duration":7.0')
-    saved.write_text(known)
+    rewritten(saved, '"duration":1.0', '"duration":7.0')
     assert Index.load(run).facts(first).duration == 7.0
-    saved.write_text(known.replace('"made_by":"', '"made_by":"older '))
+    rewritten(saved, '"made_by":"', '"made_by":"older ')
+    assert Index.load(run).facts(first).duration == 1.0
+
+
+def test_a_line_that_was_edited_is_not_believed(run, first, saved):
+    saved.write_text(saved.read_text().replace('"duration":1.0', '"duration":7.0'))
     assert Index.load(run).facts(first).duration == 1.0
 
 
@@ -200,7 +210,7 @@ def test_a_damaged_result_is_none_and_says_why(run, first, second, damage):
     assert index.facts(second).state == "evaluated"
     assert index.regressions(second, first, "checkpoint_1") is None
     index.save()
-    kept = (run / ".slop-code/index.jsonl").read_text()
+    kept = (run / ".slop-code/index").read_text()
     assert "checkpoint_1/evaluation.json" not in kept
     assert "checkpoint_2/evaluation.json" in kept
 
@@ -210,7 +220,7 @@ def test_what_becomes_damaged_is_forgotten(run, first, second, saved):
     index = Index.load(run)
     assert index.facts(first).state == "not_evaluated"
     index.save()
-    assert [json.loads(line)["path"] for line in saved.read_text().splitlines()] == [
+    assert [json.loads(line.partition(" ")[2])["path"] for line in saved.read_text().splitlines()] == [
         "words/checkpoint_2/evaluation.json"
     ]
 
@@ -243,7 +253,7 @@ def test_what_was_not_asked_for_is_kept_while_it_is_there(run, first, second, sa
     index.facts(third)
     first.unlink()
     index.save()
-    paths = [json.loads(line)["path"] for line in saved.read_text().splitlines()]
+    paths = [json.loads(line.partition(" ")[2])["path"] for line in saved.read_text().splitlines()]
     assert paths == [f"words/checkpoint_{number}/evaluation.json" for number in (2, 3)]
 
 

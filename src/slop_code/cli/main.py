@@ -12,9 +12,12 @@ from slop_code import __version__
 from slop_code.cli import cache, doctor, env, eval_run, eval_snapshot
 from slop_code.cli.exits import EXIT_HELP, Exit
 from slop_code.errors import InfrastructureError, SlopCodeError
+from slop_code.evaluation.reports.record import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+LONGEST = 1 << 20
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,6 +39,11 @@ def _interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def _complain(message: str) -> None:
+    """Names in it may be anyone's: no control sequence reaches the terminal."""
+    print(f"slop-code: {visible(message, LONGEST)}", file=sys.stderr)
+
+
 def run(argv: Sequence[str]) -> int:
     """The command's exit status; every error a user can meet ends here, as a message."""
     try:
@@ -49,15 +57,15 @@ def run(argv: Sequence[str]) -> int:
         print("slop-code: interrupted", file=sys.stderr)
         return Exit.INTERRUPTED
     except InfrastructureError as error:
-        print(f"slop-code: {error}", file=sys.stderr)
+        _complain(str(error))
         return Exit.INFRASTRUCTURE
     except SlopCodeError as error:
-        print(f"slop-code: {error}", file=sys.stderr)
+        _complain(str(error))
         return Exit.USAGE
     except BrokenPipeError:
         raise
     except OSError as error:
-        print(f"slop-code: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        _complain(f"{error.filename or 'output'}: {error.strerror}")
         return Exit.INFRASTRUCTURE
     except Exception:  # noqa: BLE001  (a defect of ours is no verdict)
         traceback.print_exc()

@@ -5,11 +5,10 @@ Names and reasons come from others: they are never markup and never control sequ
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self, TextIO, cast
+from typing import TYPE_CHECKING, Self, TextIO, cast
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -17,6 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from slop_code._io import Forgiving
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.tally import Tally, Verdict
 from slop_code.reporting.terminal import first_line, in_words, one_line
@@ -55,7 +55,7 @@ class RunProgress:
         """
         self._tally = Tally(jobs, slots, policy, clock)
         self._kept = kept
-        out = cast("TextIO", _Forgiving(stream or sys.stderr))
+        out = cast("TextIO", Forgiving(stream or sys.stderr))
         self._console = Console(file=out, highlight=False, force_terminal=True if live else None)
         self._live = _live(self._console, self.view) if live else None
         self._paced = 0.0
@@ -149,25 +149,6 @@ class RunProgress:
 
     def _print(self, line: str, style: str = "") -> None:
         self._console.print(Text(line, style), soft_wrap=True)
-
-
-class _Forgiving:
-    """A stream whose reader may go away or whose disk may be full: the run goes on."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        with contextlib.suppress(OSError, RuntimeError):  # the latter: a signal handler writes into a write
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with contextlib.suppress(OSError, RuntimeError):
-            self._stream.flush()
 
 
 def _live(console: Console, view: Callable[[], Group]) -> Live:

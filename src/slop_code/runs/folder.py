@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import getpass
 import json
 import os
 import shlex
 import socket
+import stat
 import sys
 import textwrap
 import time
@@ -63,7 +65,7 @@ def holding(runs: Sequence[Run], shard: Shard | None) -> Iterator[list[Run]]:
 @contextlib.contextmanager
 def _hold_shared(folder: Path) -> Iterator[None]:
     """Against a whole evaluation of the run that a problem's folder lies in."""
-    with (folder / OWN / "lock").open("a+") as whole:
+    with _open(folder / OWN / "lock") as whole:
         if not _lock(whole, fcntl.LOCK_SH):
             raise _HeldError(_held_by(folder, [_holder(whole)]))
         yield
@@ -75,12 +77,12 @@ def _hold(folder: Path, shard: Shard | None) -> Iterator[None]:
     own = folder / OWN
     own.mkdir(exist_ok=True)
     with contextlib.ExitStack() as stack:
-        whole = stack.enter_context((own / "lock").open("a+"))
+        whole = stack.enter_context(_open(own / "lock"))
         if not _lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
             raise _HeldError(_held_by(folder, [_holder(whole), *_shards(own), *_problems(folder)]))
         if shard is not None:
             whole.truncate(0)  # of a holder that was killed
-            part = stack.enter_context((own / _shard_name(shard)).open("a+"))
+            part = stack.enter_context(_open(own / _shard_name(shard)))
             if not _lock(part, fcntl.LOCK_EX):
                 raise _HeldError(_held_by(folder, [_holder(part)]))
             if others := _shards(own, but_of=shard.count):
@@ -91,6 +93,18 @@ def _hold(folder: Path, shard: Shard | None) -> Iterator[None]:
             yield
         finally:
             whole.truncate(0)
+
+
+def _open(path: Path) -> IO[str]:
+    """A file of our own: what is truncated when it is signed must not be another's behind a link."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    if path.parent.is_symlink():
+        raise OSError(errno.ELOOP, f"{path.parent} is a link", str(path))
+    descriptor = os.open(path, flags, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"{path} is no plain file", str(path))
+    return os.fdopen(descriptor, "a+")
 
 
 def _lock(file: IO[str], how: int) -> bool:
@@ -144,7 +158,7 @@ def _problems(folder: Path) -> list[str | None]:
 def _holders(paths: Sequence[Path]) -> list[str | None]:
     found: list[str | None] = []
     for path in paths:
-        with contextlib.suppress(OSError), path.open("a+") as file:
+        with contextlib.suppress(OSError), _open(path) as file:
             if not _lock(file, fcntl.LOCK_EX):
                 found.append(_holder(file))
     return found

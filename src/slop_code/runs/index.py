@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import TYPE_CHECKING, Self
 
@@ -17,8 +18,8 @@ from slop_code.runs.lines import Facts, Outcomes, Regressions, compare, json_lin
 if TYPE_CHECKING:
     from pathlib import Path
 
-INDEX = "index.jsonl"
-FORMAT = 2
+INDEX = "index"
+FORMAT = 3
 """Goes up with every change of what facts and regressions are made of."""
 
 _MADE_BY = f"{__version__} {FORMAT}"
@@ -98,7 +99,7 @@ class Index:
         if self.folder is None or not self._changed:
             return
         there = [key for key in sorted(self._entries) if os.path.lexists(self.folder / key)]
-        write_atomic(self.folder / OWN / INDEX, "".join(json_line(self._entries[key]) for key in there))
+        write_atomic(self.folder / OWN / INDEX, "".join(sealed(json_line(self._entries[key])) for key in there))
         self._changed = False
 
     def _key(self, path: Path) -> str:
@@ -140,6 +141,15 @@ def _stamp_or_none(path: Path) -> Stamp | None:
         return None
 
 
+def sealed(line: str) -> str:
+    """With a digest before it: a line that was damaged or edited is none, and its result is read again."""
+    return f"{_seal(line.encode().rstrip()).decode()} {line}"
+
+
+def _seal(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()
+
+
 def _read_entries(path: Path) -> dict[str, _Entry]:
     """A line that is damaged, or of another version, is as if it were not there."""
     try:
@@ -148,8 +158,11 @@ def _read_entries(path: Path) -> dict[str, _Entry]:
         return {}
     entries = {}
     for line in raw.splitlines():
+        seal, _, text = line.partition(b" ")
+        if seal != _seal(text):
+            continue
         try:
-            entry = _Entry.model_validate_json(line, strict=True)
+            entry = _Entry.model_validate_json(text, strict=True)
         except ValidationError:
             continue
         if entry.made_by == _MADE_BY:
