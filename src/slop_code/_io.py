@@ -85,7 +85,7 @@ def keep_ends(path: Path, limit: int) -> None:
 
 
 class Forgiving:
-    """A stream for people, whose reader may go away or whose disk may be full: the work goes on."""
+    """A stream for people, whose reader may go away, whose disk may be full, or that is closed: the work goes on."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -94,10 +94,10 @@ class Forgiving:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             self._stream.flush()
