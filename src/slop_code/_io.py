@@ -84,8 +84,12 @@ def keep_ends(path: Path, limit: int) -> None:
         stream.truncate()
 
 
+_NOBODY_READS = (OSError, ValueError, RuntimeError)
+"""Gone or full; closed; or written to by a signal handler amid another write."""
+
+
 class Forgiving:
-    """A stream for people, whose reader may go away, whose disk may be full, or that is closed: the work goes on."""
+    """A stream for people, that may not be there to take what is written: the work goes on."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -94,10 +98,10 @@ class Forgiving:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(*_NOBODY_READS):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(*_NOBODY_READS):
             self._stream.flush()

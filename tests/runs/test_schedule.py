@@ -627,3 +627,24 @@ def test_a_job_whose_key_is_not_known_claims_nothing(world):
     assert [outcome.source for outcome in outcomes(bench.drive(Scripted(bench.good)))] == ["evaluated"]
     assert bench.store.has(job.key), "by then it is known"
     claim.release()
+
+
+def test_two_runs_may_share_a_control(world):
+    """Neither takes what belongs to the other; both end when it says so."""
+    first, second = Bench(world), Bench(world, snapshots="xyz", runs=("tuesday",))
+    control, both = Control(), threading.Barrier(2)
+
+    def answer(bench):
+        def meet(work, stop):
+            both.wait(LONG_S)
+            return bench.good(work)
+
+        return meet
+
+    def run(bench):
+        return len(outcomes(bench.drive(Scripted(answer(bench), slots=1), control=control)))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [future.result(LONG_S) for future in [pool.submit(run, first), pool.submit(run, second)]] == [3, 3]
+    control.stop()
+    assert outcomes(Bench(world, snapshots="uvw", runs=("friday",)).drive(Scripted(first.good), control=control)) == []

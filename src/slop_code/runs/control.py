@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from slop_code.runs.records import Done
 
+    News = SimpleQueue[Future[Done] | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Retries:
@@ -34,20 +36,34 @@ class Control:
     def __init__(self) -> None:
         self.finishing = False
         self.stopped = False
-        self.news: SimpleQueue[Future[Done] | None] = SimpleQueue()
+        self._listeners: list[News] = []
         self._stops: list[Stop] = []
 
     def finish(self) -> None:
         """What runs comes to its end, nothing new begins."""
         self.finishing = True
-        self.news.put(None)
+        self._tell()
 
     def stop(self) -> None:
         """What runs is ended now."""
         self.finishing = self.stopped = True
-        self.news.put(None)
+        self._tell()
         for stop in tuple(self._stops):
             stop.set()
+
+    def _tell(self) -> None:
+        for news in tuple(self._listeners):
+            news.put(None)
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[News]:
+        """A queue of one's own, which gets a None when there is something new here: several runs may share this."""
+        news: News = SimpleQueue()
+        self._listeners.append(news)
+        try:
+            yield news
+        finally:
+            self._listeners.remove(news)
 
     @contextlib.contextmanager
     def stoppable(self) -> Iterator[None]:

@@ -123,6 +123,8 @@ def _contents(parcel: bytes) -> dict[str, bytes]:
         raise _damaged(str(error)) from error
     if RESULT not in contents:
         raise _damaged(f"no {RESULT}")
+    if both := [name for name in contents if name.rpartition("/")[0] in contents]:
+        raise _damaged(f"{both[0]!r} lies in what is a file")
     return contents
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
-    from slop_code.runs.control import Control, Retries
+    from slop_code.runs.control import Control, News, Retries
     from slop_code.runs.executors import Executor
     from slop_code.runs.records import Job, Submission
     from slop_code.runs.store import Claim, Store
@@ -65,18 +65,21 @@ class _Driver:
 
     numbers: Iterator[int] = field(default_factory=itertools.count)
     used: int = 0
+    news: News = field(init=False)
+    """What has ended; None: there is something to look at."""
 
     def events(self) -> Generator[Event, None, None]:
-        try:
-            while not self.control.stopped:
-                yield from self._begin()
-                if not self.running and not self.later:
-                    return
-                yield from self._end(self._next())
-            yield from self._stop()
-        finally:
-            for _ in self._stop():  # where nobody listens any more
-                pass
+        with self.control.listening() as self.news:
+            try:
+                while not self.control.stopped:
+                    yield from self._begin()
+                    if not self.running and not self.later:
+                        return
+                    yield from self._end(self._next())
+                yield from self._stop()
+            finally:
+                for _ in self._stop():  # where nobody listens any more
+                    pass
 
     def _begin(self) -> Iterator[Event]:
         """As many as there is room for; one that is too heavy for the executor runs alone."""
@@ -142,13 +145,13 @@ class _Driver:
         self.running[future] = task
         task.weight = weight
         self.used += weight
-        future.add_done_callback(self.control.news.put)
+        future.add_done_callback(self.news.put)
 
     def _next(self) -> Future[Done] | None:
         """The next that has ended; None when something else is to be looked at."""
         wait = max(0.0, self.later[0][0] - time.monotonic()) if self.later else None
         try:
-            return self.control.news.get(timeout=wait)
+            return self.news.get(timeout=wait)
         except Empty:
             return None
 
@@ -203,7 +206,7 @@ class _Driver:
         for future in list(self.running):
             self.executor.stop(future)
         while self.running:
-            ended = self.control.news.get()
+            ended = self.news.get()
             if ended is None or (task := self.running.pop(ended, None)) is None:
                 continue
             done = _done(ended, task)
