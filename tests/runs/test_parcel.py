@@ -172,6 +172,7 @@ def test_what_lay_there_goes(tmp_path):
             [("evaluation.json", b"{}"), (of_type(".scbench/x", kind), b"")]
             for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE)
         ],
+        [("evaluation.json", b"{}"), (".scbench/a", b"x"), (".scbench/a/b", b"x")],
         [("evaluation.json", b"{}"), *[(f".scbench/{number}", b"") for number in range(1001)]],
     ],
     ids=lambda members: name_of(members[-1][0]) if members else "empty",
