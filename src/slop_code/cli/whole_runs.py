@@ -81,7 +81,6 @@ def merge(arguments: argparse.Namespace) -> int:
     runs = discover([arguments.folder], problems_dir=arguments.problems_dir, environment=spec)
     _refuse_nothing(runs)
     with opened(runs, Cache.default(), Settings(), first=lambda run: gather(run, arguments.copies)) as evaluation:
-        evaluation.keep()
         return _conclude(evaluation, arguments)
 
 
@@ -104,7 +103,6 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace, *, partial: bo
         if arguments.dry_run:
             return _show_plan(evaluation, arguments)
         control = Control()
-        evaluation.keep()
         if evaluation.plan.jobs:
             _run_jobs(evaluation, control, arguments)
         if control.stopped:
