@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.errors import ConfigError, InfrastructureError, SubmissionError, UsageError
+from slop_code.errors import ConfigError, InfrastructureError, UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.backends.bubblewrap import setup_arguments
@@ -173,7 +173,7 @@ def test_a_tree_that_cannot_be_walked_is_refused(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
     try:
-        with pytest.raises(SubmissionError, match="cannot be read to its end"):
+        with pytest.raises(InfrastructureError, match="cannot be read to its end"):
             tree_digest(folder)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -288,10 +288,13 @@ def bwrap_candidates() -> list[str]:
 
 
 def bwrap_trouble(path: str) -> str | None:
-    """What a binary says when it is asked for one box of the kind we need; None when it can make it."""
+    """What a binary says when it is asked for one box of the kind we need; None when it can make it.
+
+    With the folders of the system, not all of /: there, mounts of others may go while they are looked at.
+    """
     with tempfile.TemporaryDirectory(prefix="slop-code-probe-") as folder:
         probe = [
-            path, "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *APART, *BOUND, "--ro-bind", "/", "/",
+            path, "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *APART, *BOUND, *system_arguments(),
             "--proc", "/proc", "--dev", "/dev", "--size", "1048576", "--tmpfs", "/tmp",
             "--overlay-src", "/usr/bin", "--tmp-overlay", "/tmp", "true",
         ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
@@ -55,6 +56,8 @@ class Shipment:
 
 def run_on_node(work: Work, problem: Shipment, submission: Shipment, expected: Versions) -> Done:
     """The job itself runs beside, so that this thread can hear that it is to be stopped."""
+    with contextlib.suppress(ValueError):  # not in the main thread: then nobody can tell it
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a Ray that was started by a script may ignore it
     with contextlib.closing(Stop()) as stop, ThreadPoolExecutor(1) as pool:
         job = pool.submit(_job, work, problem, submission, expected, stop)
         while True:
