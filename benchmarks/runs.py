@@ -175,18 +175,18 @@ def statuses_of(results: CorrectnessResults) -> list[tuple[str, str, str]]:
     return [(test.file_path, test.id, test.status) for test in results.tests]
 
 
-def show(workers: Mapping[str, float], sizes: Mapping[str, Mapping[str, float]], pairs: Mapping[str, float]) -> None:
-    print(f"{'':44}{'one':>9}{'two':>9}{'ratio':>8}")
-    label = f"{workers['checkpoints']:.0f} checkpoints of larder, workers, seconds"
-    print(f"{label:44}{workers['one']:9.2f}{workers['two']:9.2f}{workers['ratio']:8.3f}  (goal: {GOAL} on two cores)")
-    label = f"{pairs['tests']:.0f} tests of a checkpoint, pairs, seconds"
-    print(f"{label:44}{pairs['one']:9.2f}{pairs['two']:9.2f}{pairs['ratio']:8.3f}")
+def show_ratio(label: str, found: Mapping[str, float]) -> None:
+    figures = f"{found['one']:9.2f}{found['two']:9.2f}{found['ratio']:8.3f}"
+    print(f"{label:44}{figures}  (goal: {GOAL} on two cores)", flush=True)
+
+
+def show_sizes(sizes: Mapping[str, Mapping[str, float]]) -> None:
     print(f"\n{'tiny checkpoints, two workers':32}{'ms each':>10}{'MB':>8}{'again, s':>10}{'MB':>8}")
     for count, found in sorted(sizes.items(), key=lambda item: int(item[0])):
         each = f"{found['each'] * 1000:10.1f}{found['megabytes']:8.0f}" if "each" in found else f"{'':18}"
         print(f"{count:32}{each}{found['again']:10.2f}{found['again_megabytes']:8.0f}")
     small, *_, large = (found["each"] for found in sizes.values() if "each" in found)
-    print(f"{'the largest against the smallest':32}{large / small:10.3f}")
+    print(f"{'the largest against the smallest':32}{large / small:10.3f}", flush=True)
 
 
 def main() -> None:
@@ -195,15 +195,18 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where the figures go as JSON")
     arguments = parser.parse_args()
     checkpoints, most, rounds = (6, 100, 1) if arguments.quick else (24, 1000, 3)
-    with tempfile.TemporaryDirectory(prefix="slop-code-bench-") as folder:
-        workers = worker_table(Path(folder) / "workers", checkpoints, rounds)
-        sizes = size_table(Path(folder) / "sizes", most, rounds)
-        pairs = pair_table(Path(folder) / "pairs", rounds)
     machine = (
         f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}"
     )
     print(f"machine: {machine}, median of {rounds}\n")
-    show(workers, sizes, pairs)
+    print(f"{'':44}{'one':>9}{'two':>9}{'ratio':>8}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="slop-code-bench-") as folder:
+        pairs = pair_table(Path(folder) / "pairs", rounds)
+        show_ratio(f"{TESTS} tests of a checkpoint, pairs, seconds", pairs)
+        workers = worker_table(Path(folder) / "workers", checkpoints, rounds)
+        show_ratio(f"{checkpoints} checkpoints of larder, workers, seconds", workers)
+        sizes = size_table(Path(folder) / "sizes", most, rounds)
+        show_sizes(sizes)
     if arguments.json:
         figures = {"machine": machine, "workers": workers, "sizes": sizes, "pairs": pairs}
         arguments.json.write_text(json.dumps(figures, indent=2))

@@ -91,8 +91,12 @@ def partition(roster: Roster, by: Unit, pairs: int) -> list[Roster]:
 
 
 def unit_of(nodeid: str, by: Unit) -> str:
+    """By test: each set of parameters by itself, and a class as a whole."""
     file, _, name = nodeid.partition("::")
-    return file if by == "file" else f"{file}::{name.partition('[')[0].partition('::')[0]}"
+    if by == "file":
+        return file
+    first, inside, _ = name.partition("[")[0].partition("::")
+    return f"{file}::{first}" if inside else nodeid
 
 
 def own_evidence(part: Part, roster: Roster) -> Evidence:
