@@ -53,8 +53,11 @@ import pytest
 
 @pytest.mark.parametrize("number", range({count}))
 def test_says_it(run, number):
-    assert run(str(number)).stdout == f"{{number}}\\n"{wrong}
+    for word in ("one", "two", "three"):
+        assert run(word, str(number)).stdout == f"{{word}} {{number}}\\n"{wrong}
 """
+"""Each calls the submission a few times, as those of the examples do."""
+
 SALTS = itertools.count(time.time_ns())
 
 
