@@ -7,9 +7,9 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.cli.commands import add_policy
 from slop_code.cli.exits import EXIT_HELP
 from slop_code.evaluation.find import PROBLEMS_VARIABLE
-from slop_code.evaluation.policy import PassPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,13 +74,7 @@ def _add_judging(parser: argparse.ArgumentParser) -> None:
         "--environment",
         help="name or path of the environment (default: environment.yaml of the problem's folder or run, else local)",
     )
-    option(
-        "--pass-policy",
-        choices=[policy.value for policy in PassPolicy],
-        default=PassPolicy.ALL_CASES.value,
-        metavar="POLICY",
-        help=f"what counts as passed: {', '.join(PassPolicy)} (default: all-cases)",
-    )
+    add_policy(parser)
     option("--problems-dir", type=Path, help=f"where problems are (default: ${PROBLEMS_VARIABLE}, else problems)")
     option("--json", action="store_true", help="print summary.json instead of a table")
 

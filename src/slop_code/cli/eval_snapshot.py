@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.cli.commands import LONG, add_policy
 from slop_code.cli.exits import EXIT_HELP, Exit, exit_for
 from slop_code.errors import UsageError
 from slop_code.evaluation.find import PROBLEMS_VARIABLE, find_problem
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
     from slop_code.cli.commands import Commands
     from slop_code.evaluation.report import CorrectnessResults
-
-
-LONG = ("pulling", "fetching", "warming", "set-up")
 
 
 def add_to(commands: Commands) -> None:
@@ -41,13 +39,7 @@ def add_to(commands: Commands) -> None:
     option("-c", "--checkpoint", required=True, help="number or name of the checkpoint")
     option("-e", "--environment", default="local", help="name or path of the environment (default: local)")
     option("-o", "--output", metavar="OUT", type=Path, help="folder for evaluation.json and the raw reports")
-    option(
-        "--pass-policy",
-        choices=[policy.value for policy in PassPolicy],
-        default=PassPolicy.ALL_CASES.value,
-        metavar="POLICY",
-        help=f"what counts as passed: {', '.join(PassPolicy)} (default: all-cases)",
-    )
+    add_policy(parser)
     option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match, as pytest's -k")
     option("--pytest-arg", action="append", default=[], metavar="ARG", help="one more argument for pytest; repeatable")
     option(

@@ -10,6 +10,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from slop_code.cli.commands import LONG
 from slop_code.cli.exits import Exit
 from slop_code.errors import UsageError
 from slop_code.evaluation.find import find_problem
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
 MANY = 100
 """Submissions whose digests take a while."""
-
-LONG = ("pulling", "fetching", "warming", "set-up")
 
 
 def evaluate(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -62,6 +62,9 @@ class Stored(BaseModel):
     @classmethod
     def _as_stored(cls, data: Any, info: ValidationInfo) -> Any:
         return data if info.mode == "json" else _storable(data)
+
+
+Record = TypeVar("Record", bound=Stored)
 
 
 class TestResult(Stored):
@@ -180,14 +183,19 @@ class CorrectnessResults(Stored):
 
     @classmethod
     def load(cls, path: Path) -> CorrectnessResults:
-        try:
-            return cls.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
-        except ValidationError as error:
-            raise ResultError(f"{path}: {first_mistake(error)}; evaluate the snapshot again") from error
-        except TooLargeError as error:
-            raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; evaluate the snapshot again") from error
-        except OSError as error:
-            raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
+        return load_stored(cls, path, "evaluate the snapshot again")
+
+
+def load_stored(model: type[Record], path: Path, step: str) -> Record:
+    """What a file holds, strictly; `step`: what to do where it is damaged."""
+    try:
+        return model.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
+    except ValidationError as error:
+        raise ResultError(f"{path}: {first_mistake(error)}; {step}") from error
+    except TooLargeError as error:
+        raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; {step}") from error
+    except OSError as error:
+        raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _counts(groups: Iterable[GroupType]) -> dict[GroupType, int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution.plugins import plugin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -227,13 +227,7 @@ def sandbox_for(spec: EnvironmentSpec, cache: Cache, progress: Progress = lambda
 
 def _sandbox_class(name: str, spec: EnvironmentSpec) -> type[Sandbox]:
     """Our own, else one that another package brings under the entry point `slop_code.sandboxes`."""
-    if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
-        found: type[Sandbox] = getattr(importlib.import_module(module), attribute)
+    found: type[Sandbox] | None = plugin("slop_code.sandboxes", name, BUILT_IN)
+    if found is not None:
         return found
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group="slop_code.sandboxes", name=name):
-        loaded: type[Sandbox] = entry.load()
-        return loaded
     raise InfrastructureError(f"environment {spec.name!r}: no sandbox {name!r} in this installation; use -e local")

@@ -17,6 +17,7 @@ import time
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
+from slop_code.execution.cache import try_lock
 from slop_code.runs.records import Trouble
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def holding(runs: Sequence[Run], shard: Shard | None) -> Iterator[list[Run]]:
 def _hold_shared(folder: Path) -> Iterator[None]:
     """Against a whole evaluation of the run that a problem's folder lies in."""
     with _open(folder / OWN / "lock") as whole:
-        if not _lock(whole, fcntl.LOCK_SH):
+        if not try_lock(whole, fcntl.LOCK_SH):
             raise _HeldError(_held_by(folder, [_holder(whole)]))
         yield
 
@@ -78,12 +79,12 @@ def _hold(folder: Path, shard: Shard | None) -> Iterator[None]:
     own.mkdir(exist_ok=True)
     with contextlib.ExitStack() as stack:
         whole = stack.enter_context(_open(own / "lock"))
-        if not _lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
+        if not try_lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
             raise _HeldError(_held_by(folder, [_holder(whole), *_shards(own), *_problems(folder)]))
         if shard is not None:
             whole.truncate(0)  # of a holder that was killed
             part = stack.enter_context(_open(own / _shard_name(shard)))
-            if not _lock(part, fcntl.LOCK_EX):
+            if not try_lock(part, fcntl.LOCK_EX):
                 raise _HeldError(_held_by(folder, [_holder(part)]))
             if others := _shards(own, but_of=shard.count):
                 raise _HeldError(_held_by(folder, others))
@@ -105,14 +106,6 @@ def _open(path: Path) -> IO[str]:
         os.close(descriptor)
         raise OSError(errno.EINVAL, f"{path} is no plain file", str(path))
     return os.fdopen(descriptor, "a+")
-
-
-def _lock(file: IO[str], how: int) -> bool:
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _shard_name(shard: Shard) -> str:
@@ -159,7 +152,7 @@ def _holders(paths: Sequence[Path]) -> list[str | None]:
     found: list[str | None] = []
     for path in paths:
         with contextlib.suppress(OSError), _open(path) as file:
-            if not _lock(file, fcntl.LOCK_EX):
+            if not try_lock(file, fcntl.LOCK_EX):
                 found.append(_holder(file))
     return found
 

@@ -8,14 +8,11 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import ValidationError
-
 from slop_code import __version__
-from slop_code._io import TooLargeError, read_bounded, write_atomic
-from slop_code.errors import ResultError
+from slop_code._io import write_atomic
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import SIZE_LIMIT, Stored, first_mistake
+from slop_code.evaluation.report import Stored, load_stored
 from slop_code.runs.lines import CheckpointLine, Facts
 from slop_code.runs.samples import Figures, Interval, Samples, Sheet, samples_of, share_interval
 
@@ -109,14 +106,7 @@ class RunSummary(Stored):
 
     @classmethod
     def load(cls, path: Path) -> RunSummary:
-        try:
-            return cls.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
-        except ValidationError as error:
-            raise ResultError(f"{path}: {first_mistake(error)}; evaluate the run again") from error
-        except TooLargeError as error:
-            raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; evaluate the run again") from error
-        except OSError as error:
-            raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
+        return load_stored(cls, path, "evaluate the run again")
 
 
 def summarise(lines: Sequence[CheckpointLine], troubles: Sequence[Trouble]) -> RunSummary:

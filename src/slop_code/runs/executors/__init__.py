@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Protocol
 
 from slop_code.errors import UsageError
+from slop_code.execution.plugins import plugin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,13 +44,7 @@ class Executor(Protocol):
 
 def executor_class(name: str) -> type[Executor]:
     """Our own, else one that another package brings under the entry point `slop_code.executors`."""
-    if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
-        found: type[Executor] = getattr(importlib.import_module(module), attribute)
+    found: type[Executor] | None = plugin("slop_code.executors", name, BUILT_IN)
+    if found is not None:
         return found
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group="slop_code.executors", name=name):
-        loaded: type[Executor] = entry.load()
-        return loaded
     raise UsageError(f"no executor {name!r} in this installation; there are {', '.join(BUILT_IN)}")
