@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.policy import PassPolicy, parse_policy
 
 if TYPE_CHECKING:
     import argparse
@@ -18,8 +18,9 @@ LONG = ("pulling", "fetching", "warming", "set-up")
 def add_policy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pass-policy",
-        choices=[policy.value for policy in PassPolicy],
-        default=PassPolicy.ALL_CASES.value,
+        type=parse_policy,
+        default=PassPolicy.ALL_CASES,
         metavar="POLICY",
-        help=f"what counts as passed: {', '.join(PassPolicy)} (default: all-cases)",
+        help=f"what counts as passed: {', '.join(PassPolicy)}, "
+        "or an expression such as 'core == 1 and regression >= 95%%' (default: all-cases)",
     )

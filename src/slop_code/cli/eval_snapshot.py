@@ -14,7 +14,6 @@ from slop_code.cli.commands import LONG, add_policy
 from slop_code.cli.exits import EXIT_HELP, Exit, exit_for
 from slop_code.errors import UsageError
 from slop_code.evaluation.find import PROBLEMS_VARIABLE, find_problem
-from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.spec import load_environment
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import argparse
 
     from slop_code.cli.commands import Commands
+    from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
 
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_command:
         print(shlex.join(runner.command_by_hand(further)))
         return Exit.PASSED
-    policy = PassPolicy(arguments.pass_policy)
+    policy: Policy = arguments.pass_policy
     runner.keep_apart()
     if arguments.output is not None:
         _make(arguments.output)
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_for(results, policy)
 
 
-def _print(results: CorrectnessResults, policy: PassPolicy, arguments: argparse.Namespace) -> None:
+def _print(results: CorrectnessResults, policy: Policy, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(results.model_dump_json(indent=2), flush=True)
         return

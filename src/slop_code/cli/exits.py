@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
 
 EXIT_HELP = (
@@ -23,10 +23,10 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-def exit_for(results: CorrectnessResults, policy: PassPolicy) -> Exit:
+def exit_for(results: CorrectnessResults, policy: Policy) -> Exit:
     """A part of the tests is no verdict by any policy: there, all that ran have to pass."""
     if results.infrastructure_failure:
         return Exit.INFRASTRUCTURE
     if results.deselected:
         return Exit.PASSED if all(test.status == "passed" for test in results.tests) else Exit.NOT_PASSED
-    return Exit.PASSED if results.passed[policy] else Exit.NOT_PASSED
+    return Exit.PASSED if results.passes(policy) else Exit.NOT_PASSED

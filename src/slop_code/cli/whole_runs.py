@@ -14,7 +14,6 @@ from slop_code.cli.commands import LONG
 from slop_code.cli.exits import Exit
 from slop_code.errors import UsageError
 from slop_code.evaluation.find import find_problem
-from slop_code.evaluation.policy import PassPolicy
 from slop_code.execution.cache import Cache
 from slop_code.execution.spec import load_environment
 from slop_code.execution.threads import processors
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from slop_code.evaluation.policy import Policy
     from slop_code.runs.discover import Run
     from slop_code.runs.evaluate import Evaluation
     from slop_code.runs.plan import Plan
@@ -132,7 +132,7 @@ def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Name
             plan.jobs,
             len(plan.kept),
             executor.slots,
-            PassPolicy(arguments.pass_policy),
+            arguments.pass_policy,
             live=sys.stderr.isatty() if live is None else live,
         ) as progress:
             say.tell = progress.said
@@ -194,8 +194,8 @@ def _conclude(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
     from slop_code.reporting.run_table import show_run
     from slop_code.reporting.terminal import ResultConsole
 
-    lines, summary = evaluation.conclude()
-    policy = PassPolicy(arguments.pass_policy)
+    lines, summary = evaluation.conclude(arguments.pass_policy)
+    policy: Policy = arguments.pass_policy
     if evaluation.settings.shard is not None:
         summary = without_samples(summary)
         if not lines and not summary.troubles and not arguments.json:
@@ -223,7 +223,7 @@ def _seen_from(place: Path, lines: Sequence[CheckpointLine], runs: Sequence[Run]
     return [CheckpointLine.model_validate({**dict(line), "evaluation": seen(line)}) for line in lines]
 
 
-def _status(summary: RunSummary, policy: PassPolicy) -> Exit:
+def _status(summary: RunSummary, policy: Policy) -> Exit:
     """Passed is what every planned checkpoint has to be; without a verdict for one there is no answer.
 
     Of nothing, every one has passed: a shard may be empty.

@@ -1,10 +1,11 @@
-"""When a checkpoint counts as passed."""
+"""When a checkpoint counts as passed: by one of seven names, or by an expression over the groups."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from slop_code.evaluation.expression import Expression
 from slop_code.evaluation.groups import GroupType
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ class PassPolicy(StrEnum):
     ALL_CORE_CASES = "all-core-cases"
 
 
+Policy = PassPolicy | Expression
+"""Both are the text they were given as."""
+
 _RULES: dict[PassPolicy, tuple[str, frozenset[GroupType]]] = {
     PassPolicy.ANY: ("one", _EVERY),
     PassPolicy.ANY_CASE: ("one", _EVERY),
@@ -35,15 +39,25 @@ _RULES: dict[PassPolicy, tuple[str, frozenset[GroupType]]] = {
 }
 
 
+def parse_policy(text: str) -> Policy:
+    """A UsageError points at what is wrong in an expression."""
+    known = {policy.value: policy for policy in PassPolicy}
+    return known.get(text.strip()) or Expression(text, list(known))
+
+
 def passes(
-    policy: PassPolicy,
+    policy: Policy,
     pass_counts: Mapping[GroupType, int],
     total_counts: Mapping[GroupType, int],
     no_verdict: bool,
 ) -> bool:
     """A policy over zero tests fails, and where there is no verdict every policy fails."""
+    if no_verdict:
+        return False
+    if isinstance(policy, Expression):
+        return policy.holds(pass_counts, total_counts)
     quantity, groups = _RULES[policy]
     passed = sum(pass_counts.get(group, 0) for group in groups)
     total = sum(total_counts.get(group, 0) for group in groups)
     needed = total if quantity == "all" else 1
-    return not no_verdict and total > 0 and passed >= needed
+    return total > 0 and passed >= needed

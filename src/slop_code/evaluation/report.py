@@ -22,7 +22,7 @@ from pydantic import (
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.policy import PassPolicy, passes
+from slop_code.evaluation.policy import PassPolicy, Policy, passes
 from slop_code.evaluation.reports.record import Status  # noqa: TC001  (pydantic reads it)
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ class TestResult(Stored):
     file_path: str
     markers: list[str]
     failure_message: str | None = None
+    calls: list[str] = Field(default_factory=list)
+    """What a test that did not pass started, as a shell would read it: the first of them."""
+    output: str | None = None
+    """What a test that did not pass printed, as pytest captured it."""
 
 
 class Digests(Stored):
@@ -102,6 +106,10 @@ class Provenance(Stored):
     slop_code: str
     command: list[str]
     pytest_args: list[str]
+    checkpoints: list[str] = Field(default_factory=list)
+    """Of the problem, in their order: a test file's home is found by their names. Empty before schema 3."""
+    groups: dict[str, GroupType] = Field(default_factory=dict)
+    """Of the problem's own markers."""
 
 
 class Attempt(Stored):
@@ -112,7 +120,7 @@ class Attempt(Stored):
 
 
 class CorrectnessResults(Stored):
-    schema_version: Literal[1, 2] = 2
+    schema_version: Literal[1, 2, 3] = 3
     problem_name: str
     checkpoint_name: str
     duration: float = Field(ge=0, le=LONGEST)
@@ -151,9 +159,11 @@ class CorrectnessResults(Stored):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def passed(self) -> dict[str, bool]:
+        return {policy.value: self.passes(policy) for policy in PassPolicy}
+
+    def passes(self, policy: Policy) -> bool:
         no_verdict = self.infrastructure_failure or self.deselected > 0
-        counts = (self.pass_counts, self.total_counts, no_verdict)
-        return {policy.value: passes(policy, *counts) for policy in PassPolicy}
+        return passes(policy, self.pass_counts, self.total_counts, no_verdict)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -24,7 +24,7 @@ from slop_code.reporting.terminal import first_line, in_words, one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.evaluation.policy import Policy
     from slop_code.runs.lines import Facts
     from slop_code.runs.records import Job, Outcome, Retrying, Started
 
@@ -42,7 +42,7 @@ class RunProgress:
         jobs: Sequence[Job],
         kept: int,
         slots: int,
-        policy: PassPolicy,
+        policy: Policy,
         *,
         live: bool,
         stream: TextIO | None = None,

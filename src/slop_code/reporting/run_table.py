@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.evaluation.policy import Policy
     from slop_code.runs.lines import CheckpointLine
     from slop_code.runs.samples import Estimate
     from slop_code.runs.summary import GroupRate, RunSummary, Totals
@@ -44,8 +44,8 @@ HEADS = {
 }
 
 
-def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: PassPolicy, console: Console) -> None:
-    for kind, rows in sections(summary, lines):
+def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy, console: Console) -> None:
+    for kind, rows in sections(summary, lines, policy):
         if console.is_terminal:
             console.print(table(kind, rows, policy))
             console.print()
@@ -56,12 +56,15 @@ def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: PassP
         console.print(Text(text, style), soft_wrap=True)
 
 
-def sections(summary: RunSummary, lines: Sequence[CheckpointLine]) -> Iterator[tuple[str, Rows]]:
+def sections(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[tuple[str, Rows]]:
     """Few checkpoints have a row each; of many, a problem has one. Several runs have one each besides."""
     several = len(summary.runs) > 1
     if 0 < len(lines) <= SHOWN_CHECKPOINTS:
         ordered = sorted(lines, key=lambda line: (line.problem, line.run, line.order))
-        yield "checkpoint", [(line.label if several else _in_run(line), totals_of([line])) for line in ordered]
+        yield (
+            "checkpoint",
+            [(line.label if several else _in_run(line), totals_of([line], [policy])) for line in ordered],
+        )
     elif lines:
         yield "problem", [(name, problem.totals) for name, problem in summary.problems.items()]
     if several:
@@ -72,7 +75,7 @@ def _in_run(line: CheckpointLine) -> str:
     return f"{line.problem}/{line.checkpoint}"
 
 
-def table(kind: str, rows: Rows, policy: PassPolicy) -> Table:
+def table(kind: str, rows: Rows, policy: Policy) -> Table:
     """Narrow, and without the columns that would say nothing in any row."""
     groups = [group for group in GroupType if any(totals.pass_rates[group].total for _, totals in rows)]
     missing = kind != "checkpoint" and any(no_verdict(totals) for _, totals in rows)
@@ -93,7 +96,7 @@ def table(kind: str, rows: Rows, policy: PassPolicy) -> Table:
     return drawn
 
 
-def row_line(totals: Totals, policy: PassPolicy) -> str:
+def row_line(totals: Totals, policy: Policy) -> str:
     several = totals.checkpoints.planned != 1
     facts = [passed_cell(totals, policy) + (" passed" if several else "")]
     if totals.checkpoints.evaluated:
@@ -104,7 +107,7 @@ def row_line(totals: Totals, policy: PassPolicy) -> str:
     return ", ".join([*facts, *([in_words(totals.durations.total)] if totals.checkpoints.evaluated else [])])
 
 
-def passed_cell(totals: Totals, policy: PassPolicy) -> str:
+def passed_cell(totals: Totals, policy: Policy) -> str:
     planned, passed = totals.checkpoints.planned, totals.passed[policy].count
     if planned != 1:
         return f"{passed}/{planned}"
@@ -144,7 +147,7 @@ def no_verdict(totals: Totals) -> int:
     return totals.checkpoints.planned - totals.checkpoints.evaluated
 
 
-def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: PassPolicy) -> Iterator[Said]:
+def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[Said]:
     """What is said below the tables; the verdict last."""
     if len(summary.runs) > SHOWN_RUNS:
         yield f"... and {len(summary.runs) - SHOWN_RUNS} more runs: see {SUMMARY}", "dim"
@@ -186,7 +189,7 @@ def estimated(estimate: Estimate) -> str:
     return f"{percent(estimate.rate)} passed{sure}{tries}"
 
 
-def verdict(summary: RunSummary, policy: PassPolicy) -> Said:
+def verdict(summary: RunSummary, policy: Policy) -> Said:
     totals = summary.totals
     planned, passed, missing = totals.checkpoints.planned, totals.passed[policy].count, no_verdict(totals)
     if planned == 0:
@@ -200,7 +203,7 @@ def verdict(summary: RunSummary, policy: PassPolicy) -> Said:
     return f"{word} ({policy}): {counted}", style
 
 
-def _style(totals: Totals, policy: PassPolicy) -> str:
+def _style(totals: Totals, policy: Policy) -> str:
     if no_verdict(totals):
         return "magenta"
     return "green" if totals.passed[policy].count == totals.checkpoints.planned else "red"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.evaluation.policy import Policy
     from slop_code.runs.lines import Facts
     from slop_code.runs.records import Job, Outcome, Submission
 
@@ -16,7 +16,7 @@ Verdict = Literal["passed", "not passed", "no verdict"]
 VERDICTS: tuple[Verdict, ...] = ("passed", "not passed", "no verdict")
 
 
-def verdict_of(facts: Facts, policy: PassPolicy) -> Verdict:
+def verdict_of(facts: Facts, policy: Policy) -> Verdict:
     if facts.state != "evaluated":
         return "no verdict"
     return "passed" if facts.passes(policy) else "not passed"
@@ -47,7 +47,7 @@ def time_left(
 class Tally:
     """Fed by one thread; others may read."""
 
-    def __init__(self, jobs: Sequence[Job], slots: int, policy: PassPolicy, clock: Callable[[], float]) -> None:
+    def __init__(self, jobs: Sequence[Job], slots: int, policy: Policy, clock: Callable[[], float]) -> None:
         self.total = sum(len(job.targets) for job in jobs)
         self.counts = dict.fromkeys(VERDICTS, 0)
         self.stored = 0

@@ -16,7 +16,7 @@ from slop_code.evaluation.groups import GroupType
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults, TestResult
 
 SHOWN_FAILURES = 10
@@ -61,7 +61,7 @@ def in_words(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def show(results: CorrectnessResults, policy: PassPolicy, *, every: bool = False) -> None:
+def show(results: CorrectnessResults, policy: Policy, *, every: bool = False) -> None:
     console = ResultConsole()
     console.print(Text(printable(f"{results.problem_name} {results.checkpoint_name}"), "bold"))
     if console.is_terminal:
@@ -87,7 +87,7 @@ def group_table(results: CorrectnessResults) -> Table:
     return table
 
 
-def lines(results: CorrectnessResults, policy: PassPolicy, *, every: bool) -> Iterator[tuple[str, str]]:
+def lines(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iterator[tuple[str, str]]:
     """What is said below the counts, each line with its style; `every`: all tests and the phases' times."""
     if results.infrastructure_failure_reason:
         yield f"reason: {printable(results.infrastructure_failure_reason)}", "magenta"
@@ -119,13 +119,13 @@ def shortened(line: str) -> str:
     return line if len(line) <= SHOWN_WIDTH else f"{line[:SHOWN_WIDTH]} [... {len(line) - SHOWN_WIDTH} characters]"
 
 
-def verdict(results: CorrectnessResults, policy: PassPolicy) -> tuple[str, str]:
+def verdict(results: CorrectnessResults, policy: Policy) -> tuple[str, str]:
     if results.infrastructure_failure:
         return "INFRASTRUCTURE FAILURE: no verdict", "bold magenta"
     passed, total = sum(results.pass_counts.values()), sum(results.total_counts.values())
     if results.deselected:
         return f"PART ONLY, no verdict: {passed} of {total} chosen tests passed, {results.deselected} left out", "bold"
-    good = results.passed[policy]
+    good = results.passes(policy)
     word = "PASSED" if good else "NOT PASSED"
     return f"{word} ({policy}): {passed} of {total} tests passed", "bold green" if good else "bold red"
 

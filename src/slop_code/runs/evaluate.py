@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
+from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.execution.cache import Cache
 from slop_code.execution.spec import EnvironmentSpec, load_environment
 from slop_code.execution.stopping import StoppedError
@@ -24,7 +25,7 @@ from slop_code.runs.plan import Plan, Shard, make_plan
 from slop_code.runs.records import Event, Outcome, Submission
 from slop_code.runs.schedule import drive
 from slop_code.runs.store import Store
-from slop_code.runs.summary import RunSummary, summarise
+from slop_code.runs.summary import NAMED, RunSummary, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
@@ -125,8 +126,11 @@ class Evaluation:
                     self.outcomes[id(event.submission)] = event.facts
                 yield event
 
-    def conclude(self) -> tuple[list[CheckpointLine], RunSummary]:
-        """The lines of all runs; each run's own are written into its folder, unless this is a part of it."""
+    def conclude(self, policy: Policy = PassPolicy.ALL_CASES) -> tuple[list[CheckpointLine], RunSummary]:
+        """The lines of all runs; each run's own are written into its folder, unless this is a part of it.
+
+        What is written knows the policies that have names; the summary that is given back knows this one too.
+        """
         every: list[CheckpointLine] = []
         written: list[RunSummary] = []
         for run in self.runs:
@@ -140,8 +144,10 @@ class Evaluation:
                 written.append(write_summary(run.folder, lines, troubles))
             with contextlib.suppress(OSError):  # it only speeds up the next time
                 self.indexes[run.name].save()
-        alone = len(self.runs) == 1 and len(written) == 1
-        return every, written[0] if alone else summarise(every, self.plan.troubles)
+        alone = len(self.runs) == 1 and len(written) == 1 and policy in NAMED
+        return every, written[0] if alone else summarise(
+            every, self.plan.troubles, tuple(dict.fromkeys((*NAMED, policy)))
+        )
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.policy import PassPolicy, Policy, passes
 from slop_code.evaluation.report import SIZE_LIMIT, Digests, Stored, first_mistake
 
 if TYPE_CHECKING:
@@ -76,9 +76,11 @@ class Facts(Stored):
             attempts=attempts,
         )
 
-    def passes(self, policy: PassPolicy) -> bool:
+    def passes(self, policy: Policy) -> bool:
         """What is not proven to be a pass is none."""
-        return self.state == "evaluated" and self.passed.get(policy, False)
+        if isinstance(policy, PassPolicy):
+            return self.state == "evaluated" and self.passed.get(policy, False)
+        return passes(policy, self.pass_counts, self.total_counts, self.state != "evaluated")
 
 
 class Regressions(Stored):

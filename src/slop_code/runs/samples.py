@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel
 
-from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import Stored
 from slop_code.runs.statistics import Bounds, mean_bounds, pass_at_k, usual_k, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from slop_code.evaluation.policy import Policy
 
 
 class Figures(BaseModel):
@@ -50,7 +51,7 @@ class Samples(Figures):
     runs: int
     problems: int
     checkpoints: int
-    policies: dict[PassPolicy, PolicySamples]
+    policies: dict[str, PolicySamples]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,9 @@ class Sheet:
         return self.passed_by(run) == len(self.checkpoints)
 
 
-def samples_of(problems: Sequence[Mapping[PassPolicy, Sheet]]) -> Samples | None:
+def samples_of(problems: Sequence[Mapping[Policy, Sheet]]) -> Samples | None:
     """None where there is one run alone."""
-    some = [sheets[PassPolicy.ANY] for sheets in problems]
+    some = [next(iter(sheets.values())) for sheets in problems]
     runs = sorted({run for sheet in some for run in sheet.runs})
     if len(runs) < 2:
         return None
@@ -82,7 +83,7 @@ def samples_of(problems: Sequence[Mapping[PassPolicy, Sheet]]) -> Samples | None
         runs=len(runs),
         problems=len(some),
         checkpoints=sum(len(sheet.checkpoints) for sheet in some),
-        policies={policy: _estimates([sheets[policy] for sheets in problems], runs) for policy in PassPolicy},
+        policies={policy: _estimates([sheets[policy] for sheets in problems], runs) for policy in problems[0]},
     )
 
 

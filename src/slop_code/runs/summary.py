@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from slop_code import __version__
 from slop_code._io import write_atomic
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.report import Stored, load_stored
 from slop_code.runs.lines import CheckpointLine, Facts
 from slop_code.runs.samples import Figures, Interval, Samples, Sheet, samples_of, share_interval
@@ -59,7 +59,8 @@ class Durations(Figures):
 
 class Totals(Figures):
     checkpoints: Checkpoints
-    passed: dict[PassPolicy, Passed]
+    passed: dict[str, Passed]
+    """By policy: in a file the seven that have names."""
     pass_rates: dict[GroupType, GroupRate]
     regressions: Changes
     retried: int
@@ -76,7 +77,7 @@ class CheckpointSummary(Figures):
     runs: int
     """Of the problem; one that does not have this checkpoint did not pass it."""
     evaluated: int
-    passed: dict[PassPolicy, Share]
+    passed: dict[str, Share]
 
 
 class ProblemSummary(Stored):
@@ -109,7 +110,12 @@ class RunSummary(Stored):
         return load_stored(cls, path, "evaluate the run again")
 
 
-def summarise(lines: Sequence[CheckpointLine], troubles: Sequence[Trouble]) -> RunSummary:
+NAMED: tuple[Policy, ...] = tuple(PassPolicy)
+
+
+def summarise(
+    lines: Sequence[CheckpointLine], troubles: Sequence[Trouble], policies: Sequence[Policy] = NAMED
+) -> RunSummary:
     """Two lines for one checkpoint of a run are the caller's mistake."""
     planned = [*lines, *lost(lines, troubles)]
     runs: dict[str, list[CheckpointLine]] = {trouble.run: [] for trouble in troubles}
@@ -117,20 +123,20 @@ def summarise(lines: Sequence[CheckpointLine], troubles: Sequence[Trouble]) -> R
     for line in planned:
         runs.setdefault(line.run, []).append(line)
         problems.setdefault(line.problem, []).append(line)
-    sheets = {name: _sheets(problems[name]) for name in sorted(problems)}
+    sheets = {name: _sheets(problems[name], policies) for name in sorted(problems)}
     failed = [line for line in lines if line.state == "infrastructure_failure"]
     return RunSummary(
         slop_code=__version__,
-        totals=totals_of(planned),
+        totals=totals_of(planned, policies),
         samples=samples_of(list(sheets.values())),
-        runs={name: totals_of(runs[name]) for name in sorted(runs)},
+        runs={name: totals_of(runs[name], policies) for name in sorted(runs)},
         problems={name: _problem(problems[name], of_problem) for name, of_problem in sheets.items()},
         infrastructure_failures=[Failure(label=line.label, reason=line.reason or "") for line in failed],
         troubles=[Failure(label=trouble.label, reason=trouble.reason) for trouble in troubles],
     )
 
 
-def totals_of(lines: Sequence[CheckpointLine]) -> Totals:
+def totals_of(lines: Sequence[CheckpointLine], policies: Sequence[Policy] = NAMED) -> Totals:
     evaluated = [line for line in lines if line.state == "evaluated"]
     failed = sum(line.state == "infrastructure_failure" for line in lines)
     changes = [line.regressions for line in evaluated if line.regressions]
@@ -141,7 +147,7 @@ def totals_of(lines: Sequence[CheckpointLine]) -> Totals:
             infrastructure_failures=failed,
             not_evaluated=len(lines) - len(evaluated) - failed,
         ),
-        passed={policy: _passed(sum(line.passes(policy) for line in lines), len(lines)) for policy in PassPolicy},
+        passed={policy: _passed(sum(line.passes(policy) for line in lines), len(lines)) for policy in policies},
         pass_rates={group: _group_rate(evaluated, group) for group in GroupType},
         regressions=Changes(
             compared=len(changes),
@@ -180,7 +186,7 @@ def without_samples(summary: RunSummary) -> RunSummary:
     return summary.model_copy(update={"samples": None, "problems": problems})
 
 
-def _sheets(lines: Sequence[CheckpointLine]) -> dict[PassPolicy, Sheet]:
+def _sheets(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) -> dict[Policy, Sheet]:
     """Of one problem."""
     order: dict[str, int] = {}
     for line in lines:
@@ -191,15 +197,15 @@ def _sheets(lines: Sequence[CheckpointLine]) -> dict[PassPolicy, Sheet]:
         policy: Sheet(
             runs, checkpoints, frozenset((line.run, line.checkpoint) for line in lines if line.passes(policy))
         )
-        for policy in PassPolicy
+        for policy in policies
     }
 
 
-def _problem(lines: Sequence[CheckpointLine], sheets: Mapping[PassPolicy, Sheet]) -> ProblemSummary:
+def _problem(lines: Sequence[CheckpointLine], sheets: Mapping[Policy, Sheet]) -> ProblemSummary:
     evaluated = Counter(line.checkpoint for line in lines if line.state == "evaluated")
-    runs, checkpoints = sheets[PassPolicy.ANY].runs, sheets[PassPolicy.ANY].checkpoints
+    runs, checkpoints = next((sheet.runs, sheet.checkpoints) for sheet in sheets.values())
     return ProblemSummary(
-        totals=totals_of(lines),
+        totals=totals_of(lines, list(sheets)),
         samples=samples_of([sheets]),
         checkpoints={
             name: CheckpointSummary(

@@ -1,0 +1,212 @@
+"""Policies as expressions: `core == 1 and regression >= 95%`.
+
+    either     = both {"or" both}
+    both       = one {"and" one}
+    one        = "not" one | "(" either ")" | side relation side
+    side       = number ["%"] | name | name "." count
+    relation   = "==" | "!=" | "<" | "<=" | ">" | ">="
+
+A name is a group's, or `all` for every test; by itself it is the share of its tests that passed, which is compared with
+no more than that: where there are no such tests, the comparison is left out, as if it had not been written. A count is
+`passed`, `failed` (every test that did not pass) or `total`, and 0 where there are none. A policy fails where nothing
+is left of it, and where the groups that it names have no tests at all.
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.groups import GroupType
+
+LONGEST = 1000
+DEEPEST = 50
+EVERY = "all"
+GROUPS: dict[str, tuple[GroupType, ...]] = {
+    **{group.value.lower(): (group,) for group in GroupType},
+    EVERY: tuple(GroupType),
+}
+COUNTS = ("passed", "failed", "total")
+RELATIONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_WORDS = ("and", "or", "not")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:[0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})(?: ?%)?)(?![\w.])"
+    r"|(?P<name>[A-Za-z][\w-]*(?:\.[A-Za-z]\w*)?)|(?P<sign>==|!=|<=|>=|[<>()])|(?P<wrong>\S))",
+    re.ASCII,
+)
+
+Counts = Mapping[GroupType, int]
+Tree = Callable[[Counts, Counts], bool | None]
+"""Whether it holds; None where it says nothing, as there are no such tests."""
+Side = Callable[[Counts, Counts], Fraction | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    kind: str
+    column: int
+    """From 1."""
+
+
+class Expression(str):
+    """The text itself, with the rule that it stands for."""
+
+    _tree: Tree
+    _groups: frozenset[GroupType]
+
+    def __new__(cls, text: str, names: Sequence[str] = ()) -> Expression:
+        """`names`: what else could have been meant where this is no expression."""
+        made = super().__new__(cls, re.sub(r"\s", " ", text).strip())
+        parser = _Parser(made, names)
+        made._tree, made._groups = parser.whole(), frozenset(parser.groups)
+        return made
+
+    def __reduce__(self) -> tuple[type[Expression], tuple[str]]:
+        return Expression, (str(self),)
+
+    def holds(self, pass_counts: Counts, total_counts: Counts) -> bool:
+        tests = sum(total_counts.get(group, 0) for group in self._groups)
+        return tests > 0 and self._tree(pass_counts, total_counts) is True
+
+
+class _Parser:
+    def __init__(self, text: str, names: Sequence[str]) -> None:
+        self.text = text
+        self.names = names
+        if len(text) > LONGEST:
+            raise UsageError(f"policy: longer than {LONGEST} characters")
+        self.tokens = [_token(found) for found in _TOKEN.finditer(text)]
+        self.place = 0
+        self.depth = 0
+        self.groups: set[GroupType] = set()
+
+    def whole(self) -> Tree:
+        if len(self.tokens) == 1 and self.tokens[0].kind == "name":
+            self._lone_name()
+        tree = self._either()
+        if self._next is not None:
+            self._fail("expected `and` or `or`")
+        return tree
+
+    @property
+    def _next(self) -> _Token | None:
+        return self.tokens[self.place] if self.place < len(self.tokens) else None
+
+    def _take(self, *texts: str) -> str | None:
+        found = self._next
+        if found is None or found.text.lower() not in texts:
+            return None
+        self.place += 1
+        return found.text.lower()
+
+    def _either(self) -> Tree:
+        return self._joined("or", self._both, any)
+
+    def _both(self) -> Tree:
+        return self._joined("and", self._one, all)
+
+    def _joined(self, word: str, part: Callable[[], Tree], join: Callable[[list[bool]], bool]) -> Tree:
+        parts = [part()]
+        while self._take(word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else lambda *counts: _told(join, [tree(*counts) for tree in parts])
+
+    def _one(self) -> Tree:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self._fail(f"nested more than {DEEPEST} deep")
+        try:
+            if self._take("not"):
+                inner = self._one()
+                return lambda *counts: None if (said := inner(*counts)) is None else not said
+            if self._take("("):
+                inside = self._either()
+                if not self._take(")"):
+                    self._fail("expected `and`, `or` or `)`")
+                return inside
+            return self._comparison()
+        finally:
+            self.depth -= 1
+
+    def _comparison(self) -> Tree:
+        begin = self._next
+        left, left_is_number = self._side()
+        relation = self._take(*RELATIONS)
+        if relation is None:
+            self._fail(f"expected one of {' '.join(RELATIONS)}")
+        right, right_is_number = self._side()
+        if left_is_number and right_is_number:
+            self._fail("this compares two numbers; name a group", begin)
+        compare = RELATIONS[relation]
+
+        def tree(*counts: Counts) -> bool | None:
+            sides = left(*counts), right(*counts)
+            return None if sides[0] is None or sides[1] is None else compare(sides[0], sides[1])
+
+        return tree
+
+    def _side(self) -> tuple[Side, bool]:
+        found = self._next
+        if found is None or found.kind not in ("number", "name") or found.text.lower() in _WORDS:
+            self._fail("expected a group or a number")
+        self.place += 1
+        if found.kind == "number":
+            number = Fraction(found.text.rstrip("%")) / (100 if found.text.endswith("%") else 1)
+            return (lambda *_: number), True
+        name, _, count = found.text.lower().partition(".")
+        if name not in GROUPS:
+            self._fail(f"no group {found.text.partition('.')[0]!r}; there are {', '.join(GROUPS)}", found)
+        if count and count not in COUNTS:
+            self._fail(f"no count {count!r}; there are {', '.join(COUNTS)}", found)
+        self.groups.update(GROUPS[name])
+        return _figure(GROUPS[name], count), False
+
+    def _lone_name(self) -> None:
+        name = self.tokens[0].text
+        close = difflib.get_close_matches(name, [*self.names, *GROUPS], n=1)
+        meant = f"was {close[0]!r} meant? " if close and close[0] != name else ""
+        if name.lower() in GROUPS:
+            meant = f"a group by itself decides nothing; write {name + ' == 1'!r}, for one. "
+        raise UsageError(f"no policy {name!r}; {meant}There are {', '.join(self.names)}, and expressions over groups")
+
+    def _fail(self, expected: str, at: _Token | None = None) -> NoReturn:
+        found = at or self._next
+        column = found.column if found else len(self.text) + 1
+        what = f", found {found.text!r}" if found and at is None else ", found the end" if at is None else ""
+        pointer = f"  {self.text}\n  {' ' * (column - 1)}^"
+        raise UsageError(f"policy, column {column}: {expected}{what}\n{pointer}")
+
+
+def _token(found: re.Match[str]) -> _Token:
+    kind = found.lastgroup or "wrong"
+    return _Token(found.group(kind), kind, found.start(kind) + 1)
+
+
+def _told(join: Callable[[list[bool]], bool], said: Sequence[bool | None]) -> bool | None:
+    telling = [one for one in said if one is not None]
+    return join(telling) if telling else None
+
+
+def _figure(groups: Sequence[GroupType], count: str) -> Side:
+    def figure(pass_counts: Counts, total_counts: Counts) -> Fraction | None:
+        passed = sum(pass_counts.get(group, 0) for group in groups)
+        total = sum(total_counts.get(group, 0) for group in groups)
+        if not count:
+            return Fraction(passed, total) if total else None
+        return Fraction({"passed": passed, "failed": total - passed, "total": total}[count])
+
+    return figure
