@@ -493,3 +493,53 @@ def test_what_arguments_leave_out_is_what_it_would_be_for_all(judge):
     everything = judge.run("-k", "test_d")
     assert chosen.stream.deselected == emptied.stream.deselected == everything.stream.deselected
     assert len(everything.stream.deselected) == 4
+
+
+def test_what_a_failed_test_ran_and_printed(judge):
+    judge.test(
+        """
+        import subprocess, sys
+
+        def call(*words):
+            subprocess.run(["/box/launch", "-c", *words], check=False, executable="/bin/true")
+
+        def test_fails():
+            call("main.py", "add", "two words")
+            subprocess.run("true && true", shell=True)
+            print("said", chr(27), "<b>")
+            print("beside", file=sys.stderr)
+            assert 0
+
+        def test_passes():
+            call("main.py", "list")
+            print("nothing of this")
+
+        def test_fails_by_itself():
+            assert 0
+
+        def test_many():
+            for number in range(30):
+                call("x" * 5000, str(number))
+            assert 0
+        """
+    )
+    judged = judge.run(launcher=["/box/launch", "-c"])
+    found = {test.nodeid.partition("::")[2]: test for test in judged.evidence.tests}
+    assert judged.evidence.source == "json-report"
+    assert found["test_fails"].calls == ("main.py add 'two words'", "/bin/sh -c 'true && true'")
+    assert found["test_fails"].output == (
+        "--- Captured stdout call ---\nsaid \x1b <b>\n--- Captured stderr call ---\nbeside\n"
+    )
+    assert (found["test_passes"].calls, found["test_passes"].output) == ((), None)
+    assert (found["test_fails_by_itself"].calls, found["test_fails_by_itself"].output) == ((), None)
+    many = found["test_many"].calls
+    assert (len(many), many[-1]) == (plugin.MOST_CALLS + 1, "[... 10 more]")
+    assert all(len(call) < plugin.CALL_LIMIT + 100 for call in many)
+    roster = Roster(judge.run("--collect-only").stream.collected)
+    graded = {
+        test.id: test
+        for test in grade(roster, judged.evidence, ordered=["checkpoint_1"], current="checkpoint_1", custom={})
+    }
+    assert graded["test_fails"].calls == ["main.py add 'two words'", "/bin/sh -c 'true && true'"]
+    assert graded["test_fails"].output.splitlines()[1] == "said \\x1b <b>"
+    assert (graded["test_passes"].calls, graded["test_passes"].output) == ([], None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from slop_code._io import TooLargeError, read_bounded
@@ -45,8 +45,9 @@ def read_evidence(folder: Path) -> Evidence:
     source, report = _best_report(folder, problems)
     if report is None:
         report = ParsedReport(stream.results, stream.finished, stream.collection_errors)
+    told = {test.nodeid: test for test in stream.results}
     return Evidence(
-        tests=report.tests,
+        tests=tuple(_with_details(test, told.get(test.nodeid)) for test in report.tests),
         source=source,
         problems=(*problems, *stream.problems),
         running=stream.last_started,
@@ -55,6 +56,11 @@ def read_evidence(folder: Path) -> Evidence:
         announced=stream.finished,
         reported_exit=stream.finished if report.exit_code is None else report.exit_code,
     )
+
+
+def _with_details(test: RawTest, told: RawTest | None) -> RawTest:
+    """Only the stream says what a test ran and printed."""
+    return replace(test, calls=told.calls, output=told.output) if told and test.status != "passed" else test
 
 
 def _best_report(folder: Path, problems: list[str]) -> tuple[Source, ParsedReport | None]:

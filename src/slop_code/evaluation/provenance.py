@@ -64,4 +64,6 @@ def provenance_of(
         slop_code=__version__,
         command=list(command),
         pytest_args=list(pytest_args),
+        checkpoints=list(problem.checkpoints),
+        groups=dict(problem.custom_groups),
     )

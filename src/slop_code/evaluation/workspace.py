@@ -244,6 +244,7 @@ def judge_environment(
         "tests": layout.tests,
         "guard": [layout.workspace, layout.tmp],
         "in_process": problem.in_process,
+        "launcher": layout.launcher,
         "only": only,
     }
     path = session.folder / "settings.json"

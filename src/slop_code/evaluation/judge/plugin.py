@@ -1,8 +1,8 @@
 """Loaded into the judge's pytest as the module `slop_code_judge`: standard library and pytest only.
 
 A JSON file, named by an environment variable, says what to do: `stream` (where our lines go), `environment`
-(what tests and their children see), `tmpdir`, `tests`, the folders of the import guard, and `only`: the node ids
-to run where another pytest runs the others.
+(what tests and their children see), `tmpdir`, `tests`, the folders of the import guard, `launcher` (the words before
+every command of the submission), and `only`: the node ids to run where another pytest runs the others.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.machinery
 import json
 import os
+import shlex
 import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,9 @@ TEXT_BUDGET = 16 * 1024 * 1024
 TEXT_LIMIT_OVER_BUDGET = 1024
 SESSION_OUTPUT = 64 * 1024
 FIXTURE_OUTPUT = 16 * 1024 * 1024
+OUTPUT_LIMIT = 16 * 1024
+MOST_CALLS = 20
+CALL_LIMIT = 1024
 
 
 class ImportGuard:
@@ -72,10 +76,45 @@ class ImportGuard:
                 )
 
 
+class Calls:
+    """What the running test has started: the first commands of it, as a shell would read them."""
+
+    def __init__(self, launcher: Sequence[str]) -> None:
+        self.launcher = list(launcher)
+        self.told: list[str] = []
+        self.more = 0
+
+    def hook(self, event: str, args: tuple[Any, ...]) -> None:
+        if event != "subprocess.Popen":
+            return
+        if len(self.told) >= MOST_CALLS:
+            self.more += 1
+            return
+        try:
+            self.told.append(self.shown(args[1]))
+        except (TypeError, ValueError):  # odd arguments are for subprocess to refuse
+            self.more += 1
+
+    def shown(self, argv: Any) -> str:
+        if isinstance(argv, str | bytes | os.PathLike):
+            return bounded(os.fsdecode(argv), CALL_LIMIT)
+        words = [bounded(os.fsdecode(word), CALL_LIMIT) for word in argv[: CALL_LIMIT // 2]]
+        count = len(self.launcher)
+        return bounded(shlex.join(words[count:] if words[:count] == self.launcher else words), CALL_LIMIT)
+
+    def take(self) -> list[str]:
+        """And forget them."""
+        told = [*self.told, *([f"[... {self.more} more]"] if self.more else [])]
+        self.told, self.more = [], 0
+        return told
+
+
 class Reporter:
     """Writes our lines as things happen and bounds what the other reports will hold."""
 
-    def __init__(self, stream: str, tests: str, only: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, stream: str, tests: str, only: Iterable[str] | None = None, launcher: Sequence[str] = ()
+    ) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         self.descriptor = os.open(stream, flags, 0o600)
         self.tests = os.path.abspath(tests)
@@ -84,6 +123,7 @@ class Reporter:
         self.reports: dict[str, list[pytest.TestReport]] = {}
         self.spent = 0
         self.only = None if only is None else frozenset(only)
+        self.calls = Calls(launcher)
 
     def write(self, kind: str, **values: Any) -> None:
         rest = json.dumps({"kind": kind, **values}).encode("ascii") + b"\n"
@@ -131,6 +171,7 @@ class Reporter:
             self.write("collect_error", nodeid=self.nodeid(report.nodeid), message=message)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.calls.take()
         self.write("start", nodeid=self.nodeid(nodeid))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -160,6 +201,9 @@ class Reporter:
         if report.when != "teardown":
             return
         status, xpassed = _status(reports)
+        calls, more = self.calls.take(), {}
+        if status != "passed":
+            more = {"calls": calls, "output": self.bounded(bounded(_printed(report), OUTPUT_LIMIT))}
         told = [_told(part) for part in reports if part.outcome != "passed" and part.longrepr]
         self.write(
             "result",
@@ -169,6 +213,7 @@ class Reporter:
             duration_ms=1000 * sum(part.duration for part in reports),
             message=None if status == "passed" else bounded("\n".join(told), TEXT_LIMIT),
             markers=self.markers.get(report.nodeid, []),
+            **more,
         )
         del self.reports[report.nodeid]
 
@@ -197,6 +242,11 @@ def _told(report: pytest.TestReport) -> str:
     if isinstance(report.longrepr, tuple):
         return report.longrepr[2].removeprefix("Skipped: ")
     return report.longreprtext
+
+
+def _printed(last: pytest.TestReport) -> str:
+    """The report of a test's last stage has what every stage printed."""
+    return "".join(f"--- {name} ---\n{text.rstrip()}\n" for name, text in last.sections if text.strip())
 
 
 def _both_forms(folders: Iterable[str]) -> set[str]:
@@ -264,8 +314,9 @@ def pytest_configure(config: pytest.Config) -> None:
     tempfile.tempdir = None
     bound_captures(config)
     leave_folders_alone()
-    reporter = Reporter(_settings["stream"], _settings["tests"], _settings.get("only"))
+    reporter = Reporter(_settings["stream"], _settings["tests"], _settings.get("only"), _settings.get("launcher", ()))
     reporter.root = str(config.rootpath)
+    sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
     omit = getattr(config.option, "json_report_omit", None)
     if omit is not None:

@@ -44,6 +44,8 @@ class RawTest:
     message: str | None = None
     xpassed: bool = False
     """Counts as failed here while pytest's exit code takes it for a success."""
+    calls: tuple[str, ...] = ()
+    output: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

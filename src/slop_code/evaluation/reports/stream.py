@@ -142,6 +142,8 @@ def _result(line: dict[str, Any], reading: _Reading) -> None:
         markers=tuple(markers),
         message=None if status == "passed" else message,
         xpassed=xpassed,
+        calls=tuple(call for call in line.get("calls") or () if isinstance(call, str)),
+        output=optional_text(line, "output"),
     )
 
 

@@ -1,0 +1,41 @@
+"""From what a person types to the tests of a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.reports.record import visible
+
+if TYPE_CHECKING:
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
+
+SHOWN = 10
+NAME_LIMIT = 300
+
+
+def nodeid_of(test: TestResult) -> str:
+    return f"{test.file_path}::{test.id}"
+
+
+def find_tests(results: CorrectnessResults, text: str) -> list[TestResult]:
+    """Those called exactly so (`file::id`, else the id), else those whose `file::id` has the text in it."""
+    if exact := [test for test in results.tests if nodeid_of(test) == text]:
+        return exact
+    if exact := [test for test in results.tests if test.id == text]:
+        return exact
+    return [test for test in results.tests if text in nodeid_of(test)]
+
+
+def one_test(results: CorrectnessResults, text: str) -> TestResult:
+    """The only one that `find_tests` finds."""
+    found = find_tests(results, text)
+    if len(found) == 1:
+        return found[0]
+    place = f"{results.problem_name} {results.checkpoint_name}"
+    if not found:
+        raise UsageError(f"{place}: no test has {text!r} in its name; slop-code show RESULT lists them")
+    names = [visible(nodeid_of(test), NAME_LIMIT) for test in found[:SHOWN]]
+    more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    listed = "".join(f"\n  {name}" for name in [*names, *more])
+    raise UsageError(f"{place}: {len(found)} tests have {text!r} in their names; give more of one:{listed}")

@@ -1,0 +1,167 @@
+import json
+import os
+
+import pytest
+
+from slop_code.errors import ResultError, UsageError
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.runs.conclude import LINES
+from slop_code.runs.lines import CheckpointLine, Facts, write_lines
+from slop_code.runs.results import read_runs, runs_below
+
+HOME = "test_checkpoint_1.py"
+
+
+def result(checkpoint, statuses, *, problem="words", reason=None, arguments=()):
+    tests = [
+        {
+            "id": name, "checkpoint": "checkpoint_1", "group_type": "Core", "status": status, "duration_ms": 1.0,
+            "file_path": HOME, "markers": [], "failure_message": None,
+        }
+        for name, status in statuses.items()
+    ]  # fmt: skip
+    return CorrectnessResults(
+        problem_name=problem, checkpoint_name=checkpoint, duration=1.0, tests=tests, pytest_exit_code=0,
+        infrastructure_failure_reason=reason, isolation={}, phases={}, evidence="json-report",
+        provenance={
+            "digests": {"config": "c", "environment": "e"}, "test_dependencies": {}, "python": "3", "platform": "p",
+            "slop_code": "0", "command": [], "pytest_args": list(arguments),
+        },
+    )  # fmt: skip
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(place, *given, **more):
+        path = tmp_path / place / "evaluation.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        result(*given, **more).save(path)
+        return path
+
+    return save
+
+
+def entries(*paths):
+    return [entry for run in read_runs(list(paths)) for entry in run.entries()]
+
+
+def line(checkpoint, *, order=1, **more):
+    place = {"run": "run", "problem": "words", "checkpoint": checkpoint, "order": order}
+    return CheckpointLine(**{**dict(Facts.none("why")), **place, **more})
+
+
+def test_results_in_their_order_with_what_changed(save, tmp_path):
+    save("run/words/checkpoint_10", "checkpoint_10", {"a": "passed", "b": "failed"})
+    save("run/words/checkpoint_2", "checkpoint_2", {"a": "passed", "b": "passed"})
+    save("run/verbs/checkpoint_1", "checkpoint_1", {"a": "failed"}, problem="verbs")
+    found = entries(tmp_path / "run")
+    assert [entry.line.label for entry in found] == [
+        "run/verbs/checkpoint_1",
+        "run/words/checkpoint_2",
+        "run/words/checkpoint_10",
+    ]
+    assert [entry.line.order for entry in found] == [1, 1, 2]
+    assert [entry.folder for entry in found] == [tmp_path / "run" / entry.line.label[4:] for entry in found]
+    assert found[0].line.regressions is None
+    assert found[1].line.regressions is None
+    assert (found[2].line.regressions.since, found[2].line.regressions.introduced) == ("checkpoint_2", 1)
+    assert found[2].results.tests[1].status == "failed"
+
+
+def test_what_has_no_result_is_known_from_the_summary(save, tmp_path):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    write_lines(
+        tmp_path / "run" / LINES,
+        [
+            line("checkpoint_1", order=1, evaluation="words/checkpoint_1/evaluation.json"),
+            line("checkpoint_2", order=2, reason="no snapshot"),
+            line("checkpoint_3", order=3, state="infrastructure_failure", reason="the disk was full"),
+        ],
+    )
+    first, second, third = entries(tmp_path / "run")
+    assert (first.line.state, first.results is not None) == ("evaluated", True)
+    assert (second.line.state, second.line.reason, second.results) == ("not_evaluated", "no snapshot", None)
+    assert (third.line.state, third.line.reason) == ("infrastructure_failure", "the disk was full")
+
+
+def test_a_summary_says_nothing_of_a_result_that_is_gone(save, tmp_path):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    told = line("checkpoint_1", evaluation="words/checkpoint_1/evaluation.json", state="evaluated", reason=None)
+    told = told.model_copy(update={"passed": dict.fromkeys(told.passed, True)})
+    write_lines(tmp_path / "run" / LINES, [told])
+    assert entries(tmp_path / "run")[0].line.passes("all-cases")
+    path.unlink()
+    (entry,) = entries(tmp_path / "run")
+    assert entry.line.state == "not_evaluated"
+    assert not any(entry.line.passed.values())
+    assert "gone" in entry.line.reason
+
+
+def test_a_result_that_a_failure_left_there_is_not_its_result(save, tmp_path):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    summary = tmp_path / "run" / LINES
+    write_lines(summary, [line("checkpoint_1", state="infrastructure_failure", reason="no space")])
+    os.utime(summary, ns=(2_000_000_000, 2_000_000_000))
+    os.utime(path, ns=(1_000_000_000, 1_000_000_000))
+    assert [entry.line.reason for entry in entries(tmp_path / "run")] == ["no space"]
+    os.utime(path, ns=(3_000_000_000, 3_000_000_000))  # evaluated again since
+    assert [entry.line.state for entry in entries(tmp_path / "run")] == ["evaluated"]
+
+
+@pytest.mark.parametrize(
+    "given", ["run", "run/words", "run/words/checkpoint_1", "run/words/checkpoint_1/evaluation.json"]
+)
+def test_every_place_that_a_user_would_give(save, tmp_path, given):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    (entry,) = entries(tmp_path / given)
+    assert (entry.line.problem, entry.line.checkpoint, entry.line.state) == ("words", "checkpoint_1", "evaluated")
+
+
+def test_a_file_of_the_submission_is_no_result(save, tmp_path):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "failed"})
+    save("run/words/checkpoint_1/snapshot", "checkpoint_1", {"a": "passed"})
+    save("run/words/snapshot", "checkpoint_2", {"a": "passed"})
+    (entry,) = entries(tmp_path / "run" / "words")
+    assert entry.results.tests[0].status == "failed"
+
+
+def test_a_damaged_result_is_no_verdict_and_costs_no_other(save, tmp_path):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    save("run/words/checkpoint_2", "checkpoint_2", {"a": "passed"})
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "pass_counts": {}}))
+    first, second = entries(tmp_path / "run")
+    assert (first.line.state, first.line.problem, first.line.checkpoint) == ("not_evaluated", "words", "checkpoint_1")
+    assert "pass_counts" in first.line.reason
+    assert second.line.state == "evaluated"
+    assert second.line.regressions is None
+
+
+def test_an_evaluation_of_some_tests_is_no_verdict(save, tmp_path):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"}, arguments=["-k", "a"])
+    assert [entry.line.state for entry in entries(tmp_path / "run")] == ["not_evaluated"]
+
+
+def test_two_results_for_one_checkpoint_are_a_mistake(save, tmp_path):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    save("run/words/copy", "checkpoint_1", {"a": "failed"})
+    with pytest.raises(ResultError, match="two results for words checkpoint_1"):
+        entries(tmp_path / "run")
+
+
+def test_nothing_there(tmp_path):
+    (tmp_path / "run" / "words").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"no evaluation\.json there; evaluate it first"):
+        read_runs([tmp_path / "run"])
+    with pytest.raises(UsageError, match="no such folder"):
+        read_runs([tmp_path / "other"])
+    with pytest.raises(UsageError, match="neither a run with results nor"):
+        runs_below(tmp_path / "run")
+
+
+def test_a_folder_of_runs(save, tmp_path):
+    for number in (10, 9):
+        save(f"agent/run_{number}/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    (tmp_path / "agent" / "logs").mkdir()
+    assert runs_below(tmp_path / "agent") == [tmp_path / "agent" / "run_9", tmp_path / "agent" / "run_10"]
+    assert runs_below(tmp_path / "agent" / "run_9") == [tmp_path / "agent" / "run_9"]
