@@ -178,10 +178,11 @@ class _Parser:
     def _lone_name(self) -> None:
         name = self.tokens[0].text
         close = difflib.get_close_matches(name, [*self.names, *GROUPS], n=1)
-        meant = f"was {close[0]!r} meant? " if close and close[0] != name else ""
+        meant = f"; was {close[0]!r} meant?" if close and close[0] != name else ""
         if name.lower() in GROUPS:
-            meant = f"a group by itself decides nothing; write {name + ' == 1'!r}, for one. "
-        raise UsageError(f"no policy {name!r}; {meant}There are {', '.join(self.names)}, and expressions over groups")
+            meant = f": a group by itself decides nothing; write {name + ' == 1'!r}, for one"
+        known = f"there are {', '.join(self.names)}, and expressions such as 'core == 1 and regression >= 95%'"
+        raise UsageError(f"no policy {name!r}{meant} ({known})")
 
     def _fail(self, expected: str, at: _Token | None = None) -> NoReturn:
         found = at or self._next

@@ -102,16 +102,23 @@ def broken(error: InfrastructureError | OSError, own: Roster) -> Part:
 def part_of(trial: Trial, session: Session, own: Roster, judged: Judged | Part) -> Part:
     if isinstance(judged, Part):
         return judged
-    evidence, done = read_evidence(reports_of(session)), judged.done
-    if not trial.arguments:  # then nothing but the tests themselves can have left tests out
-        evidence = replace(evidence, deselected=frozenset())
+    evidence = believed(read_evidence(reports_of(session)), trial.arguments)
+    part = account(own, evidence, judged.done, session_timeout(trial.checkpoint, own))
+    return replace(part, isolation={**judged.isolation, "in_process": trial.problem.in_process})
+
+
+def believed(evidence: Evidence, arguments: Sequence[str]) -> Evidence:
+    """Without pytest arguments, nothing but the tests themselves can have left tests out."""
+    return evidence if arguments else replace(evidence, deselected=frozenset())
+
+
+def account(own: Roster, evidence: Evidence, done: Completed, timeout: float) -> Part:
     return Part(
         own,
         evidence,
         exit_code=NEVER_RAN if done.exit_code is None else done.exit_code,
-        reason=_reason(done, evidence, own, session_timeout(trial.checkpoint, own)),
+        reason=_reason(done, evidence, own, timeout),
         output="" if evidence.tests else done.output.strip(),
-        isolation={**judged.isolation, "in_process": trial.problem.in_process},
     )
 
 

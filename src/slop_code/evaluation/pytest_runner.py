@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import pairs
 from slop_code.evaluation.command import LOCK, PLUGIN, TOOL, TOOLS, pytest_command
-from slop_code.evaluation.grading import grade
+from slop_code.evaluation.conclusion import conclude
 from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
 from slop_code.evaluation.judging import Trial, broken, forget, judge_all, keep, part_of, sessions_for
 from slop_code.evaluation.provenance import platform_name, provenance_of
 from slop_code.evaluation.pytest_ini import render_ini
-from slop_code.evaluation.report import CorrectnessResults, TestResult
+from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf import parse_ctrf
 from slop_code.evaluation.reports.record import RawTest, visible
 from slop_code.evaluation.roster import Roster
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from slop_code.execution.snapshot import Tree
     from slop_code.execution.spec import EnvironmentSpec
 
-REASON_LIMIT = 16 << 10
 NAME_LIMIT = 300
 
 
@@ -151,17 +150,22 @@ class PytestRunner:
         return [self.problem.path, self.cache.root, *output, *self.hidden]
 
     def _results(self, state: _Run, arguments: Sequence[str], duration: float) -> CorrectnessResults:
-        parts, roster = state.parts, state.roster
-        reason = pairs.reason_of(parts)
+        found = conclude(
+            state.parts,
+            state.roster,
+            ordered=list(self.problem.checkpoints),
+            current=self.checkpoint.name,
+            custom=self.problem.custom_groups,
+        )
         return CorrectnessResults(
             problem_name=self.problem.name,
             checkpoint_name=self.checkpoint.name,
             duration=duration,
-            tests=pairs.in_order(roster, [test for part in parts for test in self._grade(part, roster)]),
-            pytest_exit_code=pairs.exit_code_of(parts),
-            infrastructure_failure_reason=None if reason is None else visible(reason, REASON_LIMIT),
-            isolation=pairs.isolation_of(parts),
-            deselected=pairs.deselected_of(parts, roster),
+            tests=found.tests,
+            pytest_exit_code=found.exit_code,
+            infrastructure_failure_reason=found.reason,
+            isolation=pairs.isolation_of(state.parts),
+            deselected=found.deselected,
             phases=state.phases,
             provenance=provenance_of(
                 self.problem,
@@ -174,18 +178,8 @@ class PytestRunner:
                 command=state.command,
                 pytest_args=arguments,
             ),
-            evidence=pairs.source_of(parts),
+            evidence=found.source,
             warnings=self._warnings(state.staged, state.submission),
-        )
-
-    def _grade(self, part: Part, roster: Roster) -> list[TestResult]:
-        return grade(
-            part.own,
-            pairs.own_evidence(part, roster),
-            ordered=list(self.problem.checkpoints),
-            current=self.checkpoint.name,
-            custom=self.problem.custom_groups,
-            missing=part.told or "left no result",
         )
 
     def _warnings(self, staged: Staged | None, submission: Tree | None) -> list[str]:

@@ -1,0 +1,154 @@
+"""A stored result's tests and verdict once more, from the raw reports beside it, as an evaluation comes to them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slop_code._io import tail
+from slop_code.evaluation.choose import nodeid_of
+from slop_code.evaluation.conclusion import REASON_LIMIT, Conclusion, conclude
+from slop_code.evaluation.evidence import STREAM, Evidence, read_evidence
+from slop_code.evaluation.grading import NOT_IN_ROSTER
+from slop_code.evaluation.judging import RAW_FILES, account, believed
+from slop_code.evaluation.pairs import NEVER_RAN, Part
+from slop_code.evaluation.reports.record import visible
+from slop_code.evaluation.reports.stream import Stream, read_stream
+from slop_code.evaluation.roster import Roster, RosterEntry
+from slop_code.execution.boxes import REPORTS_DIR
+from slop_code.execution.process import TAIL, Completed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from slop_code.evaluation.groups import GroupType
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
+
+_TIMEOUT = re.compile(r"session timeout of (\d[\d.e+]{0,20}) s ")
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """What one pair left."""
+
+    folder: Path
+    name: str
+    evidence: Evidence
+    stream: Stream
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rederived:
+    conclusion: Conclusion
+    unchecked: list[str] = field(default_factory=list)
+    """What no raw report can tell, in words."""
+
+
+def read_raw(folder: Path, pairs: int) -> list[Raw]:
+    """Those of each pair that left any; `pairs`: how many there were."""
+    names = [REPORTS_DIR] if pairs == 1 else [f"{REPORTS_DIR}/{number}" for number in range(1, pairs + 1)]
+    there = [name for name in names if any(os.path.lexists(folder / name / file) for file in RAW_FILES)]
+    return [_read(folder / name, name) for name in there]
+
+
+def _read(folder: Path, name: str) -> Raw:
+    log = tail(folder / "pytest.log", TAIL)
+    return Raw(folder, name, read_evidence(folder), read_stream(folder / STREAM), log)
+
+
+def rederive(
+    stored: CorrectnessResults,
+    raws: Sequence[Raw],
+    pairs: int,
+    *,
+    ordered: Sequence[str],
+    custom: Mapping[str, GroupType],
+) -> Rederived:
+    unchecked: list[str] = []
+    arguments = stored.provenance.pytest_args
+    evidences = [believed(raw.evidence, arguments) for raw in raws]
+    owns = _rosters(stored, raws, evidences)
+    told = [_told(stored.infrastructure_failure_reason, raw, pairs) for raw in raws]
+    parts = [
+        _part(stored, raw, evidence, own, said, unchecked)
+        for raw, evidence, own, said in zip(raws, evidences, owns, told, strict=True)
+    ]
+    known = {entry.nodeid: entry for own in owns for entry in own.entries}
+    left_out = sorted({nodeid for evidence in evidences for nodeid in evidence.deselected} - known.keys())
+    roster = Roster((*known.values(), *[RosterEntry(nodeid, ()) for nodeid in left_out]))
+    found = conclude(parts, roster, ordered=ordered, current=stored.checkpoint_name, custom=custom)
+    return Rederived(found, unchecked)
+
+
+def _rosters(stored: CorrectnessResults, raws: Sequence[Raw], evidences: Sequence[Evidence]) -> list[Roster]:
+    """Which tests each pair had to run: those it collected, and those that the result says left no trace.
+
+    The judge may collect what the roster of the evaluation did not have; the result says so of such a test.
+    """
+    failed = stored.infrastructure_failure_reason is not None
+    tests = {nodeid_of(test): test for test in stored.tests}
+    strange = {name for name, test in tests.items() if failed and test.failure_message == NOT_IN_ROSTER}
+    owns = [{entry.nodeid: entry for entry in _collected(raw, tests) if entry.nodeid not in strange} for raw in raws]
+    seen = {name for own in owns for name in own} | strange
+    seen |= {test.nodeid for evidence in evidences for test in evidence.tests}
+    for name, test in tests.items():
+        if failed and test.status == "error" and name not in seen:
+            owns[_whose(test, stored, raws)][name] = RosterEntry(name, tuple(test.markers))
+    return [Roster(tuple(own.values())) for own in owns]
+
+
+def _collected(raw: Raw, tests: Mapping[str, TestResult]) -> list[RosterEntry]:
+    """Where the stream does not say, the tests with a result; their markers are then the stored ones."""
+    if raw.stream.collected:
+        return list({entry.nodeid: entry for entry in raw.stream.collected}.values())
+    names = [test.nodeid for test in raw.evidence.tests]
+    return [RosterEntry(name, tuple(tests[name].markers) if name in tests else ()) for name in names]
+
+
+def _whose(test: TestResult, stored: CorrectnessResults, raws: Sequence[Raw]) -> int:
+    """The pair that says of itself what the test's message says; else one that did not come to an end."""
+    reason = stored.infrastructure_failure_reason
+    said = [_told(reason, raw, len(raws)) for raw in raws]
+    message = (test.failure_message or "").removesuffix(" (this test was running)")
+    same = [place for place, one in enumerate(said) if one == message]
+    failed = [place for place, one in enumerate(said) if one is not None]
+    return [*same, *failed, 0][0]
+
+
+def _told(reason: str | None, raw: Raw, pairs: int) -> str | None:
+    """The part of a stored reason that is about this pair."""
+    if reason is None or pairs == 1 or not reason.startswith("pair "):
+        return reason
+    number = raw.name.rpartition("/")[2]
+    pieces = re.split(rf"(?:^|\n)pair (\d+) of {pairs}: ", reason)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=False)).get(number)
+
+
+def _part(
+    stored: CorrectnessResults, raw: Raw, evidence: Evidence, own: Roster, said: str | None, unchecked: list[str]
+) -> Part:
+    """How pytest ended is no report's to say: the end it announced, or the stored one where that explains the reason."""
+    announced, code = evidence.reported_exit, stored.pytest_exit_code
+    ends = [*([announced] if announced is not None else []), None if code == NEVER_RAN else code, None]
+    limit = _TIMEOUT.search(said or "")
+    timeout = float(limit.group(1)) if limit else 0.0
+    parts = [account(own, evidence, Completed(end, raw.log), timeout) for end in ends]
+    for end, part in zip(ends, parts, strict=True):
+        if (None if part.told is None else visible(part.told, REASON_LIMIT)) == said:
+            if announced is None or end != announced:
+                unchecked.append(f"how pytest ended: no report in {raw.name} says so")
+            return part
+    if announced is None and said is not None and _broke_off(stored, own, said):
+        unchecked.append(f"why the evaluation broke off: no report in {raw.name} says so")
+        return Part(own, exit_code=code, reason=said)
+    return parts[0]
+
+
+def _broke_off(stored: CorrectnessResults, own: Roster, said: str) -> bool:
+    """Whether the boxes failed, so that nothing of what was left counts."""
+    tests = [test for test in stored.tests if nodeid_of(test) in own.nodeids]
+    return bool(tests) and all(test.status == "error" and test.failure_message == said for test in tests)
