@@ -39,7 +39,19 @@ from slop_code.execution.spec import (
     VariablesSpec,
     parse_size,
 )
-from slop_code.runs import Facts, Outcome, Retries, Shard, Submission, evaluate_run, lines, records, samples, summary
+from slop_code.runs import (
+    Entry,
+    Facts,
+    Outcome,
+    Retries,
+    Shard,
+    Submission,
+    evaluate_run,
+    lines,
+    records,
+    samples,
+    summary,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -332,6 +344,7 @@ def default_of(value: object) -> str:
     [
         ("Outcome", list(inspect.signature(Outcome).parameters)),
         ("Source", get_args(records.Source)),
+        ("Entry", list(inspect.signature(Entry).parameters)),
         ("Facts", list(Facts.model_fields)),
     ],
 )

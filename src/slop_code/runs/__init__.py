@@ -6,17 +6,21 @@ from slop_code.runs.evaluate import evaluate_run
 from slop_code.runs.lines import CheckpointLine, Facts
 from slop_code.runs.plan import Shard
 from slop_code.runs.records import Outcome, Submission
+from slop_code.runs.results import Entry, RunResults, read_runs
 from slop_code.runs.summary import RunSummary
 
 __all__ = [
     "CheckpointLine",
     "Control",
+    "Entry",
     "Facts",
     "Outcome",
     "Retries",
+    "RunResults",
     "RunSummary",
     "Shard",
     "Submission",
     "evaluate_run",
     "evaluate_run_async",
+    "read_runs",
 ]
