@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 EXAMPLE := examples/problems/larder
 # As root it brings a Docker daemon where none answers; without one the tests that need it are skipped.
 WITH_DOCKER := $(BIN)/python tests/with_docker.py
+# The same for Debian's Chromium.
+WITH_BROWSER := $(BIN)/python tests/with_browser.py
 
 .PHONY: help demo test unit lint bench attacks lock schema wheel install clean
 
@@ -41,7 +43,7 @@ demo: install
 	$(BIN)/slop-code eval-snapshot $(EXAMPLE)/solutions/checkpoint_3 -p $(EXAMPLE) -c 3 -o out/demo
 
 test: lint $(VENV)/.ray
-	$(WITH_DOCKER) $(BIN)/python -m pytest -n auto
+	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
 
 unit: install
 	$(BIN)/python -m pytest -n auto -m "not e2e"
@@ -56,6 +58,7 @@ bench: install $(VENV)/.ray
 	$(WITH_DOCKER) $(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/runs.py
 	$(BIN)/python benchmarks/summary.py
+	$(WITH_BROWSER) $(BIN)/python benchmarks/report.py
 
 # A corpus of hostile submissions that brings its own runner; as root the boxes' own user is the host's root.
 attacks: install

@@ -12,6 +12,7 @@ import stat
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -20,14 +21,19 @@ class TooLargeError(ValueError):
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
+    with open_atomic(path) as stream:
+        stream.write(data.encode("utf-8") if isinstance(data, str) else data)
+
+
+@contextlib.contextmanager
+def open_atomic(path: Path) -> Iterator[BinaryIO]:
     """Write beside the target and rename, so that a file that exists is whole."""
-    raw = data.encode("utf-8") if isinstance(data, str) else data
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(raw)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)

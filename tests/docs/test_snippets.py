@@ -39,6 +39,8 @@ from slop_code.execution.spec import (
     VariablesSpec,
     parse_size,
 )
+from slop_code.reporting.exporters import BUILT_IN
+from slop_code.reporting.exporters.rows import COLUMNS
 from slop_code.runs import (
     Entry,
     Facts,
@@ -320,6 +322,14 @@ def test_every_field_is_explained(heading: str, model: type[BaseModel]) -> None:
 )
 def test_every_field_of_a_run_is_explained(heading: str, model: type[BaseModel]) -> None:
     assert set(rows(reference("runs.md", heading))) == set(model.model_fields)
+
+
+def test_every_format_and_column_is_explained() -> None:
+    words = {str: "text", list: "list of text", int: "whole number", float: "number", bool: "true or false"}
+    table = rows(reference("exports.md", "Columns"))
+    shown = [(name, cells[1].removesuffix(" or empty")) for name, cells in table.items()]
+    assert shown == [(name, words[kind]) for name, kind in COLUMNS.items()]
+    assert list(rows(reference("exports.md", "Formats"))) == list(BUILT_IN)
 
 
 def test_every_state_is_explained() -> None:

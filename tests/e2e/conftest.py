@@ -25,6 +25,7 @@ import yaml
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution.backends.cgroups import PREFIX, ROOT
 from slop_code.execution.cache import Cache
+from tests.e2e.browser import browser, picture, visit  # noqa: F401
 from tests.e2e.test_hangs import left_alive, processes
 
 if TYPE_CHECKING:

@@ -4,7 +4,18 @@ from fractions import Fraction
 
 import pytest
 
-from slop_code.runs.statistics import mean_bounds, pass_at_k, t_quantile, usual_k, wilson
+from slop_code.runs.statistics import (
+    MOST_ARRANGEMENTS,
+    fisher,
+    holm,
+    mean_bounds,
+    pass_at_k,
+    permutation_test,
+    smallest_p,
+    t_quantile,
+    usual_k,
+    wilson,
+)
 
 
 @pytest.mark.parametrize("runs", range(1, 8))
@@ -112,3 +123,104 @@ def test_mean_bounds(shares, expected):
     """By hand: 0.24841 is 4.3027 times 0.1 / sqrt(3), and 0.43027 is 4.3027 times sqrt(0.03 / 3)."""
     found = mean_bounds(shares)
     assert found == (expected if expected is None else pytest.approx(expected, abs=0.00001))
+
+
+def dealt_by_hand(one, other):
+    """Every way to deal the runs out anew, by the places they stand at, with fractions."""
+    values = [*one, *other]
+    places = range(len(values))
+
+    def apart(chosen):
+        first = [values[place] for place in chosen]
+        second = [values[place] for place in places if place not in chosen]
+        return abs(Fraction(sum(first), len(first)) - Fraction(sum(second), len(second)))
+
+    found = apart(range(len(one)))
+    deals = list(itertools.combinations(places, len(one)))
+    return float(Fraction(sum(apart(deal) >= found for deal in deals), len(deals)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([3], [5]),
+        ([0, 0], [3, 3]),
+        ([0, 1], [2, 3, 3]),
+        ([1, 1, 1], [1, 1]),
+        ([0, 2, 5, 5], [1, 3, 3]),
+        ([9, 8, 7, 6], [5, 4, 3, 2]),
+        ([2, 7, 1, 8, 2, 8], [1, 8, 2, 8, 4]),
+    ],
+)
+def test_a_permutation_test_looks_at_every_deal(one, other):
+    found = permutation_test(one, other)
+    assert found.p == dealt_by_hand(one, other)
+    assert (found.arrangements, found.seed) == (math.comb(len(one) + len(other), len(one)), None)
+    assert permutation_test(other, one).p == found.p
+
+
+def test_a_permutation_test_of_many_runs_draws_by_its_seed():
+    """Of zeros and ones the exact p is Fisher's."""
+    one, other = [1] * 10 + [0] * 10, [1] * 17 + [0] * 3
+    found = permutation_test(one, other, seed=7)
+    assert found == permutation_test(one, other, seed=7)
+    assert (found.arrangements, found.seed) == (MOST_ARRANGEMENTS, 7)
+    assert found.p == pytest.approx(fisher(10, 20, 17, 20), abs=0.005)
+    assert permutation_test([0] * 20, [9] * 20).p == 1 / (MOST_ARRANGEMENTS + 1)  # never 0
+
+
+@pytest.mark.parametrize("sizes", list(itertools.product(range(1, 6), repeat=2)), ids=str)
+def test_fisher_adds_up_the_tables_that_are_no_likelier(sizes):
+    runs, others = sizes
+    for passed, other_passed in itertools.product(range(runs + 1), range(others + 1)):
+        marks = [place < passed + other_passed for place in range(runs + others)]
+        deals = [sum(deal) for deal in itertools.combinations(marks, runs)]
+        unlikely = sum(deals.count(deal) <= deals.count(passed) for deal in deals)
+        assert fisher(passed, runs, other_passed, others) == float(Fraction(unlikely, len(deals)))
+
+
+@pytest.mark.parametrize(
+    ("table", "p"),
+    [
+        ((3, 4, 1, 4), 34 / 70),  # the lady tasting tea
+        ((4, 4, 0, 4), 2 / 70),
+        ((1, 10, 11, 14), 0.002759),  # of 10 that study 1 is a man, of 14 that do not 11 are
+        ((0, 3, 0, 5), 1.0),
+    ],
+)
+def test_fisher_as_published(table, p):
+    assert fisher(*table) == pytest.approx(p, abs=0.000001)
+
+
+@pytest.mark.parametrize(
+    ("ps", "expected"),
+    [
+        ([], []),
+        ([0.2], [0.2]),
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
+        ([0.6, 0.5], [1.0, 1.0]),
+        ([0.01, 0.01], [0.02, 0.02]),
+        ([0.010, 0.011], [0.02, 0.02]),  # never below that of a smaller one
+    ],
+)
+def test_holm(ps, expected):
+    assert holm(ps) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("sizes", list(itertools.product(range(1, 5), repeat=2)), ids=str)
+def test_the_smallest_p_is_that_of_the_most_extreme_runs(sizes):
+    runs, others = sizes
+    tables = itertools.product(range(runs + 1), range(others + 1))
+    assert smallest_p(runs, others) == min(fisher(passed, runs, right, others) for passed, right in tables)
+    assert smallest_p(runs, others) == min(
+        permutation_test(values[:runs], values[runs:]).p
+        for values in itertools.product((0, 1), repeat=runs + others)
+    )
+
+
+@pytest.mark.parametrize(
+    "refused", [lambda: fisher(2, 1, 0, 1), lambda: permutation_test([], [1])], ids=["fisher", "permutation"]
+)
+def test_tests_refuse_what_are_no_runs(refused):
+    with pytest.raises(ValueError, match="no"):
+        refused()

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     policy: Policy = arguments.pass_policy
     runner.keep_apart()
     if arguments.output is not None:
-        _make(arguments.output)
+        make_folder(arguments.output)
     results = runner.run(further)
     if arguments.output is not None:
         results.save(arguments.output / "evaluation.json")
@@ -90,7 +90,7 @@ def _print(results: CorrectnessResults, policy: Policy, arguments: argparse.Name
         print(f"written: {arguments.output / 'evaluation.json'}", flush=True)
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -209,7 +209,11 @@ def _conclude(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
         else:
             show_run(summary, lines, policy, ResultConsole())
             sys.stdout.flush()
-    return _status(summary, policy)
+    status = _status(summary, policy)
+    if status != Exit.PASSED and sys.stderr.isatty() and not arguments.json:
+        folders = [str(run.folder) for run in evaluation.runs if run.folder]
+        _say(f"where it broke, and why: slop-code report {shlex.join(folders)}")
+    return status
 
 
 def _seen_from(place: Path, lines: Sequence[CheckpointLine], runs: Sequence[Run]) -> list[CheckpointLine]:

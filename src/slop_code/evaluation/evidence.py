@@ -69,14 +69,14 @@ def _best_report(folder: Path, problems: list[str]) -> tuple[Source, ParsedRepor
         ("ctrf", CTRF_REPORT, parse_ctrf),
     )
     for source, name, parse in candidates:
-        outcome = _parsed(folder / name, parse)
+        outcome = parsed(folder / name, parse)
         if isinstance(outcome, ParsedReport):
             return source, outcome
         problems.append(f"{name} {outcome}")
     return "stream", None
 
 
-def _parsed(path: Path, parse: Parser) -> ParsedReport | str:
+def parsed(path: Path, parse: Parser) -> ParsedReport | str:
     try:
         return parse(read_bounded(path, REPORT_LIMIT))
     except FileNotFoundError:

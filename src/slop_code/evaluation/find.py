@@ -28,3 +28,13 @@ def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
     raise UsageError(
         f"no problem {name_or_path!r} in {folder}: {there}; give the path of its folder, or --problems-dir"
     )
+
+
+def problem_of(name: str, given: str | None, problems_dir: Path | None) -> ProblemConfig:
+    """The problem that a stored result names; `given`: where somebody says it is."""
+    if given is None and "/" in name:
+        raise UsageError(f"the result names its problem {name!r}, which is no name; give -p")
+    problem = find_problem(name if given is None else given, problems_dir)
+    if problem.name != name:
+        raise UsageError(f"{problem.path}: this is {problem.name!r}, and the result is of {name!r}; give -p")
+    return problem

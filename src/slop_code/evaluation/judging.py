@@ -15,6 +15,7 @@ from slop_code.evaluation.pairs import NEVER_RAN, Part
 from slop_code.evaluation.verdict import infrastructure_failure
 from slop_code.evaluation.workspace import Staged, judge_environment, judge_files
 from slop_code.execution.boxes import REPORTS_DIR, Judged
+from slop_code.execution.follow import following
 from slop_code.execution.stopping import Stop, stoppable, wait_for
 from slop_code.execution.threads import beside
 
@@ -44,6 +45,8 @@ class Trial:
     tools: ToolEnv
     command: Sequence[str]
     arguments: Sequence[str]
+    follow: Callable[[bytes], None] | None = None
+    """Is given what pytest prints, as it is printed."""
 
 
 @contextlib.contextmanager
@@ -54,31 +57,27 @@ def sessions_for(session: Session, groups: Sequence[Roster]) -> Iterator[list[Se
 
 def judge_all(trial: Trial, sessions: Sequence[Session], groups: Sequence[Roster]) -> list[Judged | Part]:
     """A pair that cannot be judged is a part with the reason, and leaves the others alone."""
-    if len(groups) == 1:
-        return [_judge(trial, sessions[0], groups[0], None)]
     pairs = zip(sessions, groups, strict=True)
-    return side_by_side(
-        [
-            functools.partial(_judge, trial, session, own, [entry.nodeid for entry in own.entries])
-            for session, own in pairs
-        ]
-    )
+    judges = [functools.partial(_judge, trial, session, own) for session, own in pairs]
+    return side_by_side(judges) if len(judges) > 1 else [judges[0]()]
 
 
-def _judge(trial: Trial, session: Session, own: Roster, only: Sequence[str] | None) -> Judged | Part:
+def _judge(trial: Trial, session: Session, own: Roster) -> Judged | Part:
     staged = trial.staged
+    only = None if own == staged.roster else [entry.nodeid for entry in own.entries]
     try:
         reports_of(session).mkdir()
-        return session.judge(
-            trial.command,
-            judge_environment(session, trial.problem, trial.checkpoint, staged.plugin, session.cache, only),
-            tests=staged.tests,
-            shown=staged.shown,
-            reports=reports_of(session),
-            tools=trial.tools,
-            files=judge_files(session, trial.tools, staged.plugin),
-            timeout=session_timeout(trial.checkpoint, own),
-        )
+        with following(session.logs(reports_of(session)), trial.follow):
+            return session.judge(
+                trial.command,
+                judge_environment(session, trial.problem, trial.checkpoint, staged.plugin, session.cache, only),
+                tests=staged.tests,
+                shown=staged.shown,
+                reports=reports_of(session),
+                tools=trial.tools,
+                files=judge_files(session, trial.tools, staged.plugin),
+                timeout=session_timeout(trial.checkpoint, own),
+            )
     except (InfrastructureError, OSError) as error:
         return broken(error, own)
 

@@ -105,6 +105,11 @@ def own_evidence(part: Part, roster: Roster) -> Evidence:
     return replace(part.evidence, tests=tuple(test for test in part.evidence.tests if test.nodeid not in others))
 
 
+def alone(part: Part, roster: Roster) -> Part:
+    """Of a pair that ran some tests only: the others were left out."""
+    return replace(part, evidence=replace(part.evidence, deselected=roster.nodeids - part.own.nodeids))
+
+
 def in_order(roster: Roster, tests: Iterable[TestResult]) -> list[TestResult]:
     """As one pair would list them: each once, those that the roster does not know last."""
     found: dict[tuple[str, str], TestResult] = {}

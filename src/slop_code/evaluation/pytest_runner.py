@@ -29,7 +29,7 @@ from slop_code.execution.threads import beside
 from slop_code.execution.tools import warm_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.pairs import Part
@@ -70,10 +70,14 @@ class PytestRunner:
         progress: Progress = lambda _: None,
         most_pairs: int | None = None,
         hidden: Sequence[Path] = (),
+        only: Sequence[str] | None = None,
+        follow: Callable[[bytes], None] | None = None,
     ) -> None:
         """With `output_dir`, raw reports and pytest.log are kept in `.scbench` there.
 
         `most_pairs` bounds what the problem asks for with `parallel`. The submission sees nothing of `hidden`.
+        `only`: the tests to run (`file::id`), in one pair; the others count as left out, so there is no verdict.
+        `follow` is given what pytest prints, as it is printed.
         """
         self.problem = problem
         self.checkpoint = checkpoint
@@ -84,6 +88,8 @@ class PytestRunner:
         self.progress = progress
         self.most_pairs = most_pairs
         self.hidden = hidden
+        self.only = only
+        self.follow = follow
 
     def run(self, pytest_args: Sequence[str] | None = None) -> CorrectnessResults:
         """Never raises for what the submission, the sandbox or pytest do: that is in the result; a stop has none."""
@@ -109,18 +115,18 @@ class PytestRunner:
             staged = self._stage(sandbox, tools)
             state = replace(state, staged=staged)
             watch.lap("prepare")
-            groups = pairs.partition(staged.roster, self.problem.parallel_by, self._pairs(arguments))
-            trial = Trial(self.problem, self.checkpoint, staged, tools, command, arguments)
+            groups = self._groups(staged.roster, arguments)
+            trial = Trial(self.problem, self.checkpoint, staged, tools, command, arguments, self.follow)
             opening = Session.open(self.environment, submission, self.cache, self.progress, self._hidden(), sandbox)
             with opening as session, sessions_for(session, groups) as sessions:
                 watch.lap("setup")
                 how = f" in {len(groups)} pairs" if len(groups) > 1 else ""
-                self.progress(f"running {len(staged.roster.entries)} tests{how}")
+                self.progress(f"running {sum(len(own.entries) for own in groups)} tests{how}")
                 judged = judge_all(trial, sessions, groups)
                 watch.lap("tests")
                 parts = [part_of(trial, *one) for one in zip(sessions, groups, judged, strict=True)]
                 keep(self.output_dir, sessions)
-            state = replace(state, parts=parts)
+            state = replace(state, parts=parts if self.only is None else [pairs.alone(parts[0], staged.roster)])
         except (InfrastructureError, OSError) as error:
             state = replace(state, parts=[broken(error, state.roster)])
         watch.lap("parse")
@@ -133,6 +139,15 @@ class PytestRunner:
         command = self._command(sandbox, tools)
         about = (self.problem, self.checkpoint, self.environment)
         return stage(*about, sandbox, tools, command, self.cache, self.progress)
+
+    def _groups(self, roster: Roster, arguments: Sequence[str]) -> list[Roster]:
+        if self.only is None:
+            return pairs.partition(roster, self.problem.parallel_by, self._pairs(arguments))
+        place = f"{self.problem.name} {self.checkpoint.name}"
+        if gone := [name for name in self.only if name not in roster.nodeids]:
+            name = visible(gone[0], NAME_LIMIT)
+            raise UsageError(f"{place}: {name} is no longer among the tests; run the checkpoint again as a whole")
+        return [Roster(tuple(entry for entry in roster.entries if entry.nodeid in self.only))]
 
     def _pairs(self, arguments: Sequence[str]) -> int:
         found = pairs.pairs_at_most(self.problem, self.environment, arguments)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.groups import GroupType
     from slop_code.evaluation.report import CorrectnessResults, TestResult
 
-_TIMEOUT = re.compile(r"session timeout of (\d[\d.e+]{0,20}) s ")
+_TIMEOUT = re.compile(r"session timeout of (\d{1,9}(?:\.\d{1,9})?(?:e\+\d{1,2})?) s ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def rederive(
     unchecked: list[str] = []
     arguments = stored.provenance.pytest_args
     evidences = [believed(raw.evidence, arguments) for raw in raws]
-    owns = _rosters(stored, raws, evidences)
+    owns = _rosters(stored, raws, evidences, pairs)
     told = [_told(stored.infrastructure_failure_reason, raw, pairs) for raw in raws]
     parts = [
         _part(stored, raw, evidence, own, said, unchecked)
@@ -84,12 +84,15 @@ def rederive(
     return Rederived(found, unchecked)
 
 
-def _rosters(stored: CorrectnessResults, raws: Sequence[Raw], evidences: Sequence[Evidence]) -> list[Roster]:
+def _rosters(
+    stored: CorrectnessResults, raws: Sequence[Raw], evidences: Sequence[Evidence], pairs: int
+) -> list[Roster]:
     """Which tests each pair had to run: those it collected, and those that the result says left no trace.
 
     The judge may collect what the roster of the evaluation did not have; the result says so of such a test.
     """
     failed = stored.infrastructure_failure_reason is not None
+    said = [_told(stored.infrastructure_failure_reason, raw, pairs) for raw in raws]
     tests = {nodeid_of(test): test for test in stored.tests}
     strange = {name for name, test in tests.items() if failed and test.failure_message == NOT_IN_ROSTER}
     owns = [{entry.nodeid: entry for entry in _collected(raw, tests) if entry.nodeid not in strange} for raw in raws]
@@ -97,7 +100,7 @@ def _rosters(stored: CorrectnessResults, raws: Sequence[Raw], evidences: Sequenc
     seen |= {test.nodeid for evidence in evidences for test in evidence.tests}
     for name, test in tests.items():
         if failed and test.status == "error" and name not in seen:
-            owns[_whose(test, stored, raws)][name] = RosterEntry(name, tuple(test.markers))
+            owns[_whose(test, said)][name] = RosterEntry(name, tuple(test.markers))
     return [Roster(tuple(own.values())) for own in owns]
 
 
@@ -109,10 +112,8 @@ def _collected(raw: Raw, tests: Mapping[str, TestResult]) -> list[RosterEntry]:
     return [RosterEntry(name, tuple(tests[name].markers) if name in tests else ()) for name in names]
 
 
-def _whose(test: TestResult, stored: CorrectnessResults, raws: Sequence[Raw]) -> int:
-    """The pair that says of itself what the test's message says; else one that did not come to an end."""
-    reason = stored.infrastructure_failure_reason
-    said = [_told(reason, raw, len(raws)) for raw in raws]
+def _whose(test: TestResult, said: Sequence[str | None]) -> int:
+    """The pair of which the result says what the test's message says; else one that failed."""
     message = (test.failure_message or "").removesuffix(" (this test was running)")
     same = [place for place, one in enumerate(said) if one == message]
     failed = [place for place, one in enumerate(said) if one is not None]
@@ -131,12 +132,10 @@ def _told(reason: str | None, raw: Raw, pairs: int) -> str | None:
 def _part(
     stored: CorrectnessResults, raw: Raw, evidence: Evidence, own: Roster, said: str | None, unchecked: list[str]
 ) -> Part:
-    """How pytest ended is no report's to say: the end it announced, or the stored one where that explains the reason."""
+    """How pytest ended is not in its reports: the end it announced, or the stored one where that gives the reason."""
     announced, code = evidence.reported_exit, stored.pytest_exit_code
     ends = [*([announced] if announced is not None else []), None if code == NEVER_RAN else code, None]
-    limit = _TIMEOUT.search(said or "")
-    timeout = float(limit.group(1)) if limit else 0.0
-    parts = [account(own, evidence, Completed(end, raw.log), timeout) for end in ends]
+    parts = [account(own, evidence, Completed(end, raw.log), _timeout(stored, said)) for end in ends]
     for end, part in zip(ends, parts, strict=True):
         if (None if part.told is None else visible(part.told, REASON_LIMIT)) == said:
             if announced is None or end != announced:
@@ -146,6 +145,13 @@ def _part(
         unchecked.append(f"why the evaluation broke off: no report in {raw.name} says so")
         return Part(own, exit_code=code, reason=said)
     return parts[0]
+
+
+def _timeout(stored: CorrectnessResults, said: str | None) -> float:
+    """How long pytest was given stands in no report, only in what the result says of its end."""
+    told = [said or "", *(test.failure_message or "" for test in stored.tests if test.status == "error")]
+    limits = (_TIMEOUT.match(one) for one in told)
+    return next((float(limit.group(1)) for limit in limits if limit), 0.0)
 
 
 def _broke_off(stored: CorrectnessResults, own: Roster, said: str) -> bool:

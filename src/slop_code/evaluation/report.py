@@ -18,6 +18,7 @@ from pydantic import (
     computed_field,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
@@ -35,7 +36,11 @@ LONGEST = 1e15
 """Of any duration in a file, in whatever unit: many of them can still be added up."""
 
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
-_DERIVED = ("pass_counts", "total_counts", "infrastructure_failure", "passed")
+DERIVED = ("pass_counts", "total_counts", "infrastructure_failure", "passed")
+"""Fields of a file that follow from the others."""
+NEWER = "newer"
+NEWEST = 3
+"""The newest `schema_version` that can be read; all from 1 on can."""
 
 
 def _storable(value: Any) -> Any:
@@ -171,8 +176,11 @@ class CorrectnessResults(Stored):
         """What follows from the tests may be given, and is always there in a file, but never differs."""
         if not isinstance(data, Mapping):
             return handler(data)
-        result = handler({key: value for key, value in data.items() if key not in _DERIVED})
-        for name in _DERIVED:
+        if isinstance(version := data.get("schema_version"), int) and version > NEWEST:
+            text = "schema_version is {version}: written by a newer slop-code; this one reads 1 to {newest}"
+            raise PydanticCustomError(NEWER, text, {"version": version, "newest": NEWEST})
+        result = handler({key: value for key, value in data.items() if key not in DERIVED})
+        for name in DERIVED:
             derived = _json(getattr(result, name))
             if name not in data and info.mode == "json":
                 raise ValueError(f"{name} is missing")
@@ -201,7 +209,7 @@ def load_stored(model: type[Record], path: Path, step: str) -> Record:
     try:
         return model.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
     except ValidationError as error:
-        raise ResultError(f"{path}: {first_mistake(error)}; {step}") from error
+        raise ResultError(f"{path}: {mistake_in(error, step)}") from error
     except TooLargeError as error:
         raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; {step}") from error
     except OSError as error:
@@ -215,6 +223,11 @@ def _counts(groups: Iterable[GroupType]) -> dict[GroupType, int]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
+
+
+def mistake_in(error: ValidationError, step: str) -> str:
+    newer = error.errors(include_url=False)[0]["type"] == NEWER
+    return f"{first_mistake(error)}; {f'update slop-code, or {step}' if newer else step}"
 
 
 def first_mistake(error: ValidationError) -> str:

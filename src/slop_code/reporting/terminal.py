@@ -5,16 +5,20 @@ Text that comes from a submission is never markup and never a control sequence.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from slop_code.evaluation.choose import nodeid_of
 from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.reports.record import shortened as cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults, TestResult
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 SHOWN_FAILURES = 10
 SHOWN_LINES = 40
 SHOWN_WIDTH = 500
+SHOWN_TEXT = 1 << 20
+SHOWN_DIGEST = 12
 STYLES = {"passed": "green", "failed": "red", "error": "magenta", "skipped": "yellow"}
 
 
@@ -61,7 +67,8 @@ def in_words(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def show(results: CorrectnessResults, policy: Policy, *, every: bool = False) -> None:
+def show(results: CorrectnessResults, policy: Policy, *, every: bool = False, below: Iterable[str] = ()) -> None:
+    """`below`: what is said of the whole, before the tests."""
     console = ResultConsole()
     console.print(Text(printable(f"{results.problem_name} {results.checkpoint_name}"), "bold"))
     if console.is_terminal:
@@ -69,6 +76,8 @@ def show(results: CorrectnessResults, policy: Policy, *, every: bool = False) ->
     else:
         for name, passed, total in group_rows(results):
             console.print(f"  {name.lower()}: {passed}/{total}")
+    for text in below:
+        console.print(Text(text, "dim"), soft_wrap=True)
     for text, style in lines(results, policy, every=every):
         console.print(Text(text, style), soft_wrap=True)
 
@@ -128,6 +137,49 @@ def verdict(results: CorrectnessResults, policy: Policy) -> tuple[str, str]:
     good = results.passes(policy)
     word = "PASSED" if good else "NOT PASSED"
     return f"{word} ({policy}): {passed} of {total} tests passed", "bold green" if good else "bold red"
+
+
+def origin(results: CorrectnessResults) -> Iterator[str]:
+    """Where a result came from."""
+    made, isolation = results.provenance, results.isolation
+    pytest = made.test_dependencies.get("pytest", "of an unknown version")
+    rules = f" (rules {made.evaluation_version})" if made.evaluation_version else ""
+    yield one_line(f"by: slop-code {made.slop_code}{rules}, pytest {pytest}, Python {made.python}, {made.platform}")
+    digests = {name: digest for name, digest in made.digests.model_dump().items() if digest}
+    yield one_line(f"of: {', '.join(f'{name} {short_digest(digest)}' for name, digest in digests.items())}")
+    box = f"{isolation['sandbox']}, network {isolation.get('network', 'unknown')}" if "sandbox" in isolation else "none"
+    yield one_line(f"isolation: {box}; tests read from {results.evidence}; {in_words(results.duration)}")
+    if made.pytest_args:
+        yield one_line(f"pytest arguments: {shlex.join(made.pytest_args)}")
+    for attempt in results.attempts:
+        yield f"tried before: {first_line(attempt.reason)}"
+
+
+def short_digest(digest: str) -> str:
+    return digest.removeprefix("sha256:")[:SHOWN_DIGEST]
+
+
+def show_test(results: CorrectnessResults, test: TestResult, place: Path) -> None:
+    """`place`: what the result was asked for by."""
+    console = ResultConsole()
+    for text, style in test_lines(results, test, place):
+        console.print(Text(text, style), soft_wrap=True)
+
+
+def test_lines(results: CorrectnessResults, test: TestResult, place: Path) -> Iterator[tuple[str, str]]:
+    """One test in full, each line with its style."""
+    name = nodeid_of(test)
+    yield printable(f"{test.status.upper()} {test.group_type} {name}"), f"bold {STYLES[test.status]}"
+    facts = [f"{results.problem_name} {results.checkpoint_name}", f"test of {test.checkpoint}"]
+    facts += [f"{test.duration_ms:.0f} ms", f"markers: {', '.join(test.markers) or 'none'}"]
+    yield one_line("; ".join(facts)), "dim"
+    if results.infrastructure_failure_reason:
+        yield f"no verdict on the checkpoint: {first_line(results.infrastructure_failure_reason)}", "magenta"
+    for title, text in (("message", test.failure_message), ("ran", "\n".join(test.calls)), ("printed", test.output)):
+        if text:
+            yield f"{title}:", "bold"
+            yield from ((f"    {line}", "") for line in printable(cut(text, SHOWN_TEXT)).rstrip("\n").split("\n"))
+    yield printable(f"again: {shlex.join(['slop-code', 'rerun', str(place), name])}"), "dim"
 
 
 def show_checks(checks: Sequence[tuple[str, bool, str]]) -> None:

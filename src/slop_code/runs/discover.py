@@ -91,8 +91,14 @@ def discover_problem(folder: Path, problem: ProblemConfig, environment: Environm
     check_folder(folder)
     within = folder.resolve().parent
     run = Run(text_of(within.name), folder, within=within)
-    spec = environment or _own_environment(folder) or _own_environment(within) or load_environment(DEFAULT)
+    spec = environment or environment_in(folder, within)
     return _collected(run, _checkpoints(run, folder, problem, spec))
+
+
+def environment_in(*folders: Path) -> _Spec:
+    """That of the first of these folders that has one, else the usual one."""
+    found = (_own_environment(folder) for folder in folders)
+    return next((spec for spec in found if spec is not None), None) or load_environment(DEFAULT)
 
 
 def place_of(problem: ProblemConfig, checkpoint: str) -> int:
@@ -128,7 +134,7 @@ class _Finder:
             names = names_in(folder)
         except OSError as error:
             return replace(run, troubles=(Trouble(name, None, None, unreadable(folder, error)),))
-        spec = self.environment or _own_environment(folder) or load_environment(DEFAULT)
+        spec = self.environment or environment_in(folder)
         wanted = [one for one in names if not self.only or one in self.only]
         found = {one: list(self.problem(run, folder / one, spec)) for one in wanted}
         missing = [one for one in sorted(self.only) if not found.get(one)]

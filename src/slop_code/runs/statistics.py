@@ -1,15 +1,19 @@
-"""Estimates from several runs: pure functions over counts and shares."""
+"""Estimates from several runs, and whether two sets of runs differ: pure functions over counts and shares."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
 import statistics
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Bounds = tuple[float, float]
+MOST_ARRANGEMENTS = 20_000
 
 _USUAL_K = (1, 2, 5, 10, 25, 50, 100)
 _Z = statistics.NormalDist().inv_cdf(0.975)
@@ -65,3 +69,64 @@ def t_quantile(freedom: int) -> float:
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     return z + first / freedom + second / freedom**2 + third / freedom**3
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    p: float
+    arrangements: int
+    """That were looked at: all of them, or so many at random."""
+    seed: int | None
+    """None where all were looked at."""
+
+
+def permutation_test(one: Sequence[int], other: Sequence[int], *, seed: int = 0) -> Permutation:
+    """Two-sided: how often runs dealt out anew to the two sides differ in their means by as much or more.
+
+    Whole numbers, such as checkpoints passed, so that what is equal is equal.
+    """
+    if not one or not other:
+        raise ValueError("no runs on a side")
+    values, size = [*one, *other], len(one)
+    expected = size * sum(values)
+
+    def distance(dealt: Sequence[int]) -> int:
+        """Between the means, times both sizes: whole."""
+        return abs(len(values) * sum(dealt) - expected)
+
+    found = distance(one)
+    if (ways := math.comb(len(values), size)) <= MOST_ARRANGEMENTS:
+        far = sum(distance(dealt) >= found for dealt in itertools.combinations(values, size))
+        return Permutation(far / ways, ways, None)
+    chance = random.Random(seed)
+    far = sum(distance(chance.sample(values, size)) >= found for _ in range(MOST_ARRANGEMENTS))
+    return Permutation((far + 1) / (MOST_ARRANGEMENTS + 1), MOST_ARRANGEMENTS, seed)
+
+
+def fisher(passed: int, runs: int, other_passed: int, other_runs: int) -> float:
+    """Fisher's exact test, two-sided: all tables with the same sums that are no likelier than this one."""
+    if not (0 <= passed <= runs and 0 <= other_passed <= other_runs):
+        raise ValueError(f"no {passed} of {runs} and {other_passed} of {other_runs} runs")
+    together = passed + other_passed
+
+    def ways(count: int) -> int:
+        return math.comb(runs, count) * math.comb(other_runs, together - count)
+
+    possible = range(max(0, together - other_runs), min(runs, together) + 1)
+    unlikely = sum(found for count in possible if (found := ways(count)) <= ways(passed))
+    return unlikely / math.comb(runs + other_runs, together)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Holm's correction: each as it counts among all of them, in the order they were given."""
+    adjusted = [1.0] * len(ps)
+    highest = 0.0
+    for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
+        adjusted[place] = highest
+    return adjusted
+
+
+def smallest_p(runs: int, other_runs: int) -> float:
+    """That either test can come to: with equal numbers the opposite deal is as far apart."""
+    return (2 if runs == other_runs else 1) / math.comb(runs + other_runs, runs)

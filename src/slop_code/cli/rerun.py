@@ -1,0 +1,112 @@
+"""`slop-code rerun`: a stored result once more, or one test of it, and what differs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.commands import LONG
+from slop_code.cli.eval_snapshot import make_folder
+from slop_code.cli.exits import Exit
+from slop_code.cli.show import result_file
+from slop_code.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from slop_code.cli.commands import Commands
+    from slop_code.evaluation.changes import Changes
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
+
+STATUS = (
+    "Exit status: 0 the same statuses and verdicts, 1 something differs, 2 wrong use or configuration, "
+    "3 infrastructure failure, 130 interrupted."
+)
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "rerun",
+        help="evaluate a stored result again, or one test of it, and say what differs",
+        description="Evaluate a stored result again, or one test of it, and say what differs. Nothing stored changes.",
+        epilog=STATUS,
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("result", metavar="RESULT", type=Path, help="an evaluation.json, or the folder that holds it")
+    option("test", nargs="?", metavar="TEST", help="run this one alone: file::id, the id, or a part no other test has")
+    option("--snapshot", metavar="DIR", type=Path, help="the submission (default: snapshot beside the result)")
+    option("-p", "--problem", help="name or path of the problem (default: the name in the result)")
+    option("--problems-dir", type=Path, help="where to find problems by name")
+    option("-e", "--environment", help="name or path of the environment (default: as for eval)")
+    option("-o", "--output", metavar="OUT", type=Path, help="folder for the new evaluation.json and raw reports")
+    option("--json", action="store_true", help="print what differs as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from slop_code.evaluation.changes import changes
+    from slop_code.evaluation.choose import one_test
+    from slop_code.evaluation.report import CorrectnessResults
+
+    path = result_file(arguments.result)
+    stored = CorrectnessResults.load(path)
+    test = None if arguments.test is None else one_test(stored, arguments.test)
+    if test is not None and arguments.output is not None:
+        raise UsageError("-o cannot be used with TEST: one test is no result of a checkpoint")
+    again = _evaluate(stored, path.parent, test, arguments)
+    found = changes(stored, again, test)
+    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+        _print(found, again, arguments)
+    if again.infrastructure_failure:
+        return Exit.INFRASTRUCTURE
+    return Exit.NOT_PASSED if found.differ else Exit.PASSED
+
+
+def _evaluate(
+    stored: CorrectnessResults, folder: Path, test: TestResult | None, arguments: argparse.Namespace
+) -> CorrectnessResults:
+    from slop_code.reporting.changes import Live
+    from slop_code.runs.rerun import evaluate_again, run_one, submission_of
+
+    submission = submission_of(
+        stored,
+        folder,
+        snapshot=arguments.snapshot,
+        problem=arguments.problem,
+        problems_dir=arguments.problems_dir,
+        environment=arguments.environment,
+        output=arguments.output,
+    )
+    if arguments.output is not None:
+        make_folder(arguments.output)
+    if test is None:
+        return evaluate_again(stored, folder, submission, _tell)
+    live = Live(sys.stderr if arguments.json else sys.stdout)
+    return run_one(test, folder, submission, _tell, live)
+
+
+def _tell(step: str) -> None:
+    if step.startswith(LONG) or sys.stderr.isatty():
+        print(f"· {step}", file=sys.stderr, flush=True)
+
+
+def _print(found: Changes, again: CorrectnessResults, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        told = {"same": not found.differ, "flaky": found.flaky, "same_inputs": found.same_inputs, **asdict(found)}
+        print(json.dumps({**told, "results": again.model_dump(mode="json")}, indent=2), flush=True)
+        return
+    from rich.text import Text
+
+    from slop_code.reporting.changes import lines
+    from slop_code.reporting.terminal import ResultConsole
+
+    console = ResultConsole()
+    for text, style in lines(found, again if arguments.test is not None else None):
+        console.print(Text(text, style), soft_wrap=True)
+    if arguments.output is not None:
+        console.print(Text(f"written: {arguments.output / 'evaluation.json'}"), soft_wrap=True)

@@ -1,0 +1,68 @@
+"""`slop-code show`: one result, or one test of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.commands import add_policy
+from slop_code.cli.exits import Exit
+
+if TYPE_CHECKING:
+    import argparse
+
+    from slop_code.cli.commands import Commands
+
+LISTED = 20
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "show",
+        help="show a stored result, or one test of it in full",
+        description="Show a stored result, or one test of it in full. Nothing is evaluated.",
+        epilog="Exit status: 0 shown, whatever the verdict; 2 wrong use or a result that cannot be read.",
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("result", type=Path, metavar="RESULT", help="an evaluation.json, or the folder that holds it")
+    option("test", nargs="?", metavar="TEST", help="file::id, the id, or a part of it that no other test has")
+    add_policy(parser)
+    option("--json", action="store_true", help="print it as JSON")
+    option("-v", "--verbose", action="store_true", help="show every test")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from slop_code.evaluation.choose import one_test
+    from slop_code.evaluation.report import CorrectnessResults
+
+    path = result_file(arguments.result)
+    results = CorrectnessResults.load(path)
+    test = None if arguments.test is None else one_test(results, arguments.test)
+    if arguments.json:
+        print(json.dumps((test or results).model_dump(mode="json"), indent=2))
+        return Exit.PASSED
+    from slop_code.reporting.terminal import origin, show, show_test
+
+    if test is None:
+        show(results, arguments.pass_policy, every=arguments.verbose, below=origin(results))
+    else:
+        show_test(results, test, arguments.result)
+    return Exit.PASSED
+
+
+def result_file(given: Path) -> Path:
+    from slop_code.errors import UsageError
+    from slop_code.runs.discover import RESULT
+    from slop_code.runs.results import result_files
+
+    if not given.is_dir() or (given / RESULT).exists():
+        return given / RESULT if given.is_dir() else given
+    found = result_files(given)
+    if not found:
+        raise UsageError(f"{given}: no {RESULT} there; give a result, such as RUN_DIR/problem/checkpoint")
+    listed = "".join(f"\n  {path.parent}" for path in found[:LISTED])
+    more = f"\n  and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    raise UsageError(f"{given}: a folder around results; give one of them:{listed}{more}")

@@ -1,0 +1,114 @@
+"""How a second evaluation differs from the first, in lines; and what pytest prints, live."""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING, TextIO
+
+from slop_code.evaluation.choose import nodeid_of
+from slop_code.reporting.terminal import STYLES, first_line, in_words, many, one_line, printable, short_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from slop_code.evaluation.changes import Change, Changes, TestChange, Time
+    from slop_code.evaluation.report import CorrectnessResults
+
+SHOWN = 20
+SHOWN_LIVE = 1 << 20
+NOTICED_S = 0.0005
+
+
+class Live:
+    """What comes in bytes goes out as text: nothing of it is a control sequence, and it has an end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._left = SHOWN_LIVE
+
+    def __call__(self, data: bytes) -> None:
+        if self._left <= 0:
+            return
+        text = printable(self._decoder.decode(data))
+        shown, self._left = text[: self._left], self._left - len(text)
+        note = "" if self._left > 0 else "\n[... the rest is not shown ...]\n"
+        self._stream.write(shown + note)
+        self._stream.flush()
+
+
+def lines(found: Changes, one: CorrectnessResults | None = None) -> Iterator[tuple[str, str]]:
+    """Each with its style; the last says whether anything differs. `one`: of a single test, what came now."""
+    yield from _reasons(found)
+    for test in one.tests if one else ():
+        yield f"{test.status.upper()} {test.group_type} {one_line(nodeid_of(test))}", STYLES[test.status]
+    if found.verdicts:
+        yield "verdicts that changed:", "bold"
+        yield from ((f"  {one_line(one.what)}: {one.old} before, {one.new} now", "") for one in found.verdicts)
+    yield from _tests("tests whose status changed:", found.statuses)
+    yield from _tests("tests that came:", found.came)
+    yield from _tests("tests that went:", found.went)
+    yield from _tests("tests that say something else:", found.messages)
+    yield from _changes("what went in differs:", found.digests)
+    yield from _changes("versions that differ:", found.versions)
+    yield from _times(found.times)
+    yield verdict(found)
+
+
+def verdict(found: Changes) -> tuple[str, str]:
+    if found.reasons[1] is not None:
+        return "INFRASTRUCTURE FAILURE: nothing to compare with", "bold magenta"
+    if not found.differ:
+        return "THE SAME: statuses and verdicts" + ("" if found.same_inputs else ", though inputs differ"), "bold green"
+    if found.flaky:
+        count = many(len(found.statuses), "test")
+        return f"DIFFERS, and nothing that went in does: {count} flaky, or bound to this time and machine", "bold red"
+    return "DIFFERS", "bold red"
+
+
+def _reasons(found: Changes) -> Iterator[tuple[str, str]]:
+    old, new = found.reasons
+    if old is not None:
+        yield f"there was no verdict before: {first_line(old)}", "magenta"
+    if new is not None:
+        yield f"there is no verdict now: {first_line(new)}", "magenta"
+
+
+def _tests(title: str, changed: list[TestChange]) -> Iterator[tuple[str, str]]:
+    if changed:
+        yield title, "bold"
+    for one in changed[:SHOWN]:
+        if one.old == one.new:
+            told = f"{one.old} as before, with another message"
+        else:
+            told = f"{one.old or 'not there'} before, {one.new or 'not there'} now"
+        yield f"  {one_line(one.test)}: {told}", STYLES[one.new] if one.new else ""
+    yield from _more(changed)
+
+
+def _changes(title: str, changed: list[Change]) -> Iterator[tuple[str, str]]:
+    if changed:
+        yield title, "bold"
+    for one in changed[:SHOWN]:
+        values = [
+            one_line(short_digest(value) if one.meaning else value) if value else "none" for value in (one.old, one.new)
+        ]
+        meaning = f": {one.meaning}" if one.meaning else ""
+        yield f"  {one_line(one.what)} {values[0]} before, {values[1]} now{meaning}", ""
+    yield from _more(changed)
+
+
+def _more(changed: list[Change] | list[TestChange]) -> Iterator[tuple[str, str]]:
+    if len(changed) > SHOWN:
+        yield f"  ... and {len(changed) - SHOWN} more; --json has them all", "dim"
+
+
+def _times(times: Iterable[Time]) -> Iterator[tuple[str, str]]:
+    yield "times, before and now:", "bold"
+    for one in times:
+        if abs(one.new - one.old) >= NOTICED_S:
+            yield f"  {one_line(one.what)}: {_seconds(one.old)}, {_seconds(one.new)}", "dim"
+
+
+def _seconds(value: float) -> str:
+    return f"{1000 * value:.0f} ms" if value < 1 else in_words(value)

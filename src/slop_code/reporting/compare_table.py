@@ -1,0 +1,216 @@
+"""How sides differ: a table and colours on a terminal, a line for each row elsewhere.
+
+Names and reasons come from others: they are never markup and never control sequences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, get_args
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from slop_code.reporting.run_table import percent
+from slop_code.reporting.terminal import first_line, many, one_line
+from slop_code.runs.comparison import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import Console
+
+    from slop_code.evaluation.reports.record import Status
+    from slop_code.runs.comparison import CheckpointChange, Comparison, Difference, Pair, TestChange, Verdicts
+
+    Said = tuple[str, str]
+    """A line and its style."""
+
+SHOWN_CHECKPOINTS = 30
+SHOWN_TESTS = 10
+SHOWN_REASONS = 10
+ORDER: tuple[Change, ...] = get_args(Change)
+ALWAYS: tuple[Change, ...] = ("lost", "gained", "flaky", "rejudged")
+"""Listed without being asked for; tests that came or went are only counted."""
+STYLES: dict[Change, str] = {"lost": "red", "gained": "green", "flaky": "yellow", "rejudged": "magenta"}
+SMALLEST_SHOWN = 0.0001
+NO_VERDICT = "NO VERDICT"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    base: str
+    other: str
+    style: str
+    counts: Mapping[Change, int]
+    p: str
+
+
+def show_comparison(comparison: Comparison, console: Console, *, every: bool = False) -> None:
+    """`every`: all tests that differ, those that came and went too."""
+    for warning in comparison.warnings[:SHOWN_REASONS]:
+        console.print(Text(f"warning: {first_line(warning)}", "yellow"), soft_wrap=True)
+    for number, pair in enumerate(comparison.pairs):
+        if number:
+            console.print()
+        runs = [many(len(side.runs), "run") for side in (comparison.sides[0], comparison.sides[number + 1])]
+        heading = f"{one_line(pair.base)} ({runs[0]}) -> {one_line(pair.other)} ({runs[1]})"
+        console.print(Text(heading, "bold"), soft_wrap=True)
+        kind, rows = rows_of(pair)
+        if console.is_terminal and rows:
+            console.print(table(kind, rows, pair))
+            console.print()
+        else:
+            for row in rows:
+                console.print(Text(f"{kind} {row_line(row)}"), soft_wrap=True)
+        for text, style in closing(comparison, pair, every=every):
+            console.print(Text(text, style), soft_wrap=True)
+
+
+def rows_of(pair: Pair) -> tuple[str, list[Row]]:
+    """Few checkpoints have a row each; of many, a problem has one."""
+    if len(pair.checkpoints) <= SHOWN_CHECKPOINTS:
+        return "checkpoint", [_checkpoint_row(one) for one in pair.checkpoints]
+    grouped = groupby(pair.checkpoints, key=lambda one: one.problem)
+    return "problem", [_problem_row(name, list(found)) for name, found in grouped]
+
+
+def _checkpoint_row(one: CheckpointChange) -> Row:
+    unsure = NO_VERDICT in (_verdict(one.base), _verdict(one.other))
+    style = "magenta" if unsure else STYLES.get(one.change, "") if one.change else ""
+    name = one_line(f"{one.problem}/{one.checkpoint}")
+    p = "" if one.p_adjusted is None else in_figures(one.p_adjusted)
+    return Row(name, _verdict(one.base), _verdict(one.other), style, one.tests, p)
+
+
+def _verdict(found: Verdicts) -> str:
+    if found.runs > 1:
+        return f"{found.passed}/{found.runs}"
+    return NO_VERDICT if not found.runs else "PASSED" if found.passed else "NOT PASSED"
+
+
+def _problem_row(name: str, checkpoints: Sequence[CheckpointChange]) -> Row:
+    """Of the checkpoints with a verdict on both sides."""
+    compared = [one for one in checkpoints if one.compared]
+    shares = [_share([one.base for one in compared]), _share([one.other for one in compared])]
+    style = "magenta" if not compared else "red" if shares[1] < shares[0] else "green" if shares[1] > shares[0] else ""
+    counts = {kind: sum(one.tests[kind] for one in checkpoints) for kind in ORDER}
+    cells = [percent(share) if compared else NO_VERDICT for share in shares]
+    return Row(one_line(name), cells[0], cells[1], style, counts, "")
+
+
+def _share(found: Sequence[Verdicts]) -> float:
+    return sum(one.passed for one in found) / (sum(one.runs for one in found) or 1)
+
+
+def table(kind: str, rows: Sequence[Row], pair: Pair) -> Table:
+    """Narrow, and without the columns that would say nothing in any row."""
+    kinds = [one for one in ORDER if one in ("lost", "gained") or any(row.counts[one] for row in rows)]
+    tested = any(row.p for row in rows)
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1))
+    drawn.add_column(kind, overflow="fold")
+    for side in (pair.base, pair.other):
+        drawn.add_column(Text(one_line(side)), overflow="fold", max_width=20)
+    for head in (*kinds, *(["p (Holm)"] * tested)):
+        drawn.add_column(head, justify="right", no_wrap=True)
+    for row in rows:
+        cells = [Text(str(row.counts[one]), STYLES.get(one, "")) if row.counts[one] else "-" for one in kinds]
+        drawn.add_row(row.name, row.base, Text(row.other, row.style), *cells, *([row.p or "-"] * tested))
+    return drawn
+
+
+def row_line(row: Row) -> str:
+    facts = [f"{row.base} -> {row.other}", *(f"{kind} {row.counts[kind]}" for kind in ORDER if row.counts[kind])]
+    return f"{row.name}: {', '.join([*facts, *([f'p {row.p} (Holm)'] if row.p else [])])}"
+
+
+def closing(comparison: Comparison, pair: Pair, *, every: bool) -> Iterator[Said]:
+    """What is said below the table; the verdict last."""
+    for kind in ORDER if every else ALWAYS:
+        yield from _tests(kind, [test for test in pair.tests if test.change == kind], every=every)
+    if pair.other_judge:
+        yield f"rejudged: the same submissions, but these differ: {'; '.join(pair.other_judge)}", "magenta"
+    for side, names in ((pair.base, pair.only_base), (pair.other, pair.only_other)):
+        if names:
+            shown = ", ".join(map(one_line, names[:SHOWN_REASONS]))
+            more = f" and {len(names) - SHOWN_REASONS} more" if len(names) > SHOWN_REASONS else ""
+            yield f"not compared, only in {one_line(side)}: {shown}{more}", "yellow"
+    unknown = pair.no_verdicts if every else pair.no_verdicts[:SHOWN_REASONS]
+    for one in unknown:
+        place = one.side if one.run == one.side else f"{one.side}/{one.run}"
+        yield f"no verdict {one_line(f'{place}/{one.problem}/{one.checkpoint}')}: {first_line(one.reason)}", "magenta"
+    if len(pair.no_verdicts) > len(unknown):
+        yield f"... and {len(pair.no_verdicts) - len(unknown)} more without a verdict; -v shows all", "dim"
+    yield from significance(comparison, pair)
+    yield verdict(comparison, pair)
+
+
+def _tests(kind: Change, tests: Sequence[TestChange], *, every: bool) -> Iterator[Said]:
+    shown = tests if every else tests[:SHOWN_TESTS]
+    for test in shown:
+        place = one_line(f"{test.problem}/{test.checkpoint} {test.file_path}::{test.id}")
+        yield f"{kind} {place}: {in_runs(test.base)} -> {in_runs(test.other)}", STYLES.get(kind, "dim")
+    if len(tests) > len(shown):
+        yield f"... and {len(tests) - len(shown)} more {kind}; -v shows all", "dim"
+
+
+def in_runs(found: Mapping[Status, int]) -> str:
+    """A run's status; of several, how many passed."""
+    total = sum(found.values())
+    if total > 1:
+        return f"{found.get('passed', 0)}/{total} passed"
+    return next(iter(found), "not there")
+
+
+def in_figures(p: float) -> str:
+    return f"{p:.2g}" if p >= SMALLEST_SHOWN else f"< {SMALLEST_SHOWN:.4f}"
+
+
+def significance(comparison: Comparison, pair: Pair) -> Iterator[Said]:
+    found = pair.significance
+    if found is None:
+        yield f"no p-value: {one_line(pair.no_significance or '')}", "dim"
+        return
+    runs = [next(len(side.runs) for side in comparison.sides if side.name == name) for name in (pair.base, pair.other)]
+    yield f"checkpoints: {_difference(pair, found.checkpoints, 'checkpoint')}", ""
+    if found.problems:
+        yield f"problems solved: {_difference(pair, found.problems, 'problem')}", ""
+    lowest = f"no p below {found.smallest_p:.2g} is possible"
+    yield f"with {runs[0]} and {runs[1]} runs {lowest}; checkpoints have Fisher's p, corrected by Holm", "dim"
+
+
+def _difference(pair: Pair, found: Difference, what: str) -> str:
+    sides = f"{one_line(pair.base)} {percent(found.base)}, {one_line(pair.other)} {percent(found.other)}"
+    every = f"all {found.arrangements} arrangements"
+    how = every if found.seed is None else f"{found.arrangements} arrangements at random, seed {found.seed}"
+    return f"{sides} of {many(found.tasks, what)}, {_p(found.p)} (permutation test over {how})"
+
+
+def _p(p: float) -> str:
+    return f"p = {in_figures(p)}" if p >= SMALLEST_SHOWN else f"p {in_figures(p)}"
+
+
+def verdict(comparison: Comparison, pair: Pair) -> Said:
+    compared = [one for one in pair.checkpoints if one.compared]
+    if not compared:
+        return "NOTHING COMPARED: no checkpoint has a verdict on both sides", "bold magenta"
+    counts = pair.changed_tests
+    told = [f"gained {many(counts['gained'], 'test')}", f"lost {counts['lost']}"]
+    told += [f"{kind} {counts[kind]}" for kind in ORDER[2:] if counts[kind]]
+    tests = ", ".join(told) if any(counts.values()) else "no test differs"
+    style = "bold red" if pair.lost else "bold green" if counts["gained"] else "bold"
+    return f"{_more_or_less(pair, compared)} ({comparison.policy}): {tests}", style
+
+
+def _more_or_less(pair: Pair, compared: Sequence[CheckpointChange]) -> str:
+    base, other = one_line(pair.base), one_line(pair.other)
+    if any(max(one.base.runs, one.other.runs) > 1 for one in compared):
+        shares = [_share([one.base for one in compared]), _share([one.other for one in compared])]
+        return f"{other} passes {percent(shares[1])} of checkpoints, {base} {percent(shares[0])}"
+    more = sum(one.other.passed - one.base.passed for one in compared)
+    if not more:
+        return f"{other} passes as many checkpoints as {base}"
+    return f"{other} passes {many(abs(more), 'checkpoint')} {'more' if more > 0 else 'fewer'} than {base}"

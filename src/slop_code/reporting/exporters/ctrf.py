@@ -1,0 +1,117 @@
+"""CTRF, the Common Test Report Format. Members of a JSON object have no order: the sums come when all is read."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from slop_code import __version__
+from slop_code.evaluation.choose import nodeid_of
+from slop_code.reporting.exporters.wording import counts, headline, no_verdict, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from slop_code.evaluation.policy import Policy
+    from slop_code.evaluation.report import TestResult
+    from slop_code.runs.lines import CheckpointLine
+    from slop_code.runs.results import Entry
+
+SPEC_VERSION = "0.0.0"
+STATUSES = {"passed": "passed", "failed": "failed", "error": "failed", "skipped": "skipped"}
+"""CTRF knows no error; `rawStatus` has ours."""
+NO_VERDICT = "other"
+
+
+def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
+    tool = {"name": "slop-code", "version": __version__}
+    head = {"reportFormat": "CTRF", "specVersion": SPEC_VERSION, "generatedBy": "slop-code"}
+    statuses: Counter[str] = Counter()
+    duration, checkpoints, comma = 0.0, [], ""
+    out.write(f'{_json(head)[:-1]},"results":{{"tool":{_json(tool)},"tests":['.encode("ascii"))
+    for entry in entries:
+        checkpoints.append(checkpoint(entry, policy))
+        for test in tests_of(entry):
+            statuses[test["status"]] += 1
+            out.write(f"{comma}\n{_json(test)}".encode("ascii"))
+            comma = ","
+        duration += sum(test.duration_ms for test in entry.results.tests) if entry.results else 0.0
+    total = summary(statuses, len(checkpoints), round(duration))
+    extra = {"policy": safe(policy), "checkpoints": checkpoints}
+    out.write(f'\n],"summary":{_json(total)},"extra":{_json(extra)}}}}}\n'.encode("ascii"))
+
+
+def tests_of(entry: Entry) -> Iterator[dict[str, Any]]:
+    if entry.results:
+        yield from (told(test, entry.line) for test in entry.results.tests)
+    if not counts(entry.line):
+        line = entry.line
+        yield {
+            "name": "(checkpoint)",
+            "status": NO_VERDICT,
+            "rawStatus": line.state,
+            "duration": 0,
+            "suite": _suite(line),
+            "message": headline(no_verdict(line)),
+            "trace": safe(line.reason or ""),
+        }
+
+
+def told(test: TestResult, line: CheckpointLine) -> dict[str, Any]:
+    place, nodeid = f"{line.problem}/{line.checkpoint}", nodeid_of(test)
+    record: dict[str, Any] = {
+        "testId": safe(f"{place}/{nodeid}"),
+        "executionId": safe(f"{line.run}/{place}/{nodeid}"),
+        "name": safe(test.id) or "(no name)",
+        "status": STATUSES[test.status] if counts(line) else NO_VERDICT,
+        "rawStatus": test.status,
+        "duration": round(test.duration_ms),
+        "suite": [*_suite(line), safe(test.file_path)],
+        "filePath": safe(test.file_path),
+        "tags": [str(test.group_type), *map(safe, test.markers)],
+        "labels": {
+            "run": safe(line.run),
+            "problem": safe(line.problem),
+            "checkpoint": safe(line.checkpoint),
+            "group": str(test.group_type),
+            "home": safe(test.checkpoint),
+        },
+    }
+    if test.failure_message:
+        record |= {"message": headline(test.failure_message), "trace": safe(test.failure_message)}
+    if test.output:
+        record["stdout"] = safe(test.output).split("\n")
+    if test.calls:
+        record["extra"] = {"calls": [safe(call) for call in test.calls]}
+    return record
+
+
+def summary(statuses: Counter[str], suites: int, duration: int) -> dict[str, int]:
+    """No result says when it was made: the times begin at 0 and end when all tests together would have."""
+    kinds = {status: statuses[status] for status in ("passed", "failed", "skipped", "pending", "other")}
+    times = {"start": 0, "stop": duration, "duration": duration}
+    return {"tests": statuses.total(), **kinds, "suites": suites, **times}
+
+
+def checkpoint(entry: Entry, policy: Policy) -> dict[str, Any]:
+    line = entry.line
+    return {
+        **{name: safe(getattr(line, name)) for name in ("run", "problem", "checkpoint")},
+        "order": line.order,
+        "state": line.state,
+        "reason": safe(line.reason) if line.reason else None,
+        "passed": line.passes(policy),
+        "regressions": line.regressions.model_dump() if line.regressions else None,
+        "digests": line.digests.model_dump() if line.digests else None,
+        "evaluation_version": line.evaluation_version,
+    }
+
+
+def _suite(line: CheckpointLine) -> list[str]:
+    return [safe(line.run), safe(line.problem), safe(line.checkpoint)]
+
+
+def _json(value: Any) -> str:
+    """ASCII alone, as other files of ours."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,159 @@
+"""A summary for a pull request or the page of a CI job.
+
+GitHub refuses a comment of more than 65,536 characters. Nothing from a submission is markup, link or mention:
+it stands in code spans, in fences that are longer than any in it, or in HTML that is escaped.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from slop_code.evaluation.choose import nodeid_of
+from slop_code.evaluation.groups import GroupType
+from slop_code.reporting.exporters.wording import counts, headline, safe
+from slop_code.reporting.run_table import HEADS
+from slop_code.reporting.terminal import many, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from slop_code.evaluation.policy import Policy
+    from slop_code.evaluation.report import TestResult
+    from slop_code.runs.lines import CheckpointLine
+    from slop_code.runs.results import Entry
+
+LIMIT = 60_000
+"""Bytes of the whole, which are never fewer than its characters."""
+TABLE = 25_000
+NAME = 120
+REASON = 300
+MESSAGE = 2_000
+WIDTH = 300
+PER_CHECKPOINT = 5
+FAILURES = 40
+
+
+class Failure(NamedTuple):
+    line: CheckpointLine
+    test: TestResult
+
+
+def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
+    lines: list[CheckpointLine] = []
+    failures: list[Failure] = []
+    failed = 0
+    for entry in entries:
+        lines.append(entry.line)
+        if entry.results and counts(entry.line):
+            found = [Failure(entry.line, test) for test in entry.results.tests if test.status != "passed"]
+            failed += len(found)
+            failures += found[: min(PER_CHECKPOINT, FAILURES - len(failures))]
+    out.write(document(lines, failures, failed, policy).encode())
+
+
+def document(lines: Sequence[CheckpointLine], failures: Sequence[Failure], failed: int, policy: Policy) -> str:
+    """`failures`: the first of those that failed."""
+    several = len({line.run for line in lines}) > 1
+    head = f"{verdict(lines, policy)}\n\n{table(lines, policy, several=several)}"
+    blocks = [details(failure, several=several) for failure in failures]
+    kept = within(blocks, LIMIT - _size(head) - 500)
+    parts = [head, *kept]
+    if failed > len(kept):
+        parts.append(f"{many(failed - len(kept), 'more test')} did not pass.\n")
+    return "\n".join(parts)
+
+
+def verdict(lines: Sequence[CheckpointLine], policy: Policy) -> str:
+    passed = sum(line.passes(policy) for line in lines)
+    unknown = sum(not counts(line) for line in lines)
+    word = "NO VERDICT" if unknown or not lines else "PASSED" if passed == len(lines) else "NOT PASSED"
+    text = f"**{word}** ({code(policy)}): {passed} of {many(len(lines), 'checkpoint')} passed"
+    broken = sum(line.regressions.introduced for line in lines if line.regressions)
+    return text + f", {unknown} without a verdict" * bool(unknown) + f", {many(broken, 'regression')}" * bool(broken)
+
+
+def table(lines: Sequence[CheckpointLine], policy: Policy, *, several: bool) -> str:
+    """Of very many checkpoints, those that did not pass are shown before the others."""
+    groups = [group for group in GroupType if any(line.total_counts.get(group) for line in lines)]
+    heads = ["checkpoint", "verdict", *(HEADS[group] for group in groups), "broke", "repaired"]
+    shown = {id(line): row(line, policy, groups, several=several) for line in lines}
+    urgent = sorted(lines, key=lambda line: line.passes(policy))
+    kept = {id(line) for line, _ in zip(urgent, within([shown[id(line)] for line in urgent], TABLE), strict=False)}
+    drawn = [_cells(heads), _cells(["---", "---", *["--:"] * (len(heads) - 2)])]
+    drawn += [text for line, text in shown.items() if line in kept]
+    if len(kept) < len(lines):
+        drawn.append(f"\n{many(len(lines) - len(kept), 'more checkpoint')}: not shown here.")
+    return "\n".join(drawn) + "\n"
+
+
+def row(line: CheckpointLine, policy: Policy, groups: Sequence[GroupType], *, several: bool) -> str:
+    word = "passed" if line.passes(policy) else "**not passed**"
+    if not counts(line):
+        word = f"**no verdict**: {code(headline(line.reason or line.state), REASON)}"
+    changes = (str(line.regressions.introduced), str(line.regressions.repaired)) if line.regressions else ("", "")
+    return _cells([code(_label(line, several)), word, *(_rate(line, group) for group in groups), *changes])
+
+
+def details(failure: Failure, *, several: bool) -> str:
+    line, test = failure
+    name = html.escape(brief(f"{_label(line, several)} {nodeid_of(test)}", 2 * NAME))
+    text = ending(safe(test.failure_message or "no message"))
+    fence = "`" * max(3, 1 + _longest_run(text))
+    title = f"<details><summary>{test.status} {test.group_type} <code>{name}</code></summary>"
+    return f"{title}\n\n{fence}text\n{text}\n{fence}\n\n</details>\n"
+
+
+def ending(text: str) -> str:
+    """Its last lines: that is where pytest says what was expected and what came."""
+    lines = [line if len(line) <= WIDTH else f"{line[:WIDTH]} [...]" for line in text.split("\n")]
+    kept = within(lines[::-1], MESSAGE)[::-1]
+    left_out = len(lines) - len(kept)
+    return "\n".join([*([f"[{many(left_out, 'line')} left out]"] if left_out else []), *kept])
+
+
+def code(text: str, most: int = NAME) -> str:
+    """A code span that is also whole in a cell of a table, where `\\|` alone stands for a pipe."""
+    shown = brief(text, most) or "(empty)"
+    shown = re.sub(r"\\(?=\|)", r"\\ ", shown).replace("|", r"\|")
+    ticks = "`" * (1 + _longest_run(shown))
+    space = " " if "`" in (shown[0], shown[-1]) else ""
+    return f"{ticks}{space}{shown}{space}{ticks}"
+
+
+def brief(text: str, most: int) -> str:
+    shown = one_line(text).strip()
+    return shown if len(shown) <= most else f"{shown[:most]}..."
+
+
+def within(pieces: Sequence[str], limit: int) -> list[str]:
+    """The first of them that fit."""
+    kept = []
+    for piece in pieces:
+        limit -= _size(piece) + 1
+        if limit < 0:
+            break
+        kept.append(piece)
+    return kept
+
+
+def _label(line: CheckpointLine, several: bool) -> str:
+    return line.label if several else f"{line.problem}/{line.checkpoint}"
+
+
+def _rate(line: CheckpointLine, group: GroupType) -> str:
+    total = line.total_counts.get(group, 0)
+    return f"{line.pass_counts.get(group, 0)}/{total}" if total and counts(line) else ""
+
+
+def _cells(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
+def _size(text: str) -> int:
+    return len(text.encode())

@@ -1,0 +1,81 @@
+"""Parquet, by pyarrow, which is an extra."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from slop_code.errors import UsageError
+from slop_code.reporting.exporters.rows import COLUMNS, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from slop_code.evaluation.policy import Policy
+    from slop_code.reporting.exporters.rows import Row
+    from slop_code.runs.results import Entry
+
+BATCH_ROWS = 10_000
+BATCH_TEXT = 32 * 1024 * 1024
+"""Characters of messages."""
+
+
+def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:  # noqa: ARG001
+    if out.isatty():
+        raise UsageError("parquet is no text for a terminal; give -o FILE, or send the output to a file")
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UsageError(f"parquet needs pyarrow ({error}); install it: pip install 'slop-code[parquet]'") from error
+    kinds = {str: pa.string(), int: pa.int32(), bool: pa.bool_(), float: pa.float64(), list: pa.list_(pa.string())}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+    with pq.ParquetWriter(_Counted(out), schema, compression="zstd") as writer:
+        for batch in batches(rows(entries)):
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+
+
+def batches(found: Iterable[Row], most: int = BATCH_ROWS, text: int = BATCH_TEXT) -> Iterator[list[Row]]:
+    """As many rows as fit into memory without a thought."""
+    source = iter(found)
+    for first in source:
+        batch, held = [], 0
+        for row in chain([first], source):
+            batch.append(row)
+            held += len(str(row["message"] or ""))
+            if len(batch) >= most or held >= text:
+                break
+        yield batch
+
+
+class _Counted:
+    """pyarrow asks where it is, which a pipe cannot say; and what is not its own it leaves open."""
+
+    closed = False
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._written = 0
+
+    def write(self, data: Any) -> int:
+        self._written += len(data)
+        self._out.write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._written
+
+    def flush(self) -> None:
+        self._out.flush()
+
+    def close(self) -> None:
+        self.flush()
+
+    def seekable(self) -> bool:
+        return False
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True

@@ -1,0 +1,115 @@
+// Pictures that say more: pass rate by group, what broke and was repaired, time. Each has its figures as a table.
+"use strict";
+
+slop.charts = (() => {
+  const { h, fill, many, inWords } = slop;
+  const MANY = 30; // checkpoints that need the whole width
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  const drawn = new Set(); // of the view that is shown: made anew when the colours change
+
+  /** What a custom property is in the scheme that is shown. */
+  function colour(name) {
+    const probe = h("span");
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  }
+
+  const rate = (passed, total) => (total ? Math.round((1000 * passed) / total) / 10 : null);
+
+  /** Each: a title, the columns of its table, series of figures with a colour, and the sentence for those who do not see it. */
+  function figures(sheet, groups) {
+    const judged = sheet.checkpoints.filter(slop.tests.hasVerdict);
+    const used = groups.map((name, number) => ({ name, number })).filter(({ number }) => judged.some(({ total }) => total[number]));
+    const phases = [...new Set(judged.flatMap((checkpoint) => Object.keys(checkpoint.phases)))];
+    const labels = judged.map(({ name }) => name);
+    return [
+      {
+        title: "Tests that passed, by group", labels, kind: "line", unit: "%", most: 100,
+        series: used.map(({ name, number }) => ({ name, colour: `--series-${number}`, values: judged.map(({ passed, total }) => rate(passed[number], total[number])) })),
+      },
+      {
+        title: "Tests that broke and recovered", labels, kind: "bar", unit: "tests", whole: true,
+        series: [
+          { name: "broke", colour: "--failed", values: judged.map(({ introduced }) => introduced) },
+          { name: "recovered", colour: "--passed", values: judged.map(({ repaired }) => repaired) },
+        ],
+      },
+      {
+        title: "Time by phase", labels, kind: "bar", unit: "s", stacked: true,
+        series: phases.map((name, number) => ({ name, colour: `--series-${number % 4}`, values: judged.map((checkpoint) => (checkpoint.phases[name] ?? 0) / 1000) })),
+      },
+    ];
+  }
+
+  const shown = (value, unit) => (value === null ? "–" : unit === "s" ? inWords(value * 1000) : unit === "%" ? `${value} %` : String(value));
+
+  function inSentence({ title, labels, series, unit }) {
+    if (!labels.length) return `${title}: no checkpoint has a verdict`;
+    const ends = series.map(({ name, values }) => {
+      const known = values.filter((value) => value !== null);
+      return known.length ? `${name} from ${shown(known[0], unit)} to ${shown(known.at(-1), unit)}` : `${name} none`;
+    });
+    return `${title}, over ${many(labels.length, "checkpoint")}: ${ends.join("; ")}. The table below has all figures.`;
+  }
+
+  function table({ title, labels, series, unit }) {
+    return h("details", null, h("summary", null, "Figures as a table"), slop.scrollBox(`Figures: ${title}`, h("table", null,
+      h("caption", { class: "unseen" }, title),
+      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Checkpoint"), series.map(({ name }) => h("th", { scope: "col", class: "number" }, name)))),
+      h("tbody", null, labels.map((label, place) => h("tr", null, h("th", { scope: "row" }, label),
+        series.map(({ values }) => h("td", { class: "number" }, shown(values[place], unit)))))))));
+  }
+
+  const POINTS = ["circle", "rect", "triangle", "rectRot"];
+
+  function dataset(figure, { name, colour: property, values }, number) {
+    const tone = colour(property);
+    const look = { label: name, data: values, borderColor: tone, backgroundColor: tone };
+    if (figure.kind === "bar") return { ...look, pointStyle: "rect" };
+    const radius = values.length > 40 ? 2 : 4;
+    return { ...look, spanGaps: true, borderWidth: 2, pointStyle: POINTS[number % 4], pointRadius: radius, borderDash: number % 2 ? [6, 3] : [], clip: false };
+  }
+
+  function picture(canvas, figure) {
+    const [text, line] = [colour("--text"), colour("--line")];
+    const axis = { ticks: { color: text }, grid: { color: line }, stacked: Boolean(figure.stacked) };
+    const value = { ...axis, min: 0, max: figure.most, title: { display: true, text: figure.unit, color: text } };
+    if (figure.whole) value.ticks = { ...axis.ticks, precision: 0 };
+    return new Chart(canvas, {
+      type: figure.kind,
+      data: { labels: figure.labels, datasets: figure.series.map((series, number) => dataset(figure, series, number)) },
+      options: {
+        animation: still.matches ? false : { duration: 250 }, responsive: true, maintainAspectRatio: false,
+        scales: { x: { ...axis, grid: { display: false } }, y: value },
+        plugins: {
+          legend: { labels: { color: text, usePointStyle: true, boxHeight: 8 } },
+          tooltip: { callbacks: { label: (item) => `${item.dataset.label}: ${shown(item.raw, figure.unit)}` } },
+        },
+      },
+    });
+  }
+
+  function card(figure) {
+    const canvas = h("canvas", { role: "img", "aria-label": inSentence(figure) });
+    const make = () => { drawn.add({ figure, canvas, chart: picture(canvas, figure) }); };
+    slop.whenNear(canvas, () => { if (canvas.isConnected) make(); });
+    return h("section", { class: "card" }, h("h3", null, figure.title), h("div", { class: "canvas" }, canvas), table(figure));
+  }
+
+  addEventListener("themechange", () => drawn.forEach((made) => {
+    made.chart.destroy();
+    made.chart = picture(made.canvas, made.figure);
+  }));
+
+  function clear() {
+    drawn.forEach(({ chart }) => chart.destroy());
+    drawn.clear();
+  }
+
+  const draw = (sheet, context) => h("div", { class: sheet.checkpoints.length > MANY ? "cards wide" : "cards" }, figures(sheet, context.groups).map(card));
+
+  return { draw, clear };
+})();

@@ -1,0 +1,112 @@
+"""The shell of a page: one document with its style, its scripts and its data, which no text in it can break out of."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MARKER = "<!-- written by slop-code -->"
+"""In the head of every page: what carries it may be written anew."""
+
+SHARED = ("shared.js", "parts.js")
+STYLE = "page.css"
+_ENDS_SCRIPT = re.compile(r"</script|<!--|</style", re.IGNORECASE)
+_SOURCE_MAP = re.compile(r"^//# sourceMappingURL=.*$", re.MULTILINE)
+_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class Packed(str):
+    """A JSON value as it stands in a page: gzip in base64, which has no character that means anything in HTML."""
+
+    __slots__ = ()
+
+
+def pack(value: Any) -> Packed:
+    raw = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+    return Packed(base64.b64encode(gzip.compress(raw, compresslevel=6, mtime=0)).decode("ascii"))
+
+
+def render_page(
+    title: str,
+    *,
+    scripts: Sequence[str],
+    data: Any,
+    parts: Mapping[str, Any] | None = None,
+    styles: Sequence[str] = (),
+) -> str:
+    """One HTML document. `scripts`, `styles`: names of assets after the shared ones. `data`: JSON, there at once.
+    `parts`: JSON values by name that the page unpacks only when it wants them; they may be packed already."""
+    named = parts or {}
+    style = "".join(asset(name) for name in (STYLE, *styles))
+    sources = [asset(name) for name in (*SHARED, *scripts)]
+    return "\n".join(
+        [
+            "<!doctype html>",
+            MARKER,
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(sources, style)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="referrer" content="no-referrer">',
+            f"<title>{_text(title)}</title>",
+            f"<style>{style}</style>",
+            "</head>",
+            "<body>",
+            f'<header id="top"><h1>{_text(title)}</h1></header>',
+            '<main id="main" tabindex="-1"><p id="loading" role="status">Unpacking the results …</p></main>',
+            "<noscript><p>This page draws itself with JavaScript, which is off. "
+            "<code>slop-code show</code> prints the same in a terminal.</p></noscript>",
+            _block("data", pack({"data": data, "parts": list(named)})),
+            *[f"<script>{source}</script>" for source in sources],
+            *[_block(f"part-{number}", part) for number, part in enumerate(named.values())],
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+@cache
+def asset(name: str) -> str:
+    """A style or script as it is inlined; a library brings its licence with it."""
+    folder = files(__package__).joinpath("assets")
+    text = _SOURCE_MAP.sub("", folder.joinpath(name).read_text(encoding="utf-8"))
+    licence = folder.joinpath(f"{name}.LICENSE")
+    if licence.is_file():
+        text = f"/*!\n{licence.read_text(encoding='utf-8').strip()}\n*/\n{text}"
+    if found := _ENDS_SCRIPT.search(text):
+        raise ValueError(f"{name}: {found[0]!r} would end the element that it stands in")
+    return f"\n{text.strip()}\n"
+
+
+def _policy(sources: Sequence[str], style: str) -> str:
+    """Nothing is loaded, and nothing runs but what we wrote: known by its digest."""
+    allowed = " ".join(map(_digest, sources))
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {_digest(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
+
+
+def _block(name: str, value: Any) -> str:
+    packed = value if isinstance(value, Packed) else pack(value)
+    return f'<script type="text/plain" id="{name}">{packed}</script>'
+
+
+def _text(text: str) -> str:
+    return html.escape(_NOT_TEXT.sub("\ufffd", text), quote=True)

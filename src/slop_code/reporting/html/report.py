@@ -1,0 +1,51 @@
+"""The report of evaluated runs, written as one file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from slop_code import __version__
+from slop_code._io import open_regular, write_atomic
+from slop_code.errors import UsageError
+from slop_code.evaluation.policy import PassPolicy
+from slop_code.reporting.html.page import MARKER, render_page
+from slop_code.reporting.html.run_data import report_data
+from slop_code.runs.layout import SNAPSHOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from slop_code.evaluation.policy import Policy
+    from slop_code.runs.results import RunResults
+
+SCRIPTS = ("chart.js", "filter.js", "overview.js", "grid.js", "timeline.js", "message.js", "detail.js", "charts.js", "report.js")
+
+
+def write_report(runs: Sequence[RunResults], policies: Sequence[Policy], path: Path) -> int:
+    """The size of the page in bytes. The first policy is the one that is shown at first; the seven are always there."""
+    check_page(path)
+    data, parts = report_data(runs, [*dict.fromkeys([*(policies or [PassPolicy.ALL_CASES]), *PassPolicy])])
+    title = f"Report: {runs[0].name}" if len(runs) == 1 else f"Report: {len(runs)} runs"
+    page = render_page(title, scripts=SCRIPTS, data={**data, "slop_code": __version__}, parts=parts).encode("utf-8")
+    write_atomic(path, page)
+    return len(page)
+
+
+def check_page(path: Path) -> None:
+    """Refuses to write into a snapshot, or over anything that is no page of ours."""
+    if SNAPSHOT in path.absolute().parent.resolve().parts:
+        raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another place with -o")
+    if path.is_dir():
+        raise UsageError(f"{path}: a folder; give a file with -o, such as {path / 'report.html'}")
+    if os.path.lexists(path) and not is_ours(path):
+        raise UsageError(f"{path}: there already, and no page that slop-code wrote; remove it or give another with -o")
+
+
+def is_ours(path: Path) -> bool:
+    try:
+        with open_regular(path) as stream:
+            return MARKER.encode() in stream.read(200)
+    except OSError:
+        return False

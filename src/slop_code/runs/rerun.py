@@ -1,0 +1,93 @@
+"""A stored result evaluated again: where its submission, problem and environment are."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.choose import nodeid_of
+from slop_code.evaluation.find import problem_of
+from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.execution.spec import load_environment
+from slop_code.runs.discover import RESULT, environment_in
+from slop_code.runs.layout import SNAPSHOT
+from slop_code.runs.records import Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.execution.boxes import Progress
+
+LIVE = ("-s",)
+"""What a test prints is shown as it is printed, and not kept for the reports."""
+
+
+def submission_of(
+    stored: CorrectnessResults,
+    folder: Path,
+    *,
+    snapshot: Path | None = None,
+    problem: str | None = None,
+    problems_dir: Path | None = None,
+    environment: str | None = None,
+    output: Path | None = None,
+) -> Submission:
+    """What a result in `folder` was made of, as far as it can be found; what is given comes first."""
+    code = snapshot or folder / SNAPSHOT
+    if not os.path.isdir(code):
+        step = "give --snapshot, the folder with the submission's files"
+        raise UsageError(f"{code}: no such folder; {step}")
+    found = problem_of(stored.problem_name, problem, problems_dir)
+    above = folder.resolve().parent
+    spec = load_environment(environment) if environment is not None else environment_in(above, above.parent)
+    if isinstance(spec, UsageError):
+        raise spec
+    return Submission(
+        problem=found,
+        checkpoint=found.checkpoint(stored.checkpoint_name),
+        environment=spec,
+        path=code,
+        output=output,
+    )
+
+
+def evaluate_again(
+    stored: CorrectnessResults, folder: Path, submission: Submission, progress: Progress
+) -> CorrectnessResults:
+    """With the same pytest arguments; written where the submission says, if it does."""
+    results = _runner(folder, submission, progress).run(stored.provenance.pytest_args)
+    if submission.output is not None:
+        results.save(submission.output / RESULT)
+    return results
+
+
+def run_one(
+    test: TestResult, folder: Path, submission: Submission, progress: Progress, follow: Callable[[bytes], None]
+) -> CorrectnessResults:
+    """That test and no other; what pytest prints goes to `follow`."""
+    return _runner(folder, submission, progress, only=[nodeid_of(test)], follow=follow).run(LIVE)
+
+
+def _runner(
+    folder: Path,
+    submission: Submission,
+    progress: Progress,
+    *,
+    only: list[str] | None = None,
+    follow: Callable[[bytes], None] | None = None,
+) -> PytestRunner:
+    """The submission sees nothing of what was found about it before, where that does not lie around it alone."""
+    return PytestRunner(
+        submission.problem,
+        submission.checkpoint,
+        submission.environment,
+        submission.path,
+        output_dir=submission.output,
+        progress=progress,
+        hidden=[folder.absolute()],
+        only=only,
+        follow=follow,
+    )

@@ -1,0 +1,130 @@
+"""The sides of a comparison, read: of a checkpoint what each run says of it, of a test a letter for each run."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from slop_code._io import digest_of
+from slop_code.runs.discover import RESULT
+from slop_code.runs.layout import named_runs, natural
+from slop_code.runs.results import read_runs, runs_below
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from slop_code.evaluation.groups import GroupType
+    from slop_code.evaluation.policy import Policy
+    from slop_code.evaluation.report import CorrectnessResults, Digests
+    from slop_code.evaluation.reports.record import Status
+    from slop_code.runs.results import Entry, RunResults
+
+LETTERS: dict[Status, str] = {"passed": "p", "failed": "f", "skipped": "s", "error": "e"}
+STATUSES: dict[str, Status] = {letter: status for status, letter in LETTERS.items()}
+ABSENT = "."
+NOT_THERE = "the run does not have this checkpoint"
+REASON_LIMIT = 2000
+
+Key = tuple[str, str]
+"""Of a test: file and id."""
+
+
+class Judge(NamedTuple):
+    """What else than the submission decides a status."""
+
+    evaluation_version: str = ""
+    python: str = ""
+    test_dependencies: str = ""
+
+
+NOBODY = Judge()
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    name: str
+    runs: tuple[str, ...]
+    places: range
+    """Of its runs among those of all sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one run has of a checkpoint."""
+
+    passed: bool | None = None
+    """None where there is no verdict."""
+    reason: str | None = NOT_THERE
+    inputs: str | None = None
+    """Equal where submission, tests, config, environment and image are; None where that is not known."""
+    judge: Judge = NOBODY
+    folder: Path | None = None
+    submission: str | None = None
+
+    @property
+    def letter(self) -> str:
+        return ABSENT if self.passed is None else LETTERS["passed" if self.passed else "failed"]
+
+
+@dataclass(slots=True, eq=False)
+class Sheet:
+    """One checkpoint, in all runs of all sides."""
+
+    problem: str
+    checkpoint: str
+    order: int
+    seen: list[Seen]
+    tests: dict[Key, bytearray] = field(default_factory=dict)
+    """A letter for each run: thousands of runs fit into memory."""
+    groups: dict[Key, GroupType] = field(default_factory=dict)
+
+    @property
+    def verdicts(self) -> str:
+        return "".join(seen.letter for seen in self.seen)
+
+    def put(self, place: int, entry: Entry, policy: Policy) -> None:
+        self.seen[place] = _seen(entry, policy)
+        if entry.results is None or self.seen[place].passed is None:
+            return
+        for test in entry.results.tests:
+            key = sys.intern(test.file_path), sys.intern(test.id)
+            letters = self.tests.setdefault(key, bytearray(ABSENT.encode() * len(self.seen)))
+            letters[place] = ord(LETTERS[test.status])
+            self.groups[key] = test.group_type
+
+
+def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], list[Sheet]]:
+    """Each folder is a run, or holds runs that are samples of the same agent."""
+    given = [path.parent if path.name == RESULT and not path.is_dir() else path for path in folders]
+    sides: list[Side] = []
+    runs: list[RunResults] = []
+    for name, folder in named_runs(given):
+        found = read_runs(runs_below(folder))
+        sides.append(Side(name, tuple(run.name for run in found), range(len(runs), len(runs) + len(found))))
+        runs += found
+    sheets: dict[Key, Sheet] = {}
+    for place, run in enumerate(runs):
+        for entry in run.entries():
+            line = entry.line
+            blank = Sheet(line.problem, line.checkpoint, line.order, [Seen()] * len(runs))
+            sheets.setdefault((line.problem, line.checkpoint), blank).put(place, entry, policy)
+    return sides, sorted(sheets.values(), key=lambda one: (one.problem, one.order, natural(one.checkpoint)))
+
+
+def _seen(entry: Entry, policy: Policy) -> Seen:
+    line, results = entry.line, entry.results
+    if results is None or line.state != "evaluated" or results.deselected:
+        return Seen(reason=(line.reason or "a part of the tests alone")[:REASON_LIMIT])
+    digests = results.provenance.digests
+    return Seen(line.passes(policy), None, _inputs(digests), _judge(results), entry.folder, digests.submission)
+
+
+def _inputs(digests: Digests) -> str | None:
+    return digest_of(digests.model_dump()) if digests.submission and digests.tests else None
+
+
+def _judge(results: CorrectnessResults) -> Judge:
+    found = results.provenance
+    return Judge(found.evaluation_version, found.python, digest_of(found.test_dependencies))

@@ -1,0 +1,77 @@
+"""`slop-code compare` as a user meets it."""
+
+import json
+
+import pytest
+
+from slop_code.cli.main import run
+from slop_code.runs.comparison import Comparison
+from tests.written_runs import write_run
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """Run folders beside each other, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "base", {"words": ["+-"]})
+    write_run(tmp_path / "better", {"words": ["++"]})
+    write_run(tmp_path / "worse", {"words": ["--"]})
+    write_run(tmp_path / "broken", {"words": ["!"]})
+    write_run(tmp_path / "elsewhere", {"sums": ["++"]})
+    write_run(tmp_path / "again", {"words": ["--"]}, submission=str(tmp_path / "base"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("sides", "status"),
+    [
+        ("base better", 0),
+        ("better base", 1),
+        ("base worse", 1),
+        ("base again", 0),  # chance is no loss
+        ("base better worse", 1),
+        ("base broken", 3),
+        ("base better broken", 3),
+        ("base worse broken", 1),
+        ("base elsewhere", 2),
+        ("base nowhere", 2),
+        ("base base", 2),
+        ("base", 2),
+    ],
+)
+def test_exit_status(runs, capsys, sides, status):
+    assert run(["compare", *sides.split()]) == status
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    assert bool(said.err) == (status == 2)
+
+
+def test_the_policy_decides_about_checkpoints(runs, capsys):
+    run(["compare", "base", "better", "--pass-policy", "any"])
+    assert capsys.readouterr().out.splitlines()[-1].startswith("better passes as many checkpoints as base (any)")
+
+
+def test_a_checkpoint_can_be_lost_by_tests_that_came(runs):
+    write_run(runs / "more", {"words": ["+--"]})
+    write_run(runs / "whole", {"words": ["+"]})
+    assert run(["compare", "whole", "more"]) == 1
+
+
+def test_json(runs, capsys):
+    assert run(["compare", "base", "worse", "--json"]) == 1
+    document = Comparison.model_validate_json(capsys.readouterr().out, strict=True)
+    assert document.pairs[0].changed_tests["lost"] == 1
+
+
+def test_a_page(runs, capsys):
+    assert run(["compare", "base", "better", "-o", "out.html"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "written: out.html"
+    assert (runs / "out.html").read_text().startswith("<!doctype html>")
+    assert json.loads((runs / "base/words/checkpoint_1/evaluation.json").read_text())["schema_version"] >= 3
+
+
+def test_a_page_does_not_overwrite_what_is_not_ours(runs, capsys):
+    (runs / "mine.html").write_text("mine")
+    assert run(["compare", "base", "better", "-o", "mine.html"]) == 2
+    assert (runs / "mine.html").read_text() == "mine"
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,170 @@
+"""`slop-code show` over results that were made by hand."""
+
+import json
+import shlex
+import signal
+
+import pytest
+
+from slop_code.cli.main import run
+from slop_code.evaluation.report import CorrectnessResults
+
+HOSTILE = "\x1b]0;owned\x07\x9b31m[red]\r\u202e"
+MESSAGE = "\n".join([*map(str, range(100)), "E   assert 1 == 2"])
+TESTS = [
+    {"id": "test_a[1]", "group_type": "Core", "status": "passed"},
+    {
+        "id": "test_a[2]", "group_type": "Core", "status": "failed", "failure_message": MESSAGE,
+        "calls": ["python main.py 'a b'", "python main.py"], "output": "first\nsecond\n", "markers": ["slow", "fast"],
+    },
+    {"id": "test_a", "group_type": "Error", "status": "skipped", "file_path": "test_checkpoint_0.py"},
+    *({"id": f"test_many[{number}]", "group_type": "Error", "status": "passed"} for number in range(30)),
+]  # fmt: skip
+WHERE = {"checkpoint": "checkpoint_1", "duration_ms": 12.3, "file_path": "test_checkpoint_1.py", "markers": []}
+PROVENANCE = {
+    "digests": {"submission": "5" * 64, "tests": "7" * 64, "config": "c" * 64, "environment": "e" * 64},
+    "evaluation_version": "1-abc", "test_dependencies": {"pytest": "9.1"}, "python": "3.12.1", "platform": "Linux-x",
+    "slop_code": "0.1.0", "command": [], "pytest_args": [],
+}  # fmt: skip
+
+
+def results(tests=TESTS, **keys):
+    return CorrectnessResults.model_validate({
+        "problem_name": "words", "checkpoint_name": "checkpoint_1", "duration": 2.5,
+        "tests": [{**WHERE, **test} for test in tests], "pytest_exit_code": 1,
+        "isolation": {"sandbox": "bubblewrap", "network": "none"}, "phases": {"tests": 1.0},
+        "provenance": PROVENANCE, "evidence": "json-report", **keys,
+    })  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "run" / "words" / "checkpoint_1"
+    results().save(place / "evaluation.json")
+    return place
+
+
+@pytest.fixture
+def show(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        status = run(["show", *map(str, arguments)])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_result(folder, show):
+    status, shown, _ = show(folder)
+    assert status == 0
+    assert shown.splitlines()[:7] == [
+        "words checkpoint_1",
+        "  core: 1/2",
+        "  error: 30/31",
+        "by: slop-code 0.1.0 (rules 1-abc), pytest 9.1, Python 3.12.1, Linux-x",
+        "of: submission 555555555555, tests 777777777777, config cccccccccccc, environment eeeeeeeeeeee",
+        "isolation: bubblewrap, network none; tests read from json-report; 2.5 s",
+        "FAILED Core test_checkpoint_1.py::test_a[2]",
+    ]
+    assert shown.splitlines()[-1] == "NOT PASSED (all-cases): 31 of 33 tests passed"
+    assert "PASSED Error" not in shown
+    assert show(folder / "evaluation.json") == (0, shown, "")
+
+
+def test_every_test_and_another_policy(folder, show):
+    shown = show(folder, "-v", "--pass-policy", "error >= 95%")[1]
+    assert shown.count("PASSED Error test_checkpoint_1.py::test_many[") == 30
+    assert shown.splitlines()[-1] == "PASSED (error >= 95%): 31 of 33 tests passed"
+
+
+def test_what_was_special_about_it_is_said(folder, show):
+    attempts = [{"reason": "no space\nleft", "duration": 1.0}]
+    special = results(provenance={**PROVENANCE, "pytest_args": ["-k", "a or b"]}, attempts=attempts, isolation={})
+    special.save(folder / "evaluation.json")
+    shown = show(folder)[1]
+    assert "\npytest arguments: -k 'a or b'\n" in shown
+    assert "\ntried before: no space\n" in shown
+    assert "\nisolation: none; " in shown
+
+
+@pytest.mark.parametrize("text", ["test_checkpoint_1.py::test_a[2]", "test_a[2]", "a[2]"])
+def test_one_test_in_full(folder, show, text):
+    status, shown, _ = show(folder, text)
+    assert status == 0
+    lines = shown.splitlines()
+    assert lines[:3] == [
+        "FAILED Core test_checkpoint_1.py::test_a[2]",
+        "words checkpoint_1; test of checkpoint_1; 12 ms; markers: slow, fast",
+        "message:",
+    ]
+    assert lines[3:104] == [f"    {line}" for line in MESSAGE.splitlines()]
+    assert lines[104:-1] == [
+        "ran:", "    python main.py 'a b'", "    python main.py", "printed:", "    first", "    second",
+    ]  # fmt: skip
+    again = ["slop-code", "rerun", str(folder), "test_checkpoint_1.py::test_a[2]"]
+    assert shlex.split(lines[-1].removeprefix("again: ")) == again
+
+
+def test_a_test_that_passed_and_no_verdict(folder, show):
+    results(infrastructure_failure_reason="killed\nby 9").save(folder / "evaluation.json")
+    assert show(folder, "a[1]")[1].splitlines()[:-1] == [
+        "PASSED Core test_checkpoint_1.py::test_a[1]",
+        "words checkpoint_1; test of checkpoint_1; 12 ms; markers: none",
+        "no verdict on the checkpoint: killed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("test", "count", "said"),
+    [("test_many", 12, "30 tests have 'test_many'"), ("a[", 3, "2 tests have"), ("x", 1, "no test has 'x'")],
+)
+def test_not_one_test(folder, show, test, count, said):
+    status, shown, complaint = show(folder, test)
+    assert (status, shown) == (2, "")
+    assert said in complaint
+    assert len(complaint.splitlines()) == count
+
+
+def test_as_json(folder, show):
+    whole = show(folder, "--json")[1]
+    assert CorrectnessResults.model_validate_json(whole) == results()
+    assert json.loads(show("--json", folder, "a[2]")[1]) == results().tests[1].model_dump(mode="json")
+
+
+def test_a_run_is_no_result(folder, show):
+    run_folder = folder.parent.parent
+    status, shown, complaint = show(run_folder)
+    assert (status, shown) == (2, "")
+    assert complaint.splitlines()[1:] == [f"  {folder}"]
+    assert "\n  and 5 more\n" in _with_many(run_folder, show)
+
+
+def _with_many(run_folder, show):
+    for number in range(2, 26):
+        results().save(run_folder / "words" / f"checkpoint_{number}" / "evaluation.json")
+    return show(run_folder)[2]
+
+
+@pytest.mark.parametrize("given", ["nowhere", "nowhere/evaluation.json", ""])
+def test_nothing_there(tmp_path, show, given):
+    status, shown, complaint = show(tmp_path / given)
+    assert (status, shown) == (2, "")
+    assert str(tmp_path) in complaint
+
+
+@pytest.mark.parametrize("options", [[], ["-v"], ["test_a"], ["--json"], ["test_a", "--json"]])
+def test_nothing_reaches_the_terminal_as_a_command(folder, show, options):
+    test = {
+        "id": f"test_a{HOSTILE}", "group_type": "Core", "status": "failed", "checkpoint": HOSTILE,
+        "file_path": HOSTILE, "markers": [HOSTILE], "failure_message": HOSTILE, "calls": [HOSTILE], "output": HOSTILE,
+    }  # fmt: skip
+    made = {**PROVENANCE, "platform": HOSTILE, "pytest_args": [HOSTILE]}
+    bad = results([test], problem_name=HOSTILE, warnings=[HOSTILE], isolation={"sandbox": HOSTILE}, provenance=made)
+    bad.save(folder / "evaluation.json")
+    status, shown, _ = show(folder, *options)
+    assert status == 0
+    assert not set(shown) & set("\x1b\x07\x9b\r\u202e")
+    assert "[red]" in shown

@@ -1,0 +1,188 @@
+"""The comparison in a real browser, as people use it: with a mouse, a keyboard, a narrow screen, in the dark."""
+
+from __future__ import annotations
+
+import pytest
+
+from slop_code.evaluation.policy import PassPolicy
+from slop_code.reporting.html.compare_data import write_comparison
+from slop_code.runs.differences import compare_sides
+from tests.e2e.browser import grave_faults, scrolls_sideways
+from tests.written_runs import write_run
+
+pytestmark = pytest.mark.e2e
+
+HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>\x1b[2J\u202e"
+NAMES = ["test_steady", "test_better", "test_worse", f"test_odd[{HOSTILE}]", "test_new"]
+MANY = 300
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    """Two runs and a third; texts that would be markup, scripts or commands elsewhere."""
+    folder = tmp_path_factory.mktemp("compare")
+    message = (
+        "    def test():\n>       assert 1 == 2\nE       assert 1 == 2\nE         - one\nE         + two\n" + HOSTILE
+    )
+    base = write_run(folder / "base", {"words": ["+-++", "++", "+"]}, names=NAMES, text="of the base")
+    other = write_run(folder / "other", {"words": ["++--+", "+s", "!"]}, names=NAMES, text=message)
+    again = write_run(folder / "again", {"words": ["+--+"]}, names=NAMES, text="told later", submission=str(base))
+    return written(folder, base, other, again)
+
+
+@pytest.fixture(scope="module")
+def samples_file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("samples")
+    for side, marks in (("weak", "--+"), ("strong", "+++")):
+        for number, mark in enumerate(marks):
+            write_run(folder / side / f"run_{number}", {"words": [mark * MANY]}, text=f"of {side} {number}")
+    return written(folder, folder / "weak", folder / "strong")
+
+
+def written(folder, *sides):
+    path = folder / "compare.html"
+    write_comparison(*compare_sides(sides, PassPolicy.ALL_CASES), path)
+    return path
+
+
+def rows(page):
+    return page.get_by_role("region", name="Tests that differ").locator("tbody").get_by_role("row")
+
+
+def names(page):
+    return [text.partition("::")[2] for text in rows(page).get_by_role("rowheader").all_inner_texts()]
+
+
+def open_test(page, name):
+    page.get_by_role("link", name=name).click()
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    return dialog
+
+
+def test_what_differs_at_a_glance(page_file, visit, picture):
+    page = visit(page_file)
+    assert page.get_by_text("other passes 1 checkpoint fewer than base (all-cases): gained 1 test, lost 3").is_visible()
+    first = page.get_by_role("region", name="Checkpoints").get_by_role("row").filter(has_text="checkpoint_1")
+    assert "not passed" in first.inner_text()
+    assert names(page)[0] == "test_worse"
+    assert names(page)[-1] == "test_better"
+    assert page.evaluate("window.pwned") is None
+    picture(page, "overview", whole=True)
+
+
+def test_a_count_leads_to_its_tests(page_file, visit):
+    page = visit(page_file)
+    page.get_by_role("link", name="gained at words checkpoint_1").click()
+    page.get_by_text("1 of 5 tests shown").first.wait_for()
+    assert names(page) == ["test_better"]
+    page.get_by_label("Change").select_option("came")
+    page.get_by_text("1 of 5 tests shown").first.wait_for()
+    assert names(page) == ["test_new"]
+    page.get_by_role("button", name="Clear").click()
+    assert len(names(page)) == 4
+    page.go_back()
+    page.get_by_text("1 of 5 tests shown").first.wait_for()
+    assert names(page) == ["test_new"]
+
+
+def test_text_filter_by_keyboard(page_file, visit):
+    page = visit(page_file)
+    page.keyboard.press("/")
+    page.keyboard.type("worse")
+    page.get_by_text("1 of 5 tests shown").first.wait_for()
+    assert names(page) == ["test_worse"]
+    assert page.get_by_label("Name").evaluate("e => e === document.activeElement")
+    page.get_by_label("Name").fill("no such test")
+    assert page.get_by_text("No test is like that.").is_visible()
+
+
+def test_both_sides_of_a_test(page_file, visit, picture):
+    page = visit(page_file)
+    dialog = open_test(page, "test_odd")
+    assert dialog.get_by_role("heading", level=3).all_inner_texts() == ["base", "other"]
+    failure = dialog.get_by_role("region", name="Failure: other")
+    assert "</script><script>window.pwned=1</script>" in failure.inner_text()
+    assert failure.locator(".less").inner_text() == "E         - one"
+    assert "\x1b" not in dialog.inner_text()
+    assert page.evaluate("window.pwned") is None
+    assert "slop-code show" in dialog.get_by_role("region", name="Print all of other").inner_text()
+    picture(page, "detail")
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("dialog").is_visible()
+    assert "test=" not in page.url
+
+
+def test_arrows_move_through_the_tests(page_file, visit):
+    page = visit(page_file)
+    rows(page).get_by_role("link").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    assert "test_odd" in dialog.get_by_role("heading", level=2).inner_text()
+
+
+def test_a_link_shows_the_same(page_file, visit):
+    page = visit(page_file)
+    page.get_by_label("Change").select_option("lost")
+    open_test(page, "test_worse")
+    fragment = page.evaluate("location.hash")
+    fresh = visit(page_file, fragment)
+    fresh.get_by_role("dialog").wait_for()
+    assert "test_worse" in fresh.get_by_role("dialog").get_by_role("heading", level=2).inner_text()
+    fresh.keyboard.press("Escape")
+    assert len(names(fresh)) == 3
+    fresh.reload()
+    rows(fresh).first.wait_for()
+    assert len(names(fresh)) == 3
+
+
+def test_another_pair(page_file, visit, picture):
+    page = visit(page_file)
+    page.get_by_label("Pair").select_option("base → again")
+    page.get_by_role("heading", name="base → again").wait_for()
+    assert names(page) == ["test_worse"]
+    assert "flaky" in rows(page).first.inner_text()
+    picture(page, "flaky", whole=True)
+    assert "told later" in open_test(page, "test_worse").inner_text()
+
+
+def test_several_runs(samples_file, visit, picture):
+    page = visit(samples_file)
+    assert page.get_by_text("with 3 and 3 runs no p below 0.1 is possible").is_visible()
+    assert page.get_by_role("columnheader", name="p (Holm)").is_visible()
+    assert 0 < len(names(page)) < MANY  # those that come near are drawn
+    rows(page).last.scroll_into_view_if_needed()
+    dialog = open_test(page, "test_0")
+    assert "1/3 passed" in dialog.inner_text()
+    assert "of weak 0" in dialog.inner_text()
+    picture(page, "samples")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["overview", "detail"])
+def test_axe_finds_nothing_grave(page_file, visit, picture, scheme, view):
+    page = visit(page_file, color_scheme=scheme)
+    rows(page).first.wait_for()
+    if view == "detail":
+        open_test(page, "test_odd")
+    assert grave_faults(page) == []
+    picture(page, f"{view}-{scheme}")
+
+
+def test_the_switch_makes_it_dark(page_file, visit):
+    page = visit(page_file, color_scheme="light")
+    light = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    page.get_by_label("Theme").select_option("dark")
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != light
+
+
+@pytest.mark.parametrize("view", ["overview", "detail"])
+def test_a_narrow_screen(page_file, visit, picture, view):
+    page = visit(page_file, width=360)
+    rows(page).first.wait_for()
+    if view == "detail":
+        open_test(page, "test_odd")
+    assert not scrolls_sideways(page)
+    picture(page, f"{view}-narrow", whole=view == "overview")

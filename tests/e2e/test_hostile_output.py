@@ -1,0 +1,308 @@
+"""A submission whose output attacks whoever looks at it: everywhere it is text, and there is an end to it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+import unicodedata
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.e2e.conftest import PATIENCE_S, SLOP_CODE
+
+pytestmark = pytest.mark.e2e
+
+MIB = 1 << 20
+CLOSES = "</script></style></title></textarea>--><script>window.pwned=1</script>"
+IMAGE = "<img src=x onerror=window.pwned=1>"
+ATTRIBUTE = "\"' onmouseover=window.pwned=1 x=`"
+MARKDOWN = "|a|b|\n```\n</details> [x](javascript:pwned) ![y](http://127.0.0.1:9/) @everyone"
+TERMINAL = "\x1b]0;pwned\x07\x1b[2J\x1b[31mred\x9b2J\x1b]8;;http://127.0.0.1:9/\x07\r\b\x00\x7f"
+BIDI = "\u202epassed\u2066\u200f\u061c\u2028\u2029\ufeff"
+FORMULA = '=HYPERLINK("http://127.0.0.1:9/")'
+TEXTS = {
+    "closes": CLOSES, "image": IMAGE, "attribute": ATTRIBUTE, "markdown": MARKDOWN,
+    "terminal": TERMINAL, "bidi": BIDI, "formula": FORMULA, "invalid": "",
+}  # fmt: skip
+SUBMISSION = f"""
+    import sys
+
+    TEXTS = {TEXTS!r}
+    for out in (sys.stdout.buffer, sys.stderr.buffer):
+        if sys.argv[1] == "flood":
+            for _ in range(50 * 1024):
+                out.write(b"<b>&\\x1b[2J" * 102 + b"\\n")
+        else:
+            out.write(TEXTS[sys.argv[1]].encode() + b"\\xff\\xfe\\xed\\xa0\\x80 the end")
+"""
+TESTS = f"""
+    import pytest
+
+    TEXTS = {TEXTS!r}
+    EACH = pytest.mark.parametrize("kind", sorted(TEXTS))
+
+    @EACH
+    def test_message(run, kind):
+        pytest.fail(run(kind, encoding="utf-8", errors="surrogateescape").stdout)
+
+    @EACH
+    def test_output(run, kind):
+        assert run(kind, capture_output=False).returncode == 1
+
+    @EACH
+    def test_calls(run, kind):
+        assert run(kind, TEXTS[kind].replace("\\0", ""), text=False).stdout == b""
+
+    @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.values())
+    def test_id(text):
+        assert not text, "told by its id"
+
+    def test_flood_in_message(run):
+        pytest.fail(run("flood").stdout)
+
+    def test_flood_in_output(run):
+        assert run("flood", capture_output=False).returncode == 1
+
+    def test_good(run):
+        assert run("image", text=False).returncode == 0
+"""
+EVALUATED, FORGED = "r&d <img src=x onerror=window.pwned=1>", "forged"
+
+
+def call(*arguments, cwd, statuses=(0,)):
+    done = subprocess.run([SLOP_CODE, *map(str, arguments)], cwd=cwd, capture_output=True, timeout=PATIENCE_S)
+    assert done.returncode in statuses, done.stderr.decode()
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def place(make_problem, make_submission, need_bubblewrap, cache, tmp_path_factory):
+    """A folder with two runs: one that was evaluated, and one whose result has such texts wherever a text may be."""
+    need_bubblewrap()
+    folder = tmp_path_factory.mktemp("hostile")
+    problem = make_problem({"test_checkpoint_1.py": TESTS}, config={"name": "hostile", "timeout": 60})
+    shutil.copytree(problem.path, folder / "problems" / "hostile")
+    checkpoint = folder / EVALUATED / "hostile" / "checkpoint_1"
+    shutil.copytree(make_submission({"main.py": SUBMISSION}), checkpoint / "snapshot")
+    call("eval", EVALUATED, "--problems-dir", "problems", cwd=folder, statuses=(1,))
+    forge(checkpoint / "evaluation.json", folder / FORGED / "hostile" / "checkpoint_1" / "evaluation.json")
+    return folder
+
+
+def forge(real, path):
+    """As raw as the format lets them be: our own evaluation never stores them so."""
+    document = json.loads(real.read_text())
+    everything = "\n".join(TEXTS.values())
+    document |= {"problem_name": everything, "warnings": [everything], "evidence": everything}
+    for number, test in enumerate(document["tests"]):
+        test |= {
+            "id": f"test_{number}[{everything}]", "file_path": f"test_{everything}.py", "checkpoint": everything,
+            "markers": [everything], "calls": [everything] * 3,
+        }  # fmt: skip
+        if test["status"] != "passed":
+            test |= {"failure_message": everything, "output": everything}
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(document).replace("\\u0000", "\\ufffd"))
+
+
+def test_what_was_evaluated(place):
+    """The texts have come this far, all of them."""
+    document = (place / EVALUATED / "hostile/checkpoint_1/evaluation.json").read_text()
+    tests = json.loads(document)["tests"]
+    assert [test["id"] for test in tests if test["status"] == "passed"] == ["test_id[]", "test_good"]
+    assert [test["id"] for test in tests if len(test["output"] or "") > 10_000] == ["test_flood_in_output"]
+    for field in ("failure_message", "output", "calls", "id"):
+        values = "\n".join(str(test[field]) for test in tests)
+        assert CLOSES in values, field
+        assert "[2J" in values, field
+    assert len(document) < 4 * MIB
+
+
+@pytest.fixture(scope="module", params=[EVALUATED, FORGED], ids=["evaluated", "forged"])
+def run(request, place):
+    return place / request.param
+
+
+def on_a_terminal(*arguments, cwd, statuses=(0,)):
+    """All that it writes to a terminal, colours and all."""
+    ours, theirs = os.openpty()
+    try:
+        process = subprocess.Popen(
+            [SLOP_CODE, *map(str, arguments)],
+            cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"},
+        )  # fmt: skip
+        os.close(theirs)
+        written = b""
+        while select.select([ours], [], [], PATIENCE_S)[0]:
+            try:
+                block = os.read(ours, 65536)
+            except OSError:  # that is how the end of a terminal is told
+                break
+            written += block
+        assert process.wait(PATIENCE_S) in statuses, written
+    finally:
+        os.close(ours)
+    return written.decode()
+
+
+MARKS = "\n\t\u200f\u061c\ufeff"  # a text in Arabic has them, and they turn nothing around
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def unseen(text, allowed="\n\t"):
+    """Controls, and what turns the direction of a text: none of them may reach a reader as they are."""
+    return {f"{c!a}" for c in set(text) - set(allowed) if unicodedata.category(c) in ("Cc", "Cf", "Cs")}
+
+
+def test_show_on_a_terminal(run):
+    result = run / "hostile" / "checkpoint_1"
+    shown = on_a_terminal("show", result, cwd=run.parent)
+    shown += on_a_terminal("show", result, "-v", cwd=run.parent)
+    for test in json.loads((result / "evaluation.json").read_text())["tests"][::5]:
+        shown += on_a_terminal("show", result, f"{test['file_path']}::{test['id']}", cwd=run.parent)
+    assert "window.pwned" in shown
+    assert "\\x1b[31mred" in shown  # the submission's own colour is words
+    assert unseen(COLOUR.sub("", shown), "\r\n\t") == set()
+    assert len(shown) < 2 * MIB
+
+
+def test_eval_snapshot_on_a_terminal(place):
+    snapshot = place / EVALUATED / "hostile/checkpoint_1/snapshot"
+    arguments = ["eval-snapshot", snapshot, "-p", place / "problems/hostile", "-c", "1", "-o", place / "out"]
+    shown = on_a_terminal(*arguments, cwd=place, statuses=(1,))
+    assert "window.pwned" in shown
+    assert unseen(COLOUR.sub("", shown), "\r\n\t") == set()
+    assert len(shown) < MIB
+
+
+@pytest.fixture
+def exported(run):
+    def export(name):
+        data = call("export", run.name, "--format", name, cwd=run.parent)
+        assert len(data) < 8 * MIB
+        return data
+
+    return export
+
+
+@pytest.fixture
+def tests(run):
+    return json.loads((run / "hostile/checkpoint_1/evaluation.json").read_text())["tests"]
+
+
+def test_junit(exported, tests):
+    data = exported("junit")
+    document = ElementTree.fromstring(data)
+    assert len(list(document.iter("testcase"))) == len(tests)
+    assert {element.tag for element in document.iter()} <= {
+        "testsuites", "testsuite", "properties", "property", "testcase", "failure", "error", "skipped", "system-out",
+        "system-err",
+    }  # fmt: skip
+    assert CLOSES in "".join(document.itertext())
+    assert unseen(data.decode(), MARKS) == set()
+
+
+def test_ctrf(exported, tests):
+    data = exported("ctrf")
+    found = json.loads(data)["results"]["tests"]
+    assert len(found) == len(tests)
+    assert CLOSES in "".join(str(test.get("message")) + str(test.get("trace")) for test in found)
+    assert unseen(data.decode(), MARKS) == set()
+
+
+def test_csv(exported, tests):
+    rows = list(csv.DictReader(io.StringIO(exported("csv").decode("utf-8-sig"), newline="")))
+    assert len(rows) == len(tests)
+    assert {None} & set(rows[0]) == set()
+    assert sum(row["passed"].lower() == "true" for row in rows) == 2
+    assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "@", "\t", "\r"))]
+
+
+def test_parquet(exported, tests):
+    from pyarrow import parquet
+
+    table = parquet.read_table(io.BytesIO(exported("parquet")))
+    assert table.num_rows == len(tests)
+    assert sum(table.column("passed").to_pylist()) == 2
+
+
+SHAPE = "() => [...document.querySelectorAll('*')].map((e) => e.tagName).filter((name) => name !== 'OPTION')"
+OURS = {"HTML", "HEAD", "META", "TITLE", "STYLE", "BODY", "MAIN", "NOSCRIPT", "SCRIPT", "FOOTER"}
+
+
+def outline(page):
+    """The document's own elements, which no text may add to."""
+    return [name for name in page.evaluate(SHAPE) if name in OURS]
+
+
+def test_page(place, run, visit, picture, tmp_path):
+    call("report", run.name, "-o", tmp_path / "report.html", cwd=place)
+    assert (tmp_path / "report.html").stat().st_size < 2 * MIB
+    page = visit(tmp_path / "report.html")
+    page.get_by_role("heading", level=2).first.wait_for()
+    before = outline(page)
+    assert before.count("TITLE") == 1
+    assert {"IMG", "B", "IFRAME"} & set(page.evaluate(SHAPE)) == set()
+    page.get_by_role("rowheader").get_by_role("link").first.click()
+    rows = page.get_by_role("grid").locator("tbody").get_by_role("rowheader")
+    shown = ""
+    for number in range(0, rows.count(), 3):
+        rows.nth(number).click()
+        dialog = page.get_by_role("dialog")
+        dialog.wait_for()
+        shown += dialog.inner_text()
+        if not number:
+            picture(page, "forged" if run.name == FORGED else "evaluated")
+        assert {"IMG", "B", "IFRAME"} & set(page.evaluate(SHAPE)) == set()
+        page.keyboard.press("Escape")
+        dialog.wait_for(state="hidden")
+    page.get_by_role("link", name="Charts").click()
+    assert outline(page) == before
+    assert page.evaluate("typeof window.pwned") == "undefined"
+    assert CLOSES in shown
+    assert "\\x1b[31mred" in shown
+    assert unseen(shown, MARKS + "\xa0") == set()
+
+
+class Elements(HTMLParser):
+    """Those of a document with their attributes, and the text that is no code."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.inside, self.prose = [], [], ""
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, sorted(name for name, _ in attributes)))
+        self.inside.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.inside.pop() == tag
+
+    def handle_data(self, data):
+        self.prose += "" if {"code", "pre"} & set(self.inside) else data
+
+
+def test_markdown(exported):
+    from markdown_it import MarkdownIt
+
+    text = exported("markdown").decode()
+    assert len(text) < 65_536
+    assert unseen(text, MARKS) == set()
+    page = Elements()
+    page.feed(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
+    assert {tag for tag, _ in page.found} <= {
+        "h1", "h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "pre", "code",
+        "strong", "em", "ul", "li", "br", "hr",
+    }  # fmt: skip
+    assert {name for _, names in page.found for name in names} <= {"style", "class"}
+    assert page.inside == []
+    assert not re.search("pwned|@|127", page.prose)

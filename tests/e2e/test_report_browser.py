@@ -1,0 +1,414 @@
+"""The report in a real browser, as people use it: with a mouse, a keyboard, a narrow screen, in the dark."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks.big_run import write_big_run
+from tests.e2e.browser import grave_faults, scrolls_sideways
+from tests.e2e.conftest import PATIENCE_S, SLOP_CODE
+
+pytestmark = pytest.mark.e2e
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ENVIRONMENT = {**os.environ, "SCBENCH_PROBLEMS_DIR": str(EXAMPLES / "problems")}
+EXPRESSION = "core == 1 and regression >= 80%"
+HEADLINE = "2 of 5 checkpoints passed (all-cases); it started to break at larder checkpoint_2: 5 tests"
+LARDER = "#view=timeline&run=drifting&problem=larder"
+VIEWS = {
+    "overview": "",
+    "timeline": LARDER,
+    "charts": "#view=charts&run=drifting&problem=larder",
+    "detail": LARDER,
+}
+
+
+def slop_code(*arguments, cwd, statuses=(0,)):
+    argv = [SLOP_CODE, *map(str, arguments)]
+    done = subprocess.run(argv, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode in statuses, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def place(cache, need_bubblewrap, tmp_path_factory):
+    """Two evaluated runs: one breaks and lacks a snapshot, the other passes everything."""
+    need_bubblewrap()
+    folder = tmp_path_factory.mktemp("report")
+    corkboard = EXAMPLES / "problems/corkboard/solutions/checkpoint_1"
+    for run in ("drifting", "steady"):
+        shutil.copytree(EXAMPLES / "runs" / run, folder / run)
+    shutil.copytree(corkboard, folder / "drifting/corkboard/checkpoint_1/snapshot")
+    slop_code("eval", "drifting", "steady", cwd=folder, statuses=(3,))
+    policies = ["--pass-policy", "all-cases", "--pass-policy", EXPRESSION]
+    slop_code("report", "drifting", "steady", *policies, cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(place):
+    return place / "report.html"
+
+
+@pytest.fixture(scope="module")
+def history(place):
+    """The tests of the drifting larder: their results by file and id, at the three checkpoints."""
+    found = {}
+    for number in range(3):
+        document = json.loads((place / f"drifting/larder/checkpoint_{number + 1}/evaluation.json").read_text())
+        for test in document["tests"]:
+            found.setdefault(f"{test['file_path']}::{test['id']}", [None] * 3)[number] = test
+    return found
+
+
+def statuses(tests):
+    return [test and test["status"] for test in tests]
+
+
+def broken_at_3(history):
+    return {
+        name for name, tests in history.items() if statuses(tests)[1:] in (["passed", "failed"], ["passed", "error"])
+    }
+
+
+def grid(page):
+    return page.get_by_role("grid")
+
+
+def names(page):
+    """Of the rows that are drawn."""
+    return set(grid(page).locator("tbody").get_by_role("rowheader").all_inner_texts())
+
+
+def count_shown(page):
+    """`12 of 69 tests shown`, and the first of the numbers."""
+    return int(page.locator("#left").inner_text().split()[0])
+
+
+def checkpoint_row(page, run, name):
+    return page.get_by_role("region", name=f"Checkpoints of {run}").get_by_role("row").filter(has_text=name)
+
+
+def open_first_failure(page):
+    page.get_by_label("History").select_option("never passed")
+    grid(page).get_by_role("rowheader").first.wait_for()
+    grid(page).locator("tbody").get_by_role("rowheader").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    return dialog
+
+
+def test_overview(report, visit, picture):
+    page = visit(report)
+    assert page.get_by_text(HEADLINE).is_visible()
+    assert page.get_by_text("3 of 3 checkpoints passed (all-cases)").is_visible()
+    third = checkpoint_row(page, "drifting", "checkpoint_3")
+    cells = third.get_by_role("cell").all_inner_texts()
+    assert [re.search(r"\d+/\d+", cell)[0] for cell in cells[1:5]] == ["7/7", "5/8", "6/6", "39/48"]
+    assert "not passed" in cells[0]
+    apart = checkpoint_row(page, "drifting", "not evaluated")
+    assert "no verdict" in apart.inner_text()
+    assert "corkboard/checkpoint_2/snapshot: no snapshot" in apart.inner_text()
+    picture(page, "overview", whole=True)
+
+
+def test_an_infrastructure_failure_is_coloured_as_neither(report, visit):
+    page = visit(report)
+
+    def colour(row):
+        return row.get_by_role("cell").first.locator(".badge").evaluate("e => getComputedStyle(e).color")
+
+    apart = colour(checkpoint_row(page, "drifting", "not evaluated"))
+    failed = colour(checkpoint_row(page, "drifting", "checkpoint_3"))
+    passed = colour(checkpoint_row(page, "steady", "checkpoint_3"))
+    assert len({apart, failed, passed}) == 3
+
+
+def test_regressions_are_one_click_away(report, visit, history, picture):
+    broken = broken_at_3(history)
+    assert len(broken) == 5
+    page = visit(report)
+    checkpoint_row(page, "drifting", "checkpoint_3").get_by_role("link", name="tests broke here").click()
+    grid(page).wait_for()
+    assert names(page) == broken
+    picture(page, "regressions")
+    page.get_by_role("button", name="Clear").click()
+    assert count_shown(page) == len(history)
+    page.get_by_role("link", name="5 tests broke at checkpoint_3").click()
+    assert names(page) == broken
+
+
+def test_timeline(report, visit, history, picture):
+    page = visit(report, LARDER)
+    assert count_shown(page) == len(history)
+    name = sorted(broken_at_3(history))[0]
+    row = grid(page).get_by_role("row").filter(has=page.get_by_role("rowheader", name=name, exact=True))
+    signs = [cell.get_attribute("aria-label") for cell in row.get_by_role("gridcell").all()]
+    assert signs[-1] == "checkpoint_3: broke: failed"
+    assert signs[-2] in ("checkpoint_2: still passed", "checkpoint_2: born, passed")
+    assert len(set(row.get_by_role("gridcell").all_inner_texts())) > 1  # not by colour alone
+    picture(page, "timeline")
+
+
+def test_filters(report, visit, history, picture):
+    ends = {name: [status for status in statuses(tests) if status] for name, tests in history.items()}
+    page = visit(report, LARDER)
+    for kind, expected in {
+        "did not pass at the end": {name for name, found in ends.items() if found[-1] != "passed"},
+        "ever broke": {name for name, found in ends.items() if re.search("passed (?!passed)", " ".join(found))},
+        "recovered": {name for name, found in ends.items() if re.search("(failed|error) passed", " ".join(found))},
+        "never passed": {name for name, found in ends.items() if "passed" not in found},
+        "always passed": {name for name, found in ends.items() if set(found) == {"passed"}},
+    }.items():
+        page.get_by_label("History").select_option(kind)
+        assert count_shown(page) == len(expected), kind
+        assert names(page) <= expected
+        if len(expected) <= 40:
+            assert names(page) == expected
+    page.get_by_role("button", name="Clear").click()
+    page.get_by_label("Group").select_option("Error")
+    of_group = {
+        name for name, tests in history.items() if any(test and test["group_type"] == "Error" for test in tests)
+    }
+    assert count_shown(page) == len(of_group)
+    page.get_by_label("Name").fill("SERVINGS")
+    both = {name for name in of_group if "servings" in name.lower()}
+    assert both
+    assert names(page) == both
+    assert page.get_by_role("status").filter(has_text=f"{len(both)} of {len(history)} tests shown").count() == 1
+    picture(page, "filter")
+    page.get_by_label("Name").fill("no such test")
+    assert page.get_by_text("No test is like that.").is_visible()
+
+
+def test_detail(place, report, visit, history, picture):
+    page = visit(report, LARDER, permissions=["clipboard-read", "clipboard-write"])
+    dialog = open_first_failure(page)
+    name = dialog.get_by_role("heading").first.inner_text()
+    failed = next(test for test in reversed(history[name]) if test)
+    assert dialog.get_by_role("region", name="Failure").inner_text() == failed["failure_message"]
+    assert dialog.get_by_role("region", name="What was run").inner_text() == "\n".join(failed["calls"])
+    lines = dialog.get_by_role("region", name="Failure").locator("span")
+    colours = {line.evaluate("e => e.innerText[0] + getComputedStyle(e).color") for line in lines.all()}
+    assert {"E", ">"} <= {colour[0] for colour in colours}
+    commands = dialog.get_by_role("region", name="Command").all_inner_texts()
+    where = f"drifting/larder/{failed['checkpoint']}"
+    assert [shlex.split(text)[1] for text in commands] == ["rerun", "show"]
+    for text in commands:
+        program, command, folder, test = shlex.split(text)
+        assert (program, test) == ("slop-code", name)
+        assert folder.startswith("drifting/larder/checkpoint_"), where
+        assert failed["failure_message"].splitlines()[0][:20] in slop_code(
+            command, folder, test, cwd=place, statuses=(0, 1)
+        )
+    dialog.get_by_role("button", name="Copy").first.click()
+    dialog.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == commands[0]
+    picture(page, "detail")
+
+
+def test_a_tests_history_leads_to_the_others(report, visit, history):
+    name = sorted(broken_at_3(history))[0]
+    page = visit(report, LARDER)
+    grid(page).get_by_role("rowheader", name=name, exact=True).click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.get_by_text("broke: failed at larder checkpoint_3").is_visible()
+    dialog.get_by_role("link", name="checkpoint_2").click()
+    dialog.get_by_text("at larder checkpoint_2").wait_for()
+    assert dialog.get_by_text("It passed: nothing was kept of what it did.").is_visible()
+
+
+def test_the_policy_recolours_without_a_reload(report, visit, picture):
+    page = visit(report)
+    page.evaluate("window.kept = 1")
+    badge = checkpoint_row(page, "drifting", "checkpoint_3").locator(".badge")
+    before = badge.inner_text(), badge.evaluate("e => getComputedStyle(e).color")
+    for policy, passed in {"core-cases": 4, EXPRESSION: 4, "all-non-error-cases": 2}.items():
+        page.get_by_label("Policy").select_option(policy)
+        assert page.get_by_text(f"{passed} of 5 checkpoints passed ({policy})").is_visible()
+        after = badge.inner_text(), badge.evaluate("e => getComputedStyle(e).color")
+        assert (after == before) == (policy == "all-non-error-cases")
+        if policy == EXPRESSION:
+            picture(page, "expression")
+    assert page.evaluate("window.kept") == 1
+    page.get_by_label("Policy").select_option(EXPRESSION)
+    page.reload()
+    assert page.get_by_text(f"4 of 5 checkpoints passed ({EXPRESSION})").is_visible()
+
+
+def is_dark(page):
+    found = page.evaluate(
+        "getComputedStyle(document.documentElement).backgroundColor + getComputedStyle(document.body).backgroundColor"
+    )
+    solid = re.findall(r"rgb\((\d+), (\d+), (\d+)\)", found)
+    return max(map(int, solid[0])) < 80
+
+
+def test_dark_by_the_system(report, visit, picture):
+    assert not is_dark(visit(report))
+    page = visit(report, color_scheme="dark")
+    assert is_dark(page)
+    picture(page, "overview-dark", whole=True)
+
+
+def test_dark_by_the_switch(report, visit):
+    page = visit(report)
+    page.get_by_label("Theme").select_option("dark")
+    assert is_dark(page)
+    page.reload()
+    page.get_by_text(HEADLINE).wait_for()
+    assert is_dark(page)
+    page.get_by_label("Theme").select_option("system")
+    assert not is_dark(page)
+    page.emulate_media(color_scheme="dark")
+    assert is_dark(page)
+    page.get_by_label("Theme").select_option("light")
+    assert not is_dark(page)
+
+
+def show(page, view):
+    page.get_by_role("heading", level=2).first.wait_for()
+    if view == "detail":
+        open_first_failure(page)
+    elif view == "charts":
+        for chart in page.get_by_role("img").all():
+            chart.scroll_into_view_if_needed()
+        page.evaluate("window.scrollTo(0, 0)")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_narrow_screen(report, visit, picture, view):
+    page = visit(report, VIEWS[view], width=360, height=740)
+    show(page, view)
+    picture(page, f"{view}-narrow")
+    assert not scrolls_sideways(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_nobody_is_kept_out(report, visit, picture, view, scheme):
+    page = visit(report, VIEWS[view], color_scheme=scheme, reduced_motion="reduce")
+    show(page, view)
+    picture(page, f"{view}-{scheme}")
+    assert grave_faults(page) == []
+
+
+def test_charts(report, visit):
+    page = visit(report, VIEWS["charts"])
+    charts = page.get_by_role("img")
+    assert charts.count() == 3
+    assert "Functionality from 100 % to 62.5 %" in charts.first.get_attribute("aria-label")
+    page.get_by_text("Figures as a table").first.click()
+    rows = page.get_by_role("region", name="Figures: Tests that passed, by group").get_by_role("row").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == ["Checkpoint", "checkpoint_1", "checkpoint_2", "checkpoint_3"]
+    assert "62.5 %" in rows[-1]
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText")
+
+
+def tab_until(page, wanted, limit=60):
+    """Press Tab until this is so; how many presses it took."""
+    for presses in range(1, limit):
+        page.keyboard.press("Tab")
+        if wanted():
+            return presses
+    raise AssertionError(f"not within {limit} presses of Tab; now at {focused(page)!r}")
+
+
+def in_grid(page):
+    return page.evaluate("!!document.activeElement.closest('[role=grid] tbody')")
+
+
+def test_keyboard_alone(report, visit, history):
+    page = visit(report)
+    page.get_by_text(HEADLINE).wait_for()
+    tab_until(page, lambda: focused(page).strip() == "larder")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Timeline: larder").wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type("servings")
+    expected = [name for name in history if "servings" in name]
+    assert names(page) == set(expected)
+    tab_until(page, lambda: in_grid(page))
+    first = focused(page)
+    page.keyboard.press("ArrowRight")
+    assert focused(page).startswith("checkpoint_1: ")
+    page.keyboard.press("End")
+    assert focused(page).startswith("checkpoint_3: ")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    assert focused(page) == first
+    page.keyboard.press("ArrowDown")
+    second = focused(page)
+    assert second in expected
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    assert dialog.get_by_role("heading").first.inner_text() == second
+    page.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")
+    assert focused(page) == second
+    tab_until(page, lambda: not in_grid(page), limit=2)  # the grid is one stop
+
+
+def test_links_show_the_same(report, visit, history):
+    name = sorted(broken_at_3(history))[0]
+    page = visit(report)
+    checkpoint_row(page, "drifting", "checkpoint_3").get_by_role("link", name="tests broke here").click()
+    grid(page).get_by_role("rowheader", name=name, exact=True).click()
+    page.get_by_role("dialog").wait_for()
+    fragment = "#" + page.url.partition("#")[2]
+
+    again = visit(report, fragment)
+    again.get_by_role("dialog").wait_for()
+    assert again.get_by_role("dialog").get_by_role("heading").first.inner_text() == name
+    again.reload()
+    again.get_by_role("dialog").wait_for()
+    again.keyboard.press("Escape")
+    assert names(again) == broken_at_3(history)
+
+    page.go_back()
+    page.get_by_role("dialog").wait_for(state="hidden")
+    assert names(page) == broken_at_3(history)
+    page.go_back()
+    page.get_by_text(HEADLINE).wait_for()
+    page.go_forward()
+    page.go_forward()
+    page.get_by_role("dialog").wait_for()
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#view=timeline&run=nobody&problem=none&test=x&checkpoint=y", "#%%%", "#view=x&group=9"]
+)
+def test_links_to_what_is_not_there(report, visit, fragment):
+    page = visit(report, fragment)
+    assert page.get_by_role("heading", level=2).first.is_visible()
+
+
+def test_a_large_run(tmp_path, visit, picture):
+    run = write_big_run(tmp_path / "large", problems=1, checkpoints=100)
+    slop_code("report", run, "-o", tmp_path / "report.html", cwd=tmp_path)
+    assert (tmp_path / "report.html").stat().st_size < 8_000_000
+    page = visit(tmp_path / "report.html")
+    page.get_by_role("link", name="problem_1").first.click()
+    assert count_shown(page) == 698
+    page.get_by_role("rowheader").first.click()
+    page.get_by_role("dialog").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+End")
+    assert focused(page).startswith("checkpoint_100: ")
+    picture(page, "large")
+    page.get_by_label("History").select_option("ever broke")
+    assert 0 < count_shown(page) < 698
+    assert not scrolls_sideways(page)

@@ -1,0 +1,452 @@
+"""Stored results of every format against their raw reports, and every way to edit one of the two."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from slop_code.errors import ResultError
+from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation.conclusion import conclude
+from slop_code.evaluation.document import read_document
+from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, read_evidence
+from slop_code.evaluation.judging import account
+from slop_code.evaluation.pairs import Part
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.reports.stream import read_stream
+from slop_code.evaluation.roster import Roster, RosterEntry
+from slop_code.evaluation.verify import verify
+from slop_code.execution.process import Completed
+
+DATA = Path(__file__).parents[1] / "data" / "results"
+SHOUTS, SHOUTS_TWO, LATER = (
+    f"test_checkpoint_2.py::{name}" for name in ("test_shouts", "test_shouts_two", "test_later")
+)
+REASON = "infrastructure_failure_reason"
+NONE = "no infrastructure failure"
+ENDED_WITH_1 = "pytest ended with 1 while no test failed"
+
+
+@pytest.fixture
+def result(tmp_path):
+    """`result(3)`: the path of a stored result of that format, to be edited."""
+
+    def copy(version=3):
+        shutil.copytree(DATA / f"schema-{version}", tmp_path / "stored")
+        return tmp_path / "stored" / "evaluation.json"
+
+    return copy
+
+
+def verified(path, problem=None):
+    return verify(path.parent, read_document(path), problem)
+
+
+def found_in(path, problem=None):
+    return [(one.kind, one.place, one.stored, one.raw) for one in verified(path, problem).findings]
+
+
+def not_checked(path, problem=None):
+    said = verified(path, problem).unchecked
+    return [one for one in said if not one.startswith("the rules of evaluation_version")]
+
+
+def edit(path, change):
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def in_test(name, **values):
+    def change(data):
+        next(test for test in data["tests"] if f"{test['file_path']}::{test['id']}" == name).update(values)
+
+    return change
+
+
+def setting(*keys, to):
+    def change(data):
+        for key in keys[:-1]:
+            data = data[key]
+        data[keys[-1]] = to
+
+    return change
+
+
+def together(*changes):
+    def change(data):
+        for one in changes:
+            one(data)
+
+    return change
+
+
+def remove(data):
+    data["tests"] = [test for test in data["tests"] if test["id"] != "test_shouts"]
+
+
+def add(data):
+    data["tests"].append({**data["tests"][0], "id": "test_more"})
+
+
+def double(data):
+    data["tests"].append(data["tests"][0])
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_untouched_result_of_every_format(result, version):
+    path = result(version)
+    stored = CorrectnessResults.load(path)
+    assert (stored.schema_version, len(stored.tests)) == (version, 8)
+    assert found_in(path) == []
+    assert found_in(path, ProblemConfig.from_yaml(DATA / "words")) == []
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_format_says_what_could_not_be_checked(result, version):
+    path = result(version)
+    homes = "to which checkpoints test files belong: the result is of an older format; give -p PROBLEM"
+    assert not_checked(path) == [homes, "groups of tests marked slow: give -p PROBLEM"]
+    config = ["provenance.digests.config: it was made in another way then"] if version == 1 else []
+    assert not_checked(path, ProblemConfig.from_yaml(DATA / "words")) == config
+
+
+def test_the_newest_format_leaves_nothing_open(result):
+    assert not_checked(result(3)) == []
+
+
+EDITS = {
+    "failed to passed": (in_test(SHOUTS_TWO, status="passed"), ("status", SHOUTS_TWO, "passed", "failed")),
+    "passed to failed": (in_test(SHOUTS, status="failed"), ("status", SHOUTS, "failed", "passed")),
+    "skipped to passed": (in_test(LATER, status="passed"), ("status", LATER, "passed", "skipped")),
+    "test removed": (remove, ("test", SHOUTS, "no such test", "passed")),
+    "test added": (add, ("test", "test_checkpoint_1.py::test_more", "passed", "no such test")),
+    "test twice": (double, ("test", "test_checkpoint_1.py::test_says", "listed twice", "once")),
+    "group": (in_test(SHOUTS, group_type="Error"), ("group_type", SHOUTS, "Error", "Core")),
+    "own marker's group": (
+        in_test(SHOUTS_TWO, group_type="Core"),
+        ("group_type", SHOUTS_TWO, "Core", "Functionality"),
+    ),
+    "home": (in_test(SHOUTS, checkpoint="checkpoint_1"), ("checkpoint", SHOUTS, "checkpoint_1", "checkpoint_2")),
+    "markers": (in_test(SHOUTS, markers=["error"]), ("markers", SHOUTS, '["error"]', "[]")),
+    "duration": (in_test(SHOUTS, duration_ms=1.0), ("duration_ms", SHOUTS, "1.0", "18.39956499316031")),
+    "message": (in_test(LATER, failure_message="never"), ("failure_message", LATER, "never", "not yet")),
+    "calls": (in_test(SHOUTS_TWO, calls=[]), ("calls", SHOUTS_TWO, "[]", '["python main.py --loud a b"]')),
+    "output": (in_test(SHOUTS, output="x"), ("output", SHOUTS, "x", "null")),
+    "count of passes": (setting("pass_counts", "Error", to=1), ("pass_counts", "pass_counts.Error", "1", "0")),
+    "true for 1": (setting("pass_counts", "Core", to=True), ("pass_counts", "pass_counts.Core", "true", "1")),
+    "count of all": (setting("total_counts", "Core", to=2), ("total_counts", "total_counts.Core", "2", "1")),
+    "count of nothing": (setting("total_counts", "X", to=0), ("total_counts", "total_counts.X", "0", "null")),
+    "policy": (setting("passed", "all-cases", to=True), ("passed", "passed.all-cases", "true", "false")),
+    "lost policy": (setting("passed", "core-cases", to=False), ("passed", "passed.core-cases", "false", "true")),
+    "exit code": (setting("pytest_exit_code", to=0), (*["pytest_exit_code"] * 2, "0", "1")),
+    "killed": (setting("pytest_exit_code", to=137), (*["pytest_exit_code"] * 2, "137", "1")),
+    "flag": (setting("infrastructure_failure", to=True), (*["infrastructure_failure"] * 2, "true", "false")),
+    "reason": (setting(REASON, to="no disk"), (REASON, REASON, "no disk", NONE)),
+    "flag and reason": (
+        together(setting("infrastructure_failure", to=True), setting(REASON, to="no disk")),
+        (REASON, REASON, "no disk", NONE),
+    ),
+    "evidence": (setting("evidence", to="ctrf"), ("evidence", "evidence", "ctrf", "json-report")),
+    "left out": (setting("deselected", to=1), ("deselected", "deselected", "1", "0")),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_one_edit_is_one_finding(result, name):
+    change, finding = EDITS[name]
+    path = result()
+    edit(path, change)
+    assert found_in(path) == [finding]
+
+
+def test_all_that_is_wrong_is_said(result):
+    path = result()
+    edit(
+        path,
+        together(
+            in_test(SHOUTS_TWO, status="passed"),
+            remove,
+            setting("pass_counts", "Functionality", to=3),
+            setting("passed", "all-cases", to=True),
+        ),
+    )
+    assert [place for _, place, _, _ in found_in(path)] == [
+        SHOUTS_TWO,
+        SHOUTS,
+        "pass_counts.Functionality",
+        "passed.all-cases",
+    ]
+
+
+def test_durations_within_rounding(result):
+    path = result()
+    edit(path, in_test(SHOUTS, duration_ms=18.3996))
+    assert found_in(path) == []
+
+
+def test_an_edited_marker_of_the_problem_moves_its_tests(result):
+    path = result()
+    edit(path, setting("provenance", "groups", to={}))
+    assert (("group_type", SHOUTS_TWO, "Functionality", "Core")) in found_in(path)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_edits_of_older_formats(result, version):
+    path = result(version)
+    edit(path, together(in_test(SHOUTS_TWO, status="passed", group_type="Error"), in_test(SHOUTS, group_type="Error")))
+    group = ("group_type", SHOUTS, "Error", "Core")
+    status = ("status", SHOUTS_TWO, "passed", "failed")
+    assert [one for one in found_in(path) if "counts" not in one[0]] == [group, status]
+    words = ProblemConfig.from_yaml(DATA / "words")
+    own = ("group_type", SHOUTS_TWO, "Error", "Functionality")
+    assert found_in(path, words) == [group, own, status]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fact"),
+    [
+        (JSON_REPORT, None, "is missing"),
+        (JSON_REPORT, b'{"tests": [', "is cut short"),
+        (JSON_REPORT, b'{"tests": 1}', "is malformed: report: tests is int, not list"),
+        (CTRF_REPORT, None, "is missing"),
+        (CTRF_REPORT, b"[]", "is malformed: not a JSON object"),
+        (STREAM, None, "is missing"),
+        (STREAM, b'{"kind": "collected", "tests": []}\n', "does not come to its end"),
+        (STREAM, b'{"kind": "x"}\n', "line 1: of no known kind"),
+    ],
+)
+def test_a_damaged_raw_report_is_one_finding(result, name, content, fact):
+    path = result()
+    raw = path.parent / ".scbench" / name
+    raw.unlink() if content is None else raw.write_bytes(content)
+    finding = ("raw report", f".scbench/{name}", "whole", fact)
+    assert found_in(path) == [finding]
+    edit(path, in_test(SHOUTS_TWO, status="passed"))  # the others still tell
+    assert found_in(path) == [finding, ("status", SHOUTS_TWO, "passed", "failed")]
+
+
+def test_an_edited_raw_report(result):
+    path = result()
+    raw = path.parent / ".scbench" / JSON_REPORT
+    raw.write_text(raw.read_text().replace('"outcome": "failed"', '"outcome": "passed"'))
+    found = found_in(path)
+    assert {("status", SHOUTS_TWO, "failed", "passed"), (REASON, REASON, NONE, ENDED_WITH_1)} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not JSON"),
+        (b"[]", "not a JSON object"),
+        (b'{"schema_version": 3}', "problem_name: Field required"),
+        (b'{"schema_version": 4}', "written by a newer slop-code; this one reads 1 to 3; update slop-code"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_what_cannot_be_read(result, content, words):
+    path = result()
+    path.write_bytes(content)
+    with pytest.raises(ResultError, match=words):
+        read_document(path)
+
+
+def test_without_raw_reports_nothing_is_verified(result):
+    path = result()
+    shutil.rmtree(path.parent / ".scbench")
+    with pytest.raises(ResultError, match=r"no raw reports in \.scbench; evaluate the snapshot again"):
+        verified(path)
+    edit(path, together(setting("pytest_exit_code", to=-1), setting(REASON, to="set-up failed")))
+    with pytest.raises(ResultError, match="pytest never ran: set-up failed"):
+        verified(path)
+
+
+def test_a_problem_that_is_not_the_one(result, tmp_path):
+    shutil.copytree(DATA / "words", tmp_path / "words")
+    path, words = result(), tmp_path / "words"
+    with (words / "tests" / "test_checkpoint_1.py").open("a") as file:
+        file.write("\n")
+    assert [place for _, place, _, _ in found_in(path, ProblemConfig.from_yaml(words))] == ["provenance.digests.tests"]
+    config = words / "config.yaml"
+    config.write_text(config.read_text().replace("timeout: 10", "timeout: 11").replace("Functionality", "Error"))
+    assert [place for _, place, _, _ in found_in(path, ProblemConfig.from_yaml(words))] == [
+        "provenance.digests.config",
+        "provenance.digests.tests",
+        "provenance.groups",
+    ]
+
+
+def evaluated(path, pairs, **keys):
+    """What an evaluation makes of raw reports. `pairs`: for each its folder, tests, exit code and time limit."""
+    stored = CorrectnessResults.load(path)
+    parts = [
+        one if isinstance(one, Part) else account(one[1], read_evidence(one[0]), Completed(one[2], ""), 70.0)
+        for one in pairs
+    ]
+    roster = Roster(tuple({entry.nodeid: entry for part in parts for entry in part.own.entries}.values()))
+    made = stored.provenance
+    found = conclude(parts, roster, ordered=made.checkpoints, current="checkpoint_2", custom=made.groups)
+    again = stored.model_copy(
+        update={
+            "tests": found.tests,
+            "pytest_exit_code": found.exit_code,
+            REASON: found.reason,
+            "evidence": found.source,
+            "isolation": {"pairs": len(parts)},
+            **keys,
+        }
+    )
+    again.save(path)
+    return again
+
+
+def cut(folder, lines):
+    """As a kill leaves it: the first lines of the stream, and no report."""
+    stream = folder / STREAM
+    kept = stream.read_bytes().splitlines(keepends=True)[:lines]
+    stream.write_bytes(b"".join(kept))
+    for name in (JSON_REPORT, CTRF_REPORT):
+        (folder / name).unlink()
+
+
+KEPT_LINES = 8
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "reason"),
+    [
+        (137, KEPT_LINES, f"pytest was killed by signal 9 (SIGKILL), while running {SHOUTS_TWO}"),
+        (None, KEPT_LINES, f"session timeout of 70 s while running {SHOUTS_TWO}"),
+        (0, KEPT_LINES, None),
+        (4, 0, "pytest refused its arguments or the tests' conftest.py (exit code 4)"),
+    ],
+)
+def test_a_run_that_broke_off(result, code, lines, reason):
+    path = result()
+    raw = path.parent / ".scbench"
+    roster = Roster(read_stream(raw / STREAM).collected)
+    cut(raw, lines)
+    made = evaluated(path, [(raw, roster, code)])
+    assert reason is None or made.infrastructure_failure_reason == reason
+    assert found_in(path) == []
+    assert not_checked(path) == ["how pytest ended: no report in .scbench says so"]
+
+    edit(path, together(setting(REASON, to=None), setting("infrastructure_failure", to=False)))
+    assert (REASON, REASON, NONE, made.infrastructure_failure_reason) in found_in(path)
+    if lines:
+        assert len(found_in(path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (in_test(SHOUTS, status="failed"), SHOUTS),
+        (in_test(LATER, status="passed"), LATER),
+        (setting("infrastructure_failure_reason", to="the dog ate it"), "infrastructure_failure_reason"),
+        (setting("pytest_exit_code", to=139), "infrastructure_failure_reason"),
+    ],
+    ids=["found", "not run", "reason", "exit code"],
+)
+def test_edits_of_a_run_that_broke_off(result, change, place):
+    path = result()
+    raw = path.parent / ".scbench"
+    roster = Roster(read_stream(raw / STREAM).collected)
+    cut(raw, KEPT_LINES)
+    evaluated(path, [(raw, roster, 137)])
+    edit(path, change)
+    assert place in [found for _, found, _, _ in found_in(path)]
+
+
+def test_an_end_after_the_reports_were_written_is_believed(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    roster = Roster(read_stream(raw / STREAM).collected)
+    evaluated(path, [(raw, roster, None)])
+    assert found_in(path) == []
+    assert not_checked(path) == ["how pytest ended: no report in .scbench says so"]
+
+
+def test_a_box_that_failed_is_believed(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    roster = Roster(read_stream(raw / STREAM).collected)
+    cut(raw, KEPT_LINES)
+    evaluated(path, [Part(roster, reason="the engine went away")])
+    assert found_in(path) == []
+    assert not_checked(path) == ["why the evaluation broke off: no report in .scbench says so"]
+
+
+def test_tests_that_the_roster_or_the_run_did_not_have(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    collected = read_stream(raw / STREAM).collected
+    roster = Roster((*collected[1:], RosterEntry("test_checkpoint_2.py::test_gone", ("error",))))
+    made = evaluated(path, [(raw, roster, 1)])
+    assert made.infrastructure_failure_reason == (
+        "reported but not among the tests: 1, the first: test_checkpoint_1.py::test_says"
+    )
+    assert found_in(path) == []
+
+
+@pytest.fixture
+def pair(result):
+    """A stored result of two pairs, each with the reports of its tests, and its path."""
+    path = result()
+    raw = path.parent / ".scbench"
+    for number in (1, 2):
+        shutil.copytree(raw, path.parent / "raw" / str(number))
+    shutil.rmtree(raw)
+    (path.parent / "raw").rename(raw)
+    for number, own in ((1, "test_checkpoint_1.py"), (2, "test_checkpoint_2.py")):
+        keep_file(raw / str(number), own, 0 if number == 1 else 1)
+    return path
+
+
+def keep_file(folder, file, code):
+    """The reports as a pair leaves them that ran this file's tests alone."""
+    report = json.loads((folder / JSON_REPORT).read_text())
+    report["tests"] = [test for test in report["tests"] if file in test["nodeid"]]
+    (folder / JSON_REPORT).write_text(json.dumps({**report, "exitcode": code}))
+    ctrf = json.loads((folder / CTRF_REPORT).read_text())
+    ctrf["results"]["tests"] = [test for test in ctrf["results"]["tests"] if file in test["name"]]
+    (folder / CTRF_REPORT).write_text(json.dumps(ctrf))
+    lines = [json.loads(line) for line in (folder / STREAM).read_text().splitlines()]
+    lines[0]["tests"] = [test for test in lines[0]["tests"] if file in test["nodeid"]]
+    lines[-1]["exitstatus"] = code
+    kept = [line for line in lines if file in line.get("nodeid", file)]
+    (folder / STREAM).write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+
+def both(path, codes=(0, 1)):
+    raw = path.parent / ".scbench"
+    rosters = [Roster(read_stream(raw / number / STREAM).collected) for number in ("1", "2")]
+    return [(raw / str(place), roster, codes[place - 1]) for place, roster in enumerate(rosters, start=1)]
+
+
+def test_two_pairs(pair):
+    made = evaluated(pair, both(pair))
+    assert (made.pytest_exit_code, made.infrastructure_failure_reason, len(made.tests)) == (1, None, 8)
+    assert found_in(pair) == []
+    edit(pair, in_test(SHOUTS_TWO, status="passed"))
+    assert found_in(pair) == [("status", SHOUTS_TWO, "passed", "failed")]
+
+
+def test_a_pair_whose_reports_are_lost(pair):
+    evaluated(pair, both(pair))
+    shutil.rmtree(pair.parent / ".scbench" / "2")
+    assert found_in(pair) == [("raw report", ".scbench/2", "whole", "is missing")]
+    edit(pair, in_test("test_checkpoint_1.py::test_says", status="failed"))
+    assert found_in(pair)[1:] == [("status", "test_checkpoint_1.py::test_says", "failed", "passed")]
+
+
+def test_a_pair_that_was_killed(pair):
+    pairs = both(pair, (0, 137))
+    cut(pair.parent / ".scbench" / "2", 2)
+    made = evaluated(pair, pairs)
+    assert made.infrastructure_failure_reason == (
+        f"pair 2 of 2: pytest was killed by signal 9 (SIGKILL), while running {SHOUTS}"
+    )
+    assert found_in(pair) == []
+    edit(pair, in_test("test_checkpoint_1.py::test_says", status="failed"))
+    assert found_in(pair) == [("status", "test_checkpoint_1.py::test_says", "failed", "passed")]

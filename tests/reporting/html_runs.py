@@ -1,0 +1,80 @@
+"""Evaluated runs as files, made by hand; and what a page holds, read back from it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+from slop_code.evaluation.report import CorrectnessResults
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def case(name: str, status: str = "passed", **changes: Any) -> dict[str, Any]:
+    plain = {"id": name, "checkpoint": "checkpoint_1", "group_type": "Core", "status": status, "duration_ms": 1.4}
+    return {**plain, "file_path": "test_checkpoint_1.py", "markers": [], **changes}
+
+
+def results(
+    tests: Sequence[dict[str, Any]], problem: str = "words", checkpoint: str = "checkpoint_1", **changes: Any
+) -> CorrectnessResults:
+    provenance = {"test_dependencies": {}, "python": "3", "platform": "x", "slop_code": "1", "command": []}
+    plain = {
+        "problem_name": problem,
+        "checkpoint_name": checkpoint,
+        "duration": 1.5,
+        "tests": tests,
+        "pytest_exit_code": 0,
+        "isolation": {},
+        "phases": {"tests": 0.25},
+        "provenance": {"digests": {"config": "c", "environment": "e"}, "pytest_args": [], **provenance},
+        "evidence": "stream",
+    }
+    return CorrectnessResults.model_validate({**plain, **changes})
+
+
+def store(run: Path, checkpoints: Sequence[Sequence[dict[str, Any]] | str], problem: str = "words") -> Path:
+    """Each checkpoint is its tests, or the reason why there is no verdict."""
+    for number, tests in enumerate(checkpoints, start=1):
+        failed = {"infrastructure_failure_reason": tests} if isinstance(tests, str) else {}
+        told = results([] if isinstance(tests, str) else tests, problem, f"checkpoint_{number}", **failed)
+        told.save(run / problem / f"checkpoint_{number}" / "evaluation.json")
+    return run
+
+
+class Shape(HTMLParser):
+    """The elements of a page with the names of their attributes, and the texts of those that are known by an id."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, ...]] = []
+        self.texts: dict[str, str] = {}
+        self.policy = ""
+        self._inside = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = dict(attrs)
+        self.elements.append((tag, *told))
+        self.policy = told.get("content") or "" if "http-equiv" in told else self.policy
+        self._inside = told.get("id") or f"{tag} {len(self.elements)}"
+
+    def handle_endtag(self, tag: str) -> None:
+        self.elements.append((f"/{tag}",))
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self._inside] = self.texts.get(self._inside, "") + data
+
+    def handle_comment(self, data: str) -> None:
+        self.elements.append(("comment", data))
+
+
+def unpacked(packed: str) -> Any:
+    return json.loads(gzip.decompress(base64.b64decode(packed, validate=True)))

@@ -1,0 +1,102 @@
+"""The shell of a page: whatever text it holds, its elements stay those that we wrote."""
+
+import base64
+import hashlib
+import re
+from importlib.resources import files
+
+import pytest
+
+from slop_code.reporting.html.page import MARKER, SHARED, STYLE, asset, pack, render_page
+from slop_code.reporting.html.report import SCRIPTS
+from tests.reporting.html_runs import Shape, unpacked
+
+ASSETS = files("slop_code.reporting.html") / "assets"
+OURS = sorted(file.name for file in ASSETS.iterdir() if file.name.endswith(".js") and file.name != "chart.js")
+HOSTILE = [
+    "</script><script>window.pwned=1</script>",
+    "<!-- <script>",
+    "--></title><img src=x onerror=alert(1)>",
+    "\u2028\u2029",
+    "\x00\x1b]0;x\x07",
+    "\ud800 \udfff",
+    "\u202edetrever",
+    "&lt;script&gt; &amp; \"quoted\" 'quoted'",
+]
+
+
+def page_of(text):
+    return render_page(text, scripts=["filter.js"], data={text: [text]}, parts={text: {text: text}})
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_text_changes_the_elements_of_a_page(text):
+    page = page_of(text)
+    page.encode("utf-8")
+    shape = Shape(page)
+    assert shape.elements == Shape(page_of("harmless")).elements
+    assert unpacked(shape.texts["data"]) == {"data": {text: [text]}, "parts": [text]}
+    assert unpacked(shape.texts["part-0"]) == {text: text}
+    assert "\0" not in page
+
+
+def test_a_title_is_text():
+    title = next(text for name, text in Shape(page_of("<b>&\x00")).texts.items() if name.startswith("title"))
+    assert title == "<b>&\ufffd"
+
+
+def test_parts_may_be_packed_already():
+    part = pack({"a": 1})
+    assert render_page("x", scripts=[], data=1, parts={"p": part}) == render_page(
+        "x", scripts=[], data=1, parts={"p": {"a": 1}}
+    )
+
+
+def test_what_is_packed_has_no_character_of_markup():
+    assert re.fullmatch(r"[A-Za-z0-9+/=]+", pack(["<>&\"'" * 1000]))
+
+
+def test_only_what_we_wrote_may_run():
+    page = render_page("x", scripts=SCRIPTS, data={})
+    policy = Shape(page).policy
+    inlined = re.findall(r"<(script|style)>(.*?)</\1>", page, re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for _, text in inlined]
+    assert len(inlined) == len(SHARED) + len(SCRIPTS) + 1
+    assert re.findall(r"'sha256-([^']+)'", policy) == [*digests[1:], digests[0]]
+    assert policy.startswith("default-src 'none'; ")
+    assert "base-uri 'none'" in policy
+    assert "form-action 'none'" in policy
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_scripts_are_short_and_never_make_markup_of_text(name):
+    text = asset(name)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|srcdoc|\beval\b|Function\(", text
+    )
+    assert not re.search(r"https?:|fetch\(|XMLHttpRequest|import\(|sendBeacon|WebSocket", text)
+    assert text.count("\n") <= 250
+
+
+def test_every_script_is_used():
+    assert {*SHARED, *SCRIPTS} <= {*OURS, "chart.js"}
+
+
+def test_the_style_loads_nothing():
+    assert not re.search(r"url\(|@import|@font-face", asset(STYLE))
+
+
+def test_a_library_brings_its_licence_and_its_banner():
+    page = render_page("x", scripts=["chart.js"], data={})
+    assert "Permission is hereby granted, free of charge" in page
+    assert "Chart.js v4" in page
+    assert "sourceMappingURL" not in page
+
+
+def test_a_page_is_known_by_its_head():
+    assert MARKER in page_of("x")[:200]
+
+
+def test_the_same_data_make_the_same_page():
+    assert page_of("x") == page_of("x")

@@ -1,0 +1,237 @@
+"""What a report holds of a run: statuses over checkpoints, verdicts, and texts that have an end."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from slop_code.evaluation.policy import PassPolicy, parse_policy
+from slop_code.reporting.html.run_data import changes, report_data
+from slop_code.reporting.html.texts import HEAD, LEFT_OUT, NAME_LIMIT, TAIL, Texts, bounded, name_of, shell_word
+from slop_code.runs.results import read_runs
+from tests.reporting.html_runs import case, results, store, unpacked
+
+ALL = [PassPolicy.ALL_CASES]
+
+
+def read(*folders, policies=ALL, **options):
+    data, parts = report_data(read_runs(folders), policies, **options)
+    return data, {name: unpacked(part) for name, part in parts.items()}
+
+
+def sheet(folder, **options):
+    return read(folder, **options)[0]["runs"][0]["problems"][0]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "verdicts", "expected"),
+    [
+        ("ppp", "+++", "n.."),
+        ("pfp", "+++", "nbr"),
+        ("pep", "+++", "nbr"),
+        ("psp", "+++", "nbr"),
+        ("fff", "+++", "n.."),
+        ("fes", "+++", "n.."),
+        ("fpf", "+++", "nrb"),
+        ("..p", "+++", "..n"),
+        ("p.f", "+++", "n.."),  # where a test did not run at both, nothing is compared
+        ("p..", "+++", "n.."),
+        ("pff", "+-+", "n.b"),  # what has no verdict is passed over, whatever its tests did
+        ("pfp", "+-+", "n.."),
+        ("fp", "-+", ".n"),
+        ("...", "+++", "..."),
+        ("", "", ""),
+    ],
+)
+def test_changes(statuses, verdicts, expected):
+    assert changes(statuses, [mark == "+" for mark in verdicts]) == expected
+
+
+def test_tests_are_in_the_order_in_which_they_came(tmp_path):
+    run = store(tmp_path / "run", [
+        [case("b"), case("a")],
+        [case("c"), case("a", "failed"), case("b")],
+        [case("d"), case("c"), case("a")],
+    ])  # fmt: skip
+    tests = sheet(run)["tests"]
+    assert [(test["name"], test["statuses"], test["changes"]) for test in tests] == [
+        ("test_checkpoint_1.py::b", "pp.", "n.."),
+        ("test_checkpoint_1.py::a", "pfp", "nbr"),
+        ("test_checkpoint_1.py::c", ".pp", ".n."),
+        ("test_checkpoint_1.py::d", "..p", "..n"),
+    ]
+
+
+def test_the_same_id_in_two_files_is_two_tests(tmp_path):
+    run = store(tmp_path / "run", [[case("a"), case("a", "failed", file_path="test_checkpoint_2.py")]])
+    assert [test["statuses"] for test in sheet(run)["tests"]] == ["p", "f"]
+
+
+def test_breaks_are_as_many_as_the_line_counts(tmp_path):
+    run = store(tmp_path / "run", [
+        [case("a"), case("b"), case("c", "failed")],
+        "killed",
+        [case("a", "error"), case("b", "skipped"), case("c"), case("d", "failed")],
+    ])  # fmt: skip
+    told = sheet(run)
+    last = told["checkpoints"][2]
+    assert (last["introduced"], last["repaired"], last["since"]) == (2, 1, "checkpoint_1")
+    assert [test["changes"] for test in told["tests"]] == ["n.b", "n.b", "n.r", "..n"]
+
+
+def test_groups_go_with_the_checkpoint(tmp_path):
+    run = store(tmp_path / "run", [[case("a", group_type="Error")], [case("a", group_type="Regression")], "killed"])
+    assert sheet(run)["tests"][0]["groups"] == "23."
+
+
+def test_what_has_no_verdict_says_why_and_passes_nothing(tmp_path):
+    run = store(tmp_path / "run", [[case("a")], "the box\x1b[2J broke"])
+    (run / "words/checkpoint_3").mkdir()
+    (run / "words/checkpoint_3/evaluation.json").write_text("{")
+    _, infra, damaged = sheet(run, policies=[*PassPolicy])["checkpoints"]
+    assert (infra["state"], infra["reason"], infra["verdicts"]) == (
+        "infrastructure_failure", "the box\\x1b[2J broke", "0000000",
+    )  # fmt: skip
+    assert (damaged["state"], damaged["verdicts"]) == ("not_evaluated", "0000000")
+    assert "evaluate the snapshot again" in damaged["reason"]
+
+
+def test_verdicts_are_found_for_each_policy(tmp_path):
+    run = store(tmp_path / "run", [[case("a"), case("b", "failed", group_type="Error")], [case("a")]])
+    policies = [parse_policy("error >= 0.5"), *PassPolicy]
+    data, _ = read(run, policies=policies)
+    assert data["policies"] == ["error >= 0.5", *(policy.value for policy in PassPolicy)]
+    entries = [*read_runs([run])[0].entries()]
+    expected = ["".join(str(int(entry.line.passes(policy))) for policy in policies) for entry in entries]
+    assert [one["verdicts"] for one in data["runs"][0]["problems"][0]["checkpoints"]] == expected
+    assert expected[0] == "01101111"
+
+
+def test_figures_are_whole_numbers(tmp_path):
+    told = sheet(store(tmp_path / "run", [[case("a"), case("b", "failed", group_type="Error")]]))["checkpoints"][0]
+    assert (told["passed"], told["total"]) == ([1, 0, 0, 0], [1, 0, 1, 0])
+    assert (told["ms"], told["phases"]) == (1500, {"tests": 250})
+
+
+def test_runs_and_problems_are_apart(tmp_path):
+    for name in ("one", "two"):
+        store(tmp_path / name, [[case("a")]], "words")
+        store(tmp_path / name, [[case("b")], [case("b")]], "larder")
+    data, parts = read(tmp_path / "one", tmp_path / "two")
+    assert [(run["name"], [one["name"] for one in run["problems"]]) for run in data["runs"]] == [
+        ("one", ["larder", "words"]), ("two", ["larder", "words"]),
+    ]  # fmt: skip
+    assert list(parts) == ["0/0/0", "0/0/1", "0/1/0", "1/0/0", "1/0/1", "1/1/0"]
+
+
+def test_a_part_has_what_a_test_says_and_equal_texts_once(tmp_path):
+    said = {"failure_message": "E   no", "calls": ["main.py a", "main.py 'b c'"], "output": "E   no"}
+    run = store(tmp_path / "run", [[case("a", "failed", markers=["x", "y"], **said), case("b")]])
+    _, parts = read(run)
+    assert parts["0/0/0"] == {
+        "tests": [[0, 1, 0, 0, 1, 0], [1, 1, 1, None, None, None]],
+        "markers": [["x", "y"], []],
+        "texts": ["E   no", "main.py a\nmain.py 'b c'"],
+    }
+
+
+def test_parts_have_an_end_and_say_what_they_leave_out(tmp_path):
+    noise = ["".join(chr(33 + (place * place * seed) % 90) for place in range(3000)) for seed in (7, 11)]
+    run = store(tmp_path / "run", [[case("a", "failed", failure_message=text)] for text in noise])
+    small = len(report_data(read_runs([run]), ALL)[1]["0/0/0"]) + 10
+    data, parts = read(run, limit=small)
+    assert parts["0/0/0"]["texts"] == [noise[0]]
+    assert parts["0/0/1"] == {"tests": [[0, 1, 0, LEFT_OUT, None, None]], "markers": [[]], "texts": []}
+    assert data["runs"][0]["problems"][0]["tests"][0]["statuses"] == "ff"
+
+
+def test_texts_of_one_checkpoint_have_an_end():
+    texts = Texts(limit=10)
+    assert [texts.add(text) for text in ("12345678", "123", "12345678", None, "", "1")] == [
+        0,
+        LEFT_OUT,
+        0,
+        None,
+        None,
+        1,
+    ]
+
+
+def test_a_long_text_keeps_its_ends():
+    text = "a" * HEAD + "b" * 7 + "c" * TAIL
+    assert bounded(text) == ["a" * HEAD, 7, "c" * TAIL]
+    assert bounded(text[7:]) == text[7:]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\n\tb", "a\n\tb"),
+        ("\x1b[2J\0", "\\x1b[2J\\x00"),
+        ("\u202ex\u2028", "\\u202ex\\u2028"),
+        ("</script>", "</script>"),
+        ("\ud800", "\\ud800"),
+    ],
+    ids=range(5),
+)
+def test_what_cannot_be_seen_is_an_escape(text, expected):
+    assert bounded(text) == expected
+    assert name_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "a b", "it's", "$(x) `y` \\n", "[a]-\u202e\x1b[2J'\\", "é\u2028\U000e0001", "a\nb"], ids=range(7)
+)
+def test_a_shell_reads_a_word_back(text):
+    word = shell_word(text)
+    assert word.isprintable()
+    done = subprocess.run(
+        ["bash", "-c", f"printf %s {word}"], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8", "PATH": "/bin"}
+    )
+    assert done.stdout.decode() == text
+
+
+def test_a_place_is_as_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = store(Path("-my run"), [[case("a[x y]")]])
+    told = sheet(run)
+    assert told["checkpoints"][0]["place"] == "'./-my run/words/checkpoint_1'"
+    assert told["tests"][0]["word"] == "'test_checkpoint_1.py::a[x y]'"
+    assert sheet(tmp_path / "-my run")["checkpoints"][0]["place"] == f"'{tmp_path}/-my run/words/checkpoint_1'"
+
+
+def test_names_have_an_end_and_stay_apart(tmp_path):
+    long = "x" * 2 * NAME_LIMIT
+    tests = sheet(store(tmp_path / "run", [[case(f"{long}a"), case(f"{long}b")]]))["tests"]
+    assert tests[0]["name"] != tests[1]["name"]
+    assert all(len(test["name"]) < NAME_LIMIT + 60 and test["word"] is None for test in tests)
+
+
+def test_warnings_have_an_end(tmp_path):
+    told = results([case("a")], warnings=[f"{number} " + "x" * 5000 for number in range(30)])
+    told.save(tmp_path / "run/words/checkpoint_1/evaluation.json")
+    shown = sheet(tmp_path / "run")["checkpoints"][0]["warnings"]
+    assert len(shown) == 21
+    assert shown[-1] == "... and 10 more"
+    assert max(map(len, shown)) < 1100
+
+
+def test_one_result_is_in_memory_at_a_time(tmp_path):
+    """Each has ended, with its texts packed, before the next one is read."""
+    run = store(tmp_path / "run", [[case("a")], [case("a")]])
+    seen = []
+
+    class Watched:
+        name, folder = "run", run
+
+        def entries(self):
+            for entry in read_runs([run])[0].entries():
+                seen.append(len(parts_so_far))
+                yield entry
+
+    from slop_code.reporting.html.run_data import Parts, run_data
+
+    parts = Parts()
+    parts_so_far = parts.packed
+    run_data(0, Watched(), ALL, parts)
+    assert seen == [0, 1]
