@@ -28,7 +28,8 @@ SHAPES = ((20, 5), (1, 100))
 ROUNDS = 5
 # Looks at each frame: a reader sees nothing earlier. The click is the page's own, as a driver takes its time.
 DRAWN = """([overview, link, timeline]) => new Promise((resolve, reject) => {
-  const until = (shown, then) => (document.querySelector(shown) ? then() : requestAnimationFrame(() => until(shown, then)));
+  const until = (shown, then) =>
+    document.querySelector(shown) ? then() : requestAnimationFrame(() => until(shown, then));
   setTimeout(() => reject(new Error("not drawn within a minute")), 60_000);
   until(overview, () => {
     const first = performance.now();

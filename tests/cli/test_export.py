@@ -125,7 +125,8 @@ def bring(site, monkeypatch, body):
 
 
 def test_another_package_brings_a_format(stored, slop_code, tmp_path, monkeypatch):
-    body = "out.writelines(f'{entry.line.label} {entry.line.passes(policy)}\\n'.encode() for entry in entries)"
+    said = "f'{entry.line.label} {entry.line.passes(policy)}\\n'.encode()"
+    body = f"assert iter(entries) is entries; out.writelines({said} for entry in entries)"
     bring(tmp_path / "site", monkeypatch, body)
     assert slop_code("export", stored(count=2), "--format", "lines", "--pass-policy", "any")[:2] == (
         0,

@@ -48,6 +48,7 @@ from slop_code.runs import (
     Retries,
     Shard,
     Submission,
+    comparison,
     evaluate_run,
     lines,
     records,
@@ -330,6 +331,28 @@ def test_every_format_and_column_is_explained() -> None:
     shown = [(name, cells[1].removesuffix(" or empty")) for name, cells in table.items()]
     assert shown == [(name, words[kind]) for name, kind in COLUMNS.items()]
     assert list(rows(reference("exports.md", "Formats"))) == list(BUILT_IN)
+
+
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [
+        ("Document", comparison.Comparison),
+        ("Side", comparison.SideRuns),
+        ("Pair", comparison.Pair),
+        ("Checkpoint", comparison.CheckpointChange),
+        ("Verdicts", comparison.Verdicts),
+        ("Test", comparison.TestChange),
+        ("Without a verdict", comparison.NoVerdict),
+        ("Significance", comparison.Significance),
+        ("Difference", comparison.Difference),
+    ],
+)
+def test_every_field_of_a_comparison_is_explained(heading: str, model: type[BaseModel]) -> None:
+    assert set(rows(reference("comparison.md", heading))) == set(model.model_fields)
+
+
+def test_every_change_is_explained() -> None:
+    assert set(rows(reference("comparison.md", "Changes"))) == set(get_args(comparison.Change))
 
 
 def test_every_state_is_explained() -> None:

@@ -45,6 +45,18 @@ def written(folder, *sides):
     return path
 
 
+@pytest.fixture
+def opened(visit):
+    """A page whose tests are drawn."""
+
+    def go(file, fragment="", **options):
+        page = visit(file, fragment, **options)
+        rows(page).first.wait_for(state="attached")
+        return page
+
+    return go
+
+
 def rows(page):
     return page.get_by_role("region", name="Tests that differ").locator("tbody").get_by_role("row")
 
@@ -60,8 +72,8 @@ def open_test(page, name):
     return dialog
 
 
-def test_what_differs_at_a_glance(page_file, visit, picture):
-    page = visit(page_file)
+def test_what_differs_at_a_glance(page_file, opened, picture):
+    page = opened(page_file)
     assert page.get_by_text("other passes 1 checkpoint fewer than base (all-cases): gained 1 test, lost 3").is_visible()
     first = page.get_by_role("region", name="Checkpoints").get_by_role("row").filter(has_text="checkpoint_1")
     assert "not passed" in first.inner_text()
@@ -71,8 +83,8 @@ def test_what_differs_at_a_glance(page_file, visit, picture):
     picture(page, "overview", whole=True)
 
 
-def test_a_count_leads_to_its_tests(page_file, visit):
-    page = visit(page_file)
+def test_a_count_leads_to_its_tests(page_file, opened):
+    page = opened(page_file)
     page.get_by_role("link", name="gained at words checkpoint_1").click()
     page.get_by_text("1 of 5 tests shown").first.wait_for()
     assert names(page) == ["test_better"]
@@ -86,8 +98,8 @@ def test_a_count_leads_to_its_tests(page_file, visit):
     assert names(page) == ["test_new"]
 
 
-def test_text_filter_by_keyboard(page_file, visit):
-    page = visit(page_file)
+def test_text_filter_by_keyboard(page_file, opened):
+    page = opened(page_file)
     page.keyboard.press("/")
     page.keyboard.type("worse")
     page.get_by_text("1 of 5 tests shown").first.wait_for()
@@ -97,8 +109,8 @@ def test_text_filter_by_keyboard(page_file, visit):
     assert page.get_by_text("No test is like that.").is_visible()
 
 
-def test_both_sides_of_a_test(page_file, visit, picture):
-    page = visit(page_file)
+def test_both_sides_of_a_test(page_file, opened, picture):
+    page = opened(page_file)
     dialog = open_test(page, "test_odd")
     assert dialog.get_by_role("heading", level=3).all_inner_texts() == ["base", "other"]
     failure = dialog.get_by_role("region", name="Failure: other")
@@ -109,12 +121,12 @@ def test_both_sides_of_a_test(page_file, visit, picture):
     assert "slop-code show" in dialog.get_by_role("region", name="Print all of other").inner_text()
     picture(page, "detail")
     page.keyboard.press("Escape")
-    assert not page.get_by_role("dialog").is_visible()
-    assert "test=" not in page.url
+    page.get_by_role("dialog").wait_for(state="hidden")
+    page.wait_for_url(lambda url: "test=" not in url)
 
 
-def test_arrows_move_through_the_tests(page_file, visit):
-    page = visit(page_file)
+def test_arrows_move_through_the_tests(page_file, opened):
+    page = opened(page_file)
     rows(page).get_by_role("link").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
@@ -123,12 +135,12 @@ def test_arrows_move_through_the_tests(page_file, visit):
     assert "test_odd" in dialog.get_by_role("heading", level=2).inner_text()
 
 
-def test_a_link_shows_the_same(page_file, visit):
-    page = visit(page_file)
+def test_a_link_shows_the_same(page_file, opened):
+    page = opened(page_file)
     page.get_by_label("Change").select_option("lost")
     open_test(page, "test_worse")
     fragment = page.evaluate("location.hash")
-    fresh = visit(page_file, fragment)
+    fresh = opened(page_file, fragment)
     fresh.get_by_role("dialog").wait_for()
     assert "test_worse" in fresh.get_by_role("dialog").get_by_role("heading", level=2).inner_text()
     fresh.keyboard.press("Escape")
@@ -138,8 +150,8 @@ def test_a_link_shows_the_same(page_file, visit):
     assert len(names(fresh)) == 3
 
 
-def test_another_pair(page_file, visit, picture):
-    page = visit(page_file)
+def test_another_pair(page_file, opened, picture):
+    page = opened(page_file)
     page.get_by_label("Pair").select_option("base → again")
     page.get_by_role("heading", name="base → again").wait_for()
     assert names(page) == ["test_worse"]
@@ -148,8 +160,8 @@ def test_another_pair(page_file, visit, picture):
     assert "told later" in open_test(page, "test_worse").inner_text()
 
 
-def test_several_runs(samples_file, visit, picture):
-    page = visit(samples_file)
+def test_several_runs(samples_file, opened, picture):
+    page = opened(samples_file)
     assert page.get_by_text("with 3 and 3 runs no p below 0.1 is possible").is_visible()
     assert page.get_by_role("columnheader", name="p (Holm)").is_visible()
     assert 0 < len(names(page)) < MANY  # those that come near are drawn
@@ -162,26 +174,24 @@ def test_several_runs(samples_file, visit, picture):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["overview", "detail"])
-def test_axe_finds_nothing_grave(page_file, visit, picture, scheme, view):
-    page = visit(page_file, color_scheme=scheme)
-    rows(page).first.wait_for()
+def test_axe_finds_nothing_grave(page_file, opened, picture, scheme, view):
+    page = opened(page_file, color_scheme=scheme)
     if view == "detail":
         open_test(page, "test_odd")
     assert grave_faults(page) == []
     picture(page, f"{view}-{scheme}")
 
 
-def test_the_switch_makes_it_dark(page_file, visit):
-    page = visit(page_file, color_scheme="light")
+def test_the_switch_makes_it_dark(page_file, opened):
+    page = opened(page_file, color_scheme="light")
     light = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     page.get_by_label("Theme").select_option("dark")
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != light
 
 
 @pytest.mark.parametrize("view", ["overview", "detail"])
-def test_a_narrow_screen(page_file, visit, picture, view):
-    page = visit(page_file, width=360)
-    rows(page).first.wait_for()
+def test_a_narrow_screen(page_file, opened, picture, view):
+    page = opened(page_file, width=360)
     if view == "detail":
         open_test(page, "test_odd")
     assert not scrolls_sideways(page)

@@ -100,7 +100,7 @@ def _rosters(
     seen |= {test.nodeid for evidence in evidences for test in evidence.tests}
     for name, test in tests.items():
         if failed and test.status == "error" and name not in seen:
-            owns[_whose(test, said)][name] = RosterEntry(name, tuple(test.markers))
+            owns[_whose(test, raws, said)][name] = RosterEntry(name, tuple(test.markers))
     return [Roster(tuple(own.values())) for own in owns]
 
 
@@ -112,12 +112,14 @@ def _collected(raw: Raw, tests: Mapping[str, TestResult]) -> list[RosterEntry]:
     return [RosterEntry(name, tuple(tests[name].markers) if name in tests else ()) for name in names]
 
 
-def _whose(test: TestResult, said: Sequence[str | None]) -> int:
-    """The pair of which the result says what the test's message says; else one that failed."""
+def _whose(test: TestResult, raws: Sequence[Raw], said: Sequence[str | None]) -> int:
+    """The pair whose output ends the test's message, else of which the result says the same; else one that failed."""
     message = (test.failure_message or "").removesuffix(" (this test was running)")
+    logs = [visible(raw.log.strip(), REASON_LIMIT) for raw in raws]
+    printed = [place for place, log in enumerate(logs) if log and message.endswith(log)]
     same = [place for place, one in enumerate(said) if one == message]
     failed = [place for place, one in enumerate(said) if one is not None]
-    return [*same, *failed, 0][0]
+    return [*printed, *same, *failed, 0][0]
 
 
 def _told(reason: str | None, raw: Raw, pairs: int) -> str | None:

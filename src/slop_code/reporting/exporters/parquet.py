@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from slop_code.errors import UsageError
 from slop_code.reporting.exporters.rows import COLUMNS, rows
@@ -30,7 +30,7 @@ def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:  # 
         raise UsageError(f"parquet needs pyarrow ({error}); install it: pip install 'slop-code[parquet]'") from error
     kinds = {str: pa.string(), int: pa.int32(), bool: pa.bool_(), float: pa.float64(), list: pa.list_(pa.string())}
     schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
-    with pq.ParquetWriter(_Counted(out), schema, compression="zstd") as writer:
+    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
         for batch in batches(rows(entries)):
             writer.write_table(pa.Table.from_pylist(batch, schema))
 
@@ -46,36 +46,3 @@ def batches(found: Iterable[Row], most: int = BATCH_ROWS, text: int = BATCH_TEXT
             if len(batch) >= most or held >= text:
                 break
         yield batch
-
-
-class _Counted:
-    """pyarrow asks where it is, which a pipe cannot say; and what is not its own it leaves open."""
-
-    closed = False
-
-    def __init__(self, out: BinaryIO) -> None:
-        self._out = out
-        self._written = 0
-
-    def write(self, data: Any) -> int:
-        self._written += len(data)
-        self._out.write(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self._written
-
-    def flush(self) -> None:
-        self._out.flush()
-
-    def close(self) -> None:
-        self.flush()
-
-    def seekable(self) -> bool:
-        return False
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True

@@ -19,6 +19,8 @@ HEADLINE = 300
 
 def safe(text: str) -> str:
     """Nothing in it that a terminal obeys or that XML cannot hold."""
+    if len(text) <= LIMIT // 4 and text.isprintable():  # as nearly every name is
+        return text
     shown = visible(text, LIMIT)
     return shown.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
 

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.runs.results import RunResults
 
-SCRIPTS = ("chart.js", "filter.js", "overview.js", "grid.js", "timeline.js", "message.js", "detail.js", "charts.js", "report.js")
+SCRIPTS = (
+    "chart.js",
+    "filter.js",
+    "overview.js",
+    "grid.js",
+    "timeline.js",
+    "message.js",
+    "detail.js",
+    "charts.js",
+    "report.js",
+)
 
 
 def write_report(runs: Sequence[RunResults], policies: Sequence[Policy], path: Path) -> int:

@@ -22,29 +22,52 @@ slop.charts = (() => {
   /** Each: a title, the columns of its table, series of figures with a colour, and the sentence for those who do not see it. */
   function figures(sheet, groups) {
     const judged = sheet.checkpoints.filter(slop.tests.hasVerdict);
-    const used = groups.map((name, number) => ({ name, number })).filter(({ number }) => judged.some(({ total }) => total[number]));
+    const used = groups
+      .map((name, number) => ({ name, number }))
+      .filter(({ number }) => judged.some(({ total }) => total[number]));
     const phases = [...new Set(judged.flatMap((checkpoint) => Object.keys(checkpoint.phases)))];
     const labels = judged.map(({ name }) => name);
     return [
       {
-        title: "Tests that passed, by group", labels, kind: "line", unit: "%", most: 100,
-        series: used.map(({ name, number }) => ({ name, colour: `--series-${number}`, values: judged.map(({ passed, total }) => rate(passed[number], total[number])) })),
+        title: "Tests that passed, by group",
+        labels,
+        kind: "line",
+        unit: "%",
+        most: 100,
+        series: used.map(({ name, number }) => ({
+          name,
+          colour: `--series-${number}`,
+          values: judged.map(({ passed, total }) => rate(passed[number], total[number])),
+        })),
       },
       {
-        title: "Tests that broke and recovered", labels, kind: "bar", unit: "tests", whole: true,
+        title: "Tests that broke and recovered",
+        labels,
+        kind: "bar",
+        unit: "tests",
+        whole: true,
         series: [
           { name: "broke", colour: "--failed", values: judged.map(({ introduced }) => introduced) },
           { name: "recovered", colour: "--passed", values: judged.map(({ repaired }) => repaired) },
         ],
       },
       {
-        title: "Time by phase", labels, kind: "bar", unit: "s", stacked: true,
-        series: phases.map((name, number) => ({ name, colour: `--series-${number % 4}`, values: judged.map((checkpoint) => (checkpoint.phases[name] ?? 0) / 1000) })),
+        title: "Time by phase",
+        labels,
+        kind: "bar",
+        unit: "s",
+        stacked: true,
+        series: phases.map((name, number) => ({
+          name,
+          colour: `--series-${number % 4}`,
+          values: judged.map((checkpoint) => (checkpoint.phases[name] ?? 0) / 1000),
+        })),
       },
     ];
   }
 
-  const shown = (value, unit) => (value === null ? "–" : unit === "s" ? inWords(value * 1000) : unit === "%" ? `${value} %` : String(value));
+  const shown = (value, unit) =>
+    value === null ? "–" : unit === "s" ? inWords(value * 1000) : unit === "%" ? `${value} %` : String(value);
 
   function inSentence({ title, labels, series, unit }) {
     if (!labels.length) return `${title}: no checkpoint has a verdict`;
@@ -56,11 +79,41 @@ slop.charts = (() => {
   }
 
   function table({ title, labels, series, unit }) {
-    return h("details", null, h("summary", null, "Figures as a table"), slop.scrollBox(`Figures: ${title}`, h("table", null,
-      h("caption", { class: "unseen" }, title),
-      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Checkpoint"), series.map(({ name }) => h("th", { scope: "col", class: "number" }, name)))),
-      h("tbody", null, labels.map((label, place) => h("tr", null, h("th", { scope: "row" }, label),
-        series.map(({ values }) => h("td", { class: "number" }, shown(values[place], unit)))))))));
+    return h(
+      "details",
+      null,
+      h("summary", null, "Figures as a table"),
+      slop.scrollBox(
+        `Figures: ${title}`,
+        h(
+          "table",
+          null,
+          h("caption", { class: "unseen" }, title),
+          h(
+            "thead",
+            null,
+            h(
+              "tr",
+              null,
+              h("th", { scope: "col" }, "Checkpoint"),
+              series.map(({ name }) => h("th", { scope: "col", class: "number" }, name)),
+            ),
+          ),
+          h(
+            "tbody",
+            null,
+            labels.map((label, place) =>
+              h(
+                "tr",
+                null,
+                h("th", { scope: "row" }, label),
+                series.map(({ values }) => h("td", { class: "number" }, shown(values[place], unit))),
+              ),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 
   const POINTS = ["circle", "rect", "triangle", "rectRot"];
@@ -70,7 +123,15 @@ slop.charts = (() => {
     const look = { label: name, data: values, borderColor: tone, backgroundColor: tone };
     if (figure.kind === "bar") return { ...look, pointStyle: "rect" };
     const radius = values.length > 40 ? 2 : 4;
-    return { ...look, spanGaps: true, borderWidth: 2, pointStyle: POINTS[number % 4], pointRadius: radius, borderDash: number % 2 ? [6, 3] : [], clip: false };
+    return {
+      ...look,
+      spanGaps: true,
+      borderWidth: 2,
+      pointStyle: POINTS[number % 4],
+      pointRadius: radius,
+      borderDash: number % 2 ? [6, 3] : [],
+      clip: false,
+    };
   }
 
   function picture(canvas, figure) {
@@ -82,7 +143,9 @@ slop.charts = (() => {
       type: figure.kind,
       data: { labels: figure.labels, datasets: figure.series.map((series, number) => dataset(figure, series, number)) },
       options: {
-        animation: still.matches ? false : { duration: 250 }, responsive: true, maintainAspectRatio: false,
+        animation: still.matches ? false : { duration: 250 },
+        responsive: true,
+        maintainAspectRatio: false,
         scales: { x: { ...axis, grid: { display: false } }, y: value },
         plugins: {
           legend: { labels: { color: text, usePointStyle: true, boxHeight: 8 } },
@@ -94,22 +157,39 @@ slop.charts = (() => {
 
   function card(figure) {
     const canvas = h("canvas", { role: "img", "aria-label": inSentence(figure) });
-    const make = () => { drawn.add({ figure, canvas, chart: picture(canvas, figure) }); };
-    slop.whenNear(canvas, () => { if (canvas.isConnected) make(); });
-    return h("section", { class: "card" }, h("h3", null, figure.title), h("div", { class: "canvas" }, canvas), table(figure));
+    const make = () => {
+      drawn.add({ figure, canvas, chart: picture(canvas, figure) });
+    };
+    slop.whenNear(canvas, () => {
+      if (canvas.isConnected) make();
+    });
+    return h(
+      "section",
+      { class: "card" },
+      h("h3", null, figure.title),
+      h("div", { class: "canvas" }, canvas),
+      table(figure),
+    );
   }
 
-  addEventListener("themechange", () => drawn.forEach((made) => {
-    made.chart.destroy();
-    made.chart = picture(made.canvas, made.figure);
-  }));
+  addEventListener("themechange", () =>
+    drawn.forEach((made) => {
+      made.chart.destroy();
+      made.chart = picture(made.canvas, made.figure);
+    }),
+  );
 
   function clear() {
     drawn.forEach(({ chart }) => chart.destroy());
     drawn.clear();
   }
 
-  const draw = (sheet, context) => h("div", { class: sheet.checkpoints.length > MANY ? "cards wide" : "cards" }, figures(sheet, context.groups).map(card));
+  const draw = (sheet, context) =>
+    h(
+      "div",
+      { class: sheet.checkpoints.length > MANY ? "cards wide" : "cards" },
+      figures(sheet, context.groups).map(card),
+    );
 
   return { draw, clear };
 })();

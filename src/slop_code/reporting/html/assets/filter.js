@@ -23,7 +23,11 @@ slop.tests = (() => {
     if (!hasVerdict(checkpoint)) return { symbol: "?", look: "none", words: "no verdict" };
     if (status === ".") return { symbol: "", look: "absent", words: "not there" };
     const change = test.changes[column];
-    return { symbol: symbol(status, change), look: `${WORDS[status]} ${CHANGES[change] ?? ""}`, words: words(status, change) };
+    return {
+      symbol: symbol(status, change),
+      look: `${WORDS[status]} ${CHANGES[change] ?? ""}`,
+      words: words(status, change),
+    };
   }
 
   function symbol(status, change) {

@@ -13,7 +13,10 @@ slop.grid = (() => {
     if (!grid.kinds.has(kind)) {
       const checkpoint = grid.sheet.checkpoints[column];
       const { symbol, look, words } = slop.tests.cell(test, column, checkpoint);
-      grid.kinds.set(kind, h("td", { class: `cell ${look}`, tabindex: -1, "aria-label": `${checkpoint.name}: ${words}` }, symbol));
+      grid.kinds.set(
+        kind,
+        h("td", { class: `cell ${look}`, tabindex: -1, "aria-label": `${checkpoint.name}: ${words}` }, symbol),
+      );
     }
     return grid.kinds.get(kind).cloneNode(true);
   }
@@ -23,8 +26,12 @@ slop.grid = (() => {
     const test = grid.sheet.tests[row];
     const [file, id] = slop.tests.nameParts(test.name);
     const cells = grid.sheet.checkpoints.map((_, column) => drawCell(grid, test, column));
-    return h("tr", { "data-number": number, "aria-rowindex": number + 2 },
-      h("th", { scope: "row", tabindex: -1, title: test.name }, h("span", { class: "dim" }, file), id), cells);
+    return h(
+      "tr",
+      { "data-number": number, "aria-rowindex": number + 2 },
+      h("th", { scope: "row", tabindex: -1, title: test.name }, h("span", { class: "dim" }, file), id),
+      cells,
+    );
   }
 
   /** Rows stand in chunks; one that has not come near is a single empty row of the same height. */
@@ -67,9 +74,14 @@ slop.grid = (() => {
     const [number, column] = grid.place;
     const last = [grid.rows.length - 1, grid.sheet.checkpoints.length];
     const steps = {
-      ArrowUp: [number - 1, column], ArrowDown: [number + 1, column], ArrowLeft: [number, column - 1], ArrowRight: [number, column + 1],
-      PageUp: [number - 15, column], PageDown: [number + 15, column],
-      Home: control ? [0, 0] : [number, 0], End: control ? last : [number, last[1]],
+      ArrowUp: [number - 1, column],
+      ArrowDown: [number + 1, column],
+      ArrowLeft: [number, column - 1],
+      ArrowRight: [number, column + 1],
+      PageUp: [number - 15, column],
+      PageDown: [number + 15, column],
+      Home: control ? [0, 0] : [number, 0],
+      End: control ? last : [number, last[1]],
     };
     return steps[key]?.map((value, axis) => Math.max(0, Math.min(last[axis], value)));
   }
@@ -103,17 +115,36 @@ slop.grid = (() => {
     go({ ...slop.address(), view: "timeline", test: test.name, checkpoint: grid.sheet.checkpoints[column].name });
   }
 
-  const lastColumn = (test) => test.statuses.length - 1 - [...test.statuses].reverse().findIndex((status) => status !== ".");
+  const lastColumn = (test) =>
+    test.statuses.length - 1 - [...test.statuses].reverse().findIndex((status) => status !== ".");
 
-  function draw(sheet, rows, heads) {
+  /** `test`: the name of one that is in view at first. */
+  function draw(sheet, rows, heads, test) {
     const grid = { sheet, rows, place: [0, 0], kinds: new Map() };
     grid.chunks = Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, chunk) => chunkBody(grid, chunk));
-    const table = h("table", { class: sheet.checkpoints.length <= FEW ? "grid few" : "grid", role: "grid", "aria-label": `Tests of ${sheet.name} over its checkpoints`,
-      "aria-rowcount": rows.length + 1, onclick: (event) => open(grid, event.target), onkeydown: (event) => onKey(grid, event) },
-    h("thead", null, h("tr", { "aria-rowindex": 1 }, h("th", { scope: "col" }, "Test"), heads)), grid.chunks);
+    const table = h(
+      "table",
+      {
+        class: sheet.checkpoints.length <= FEW ? "grid few" : "grid",
+        role: "grid",
+        "aria-label": `Tests of ${sheet.name} over its checkpoints`,
+        "aria-rowcount": rows.length + 1,
+        onclick: (event) => open(grid, event.target),
+        onkeydown: (event) => onKey(grid, event),
+      },
+      h("thead", null, h("tr", { "aria-rowindex": 1 }, h("th", { scope: "col" }, "Test"), heads)),
+      grid.chunks,
+    );
     grid.box = h("div", { class: "scroll grid-box" }, table);
-    table.addEventListener("mouseover", ({ target }) => { if (target.matches("td[aria-label]")) target.title = target.getAttribute("aria-label"); });
-    enter(grid, [0, 0], { focus: false });
+    table.addEventListener("mouseover", ({ target }) => {
+      if (target.matches("td[aria-label]")) target.title = target.getAttribute("aria-label");
+    });
+    const first = Math.max(
+      0,
+      rows.findIndex((row) => sheet.tests[row].name === test),
+    );
+    enter(grid, [first, 0], { focus: false });
+    if (first) requestAnimationFrame(() => cellAt(grid, [first, 0]).scrollIntoView({ block: "nearest" }));
     grid.chunks.forEach((body, chunk) => slop.whenNear(body, () => drawChunk(grid, chunk), grid.box, 300));
     return grid.box;
   }

@@ -18,8 +18,8 @@ slop.overview = (() => {
   const badge = ({ look, symbol, words }) =>
     h("span", { class: `badge ${look}` }, h("span", { "aria-hidden": "true" }, symbol), ` ${words}`);
 
-  const all = (run) => run.problems.flatMap((problem) =>
-    problem.checkpoints.map((checkpoint) => ({ problem, checkpoint })));
+  const all = (run) =>
+    run.problems.flatMap((problem) => problem.checkpoints.map((checkpoint) => ({ problem, checkpoint })));
 
   /** "2 of 3 checkpoints passed (all-cases); it started to break at larder checkpoint_2: 5 tests" */
   function headline(run, context) {
@@ -28,15 +28,21 @@ slop.overview = (() => {
     const count = (look) => looks.filter((one) => one === look).length;
     const first = places[looks.indexOf("failed")];
     const look = first ? "failed" : count("none") ? "none" : "passed";
-    return h("p", { class: `headline ${look}` }, `${count("passed")} of ${many(places.length, "checkpoint")} passed (${context.policyName})`,
+    return h(
+      "p",
+      { class: `headline ${look}` },
+      `${count("passed")} of ${many(places.length, "checkpoint")} passed (${context.policyName})`,
       first && ["; ", startOfBreaking(run, first, context)],
-      count("none") > 0 && `; ${count("none")} without a verdict`);
+      count("none") > 0 && `; ${count("none")} without a verdict`,
+    );
   }
 
   function startOfBreaking(run, { problem, checkpoint }, context) {
     const count = sum(checkpoint.total) - sum(checkpoint.passed);
-    return link({ run: run.name, problem: problem.name, policy: context.shownPolicy, at: checkpoint.name, status: "failing" },
-      `it started to break at ${problem.name} ${checkpoint.name}: ${many(count, "test")}`);
+    return link(
+      { run: run.name, problem: problem.name, policy: context.shownPolicy, at: checkpoint.name, status: "failing" },
+      `it started to break at ${problem.name} ${checkpoint.name}: ${many(count, "test")}`,
+    );
   }
 
   const link = (target, ...children) => h("a", { href: hashOf({ view: "timeline", ...target }) }, children);
@@ -44,65 +50,148 @@ slop.overview = (() => {
   /** Passed of total, as a figure that leads to the tests that did not, and a bar. */
   function counts(checkpoint, group, target) {
     const [passed, total] = [checkpoint.passed[group], checkpoint.total[group]];
-    if (!total) return h("td", { class: "number dim" }, h("span", { class: "unseen" }, "none"), h("span", { "aria-hidden": "true" }, "–"));
+    if (!total)
+      return h(
+        "td",
+        { class: "number dim" },
+        h("span", { class: "unseen" }, "none"),
+        h("span", { "aria-hidden": "true" }, "–"),
+      );
     const text = `${passed}/${total}`;
     const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("span"));
     bar.firstChild.style.width = `${(100 * passed) / total}%`;
-    return h("td", { class: `number ${passed === total ? "whole" : "lacking"}` },
-      passed === total ? text : link({ ...target, group, status: "failing" }, text, h("span", { class: "unseen" }, ": show those that did not pass")),
-      bar);
+    return h(
+      "td",
+      { class: `number ${passed === total ? "whole" : "lacking"}` },
+      passed === total
+        ? text
+        : link(
+            { ...target, status: "failing" },
+            text,
+            h("span", { class: "unseen" }, ": show those that did not pass"),
+          ),
+      bar,
+    );
   }
 
   function changed(count, kind, symbol, words, target) {
     if (!count) return h("td", { class: "number dim" }, "0");
-    return h("td", { class: `number ${kind}` },
-      link({ ...target, status: kind }, h("span", { "aria-hidden": "true" }, `${symbol} `), count, h("span", { class: "unseen" }, ` ${words}: show them`)));
+    return h(
+      "td",
+      { class: `number ${kind}` },
+      link(
+        { ...target, status: kind },
+        h("span", { "aria-hidden": "true" }, `${symbol} `),
+        count,
+        h("span", { class: "unseen" }, ` ${words}: show them`),
+      ),
+    );
   }
 
   function row(checkpoint, target, context) {
     const place = { ...target, at: checkpoint.name };
     const head = h("th", { scope: "row" }, checkpoint.name);
     const mark = h("td", null, badge(verdict(checkpoint, context.policy)));
-    const time = h("td", { class: "number" }, checkpoint.ms ? inWords(checkpoint.ms) : "–",
-      checkpoint.attempts > 1 && h("span", { class: "dim" }, ` (${checkpoint.attempts} attempts)`));
+    const time = h(
+      "td",
+      { class: "number" },
+      checkpoint.ms ? inWords(checkpoint.ms) : "–",
+      checkpoint.attempts > 1 && h("span", { class: "dim" }, ` (${checkpoint.attempts} attempts)`),
+    );
     if (!slop.tests.hasVerdict(checkpoint)) {
       const reason = `${STATES[checkpoint.state] ?? checkpoint.state}: ${checkpoint.reason ?? "no reason was given"}`;
-      return h("tr", { class: "apart" }, head, mark, h("td", { colspan: context.groups.length + 2, class: "reason" }, reason), time);
+      return h(
+        "tr",
+        { class: "apart" },
+        head,
+        mark,
+        h("td", { colspan: context.groups.length + 2, class: "reason" }, reason),
+        time,
+      );
     }
     const first = checkpoint.since === null;
-    const nothing = () => h("td", { class: "number dim" }, h("span", { class: "unseen" }, "nothing to compare with"), h("span", { "aria-hidden": "true" }, "–"));
-    return h("tr", null, head, mark,
-      context.groups.map((_, group) => counts(checkpoint, group, place)),
-      first ? [nothing(), nothing()] : [
-        changed(checkpoint.introduced, "broke", "▼", "tests broke here", place),
-        changed(checkpoint.repaired, "recovered", "▲", "tests recovered here", place),
-      ],
-      time);
+    const nothing = () =>
+      h(
+        "td",
+        { class: "number dim" },
+        h("span", { class: "unseen" }, "nothing to compare with"),
+        h("span", { "aria-hidden": "true" }, "–"),
+      );
+    return h(
+      "tr",
+      null,
+      head,
+      mark,
+      context.groups.map((_, group) => counts(checkpoint, group, { ...place, group: context.groups[group] })),
+      first
+        ? [nothing(), nothing()]
+        : [
+            changed(checkpoint.introduced, "broke", "▼", "tests broke here", place),
+            changed(checkpoint.repaired, "recovered", "▲", "tests recovered here", place),
+          ],
+      time,
+    );
   }
 
   function body(problem, run, context) {
     const target = { run: run.name, problem: problem.name, policy: context.shownPolicy };
-    const passed = problem.checkpoints.filter((checkpoint) => verdict(checkpoint, context.policy).look === "passed").length;
-    const head = h("th", { scope: "rowgroup", colspan: context.groups.length + 5 },
-      link(target, problem.name), h("span", { class: "dim" }, ` ${passed} of ${many(problem.checkpoints.length, "checkpoint")} passed`));
-    return h("tbody", null, h("tr", { class: "problem" }, head), problem.checkpoints.map((checkpoint) => row(checkpoint, target, context)));
+    const passed = problem.checkpoints.filter(
+      (checkpoint) => verdict(checkpoint, context.policy).look === "passed",
+    ).length;
+    const head = h(
+      "th",
+      { scope: "rowgroup", colspan: context.groups.length + 5 },
+      link(target, problem.name),
+      h("span", { class: "dim" }, ` ${passed} of ${many(problem.checkpoints.length, "checkpoint")} passed`),
+    );
+    return h(
+      "tbody",
+      null,
+      h("tr", { class: "problem" }, head),
+      problem.checkpoints.map((checkpoint) => row(checkpoint, target, context)),
+    );
   }
 
   function table(run, context) {
     const heads = ["Checkpoint", "Verdict", ...context.groups, "Broke", "Recovered", "Time"];
-    return slop.scrollBox(`Checkpoints of ${run.name}`, h("table", { class: "results" },
-      h("caption", { class: "unseen" }, `Checkpoints of ${run.name}: tests passed of all, by group`),
-      h("thead", null, h("tr", null, heads.map((text, place) => h("th", { scope: "col", class: place > 1 ? "number" : null }, text)))),
-      run.problems.map((problem) => body(problem, run, context))));
+    return slop.scrollBox(
+      `Checkpoints of ${run.name}`,
+      h(
+        "table",
+        { class: "results" },
+        h("caption", { class: "unseen" }, `Checkpoints of ${run.name}: tests passed of all, by group`),
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            heads.map((text, place) => h("th", { scope: "col", class: place > 1 ? "number" : null }, text)),
+          ),
+        ),
+        run.problems.map((problem) => body(problem, run, context)),
+      ),
+    );
   }
 
   function warnings(run) {
     const told = all(run).filter(({ checkpoint }) => checkpoint.warnings.length);
     if (!told.length) return null;
     const count = sum(told.map(({ checkpoint }) => checkpoint.warnings.length));
-    return h("details", { class: "warnings" }, h("summary", null, many(count, "warning")),
-      h("ul", null, told.map(({ problem, checkpoint }) => checkpoint.warnings.map((text) =>
-        h("li", null, h("strong", null, `${problem.name} ${checkpoint.name}`), ` ${text}`)))));
+    return h(
+      "details",
+      { class: "warnings" },
+      h("summary", null, many(count, "warning")),
+      h(
+        "ul",
+        null,
+        told.map(({ problem, checkpoint }) =>
+          checkpoint.warnings.map((text) =>
+            h("li", null, h("strong", null, `${problem.name} ${checkpoint.name}`), ` ${text}`),
+          ),
+        ),
+      ),
+    );
   }
 
   function section(run, context) {

@@ -12,9 +12,10 @@
     return JSON.parse(await new Response(stream).text());
   }
 
-  const whole = document.readyState === "loading"
-    ? new Promise((resolve) => addEventListener("DOMContentLoaded", resolve, { once: true }))
-    : Promise.resolve();
+  const whole =
+    document.readyState === "loading"
+      ? new Promise((resolve) => addEventListener("DOMContentLoaded", resolve, { once: true }))
+      : Promise.resolve();
 
   const promised = new Map();
 
@@ -36,11 +37,14 @@
 
   /** Call `draw` once, when the element is nearly in view within `root` (the window, if there is none). */
   slop.whenNear = (element, draw, root = null, margin = 600) => {
-    const observer = new IntersectionObserver((entries) => {
-      if (!entries.some((entry) => entry.isIntersecting)) return;
-      observer.disconnect();
-      draw();
-    }, { root, rootMargin: `${margin}px` });
+    const observer = new IntersectionObserver(
+      (entries) => {
+        if (!entries.some((entry) => entry.isIntersecting)) return;
+        observer.disconnect();
+        draw();
+      },
+      { root, rootMargin: `${margin}px` },
+    );
     observer.observe(element);
   };
 })();

@@ -3,57 +3,113 @@
 
 slop.start(async (data, main, top) => {
   const { h, fill, hashOf, go, address } = slop;
-  const VIEWS = [["overview", "Overview"], ["timeline", "Timeline"], ["charts", "Charts"]];
+  const VIEWS = [
+    ["overview", "Overview"],
+    ["timeline", "Timeline"],
+    ["charts", "Charts"],
+  ];
   let shown = null; // what the address was when the view was drawn
 
-  const named = (list, name) => Math.max(0, list.findIndex((item) => item.name === name));
+  const named = (list, name) =>
+    Math.max(
+      0,
+      list.findIndex((item) => item.name === name),
+    );
 
   /** What the address means: numbers of run and problem, and those of the policy. */
   function place(state) {
     const run = named(data.runs, state.run);
     const problem = named(data.runs[run].problems, state.problem);
     const policy = Math.max(0, data.policies.indexOf(state.policy));
-    const context = { policy, policyName: data.policies[policy], shownPolicy: policy ? data.policies[policy] : null, groups: data.groups };
+    const context = {
+      policy,
+      policyName: data.policies[policy],
+      shownPolicy: policy ? data.policies[policy] : null,
+      groups: data.groups,
+    };
     return { run, problem, context, sheet: data.runs[run].problems[problem] };
   }
 
   const view = (state) => (VIEWS.some(([name]) => name === state.view) ? state.view : "overview");
 
   function header() {
-    const choose = (event) => go({ ...address(), policy: event.target.value === data.policies[0] ? null : event.target.value });
-    const policies = slop.select(data.policies, address().policy ?? data.policies[0], { id: "policy", onchange: choose });
+    const choose = (event) =>
+      go({ ...address(), policy: event.target.value === data.policies[0] ? null : event.target.value });
+    const policies = slop.select(data.policies, address().policy ?? data.policies[0], {
+      id: "policy",
+      onchange: choose,
+    });
     const skip = h("button", { type: "button", class: "skip", onclick: () => main.focus() }, "Skip to the content");
     document.body.prepend(skip);
-    top.append(h("nav", { "aria-label": "Views", id: "views" }),
-      h("div", { class: "settings" }, h("label", { class: "field" }, "Policy ", policies), slop.themeSwitch()));
+    top.append(
+      h("nav", { "aria-label": "Views", id: "views" }),
+      h("div", { class: "settings" }, h("label", { class: "field" }, "Policy ", policies), slop.themeSwitch()),
+    );
     main.after(h("footer", null, `slop-code ${data.slop_code}`));
   }
 
   function tabs(state) {
     const { run, problem, policy } = state;
-    fill(document.getElementById("views"), VIEWS.map(([name, text]) =>
-      h("a", { href: hashOf({ view: name, run, problem, policy }), "aria-current": view(state) === name ? "page" : null }, text)));
+    fill(
+      document.getElementById("views"),
+      VIEWS.map(([name, text]) =>
+        h(
+          "a",
+          { href: hashOf({ view: name, run, problem, policy }), "aria-current": view(state) === name ? "page" : null },
+          text,
+        ),
+      ),
+    );
     document.getElementById("policy").value = data.policies[place(state).context.policy];
   }
 
   /** Which run and problem a view is about, where there are several. */
   function picker(state, { run, problem }) {
     const onRun = (event) => go({ view: state.view, policy: state.policy, run: event.target.value });
-    const onProblem = (event) => go({ view: state.view, policy: state.policy, run: state.run, problem: event.target.value });
+    const onProblem = (event) =>
+      go({ view: state.view, policy: state.policy, run: state.run, problem: event.target.value });
     const names = (list) => list.map(({ name }) => name);
     const { problems } = data.runs[run];
-    return h("div", { class: "picker" },
-      data.runs.length > 1 && h("label", { class: "field" }, "Run ", slop.select(names(data.runs), data.runs[run].name, { id: "run", onchange: onRun })),
-      problems.length > 1 && h("label", { class: "field" }, "Problem ", slop.select(names(problems), problems[problem].name, { id: "problem", onchange: onProblem })));
+    return h(
+      "div",
+      { class: "picker" },
+      data.runs.length > 1 &&
+        h(
+          "label",
+          { class: "field" },
+          "Run ",
+          slop.select(names(data.runs), data.runs[run].name, { id: "run", onchange: onRun }),
+        ),
+      problems.length > 1 &&
+        h(
+          "label",
+          { class: "field" },
+          "Problem ",
+          slop.select(names(problems), problems[problem].name, { id: "problem", onchange: onProblem }),
+        ),
+    );
   }
 
   function title(text, { run, sheet }) {
-    return h("h2", null, `${text}: `, sheet ? sheet.name : data.runs[run].name, h("span", { class: "dim" }, ` ${data.runs[run].name}`));
+    return h(
+      "h2",
+      null,
+      `${text}: `,
+      sheet ? sheet.name : data.runs[run].name,
+      h("span", { class: "dim" }, ` ${data.runs[run].name}`),
+    );
   }
 
   function drawTimeline(state, where) {
     const area = h("div", { id: "timeline" });
-    fill(main, title("Timeline", where), picker(state, where), slop.timeline.controls(state, where.sheet, data.groups), slop.timeline.legend(), area);
+    fill(
+      main,
+      title("Timeline", where),
+      picker(state, where),
+      slop.timeline.controls(state, where.sheet, data.groups),
+      slop.timeline.legend(),
+      area,
+    );
     fill(area, slop.timeline.draw(where.sheet, where.context, state));
   }
 
@@ -93,7 +149,8 @@ slop.start(async (data, main, top) => {
   }
 
   function onSlash(event) {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, dialog")) return;
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, dialog"))
+      return;
     event.preventDefault();
     if (view(address()) !== "timeline") go({ ...address(), view: "timeline" });
     document.getElementById("filter-text")?.focus();

@@ -3,8 +3,29 @@
 "use strict";
 
 const slop = (() => {
-  const ATTRIBUTES = new Set(["class", "for", "id", "role", "href", "type", "value", "name", "scope", "title", "tabindex",
-    "colspan", "rowspan", "placeholder", "autocomplete", "spellcheck", "dir", "hidden", "selected", "open", "lang"]);
+  const ATTRIBUTES = new Set([
+    "class",
+    "for",
+    "id",
+    "role",
+    "href",
+    "type",
+    "value",
+    "name",
+    "scope",
+    "title",
+    "tabindex",
+    "colspan",
+    "rowspan",
+    "placeholder",
+    "autocomplete",
+    "spellcheck",
+    "dir",
+    "hidden",
+    "selected",
+    "open",
+    "lang",
+  ]);
 
   /** An element. Attributes that begin with "on" are listeners; what is null or false is left out. */
   function h(tag, attributes, ...children) {
@@ -96,7 +117,9 @@ const slop = (() => {
     try {
       if (value === undefined) return localStorage.getItem(name);
       localStorage.setItem(name, value);
-    } catch { /* a browser that stores nothing for files keeps the default */ }
+    } catch {
+      /* a browser that stores nothing for files keeps the default */
+    }
     return null;
   }
 
@@ -104,7 +127,10 @@ const slop = (() => {
     const remembered = stored("slop-code-theme");
     const current = THEMES.includes(remembered) ? remembered : "system";
     applyTheme(current);
-    const choose = (event) => { stored("slop-code-theme", event.target.value); applyTheme(event.target.value); };
+    const choose = (event) => {
+      stored("slop-code-theme", event.target.value);
+      applyTheme(event.target.value);
+    };
     return h("label", { class: "field" }, "Theme ", select(THEMES, current, { onchange: choose }));
   }
 
@@ -113,14 +139,19 @@ const slop = (() => {
   /** Options are texts, or pairs of a value and its text. */
   function select(options, current, attributes) {
     const pairs = options.map((option) => (Array.isArray(option) ? option : [option, option]));
-    return h("select", attributes, pairs.map(([value, text]) =>
-      h("option", { value, selected: String(value) === String(current) }, text)));
+    return h(
+      "select",
+      attributes,
+      pairs.map(([value, text]) => h("option", { value, selected: String(value) === String(current) }, text)),
+    );
   }
 
   // What a screen reader is told when something changed elsewhere on the page.
 
   const live = h("div", { class: "unseen", role: "status", "aria-live": "polite" });
-  const say = (text) => { live.textContent = text; };
+  const say = (text) => {
+    live.textContent = text;
+  };
 
   async function copy(text, button) {
     try {
@@ -136,7 +167,12 @@ const slop = (() => {
   /** A command to copy; `label` says what it does. */
   function command(label, text) {
     const button = h("button", { type: "button", onclick: () => copy(text, button) }, "Copy");
-    return h("div", { class: "command" }, h("code", { tabindex: 0, role: "region", "aria-label": label }, text), button);
+    return h(
+      "div",
+      { class: "command" },
+      h("code", { tabindex: 0, role: "region", "aria-label": label }, text),
+      button,
+    );
   }
 
   /** A wide thing that scrolls in its own box, also by the keyboard. */
@@ -157,5 +193,20 @@ const slop = (() => {
     }
   }
 
-  return { h, fill, many, inWords, address, hashOf, go, onAddress, themeSwitch, select, say, command, scrollBox, start };
+  return {
+    h,
+    fill,
+    many,
+    inWords,
+    address,
+    hashOf,
+    go,
+    onAddress,
+    themeSwitch,
+    select,
+    say,
+    command,
+    scrollBox,
+    start,
+  };
 })();

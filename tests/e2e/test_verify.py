@@ -1,0 +1,125 @@
+"""What evaluations leave, however they end, agrees with itself."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from slop_code.errors import ResultError
+from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation.document import read_document
+from slop_code.evaluation.verify import verify
+
+pytestmark = pytest.mark.e2e
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TESTS = {
+    "test_checkpoint_1.py": """
+        import pytest
+        def test_a(run): assert run("a").stdout == "a\\n"
+        @pytest.mark.parametrize("word", ["b::c", "d[0]", "\\x1b[2J"])
+        def test_words(run, word): assert run(word).stdout == word
+    """,
+    "test_checkpoint_2.py": """
+        import pytest
+        def test_first(): pass
+        @pytest.mark.error
+        @pytest.mark.xfail(reason="not yet")
+        def test_expected(): assert False
+        @pytest.mark.xfail
+        def test_unexpected(): pass
+        @pytest.fixture
+        def broken(): raise ValueError("no luck")
+        @pytest.mark.mine
+        def test_error(broken): pass
+    """,
+}
+OWN = {"markers": {"mine": {"description": "", "group": "Functionality"}}}
+SAYS = {"main.py": "import sys\nprint(*sys.argv[1:])\n"}
+
+
+def findings(folder, results, problem):
+    """Of a result as it was stored."""
+    results.save(folder / "evaluation.json")
+    return verify(folder, read_document(folder / "evaluation.json"), problem).findings
+
+
+@pytest.mark.parametrize(
+    ("name", "checkpoint", "submission"),
+    [
+        ("larder", 3, "runs/drifting/larder/checkpoint_3/snapshot"),
+        ("corkboard", 2, "problems/corkboard/solutions/checkpoint_1"),
+        ("hitcount", 2, "problems/hitcount/solutions/checkpoint_1"),
+    ],
+)
+def test_the_examples(evaluate, tmp_path, name, checkpoint, submission):
+    own = EXAMPLES / "problems" / name / "environment.yaml"
+    keys = yaml.safe_load(own.read_text()) if own.exists() else {}
+    problem = ProblemConfig.from_yaml(EXAMPLES / "problems" / name)
+    results = evaluate(problem, EXAMPLES / submission, checkpoint, environment=keys, output_dir=tmp_path)
+    assert {"passed", "failed"} <= {test.status for test in results.tests}
+    assert findings(tmp_path, results, problem) == []
+
+
+@pytest.fixture(scope="module")
+def submission(make_submission):
+    return make_submission(SAYS)
+
+
+@pytest.fixture(scope="module")
+def alone(make_problem):
+    return make_problem(TESTS, config=OWN)
+
+
+@pytest.fixture(scope="module")
+def paired(make_problem):
+    return make_problem(TESTS, config={**OWN, "parallel": 2})
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [("alone", []), ("alone", ["-k", "words"]), ("alone", ["-k", "nothing_at_all"]), ("alone", ["-x"])]
+    + [("paired", []), ("paired", ["-k", "words"])],
+)
+def test_arguments(request, submission, evaluate, tmp_path, kind, arguments):
+    problem = request.getfixturevalue(kind)
+    results = evaluate(problem, submission, 2, output_dir=tmp_path, pytest_args=arguments)
+    assert (results.deselected > 0) == ("-k" in arguments)
+    assert findings(tmp_path, results, problem) == []
+
+
+def test_without_boxes(alone, submission, evaluate, tmp_path):
+    results = evaluate(alone, submission, 2, output_dir=tmp_path, sandbox="none")
+    assert findings(tmp_path, results, alone) == []
+
+
+ENDS = {
+    "killed": "import os\ndef test_one(): pass\ndef test_ends(): os.kill(os.getpid(), 9)\ndef test_last(): pass\n",
+    "leaves": "import os\ndef test_one(): assert False\ndef test_ends(): os._exit(0)\ndef test_last(): pass\n",
+    "hangs": "import signal, threading\ndef test_one(): pass\n"
+    "def test_ends():\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n    threading.Event().wait()\n",
+    "stays": "import threading\ndef test_one(): threading.Thread(target=threading.Event().wait).start()\n",
+    "exits": "import pytest\ndef test_one(): pytest.exit('enough')\ndef test_last(): pass\n",
+    "refuses": "import os\nassert not os.path.exists('main.py'), 'a submission'\ndef test_one(): pass\n",
+    "changes": "import os, pytest\n"
+    "@pytest.mark.parametrize('word', ['a', 'b'] if os.path.exists('main.py') else ['a', 'c'])\n"
+    "def test_one(word): pass\n",
+}
+
+
+@pytest.mark.parametrize(("name", "pairs"), [*((name, 1) for name in ENDS), ("killed", 2), ("refuses", 2)])
+def test_what_came_to_no_verdict(make_problem, submission, evaluate, tmp_path, name, pairs):
+    tests = {
+        "test_checkpoint_1.py": "def test_a(): pass\ndef test_b(): assert False\n",
+        "test_checkpoint_2.py": ENDS[name],
+    }
+    problem = make_problem(tests, config={"session_timeout": 3, "parallel": pairs})
+    results = evaluate(problem, submission, 2, output_dir=tmp_path)
+    assert results.infrastructure_failure
+    assert findings(tmp_path, results, problem) == []
+
+
+def test_where_pytest_never_ran(alone, submission, evaluate, tmp_path):
+    results = evaluate(alone, submission, output_dir=tmp_path, environment={"setup": {"commands": ["false"]}})
+    with pytest.raises(ResultError, match="pytest never ran: set-up: `false` exited with 1"):
+        findings(tmp_path, results, alone)
