@@ -16,7 +16,7 @@ help:
 	@echo "make unit    the quick tests only"
 	@echo "make bench   measure against bare pytest"
 	@echo "make attacks CORPUS=DIR   run a corpus of hostile submissions"
-	@echo "make lock    pin the test tools, the development tools and Ray anew"
+	@echo "make lock    pin the test tools, the development tools and what tests need anew"
 	@echo "make schema  write the JSON Schema of evaluation.json anew"
 	@echo "make wheel   build the wheel, with the native helper for x86_64 and aarch64"
 	@echo "make clean   remove what the others made here"
@@ -33,19 +33,19 @@ $(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(wildca
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
-# For tests and benchmarks alone: Ray is large, and nothing else needs it.
-$(VENV)/.ray: requirements-ray.lock $(VENV)/.installed
-	@echo "· installing Ray into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-ray.lock
+# For tests and benchmarks alone: these are large, and nothing else needs them.
+$(VENV)/.test: requirements-test.lock $(VENV)/.installed
+	@echo "· installing what tests need into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.lock
 	@touch $@
 
 demo: install
 	$(BIN)/slop-code eval-snapshot $(EXAMPLE)/solutions/checkpoint_3 -p $(EXAMPLE) -c 3 -o out/demo
 
-test: lint $(VENV)/.ray
+test: lint $(VENV)/.test
 	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
 
-unit: install
+unit: install $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m "not e2e"
 
 lint: install
@@ -54,7 +54,7 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: install $(VENV)/.ray
+bench: install $(VENV)/.test
 	$(WITH_DOCKER) $(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/runs.py
 	$(BIN)/python benchmarks/summary.py
@@ -73,7 +73,7 @@ lock: install
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
 	  pyproject.toml --group dev -o requirements-dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
-	  pyproject.toml --extra ray --constraint requirements-dev.lock -o requirements-ray.lock
+	  pyproject.toml --group test --extra ray --extra parquet --constraint requirements-dev.lock -o requirements-test.lock
 
 schema: install
 	$(BIN)/python -c "import json; from slop_code.evaluation.report import json_schema; print(json.dumps(json_schema(), indent=2))" \

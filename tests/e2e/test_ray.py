@@ -73,7 +73,7 @@ LINGERS = "import time\ntime.sleep({})\n"
 @pytest.fixture(scope="module", autouse=True)
 def _need_ray() -> Iterator[None]:
     """And a token for the cluster, so that nobody else on this machine can use it."""
-    missing = None if importlib.util.find_spec("ray") else "no Ray: `make test` installs it from requirements-ray.lock"
+    missing = None if importlib.util.find_spec("ray") else "no Ray: `make test` installs it from requirements-test.lock"
     if missing and os.environ.get("CI") == "true":
         pytest.fail(missing)
     if missing:

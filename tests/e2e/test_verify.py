@@ -78,8 +78,14 @@ def paired(make_problem):
 
 @pytest.mark.parametrize(
     ("kind", "arguments"),
-    [("alone", []), ("alone", ["-k", "words"]), ("alone", ["-k", "nothing_at_all"]), ("alone", ["-x"])]
-    + [("paired", []), ("paired", ["-k", "words"])],
+    [
+        ("alone", []),
+        ("alone", ["-k", "words"]),
+        ("alone", ["-k", "nothing_at_all"]),
+        ("alone", ["-x"]),
+        ("paired", []),
+        ("paired", ["-k", "words"]),
+    ],
 )
 def test_arguments(request, submission, evaluate, tmp_path, kind, arguments):
     problem = request.getfixturevalue(kind)

@@ -1,0 +1,40 @@
+from pathlib import Path
+
+import pytest
+
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.verify import Finding, Verification
+from slop_code.reporting.verification import SHOWN_FINDINGS, from_where_they_differ, in_words, verified
+
+STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" / "schema-3" / "evaluation.json")
+
+
+@pytest.mark.parametrize(
+    ("finding", "words"),
+    [
+        (Finding("status", "f::t", "passed", "failed"), "f::t status: stored passed, the raw reports say failed"),
+        (Finding("test", "f::t", "passed", "no such test"), "f::t: stored passed, the raw reports say no such test"),
+        (Finding("passed", "passed.any", "true", "false"), "passed.any: stored true, the raw reports say false"),
+        (Finding("raw report", ".scbench/x.json", "whole", "is missing"), ".scbench/x.json is missing"),
+        (Finding("digest", "digests.tests", "a", "b in c"), "digests.tests: stored a, the problem has b in c"),
+        (Finding("status", "f::\x1b[2J\n", "a", "b"), "f::\\x1b[2J\\n status: stored a, the raw reports say b"),
+    ],
+)
+def test_findings(finding, words):
+    assert in_words(finding) == words
+
+
+def test_long_texts_are_shown_from_where_they_differ():
+    one, other = from_where_they_differ("x" * 500 + "a" + "y" * 10, "x" * 500 + "b" + "y" * 10)
+    assert (one, other) == ("..." + "x" * 30 + "ayyyyyyyyyy", "..." + "x" * 30 + "byyyyyyyyyy")
+    assert from_where_they_differ("a" * 200, "b" * 200) == ("a" * 200, "b" * 200)
+
+
+def test_all_that_is_said():
+    words = "here: verified: 8 tests, 4 groups, 7 policies from json-report"
+    assert [text for text, _ in verified("here", Verification(STORED, [], []))] == [words]
+    finding = Finding("status", "f::t", "passed", "failed")
+    said = [text for text, _ in verified("here", Verification(STORED, [finding] * 30, ["the rest"]))]
+    assert said[0] == "here: DIFFERS from its raw reports: 30 findings"
+    assert said[-2:] == ["  ... and 10 more; --json has them all", "  not checked: the rest"]
+    assert len(said) == SHOWN_FINDINGS + 3
