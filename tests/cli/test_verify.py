@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ def results(tmp_path, monkeypatch):
         shutil.copytree(DATA / f"schema-{number}", tmp_path / "run" / "words" / f"checkpoint_{number}")
     shutil.copytree(DATA / "words", tmp_path / "problems" / "words")
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "run" / "words"
+    before = signal.getsignal(signal.SIGTERM)
+    yield tmp_path / "run" / "words"
+    signal.signal(signal.SIGTERM, before)
 
 
 def edit(path):

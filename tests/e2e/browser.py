@@ -38,8 +38,9 @@ def program() -> str:
 def browser() -> Iterator[Browser]:
     """One for the tests of a file, not for all: as long as it is there, no other test can use asyncio."""
     executable = program()
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright, playwright.chromium.launch(executable_path=executable) as started:
         yield started
 

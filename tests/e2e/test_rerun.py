@@ -65,6 +65,7 @@ def test_the_same(again):
     before = files(again)
     done = rerun(again)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "THE SAME: statuses and verdicts")
+    assert done.stdout.splitlines()[0] == "words checkpoint_1: 4 of 5 tests passed before, 4 of 5 now"
     assert "differ" not in done.stdout
     assert files(again) == before
 
@@ -101,7 +102,7 @@ def test_one_test_runs_alone_and_live(again):
     assert "now d[0] -k x\n" in done.stdout
     assert "1 passed" in done.stdout
     assert "test_says" not in done.stdout
-    assert f"PASSED Core {ODD}" in done.stdout.splitlines()
+    assert f"{ODD}: passed before, passed now" in done.stdout.splitlines()
     assert done.stdout.splitlines()[-1] == "THE SAME: statuses and verdicts"
 
 

@@ -1,6 +1,7 @@
 """Stored results of every format against their raw reports, and every way to edit one of the two."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -149,6 +150,7 @@ EDITS = {
         (REASON, REASON, "no disk", NONE),
     ),
     "evidence": (setting("evidence", to="ctrf"), ("evidence", "evidence", "ctrf", "json-report")),
+    "pairs": (setting("isolation", "pairs", to=2), ("isolation", "isolation.pairs", "2", "1")),
     "left out": (setting("deselected", to=1), ("deselected", "deselected", "1", "0")),
 }
 
@@ -450,3 +452,21 @@ def test_a_pair_that_was_killed(pair):
     assert found_in(pair) == []
     edit(pair, in_test("test_checkpoint_1.py::test_says", status="failed"))
     assert found_in(pair) == [("status", "test_checkpoint_1.py::test_says", "failed", "passed")]
+
+
+def test_how_many_pairs_there_were_is_seen(pair):
+    evaluated(pair, both(pair))
+    edit(pair, setting("isolation", "pairs", to=1))
+    assert found_in(pair) == [("isolation", "isolation.pairs", "1", "2")]
+
+
+def test_what_lies_there_may_be_no_file(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    for name in (JSON_REPORT, CTRF_REPORT, "pytest.log"):
+        (raw / name).unlink(missing_ok=True)
+    os.mkfifo(raw / "pytest.log")  # who opens it would wait for ever
+    os.mkfifo(raw / JSON_REPORT)
+    (raw / CTRF_REPORT).symlink_to(path)
+    facts = ["cannot be read: not a regular file", "cannot be read: Too many levels of symbolic links"]
+    assert [fact for _, _, _, fact in found_in(path)] == facts

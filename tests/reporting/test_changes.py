@@ -2,9 +2,10 @@ import io
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from slop_code.evaluation.changes import Change, Changes, TestChange, Time
-from slop_code.reporting.changes import SHOWN, SHOWN_LIVE, Live, lines, verdict
+from slop_code.reporting.changes import SHOWN, SHOWN_LIVE, TABLE, Live, lines, table_of, verdict
 
 NOTHING = Changes((None, None), [], [], [], [], [], [], [], [])
 HOSTILE = "\x1b[2J\nx"
@@ -41,6 +42,17 @@ def test_names_and_reasons_are_anyones():
     assert not any("\x1b" in text or "\n" in text for text in said)
     assert "  ... and 5 more; --json has them all" in said
     assert len(said) < SHOWN + 20
+
+
+def test_on_a_terminal_tests_stand_in_a_table():
+    changed = [TestChange(f"{HOSTILE}[red]{number}", "passed", None) for number in range(SHOWN + 5)]
+    found = replace(NOTHING, went=changed)
+    assert next(lines(found, table=True))[0] == TABLE
+    stream = io.StringIO()
+    Console(file=stream, width=100).print(table_of(changed))
+    rows = [" ".join(row.split()) for row in stream.getvalue().splitlines()]
+    assert "│ \\x1b[2J\\nx[red]0 │ passed │ not there │" in rows
+    assert "... and 5 more; --json has them all" in stream.getvalue()
 
 
 def test_live_output_is_text_with_an_end():

@@ -35,6 +35,7 @@ def sheet(folder, **options):
         ("fpf", "+++", "nrb"),
         ("..p", "+++", "..n"),
         ("p.f", "+++", "n.."),  # where a test did not run at both, nothing is compared
+        ("p.p", "+++", "n.."),
         ("p..", "+++", "n.."),
         ("pff", "+-+", "n.b"),  # what has no verdict is passed over, whatever its tests did
         ("pfp", "+-+", "n.."),
@@ -98,13 +99,13 @@ def test_what_has_no_verdict_says_why_and_passes_nothing(tmp_path):
 
 def test_verdicts_are_found_for_each_policy(tmp_path):
     run = store(tmp_path / "run", [[case("a"), case("b", "failed", group_type="Error")], [case("a")]])
-    policies = [parse_policy("error >= 0.5"), *PassPolicy]
+    policies = [parse_policy("error >= 0.5"), parse_policy("core == 1"), *PassPolicy]
     data, _ = read(run, policies=policies)
-    assert data["policies"] == ["error >= 0.5", *(policy.value for policy in PassPolicy)]
+    assert data["policies"] == ["error >= 0.5", "core == 1", *(policy.value for policy in PassPolicy)]
     entries = [*read_runs([run])[0].entries()]
     expected = ["".join(str(int(entry.line.passes(policy))) for policy in policies) for entry in entries]
     assert [one["verdicts"] for one in data["runs"][0]["problems"][0]["checkpoints"]] == expected
-    assert expected[0] == "01101111"
+    assert expected[0] == "011101111"
 
 
 def test_figures_are_whole_numbers(tmp_path):
@@ -176,7 +177,7 @@ def test_a_long_text_keeps_its_ends():
 )
 def test_what_cannot_be_seen_is_an_escape(text, expected):
     assert bounded(text) == expected
-    assert name_of(text) == expected
+    assert name_of(text) == expected.replace("\n", "\\n").replace("\t", "\\t")
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,17 @@ def test_any_other_input_is_no_reason_to_call_it_flaky(evaluated, digest):
     assert kinds(compared(base, other).pairs[0]) == [("checkpoint_1", "test_1", "lost")]
 
 
+@pytest.mark.parametrize("digest", ["submission", "tests"])
+def test_inputs_that_are_not_known_are_not_the_same(evaluated, digest):
+    folders = [evaluated(name, {"words": [marks]}, "x") for name, marks in (("base", "++"), ("other", "+-"))]
+    for folder in folders:
+        path = folder / "words/checkpoint_1/evaluation.json"
+        document = json.loads(path.read_text())
+        document["provenance"]["digests"][digest] = None
+        path.write_text(json.dumps(document))
+    assert kinds(compared(*folders).pairs[0]) == [("checkpoint_1", "test_1", "lost")]
+
+
 @pytest.mark.parametrize(("before", "after"), [("+", "!"), ("!", "+"), ("!", "!")])
 def test_without_a_verdict_nothing_is_gained_or_lost(evaluated, before, after):
     base = evaluated("base", {"words": [before, "+"]})

@@ -213,8 +213,7 @@ def test_the_smallest_p_is_that_of_the_most_extreme_runs(sizes):
     tables = itertools.product(range(runs + 1), range(others + 1))
     assert smallest_p(runs, others) == min(fisher(passed, runs, right, others) for passed, right in tables)
     assert smallest_p(runs, others) == min(
-        permutation_test(values[:runs], values[runs:]).p
-        for values in itertools.product((0, 1), repeat=runs + others)
+        permutation_test(values[:runs], values[runs:]).p for values in itertools.product((0, 1), repeat=runs + others)
     )
 
 

@@ -52,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.evaluation.changes import changes
     from slop_code.evaluation.choose import one_test
     from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.reporting.changes import show
 
     path = result_file(arguments.result)
     stored = CorrectnessResults.load(path)
@@ -61,7 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
     again = _evaluate(stored, path.parent, test, arguments)
     found = changes(stored, again, test)
     with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
-        _print(found, again, arguments)
+        if arguments.json:
+            _print_json(found, again)
+        else:
+            show(found, stored, again, test)
+            if arguments.output is not None:
+                print(f"written: {arguments.output / 'evaluation.json'}", flush=True)
     if again.infrastructure_failure:
         return Exit.INFRASTRUCTURE
     return Exit.NOT_PASSED if found.differ else Exit.PASSED
@@ -95,18 +101,6 @@ def _tell(step: str) -> None:
         print(f"· {step}", file=sys.stderr, flush=True)
 
 
-def _print(found: Changes, again: CorrectnessResults, arguments: argparse.Namespace) -> None:
-    if arguments.json:
-        told = {"same": not found.differ, "flaky": found.flaky, "same_inputs": found.same_inputs, **asdict(found)}
-        print(json.dumps({**told, "results": again.model_dump(mode="json")}, indent=2), flush=True)
-        return
-    from rich.text import Text
-
-    from slop_code.reporting.changes import lines
-    from slop_code.reporting.terminal import ResultConsole
-
-    console = ResultConsole()
-    for text, style in lines(found, again if arguments.test is not None else None):
-        console.print(Text(text, style), soft_wrap=True)
-    if arguments.output is not None:
-        console.print(Text(f"written: {arguments.output / 'evaluation.json'}"), soft_wrap=True)
+def _print_json(found: Changes, again: CorrectnessResults) -> None:
+    told = {"same": not found.differ, "flaky": found.flaky, "same_inputs": found.same_inputs, **asdict(found)}
+    print(json.dumps({**told, "results": again.model_dump(mode="json")}, indent=2), flush=True)

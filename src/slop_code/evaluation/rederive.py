@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code._io import tail
+from slop_code._io import open_regular, tail
 from slop_code.evaluation.choose import nodeid_of
 from slop_code.evaluation.conclusion import REASON_LIMIT, Conclusion, conclude
 from slop_code.evaluation.evidence import STREAM, Evidence, read_evidence
@@ -51,13 +52,32 @@ class Rederived:
 def read_raw(folder: Path, pairs: int) -> list[Raw]:
     """Those of each pair that left any; `pairs`: how many there were."""
     names = [REPORTS_DIR] if pairs == 1 else [f"{REPORTS_DIR}/{number}" for number in range(1, pairs + 1)]
-    there = [name for name in names if any(os.path.lexists(folder / name / file) for file in RAW_FILES)]
-    return [_read(folder / name, name) for name in there]
+    return [_read(folder / name, name) for name in names if _left_any(folder / name)]
+
+
+def pairs_in(folder: Path) -> int:
+    """How many pairs left something there, by the folders they have."""
+    top = folder / REPORTS_DIR
+    if _left_any(top):
+        return 1
+    return next(number for number in itertools.count() if not _left_any(top / str(number + 1)))
+
+
+def _left_any(folder: Path) -> bool:
+    return any(os.path.lexists(folder / file) for file in RAW_FILES)
 
 
 def _read(folder: Path, name: str) -> Raw:
-    log = tail(folder / "pytest.log", TAIL)
-    return Raw(folder, name, read_evidence(folder), read_stream(folder / STREAM), log)
+    return Raw(folder, name, read_evidence(folder), read_stream(folder / STREAM), _printed(folder / "pytest.log"))
+
+
+def _printed(log: Path) -> str:
+    """As it is told where no test has a result: the end of it."""
+    try:
+        open_regular(log).close()  # no link, no pipe
+    except OSError:
+        return ""
+    return tail(log, TAIL)
 
 
 def rederive(

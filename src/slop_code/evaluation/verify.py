@@ -14,7 +14,7 @@ from slop_code.evaluation.evidence import CTRF_REPORT
 from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS, GroupType
 from slop_code.evaluation.pairs import NEVER_RAN
 from slop_code.evaluation.provenance import evaluation_version
-from slop_code.evaluation.rederive import read_raw, rederive
+from slop_code.evaluation.rederive import pairs_in, read_raw, rederive
 from slop_code.evaluation.report import DERIVED, CorrectnessResults, TestResult
 from slop_code.evaluation.workspace import Contents, tests_digest
 from slop_code.execution.boxes import REPORTS_DIR
@@ -55,8 +55,11 @@ class Verification:
 def verify(folder: Path, document: Document, problem: ProblemConfig | None = None) -> Verification:
     """`folder`: where .scbench lies. A ResultError where there is nothing to check it with."""
     stored = document.results
-    pairs = _pairs(stored)
+    told = pairs = _pairs(stored)
     raws = read_raw(folder, pairs)
+    if not raws:
+        pairs = pairs_in(folder)
+        raws = read_raw(folder, pairs)
     if not raws:
         why = stored.infrastructure_failure_reason
         never = why is not None and stored.pytest_exit_code == NEVER_RAN
@@ -71,6 +74,7 @@ def verify(folder: Path, document: Document, problem: ProblemConfig | None = Non
     believed, unchecked = _regrouped(stored, again.conclusion, known=bool(stored.provenance.checkpoints or problem))
     unchecked = [*again.unchecked, *unchecked, *_versions(stored)]
     findings = [
+        *([] if pairs == told else [Finding("isolation", "isolation.pairs", str(told), str(pairs))]),
         *damage,
         *(Finding("test", name, "listed twice", "once") for name in document.twice),
         *_tests(stored, believed, whole=whole, lost=lost),

@@ -5,18 +5,31 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, TextIO
 
+from rich.table import Table
+from rich.text import Text
+
 from slop_code.evaluation.choose import nodeid_of
-from slop_code.reporting.terminal import STYLES, first_line, in_words, many, one_line, printable, short_digest
+from slop_code.reporting.terminal import (
+    STYLES,
+    ResultConsole,
+    first_line,
+    in_words,
+    many,
+    one_line,
+    printable,
+    short_digest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slop_code.evaluation.changes import Change, Changes, TestChange, Time
-    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
 
 SHOWN = 20
 SHOWN_LIVE = 1 << 20
 NOTICED_S = 0.0005
+TABLE = ""
 
 
 class Live:
@@ -37,22 +50,53 @@ class Live:
         self._stream.flush()
 
 
-def lines(found: Changes, one: CorrectnessResults | None = None) -> Iterator[tuple[str, str]]:
-    """Each with its style; the last says whether anything differs. `one`: of a single test, what came now."""
+def show(found: Changes, old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> None:
+    """`test`: as it was, where it is the only one that ran anew."""
+    console = ResultConsole()
+    console.print(Text(headline(old, new, test), "bold"), soft_wrap=True)
+    for text, style in lines(found, table=console.is_terminal):
+        if text == TABLE:
+            console.print(table_of([*found.statuses, *found.came, *found.went]))
+        else:
+            console.print(Text(text, style), soft_wrap=True)
+
+
+def headline(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> str:
+    if test is not None:
+        now = new.tests[0].status if new.tests else "not run"
+        return f"{one_line(nodeid_of(test))}: {test.status} before, {now} now"
+    counts = [f"{sum(one.pass_counts.values())} of {sum(one.total_counts.values())}" for one in (old, new)]
+    place = one_line(f"{new.problem_name} {new.checkpoint_name}")
+    return f"{place}: {counts[0]} tests passed before, {counts[1]} now"
+
+
+def lines(found: Changes, *, table: bool = False) -> Iterator[tuple[str, str]]:
+    """Each with its style; the last says whether anything differs. `table`: the tests stand in one, at TABLE."""
     yield from _reasons(found)
-    for test in one.tests if one else ():
-        yield f"{test.status.upper()} {test.group_type} {one_line(nodeid_of(test))}", STYLES[test.status]
     if found.verdicts:
         yield "verdicts that changed:", "bold"
         yield from ((f"  {one_line(one.what)}: {one.old} before, {one.new} now", "") for one in found.verdicts)
-    yield from _tests("tests whose status changed:", found.statuses)
-    yield from _tests("tests that came:", found.came)
-    yield from _tests("tests that went:", found.went)
+    if table and (found.statuses or found.came or found.went):
+        yield TABLE, ""
+    elif not table:
+        yield from _tests("tests whose status changed:", found.statuses)
+        yield from _tests("tests that came:", found.came)
+        yield from _tests("tests that went:", found.went)
     yield from _tests("tests that say something else:", found.messages)
     yield from _changes("what went in differs:", found.digests)
     yield from _changes("versions that differ:", found.versions)
     yield from _times(found.times)
     yield verdict(found)
+
+
+def table_of(changed: list[TestChange]) -> Table:
+    table = Table("test", "before", "now")
+    for one in changed[:SHOWN]:
+        now = Text(one.new or "not there", STYLES[one.new] if one.new else "")
+        table.add_row(Text(one_line(one.test)), one.old or "not there", now)
+    if len(changed) > SHOWN:
+        table.add_row(f"... and {len(changed) - SHOWN} more; --json has them all", "", "")
+    return table
 
 
 def verdict(found: Changes) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from slop_code.runs.comparison import (
     TestChange,
     Verdicts,
 )
-from slop_code.runs.sides import ABSENT, LETTERS, NOT_THERE, STATUSES, Judge, read_sides
+from slop_code.runs.sides import ABSENT, LETTERS, NOTHING, STATUSES, Judge, read_sides
 from slop_code.runs.significance import significance_of, with_p
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def compare_pair(base: Side, other: Side, sheets: Sequence[Sheet]) -> Pair:
 
 
 def _has(side: Side, sheet: Sheet) -> bool:
-    return any(sheet.seen[place].reason != NOT_THERE for place in side.places)
+    return any(sheet.seen[place] is not NOTHING for place in side.places)
 
 
 def _told(letters: str, seen: Sequence[Seen], side: Side) -> list[Told]:

@@ -10,9 +10,11 @@ from slop_code.evaluation.choose import nodeid_of
 from slop_code.evaluation.find import problem_of
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.spec import load_environment
+from slop_code.runs.conclude import LINES
 from slop_code.runs.discover import RESULT, environment_in
 from slop_code.runs.layout import SNAPSHOT
 from slop_code.runs.records import Submission
+from slop_code.runs.results import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +81,9 @@ def _runner(
     only: list[str] | None = None,
     follow: Callable[[bytes], None] | None = None,
 ) -> PytestRunner:
-    """The submission sees nothing of what was found about it before, where that does not lie around it alone."""
+    """The submission sees nothing of what was found before, be it about it or about another of its run."""
+    place = folder.absolute()
+    runs = [above for above in list(place.parents)[:LEVELS] if os.path.lexists(above / LINES)]
     return PytestRunner(
         submission.problem,
         submission.checkpoint,
@@ -87,7 +91,7 @@ def _runner(
         submission.path,
         output_dir=submission.output,
         progress=progress,
-        hidden=[folder.absolute()],
+        hidden=[place, *runs],
         only=only,
         follow=follow,
     )

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 LETTERS: dict[Status, str] = {"passed": "p", "failed": "f", "skipped": "s", "error": "e"}
 STATUSES: dict[str, Status] = {letter: status for status, letter in LETTERS.items()}
 ABSENT = "."
-NOT_THERE = "the run does not have this checkpoint"
 REASON_LIMIT = 2000
 
 Key = tuple[str, str]
@@ -56,7 +55,7 @@ class Seen:
 
     passed: bool | None = None
     """None where there is no verdict."""
-    reason: str | None = NOT_THERE
+    reason: str | None = "the run does not have this checkpoint"
     inputs: str | None = None
     """Equal where submission, tests, config, environment and image are; None where that is not known."""
     judge: Judge = NOBODY
@@ -66,6 +65,9 @@ class Seen:
     @property
     def letter(self) -> str:
         return ABSENT if self.passed is None else LETTERS["passed" if self.passed else "failed"]
+
+
+NOTHING = Seen()
 
 
 @dataclass(slots=True, eq=False)
@@ -108,7 +110,7 @@ def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], lis
     for place, run in enumerate(runs):
         for entry in run.entries():
             line = entry.line
-            blank = Sheet(line.problem, line.checkpoint, line.order, [Seen()] * len(runs))
+            blank = Sheet(line.problem, line.checkpoint, line.order, [NOTHING] * len(runs))
             sheets.setdefault((line.problem, line.checkpoint), blank).put(place, entry, policy)
     return sides, sorted(sheets.values(), key=lambda one: (one.problem, one.order, natural(one.checkpoint)))
 

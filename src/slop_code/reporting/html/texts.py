@@ -57,7 +57,8 @@ def visible(text: str) -> str:
 
 
 def name_of(text: str) -> str:
-    return _cut(text, NAME_LIMIT)
+    """It stands within a line."""
+    return _cut(text, NAME_LIMIT).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def short(text: str) -> str:

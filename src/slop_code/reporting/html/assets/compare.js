@@ -105,7 +105,7 @@ slop.start(async (data, main, top) => {
     else if (!same(shown, state, "test")) {
       drawTests(state);
       if (focused?.startsWith("filter-")) document.getElementById(focused)?.focus();
-      else document.getElementById("differing").scrollIntoView();
+      else document.getElementById("differing").focus();
     }
     shown = state;
     const number = Number(state.test);
