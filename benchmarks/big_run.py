@@ -24,7 +24,7 @@ MARKS = ((), ("functionality",), ("error",))
 GROUPS = (GroupType.CORE, GroupType.FUNCTIONALITY, GroupType.ERROR)
 BORN = 2
 """Tests that every later checkpoint adds; as many of the oldest go, so that each has the same number."""
-BREAKS, RECOVERS = 0.02, 0.2
+RECOVERS = 0.2
 MESSAGE = """cook = <function cook.<locals>.call at 0x7f{address}>, title = '{title}', servings = {servings}
 
     @pytest.mark.functionality
@@ -42,15 +42,15 @@ E         Skipping 118 identical leading characters in diff, use -v to show
 .evaluation_tests/{file}:{line}: AssertionError"""
 
 
-def write_big_run(folder: Path, *, problems: int, checkpoints: int, tests: int = 500, seed: int = 1) -> Path:
-    """The same for the same numbers."""
+def write_big_run(folder: Path, *, problems: int, checkpoints: int, tests: int = 500, breaks: float = 0.02) -> Path:
+    """The same for the same numbers. `breaks`: the share of passing tests that each next checkpoint breaks."""
     names = [f"checkpoint_{number}" for number in range(1, checkpoints + 1)]
     for number in range(1, problems + 1):
-        chance = random.Random(f"{seed} {number}")
+        chance = random.Random(number)
         failing: set[int] = set()
         for place, name in enumerate(names):
             there = range(place * BORN, place * BORN + tests)
-            failing = {test for test in there if chance.random() < (1 - RECOVERS if test in failing else BREAKS)}
+            failing = {test for test in there if chance.random() < (1 - RECOVERS if test in failing else breaks)}
             found = [_test(test, place, names, tests, test in failing, chance) for test in there]
             _results(f"problem_{number}", name, names, found).save(folder / f"problem_{number}" / name / RESULT)
     return folder

@@ -1,6 +1,7 @@
 """What the report of a large run costs: to write, to keep, and to open.
 
-Runs are written as evaluations would leave them (`big_run.py`), in two shapes: many problems, and one very long one.
+Runs are written as evaluations would leave them (`big_run.py`), in three shapes: many problems, one very long one,
+and one that fails nearly everything.
 `slop-code report` is measured as a process of its own. Then Chromium opens the file from disk, and counts from the
 start of the navigation until the overview is drawn, and the timeline of the first problem after it.
 """
@@ -24,7 +25,7 @@ from playwright.sync_api import sync_playwright
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-SHAPES = ((20, 5), (1, 100))
+SHAPES = ((20, 5, 0.02), (1, 100, 0.02), (1, 100, 0.95))
 ROUNDS = 5
 # Looks at each frame: a reader sees nothing earlier. The click is the page's own, as a driver takes its time.
 DRAWN = """([overview, link, timeline]) => new Promise((resolve, reject) => {
@@ -74,19 +75,19 @@ def main() -> None:
     program = os.environ.get("SLOP_CODE_TEST_BROWSER") or shutil.which("chromium")
     if program is None:
         raise SystemExit(os.environ.get("SLOP_CODE_TEST_NO_BROWSER", "no chromium: use tests/with_browser.py"))
-    heads = ("problems", "checkpoints", "write s", "peak MiB", "size MB", "overview s", "timeline s")
+    heads = ("problems", "checkpoints", "breaks", "write s", "peak MiB", "size MB", "overview s", "timeline s")
     found = []
     print(f"the report of a large run, {arguments.tests} tests in each checkpoint, median of {ROUNDS}")
     print("".join(f"{head:>13}" for head in heads))
     with tempfile.TemporaryDirectory(prefix="slop-code-bench-") as name, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program)
-        for problems, checkpoints in SHAPES:
-            run, page = Path(name) / f"{problems}x{checkpoints}", Path(name) / "report.html"
-            write_big_run(run, problems=problems, checkpoints=checkpoints, tests=arguments.tests)
+        for problems, checkpoints, breaks in SHAPES:
+            run, page = Path(name) / f"{problems}x{checkpoints}-{breaks}", Path(name) / "report.html"
+            write_big_run(run, problems=problems, checkpoints=checkpoints, tests=arguments.tests, breaks=breaks)
             rounds = [(*measured(run, page), *opened(browser, page)) for _ in range(ROUNDS)]
             seconds, peak, overview, timeline = (statistics.median(values) for values in zip(*rounds, strict=True))
             size = page.stat().st_size / 1e6
-            figures = (problems, checkpoints, seconds, peak, size, overview, timeline)
+            figures = (problems, checkpoints, breaks, seconds, peak, size, overview, timeline)
             found.append(dict(zip(heads, figures, strict=True)))
             print("".join(f"{figure:13.2f}" if isinstance(figure, float) else f"{figure:13}" for figure in figures))
         browser.close()

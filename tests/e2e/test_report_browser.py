@@ -410,3 +410,9 @@ def test_a_large_run(tmp_path, visit, picture):
     page.get_by_label("History").select_option("ever broke")
     expect(shown).to_have_text(re.compile("[1-9][0-9]* of 698 tests shown"))
     assert not scrolls_sideways(page)
+    page.get_by_label("History").select_option("did not pass at the end")
+    grid(page).locator("tbody").get_by_role("rowheader").first.click()
+    lines = page.get_by_role("dialog").get_by_role("region", name="Failure").locator("span")
+    colours = dict(lines.evaluate_all("all => all.map((e) => [e.innerText.slice(0, 11), getComputedStyle(e).color])"))
+    assert len({colours[f"E         {sign}"] for sign in "-+?"}) == 3
+    picture(page, "diff")

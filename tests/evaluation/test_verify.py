@@ -470,3 +470,17 @@ def test_what_lies_there_may_be_no_file(result):
     (raw / CTRF_REPORT).symlink_to(path)
     facts = ["cannot be read: not a regular file", "cannot be read: Too many levels of symbolic links"]
     assert [fact for _, _, _, fact in found_in(path)] == facts
+
+
+def test_two_pairs_that_ended_differently(pair):
+    pairs = both(pair, (137, None))
+    for number in ("1", "2"):
+        cut(pair.parent / ".scbench" / number, 2)
+    made = evaluated(pair, pairs)
+    assert made.infrastructure_failure_reason == (
+        "pair 1 of 2: pytest was killed by signal 9 (SIGKILL), while running test_checkpoint_1.py::test_says\n"
+        f"pair 2 of 2: session timeout of 70 s while running {SHOUTS}"
+    )
+    assert found_in(pair) == []
+    edit(pair, setting(REASON, to=made.infrastructure_failure_reason.replace("70", "60")))
+    assert found_in(pair) != []

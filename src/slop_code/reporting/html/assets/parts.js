@@ -5,7 +5,7 @@
 (() => {
   async function unpack(id) {
     if (typeof DecompressionStream === "undefined") {
-      throw new Error("this browser has no DecompressionStream; use one of 2023 or later");
+      throw new Error("this browser has no DecompressionStream; use one of 2024 or later");
     }
     const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));

@@ -123,17 +123,17 @@ const slop = (() => {
     return null;
   }
 
+  const remembered = () => THEMES.find((name) => name === stored("slop-code-theme")) ?? "system";
+
   function themeSwitch() {
-    const remembered = stored("slop-code-theme");
-    const current = THEMES.includes(remembered) ? remembered : "system";
-    applyTheme(current);
     const choose = (event) => {
       stored("slop-code-theme", event.target.value);
       applyTheme(event.target.value);
     };
-    return h("label", { class: "field" }, "Theme ", select(THEMES, current, { onchange: choose }));
+    return h("label", { class: "field" }, "Theme ", select(THEMES, remembered(), { onchange: choose }));
   }
 
+  applyTheme(remembered()); // before anything is drawn
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
 
   /** Options are texts, or pairs of a value and its text. */
