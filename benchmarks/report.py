@@ -78,7 +78,7 @@ def main() -> None:
     heads = ("problems", "checkpoints", "breaks", "write s", "peak MiB", "size MB", "overview s", "timeline s")
     found = []
     print(f"the report of a large run, {arguments.tests} tests in each checkpoint, median of {ROUNDS}")
-    print("".join(f"{head:>13}" for head in heads))
+    print("".join(f"{head:>13}" for head in heads), flush=True)
     with tempfile.TemporaryDirectory(prefix="slop-code-bench-") as name, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program)
         for problems, checkpoints, breaks in SHAPES:
@@ -89,7 +89,8 @@ def main() -> None:
             size = page.stat().st_size / 1e6
             figures = (problems, checkpoints, breaks, seconds, peak, size, overview, timeline)
             found.append(dict(zip(heads, figures, strict=True)))
-            print("".join(f"{figure:13.2f}" if isinstance(figure, float) else f"{figure:13}" for figure in figures))
+            shown = (f"{figure:13.2f}" if isinstance(figure, float) else f"{figure:13}" for figure in figures)
+            print("".join(shown), flush=True)
         browser.close()
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=2))

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from slop_code.evaluation import CorrectnessResults
 from tests.e2e.conftest import PATIENCE_S, SLOP_CODE
 
 pytestmark = pytest.mark.e2e
@@ -85,7 +86,7 @@ def call(*arguments, cwd, statuses=(0,)):
 
 @pytest.fixture(scope="module")
 def place(make_problem, make_submission, need_bubblewrap, cache, tmp_path_factory):
-    """A folder with two runs: one that was evaluated, and one whose result has such texts wherever a text may be."""
+    """A folder with a run that was evaluated, and two whose results have such texts wherever a text may be."""
     need_bubblewrap()
     folder = tmp_path_factory.mktemp("hostile")
     problem = make_problem({"test_checkpoint_1.py": TESTS}, config={"name": "hostile", "timeout": 60})
@@ -93,24 +94,25 @@ def place(make_problem, make_submission, need_bubblewrap, cache, tmp_path_factor
     checkpoint = folder / EVALUATED / "hostile" / "checkpoint_1"
     shutil.copytree(make_submission({"main.py": SUBMISSION}), checkpoint / "snapshot")
     call("eval", EVALUATED, "--problems-dir", "problems", cwd=folder, statuses=(1,))
-    forge(checkpoint / "evaluation.json", folder / FORGED / "hostile" / "checkpoint_1" / "evaluation.json")
+    forge(checkpoint, folder / FORGED / "hostile/checkpoint_1")
+    forge(checkpoint, folder / "other" / "hostile/checkpoint_1", fails=("passed",))
     return folder
 
 
-def forge(real, path):
+def forge(checkpoint, place, *, fails=("failed", "error")):
     """As raw as the format lets them be: our own evaluation never stores them so."""
-    document = json.loads(real.read_text())
     everything = "\n".join(TEXTS.values())
-    document |= {"problem_name": everything, "warnings": [everything], "evidence": everything}
-    for number, test in enumerate(document["tests"]):
-        test |= {
-            "id": f"test_{number}[{everything}]", "file_path": f"test_{everything}.py", "checkpoint": everything,
-            "markers": [everything], "calls": [everything] * 3,
-        }  # fmt: skip
-        if test["status"] != "passed":
-            test |= {"failure_message": everything, "output": everything}
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(document).replace("\\u0000", "\\ufffd"))
+    word = everything.replace("\0", "")  # so that a command can name it
+    text = {"failure_message": everything, "output": everything, "calls": [everything] * 3}
+    results = CorrectnessResults.load(checkpoint / "evaluation.json")
+    tests = []
+    for number, test in enumerate(results.tests):
+        name = {"id": f"test_{number}[{word}]", "file_path": f"test_{word}.py", "checkpoint": everything}
+        outcome = {**text, "status": "failed"} if test.status in fails else {"status": "passed"}
+        tests.append(test.model_copy(update={**name, **outcome, "markers": [everything]}))
+    whole = {"problem_name": everything, "warnings": [everything], "evidence": everything, "tests": tests}
+    CorrectnessResults.model_validate({**dict(results), **whole}).save(place / "evaluation.json")
+    shutil.copytree(checkpoint / ".scbench", place / ".scbench")
 
 
 def test_what_was_evaluated(place):
@@ -175,12 +177,21 @@ def test_show_on_a_terminal(run):
     assert len(shown) < 2 * MIB
 
 
-def test_eval_snapshot_on_a_terminal(place):
-    snapshot = place / EVALUATED / "hostile/checkpoint_1/snapshot"
-    arguments = ["eval-snapshot", snapshot, "-p", place / "problems/hostile", "-c", "1", "-o", place / "out"]
-    shown = on_a_terminal(*arguments, cwd=place, statuses=(1,))
-    assert "window.pwned" in shown
+COMMANDS = {
+    "eval-snapshot": ["eval-snapshot", f"{EVALUATED}/hostile/checkpoint_1/snapshot", "-c", "1", "-o", "out"],
+    "rerun": ["rerun", f"{EVALUATED}/hostile/checkpoint_1", "test_output[closes]"],
+    "verify": ["verify", EVALUATED],
+    "verify forged": ["verify", FORGED],
+    "compare": ["compare", FORGED, "other"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_other_commands_on_a_terminal(place, name):
+    problem = ["-p", "problems/hostile"] if name in ("eval-snapshot", "rerun") else []
+    shown = on_a_terminal(*COMMANDS[name], *problem, cwd=place, statuses=(0, 1, 2, 3))
     assert unseen(COLOUR.sub("", shown), "\r\n\t") == set()
+    assert "window.pwned" in shown
     assert len(shown) < MIB
 
 

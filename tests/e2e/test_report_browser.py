@@ -248,11 +248,10 @@ def is_dark(page):
     return max(map(int, solid[0])) < 80
 
 
-def test_dark_by_the_system(report, visit, picture):
+def test_dark_by_the_system(report, visit):
     assert not is_dark(visit(report))
     page = visit(report, color_scheme="dark")
     assert is_dark(page)
-    picture(page, "overview-dark", whole=True)
 
 
 def test_dark_by_the_switch(report, visit):

@@ -254,6 +254,15 @@ def test_what_cannot_be_read(result, content, words):
         read_document(path)
 
 
+def test_a_format_of_the_future_says_what_to_do(result):
+    path = result()
+    edit(path, setting("schema_version", to=4))
+    words = "schema_version is 4: written by a newer slop-code; this one reads 1 to 3; update slop-code, or evaluate"
+    for read in (read_document, CorrectnessResults.load):
+        with pytest.raises(ResultError, match=words):
+            read(path)
+
+
 def test_without_raw_reports_nothing_is_verified(result):
     path = result()
     shutil.rmtree(path.parent / ".scbench")

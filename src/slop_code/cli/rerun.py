@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._io import Forgiving
 from slop_code.cli.commands import LONG
 from slop_code.cli.eval_snapshot import make_folder
 from slop_code.cli.exits import Exit
@@ -92,7 +93,7 @@ def _evaluate(
         make_folder(arguments.output)
     if test is None:
         return evaluate_again(stored, folder, submission, _tell)
-    live = Live(sys.stderr if arguments.json else sys.stdout)
+    live = Live(Forgiving(sys.stderr if arguments.json else sys.stdout))
     return run_one(test, folder, submission, _tell, live)
 
 

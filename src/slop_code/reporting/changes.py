@@ -23,6 +23,7 @@ from slop_code.reporting.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from slop_code._io import Forgiving
     from slop_code.evaluation.changes import Change, Changes, TestChange, Time
     from slop_code.evaluation.report import CorrectnessResults, TestResult
 
@@ -35,7 +36,7 @@ TABLE = ""
 class Live:
     """What comes in bytes goes out as text: nothing of it is a control sequence, and it has an end."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | Forgiving) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._left = SHOWN_LIVE

@@ -1,0 +1,42 @@
+"""What `slop-code rerun` refuses before anything is run."""
+
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from slop_code.cli.main import run
+
+DATA = Path(__file__).parents[1] / "data" / "results"
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    shutil.copytree(DATA / "schema-3", tmp_path / "stored")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
+    before = signal.getsignal(signal.SIGTERM)
+    yield tmp_path / "stored"
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["test_shouts_two", "-o", "out"], "-o cannot be used with TEST"),
+        (["test_keeps"], "2 tests have 'test_keeps' in their names"),
+        (["absent"], "no test has 'absent' in its name"),
+        ([], "stored/snapshot: no such folder; give --snapshot"),
+        (["--snapshot", "stored"], "no problem 'words' in problems: there are none; give the path of its folder"),
+        (["--snapshot", "stored", "-p", str(DATA / "words"), "-e", "nowhere.yaml"], "nowhere.yaml"),
+        (["--snapshot", "stored", "-p", str(DATA / "words")], "lies inside the submission"),
+    ],
+    ids=["-o", "several", "none", "snapshot", "problem", "environment", "inside"],
+)
+def test_refused(stored, capsys, arguments, words):
+    files = sorted(stored.rglob("*"))
+    assert run(["rerun", "stored", *arguments]) == 2
+    said = capsys.readouterr()
+    assert (words in said.err, said.out) == (True, "")
+    assert sorted(stored.rglob("*")) == files
