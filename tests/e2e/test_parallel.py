@@ -125,9 +125,10 @@ SECOND = """
 
 
 def told(results):
-    """All that a reader learns but times and addresses."""
+    """All that a reader learns but times, addresses and the numbers of temporary folders."""
+    apart = {"duration_ms": 0, "failure_message": None, "calls": [], "output": None}
     return {
-        "tests": [test.model_copy(update={"duration_ms": 0, "failure_message": None}) for test in results.tests],
+        "tests": [test.model_copy(update=apart) for test in results.tests],
         "reason": results.infrastructure_failure_reason,
         "exit": results.pytest_exit_code,
         "passed": results.passed,
