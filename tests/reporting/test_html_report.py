@@ -80,9 +80,10 @@ def test_a_pipe_is_not_waited_for(here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["monday", "-o", "monday"], "monday: a folder; give a file with -o"),
+        (["monday", "-o", "monday"], "monday: a folder; give the name of a file with -o"),
         (["monday", "-o", "monday/words/checkpoint_1/snapshot/x.html"], "lies in a snapshot"),
         (["monday", "-o", "monday/words/checkpoint_1/snapshot/a/x.html"], "lies in a snapshot"),
+        (["monday", "-o", "monday/words/checkpoint_1/evaluation.json"], "a name of the results' own"),
         (["empty"], "no evaluation.json there; evaluate it first"),
         (["gone"], "gone: there is no such folder"),
         (["monday", "monday"], "given twice"),

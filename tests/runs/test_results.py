@@ -4,6 +4,7 @@ import os
 import pytest
 
 from slop_code.errors import ResultError, UsageError
+from slop_code.evaluation.policy import parse_policy
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.conclude import LINES
 from slop_code.runs.lines import CheckpointLine, Facts, write_lines
@@ -12,7 +13,7 @@ from slop_code.runs.results import read_runs, runs_below
 HOME = "test_checkpoint_1.py"
 
 
-def result(checkpoint, statuses, *, problem="words", reason=None, arguments=()):
+def result(checkpoint, statuses, *, problem="words", reason=None, arguments=(), checkpoints=(), deselected=0):
     tests = [
         {
             "id": name, "checkpoint": "checkpoint_1", "group_type": "Core", "status": status, "duration_ms": 1.0,
@@ -22,10 +23,10 @@ def result(checkpoint, statuses, *, problem="words", reason=None, arguments=()):
     ]  # fmt: skip
     return CorrectnessResults(
         problem_name=problem, checkpoint_name=checkpoint, duration=1.0, tests=tests, pytest_exit_code=0,
-        infrastructure_failure_reason=reason, isolation={}, phases={}, evidence="json-report",
+        infrastructure_failure_reason=reason, deselected=deselected, isolation={}, phases={}, evidence="json-report",
         provenance={
             "digests": {"config": "c", "environment": "e"}, "test_dependencies": {}, "python": "3", "platform": "p",
-            "slop_code": "0", "command": [], "pytest_args": list(arguments),
+            "slop_code": "0", "command": [], "pytest_args": list(arguments), "checkpoints": list(checkpoints),
         },
     )  # fmt: skip
 
@@ -97,15 +98,36 @@ def test_a_summary_says_nothing_of_a_result_that_is_gone(save, tmp_path):
     assert "gone" in entry.line.reason
 
 
-def test_a_result_that_a_failure_left_there_is_not_its_result(save, tmp_path):
+@pytest.mark.parametrize("later", [False, True])
+def test_a_result_that_a_failure_left_there_is_not_its_result(save, tmp_path, later):
     path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
-    summary = tmp_path / "run" / LINES
-    write_lines(summary, [line("checkpoint_1", state="infrastructure_failure", reason="no space")])
-    os.utime(summary, ns=(2_000_000_000, 2_000_000_000))
-    os.utime(path, ns=(1_000_000_000, 1_000_000_000))
-    assert [entry.line.reason for entry in entries(tmp_path / "run")] == ["no space"]
-    os.utime(path, ns=(3_000_000_000, 3_000_000_000))  # evaluated again since
-    assert [entry.line.state for entry in entries(tmp_path / "run")] == ["evaluated"]
+    write_lines(tmp_path / "run" / LINES, [line("checkpoint_1", state="infrastructure_failure", reason="no space")])
+    os.utime(path, (4e9, 4e9) if later else (1, 1))
+    (entry,) = entries(tmp_path / "run")
+    assert (entry.line.state, entry.results) == ("infrastructure_failure", None)
+    assert entry.line.reason.startswith(f"no space; {path} is not its result: slop-code merge")
+
+
+def test_the_order_is_the_problems_own(save, tmp_path):
+    ordered = ["setup", "extend", "cleanup"]
+    save("run/words/setup", "setup", {"a": "passed"}, checkpoints=ordered)
+    save("run/words/extend", "extend", {"a": "passed"}, checkpoints=ordered)
+    save("run/words/cleanup", "cleanup", {"a": "failed"}, checkpoints=ordered)
+    found = [entry.line for entry in entries(tmp_path / "run")]
+    assert [(one.checkpoint, one.order) for one in found] == [("setup", 1), ("extend", 2), ("cleanup", 3)]
+    assert [one.regressions.introduced for one in found[1:]] == [0, 1]
+
+
+def test_a_result_that_the_summary_does_not_know_has_its_place(save, tmp_path):
+    names = [f"checkpoint_{number}" for number in range(1, 5)]
+    for name in names:
+        save(f"run/words/{name}", name, {"a": "passed"}, checkpoints=names)
+    known = [line(name, order=place, evaluation=f"words/{name}/evaluation.json")
+             for place, name in enumerate(names, start=1) if place != 2]  # fmt: skip
+    write_lines(tmp_path / "run" / LINES, known)
+    found = [entry.line for entry in entries(tmp_path / "run")]
+    assert [(one.checkpoint, one.order) for one in found] == list(zip(names, range(1, 5), strict=True))
+    assert [one.regressions.since for one in found[1:]] == names[:3]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +161,10 @@ def test_a_damaged_result_is_no_verdict_and_costs_no_other(save, tmp_path):
 
 def test_an_evaluation_of_some_tests_is_no_verdict(save, tmp_path):
     save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"}, arguments=["-k", "a"])
-    assert [entry.line.state for entry in entries(tmp_path / "run")] == ["not_evaluated"]
+    save("run/words/checkpoint_2", "checkpoint_2", {"a": "passed"}, deselected=3)
+    found = [entry.line for entry in entries(tmp_path / "run")]
+    assert [one.state for one in found] == ["not_evaluated"] * 2
+    assert not any(one.passes(parse_policy("core == 1")) for one in found)
 
 
 def test_two_results_for_one_checkpoint_are_a_mistake(save, tmp_path):

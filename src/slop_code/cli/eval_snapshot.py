@@ -14,6 +14,7 @@ from slop_code.cli.commands import LONG, add_policy
 from slop_code.cli.exits import EXIT_HELP, Exit, exit_for
 from slop_code.errors import UsageError
 from slop_code.evaluation.find import PROBLEMS_VARIABLE, find_problem
+from slop_code.evaluation.origin import Origin, place_of_environment
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.spec import load_environment
 
@@ -74,6 +75,11 @@ def run(arguments: argparse.Namespace) -> int:
     results = runner.run(further)
     if arguments.output is not None:
         results.save(arguments.output / "evaluation.json")
+        Origin(
+            problem=str(problem.path.absolute()),
+            environment=place_of_environment(arguments.environment),
+            snapshot=str(arguments.snapshot.absolute()),
+        ).keep(arguments.output)
     with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
         _print(results, policy, arguments)
     return exit_for(results, policy)

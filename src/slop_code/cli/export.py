@@ -35,10 +35,8 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from slop_code._io import open_atomic
-    from slop_code.errors import UsageError
     from slop_code.reporting.exporters import exporter
-    from slop_code.runs.layout import SNAPSHOT
-    from slop_code.runs.results import read_runs
+    from slop_code.runs.results import check_output, read_runs
 
     write = exporter(arguments.format)
     entries = (entry for found in read_runs(arguments.runs) for entry in found.entries())
@@ -47,10 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         write(entries, sys.stdout.buffer, arguments.pass_policy)
         sys.stdout.buffer.flush()
         return Exit.PASSED
-    if output.is_dir():
-        raise UsageError(f"{output}: a folder; give the name of a file")
-    if SNAPSHOT in output.resolve().parts[:-1]:
-        raise UsageError(f"{output}: lies in a snapshot, where nothing is ever written")
+    check_output(output)
     with open_atomic(output) as stream:
         write(entries, stream, arguments.pass_policy)
     print(f"written: {output}")

@@ -13,7 +13,6 @@ from slop_code._io import Forgiving
 from slop_code.cli.commands import LONG
 from slop_code.cli.eval_snapshot import make_folder
 from slop_code.cli.exits import Exit
-from slop_code.cli.show import result_file
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,8 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.evaluation.choose import one_test
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.reporting.changes import show
+    from slop_code.runs.results import result_at
 
-    path = result_file(arguments.result)
+    path = result_at(arguments.result)
     stored = CorrectnessResults.load(path)
     test = None if arguments.test is None else one_test(stored, arguments.test)
     if test is not None and arguments.output is not None:

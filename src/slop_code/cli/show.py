@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from slop_code.cli.commands import Commands
 
-LISTED = 20
-
 
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
@@ -37,9 +35,9 @@ def add_to(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.evaluation.choose import one_test
     from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.runs.results import result_at
 
-    path = result_file(arguments.result)
-    results = CorrectnessResults.load(path)
+    results = CorrectnessResults.load(result_at(arguments.result))
     test = None if arguments.test is None else one_test(results, arguments.test)
     if arguments.json:
         print(json.dumps((test or results).model_dump(mode="json"), indent=2))
@@ -51,18 +49,3 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         show_test(results, test, arguments.result)
     return Exit.PASSED
-
-
-def result_file(given: Path) -> Path:
-    from slop_code.errors import UsageError
-    from slop_code.runs.discover import RESULT
-    from slop_code.runs.results import result_files
-
-    if not given.is_dir() or (given / RESULT).exists():
-        return given / RESULT if given.is_dir() else given
-    found = result_files(given)
-    if not found:
-        raise UsageError(f"{given}: no {RESULT} there; give a result, such as RUN_DIR/problem/checkpoint")
-    listed = "".join(f"\n  {path.parent}" for path in found[:LISTED])
-    more = f"\n  and {len(found) - LISTED} more" if len(found) > LISTED else ""
-    raise UsageError(f"{given}: a folder around results; give one of them:{listed}{more}")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from slop_code.cli.commands import LONG
 from slop_code.cli.exits import Exit
 from slop_code.errors import UsageError
-from slop_code.evaluation.find import find_problem
+from slop_code.evaluation.find import find_problem, problems_folder
+from slop_code.evaluation.origin import Origin, place_of_environment
 from slop_code.execution.cache import Cache
 from slop_code.execution.spec import load_environment
 from slop_code.execution.threads import processors
@@ -101,6 +102,7 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace, *, partial: bo
     with opened(runs, Cache.default(), settings, hold=not arguments.dry_run) as evaluation:
         if arguments.dry_run:
             return _show_plan(evaluation, arguments)
+        _remember(evaluation.runs, arguments)
         control = Control()
         if evaluation.plan.jobs:
             _run_jobs(evaluation, control, arguments)
@@ -108,6 +110,17 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace, *, partial: bo
             raise KeyboardInterrupt
         status = _conclude(evaluation, arguments)
         return Exit.INTERRUPTED if control.finishing else status
+
+
+def _remember(runs: Sequence[Run], arguments: argparse.Namespace) -> None:
+    """For `slop-code rerun`, which is given nothing but a result."""
+    origin = Origin(
+        problems_dir=str(problems_folder(arguments.problems_dir).absolute()),
+        environment=place_of_environment(arguments.environment),
+    )
+    for run in runs:
+        if run.folder is not None:
+            origin.keep(run.folder)
 
 
 def _warn(runs: Sequence[Run]) -> None:

@@ -47,9 +47,11 @@ class Facts(Stored):
 
     @classmethod
     def of(cls, results: CorrectnessResults) -> Facts:
-        """pytest arguments make another evaluation than that of a run."""
+        """pytest arguments make another evaluation than that of a run, and a part of the tests is no verdict."""
         if arguments := results.provenance.pytest_args:
             return cls.none(f"evaluated with pytest arguments: {' '.join(arguments)}")
+        if results.deselected:
+            return cls.none(f"evaluated without {results.deselected} of its tests")
         return cls(
             state="infrastructure_failure" if results.infrastructure_failure else "evaluated",
             reason=results.infrastructure_failure_reason,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.choose import nodeid_of
 from slop_code.evaluation.find import problem_of
+from slop_code.evaluation.origin import origin_in
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.spec import load_environment
 from slop_code.runs.conclude import LINES
@@ -18,7 +20,6 @@ from slop_code.runs.results import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from slop_code.evaluation.report import CorrectnessResults, TestResult
     from slop_code.execution.boxes import Progress
@@ -38,13 +39,21 @@ def submission_of(
     output: Path | None = None,
 ) -> Submission:
     """What a result in `folder` was made of, as far as it can be found; what is given comes first."""
-    code = snapshot or folder / SNAPSHOT
+    above = folder.resolve().parent
+    origin = origin_in([folder, above, above.parent])
+    beside = folder / SNAPSHOT
+    code = snapshot or (beside if beside.is_dir() or origin.snapshot is None else Path(origin.snapshot))
     if not os.path.isdir(code):
         step = "give --snapshot, the folder with the submission's files"
         raise UsageError(f"{code}: no such folder; {step}")
+    if output is not None and output.resolve() == folder.resolve():
+        raise UsageError(f"{output}: the stored result lies there; give another folder with -o")
+    if problem is None and problems_dir is None:
+        problem = origin.problem
+        problems_dir = Path(origin.problems_dir) if origin.problems_dir else None
     found = problem_of(stored.problem_name, problem, problems_dir)
-    above = folder.resolve().parent
-    spec = load_environment(environment) if environment is not None else environment_in(above, above.parent)
+    named = environment or origin.environment
+    spec = load_environment(named) if named is not None else environment_in(above, above.parent)
     if isinstance(spec, UsageError):
         raise spec
     return Submission(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.runs.conclude import LINES
+from slop_code.runs.conclude import LINES, SUMMARY
 from slop_code.runs.discover import RESULT
 from slop_code.runs.layout import LAYOUT, SNAPSHOT, named_runs, names_or_none, natural
 from slop_code.runs.lines import CheckpointLine, Facts, Outcomes, compare, outcomes_of, read_lines
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 LEVELS = 2
 """Folders between a run's and that of a result: problem and checkpoint."""
+
+SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +43,18 @@ class RunResults:
     folder: Path
 
     def entries(self) -> Iterator[Entry]:
-        """By problem, in the order of checkpoints; one result is in memory at a time.
+        """By problem, in the order of its checkpoints, each read when it is wanted.
 
         A result that cannot be read is a checkpoint without a verdict, and says why.
         """
-        seen: list[tuple[str, str]] = []
+        seen: set[tuple[str, str]] = set()
         before: tuple[str, str, Outcomes] | None = None
-        for path, told in self._places():
-            entry = Entry(told) if path is None and told else self._read(path or self.folder, told)
+        for place in self._places():
+            entry = place.entry(self)
             line = entry.line
             if (line.problem, line.checkpoint) in seen:
                 raise ResultError(f"{self.folder}: two results for {line.problem} {line.checkpoint}; keep one of them")
-            seen.append((line.problem, line.checkpoint))
-            if told is None:
-                line = line.model_copy(update={"order": sum(problem == line.problem for problem, _ in seen)})
-                entry = replace(entry, line=line)
+            seen.add((line.problem, line.checkpoint))
             if entry.results is not None and line.state == "evaluated":
                 outcomes = outcomes_of(entry.results)
                 if before is not None and before[0] == line.problem:
@@ -62,52 +63,104 @@ class RunResults:
                 before = line.problem, line.checkpoint, outcomes
             yield entry
 
-    def _places(self) -> list[tuple[Path | None, CheckpointLine | None]]:
-        """Each checkpoint: its file, and what was summarised of it. A summary knows what has no file."""
+    def _places(self) -> list[_Place]:
         paths = {os.path.relpath(path, self.folder): path for path in result_files(self.folder)}
-        summary = self.folder / LINES
-        lines = read_lines(summary) if os.path.lexists(summary) else []
-        found: list[tuple[Path | None, CheckpointLine | None]] = []
-        for line in lines:
-            path = paths.pop(line.evaluation, None) if line.evaluation else None
-            usual = f"{line.problem}/{line.checkpoint}/{RESULT}"
-            if path is None and usual in paths:  # a later evaluation's, or one that a failure left there
-                other = paths.pop(usual)
-                path = other if line.evaluation or os.stat(other).st_mtime_ns > os.stat(summary).st_mtime_ns else None
-            if path is None and line.evaluation:
-                line = _without(line, f"{self.folder / line.evaluation}: the result is gone; evaluate it again")
-            found.append((path, line))
-        found += [(path, None) for path in paths.values()]
-        return sorted(found, key=_order)
+        lines = read_lines(self.folder / LINES) if os.path.lexists(self.folder / LINES) else []
+        found = [self._summarised(line, paths) for line in lines]
+        found += [_unknown(path) for path in paths.values()]
+        found.sort(key=lambda one: (one.problem, one.order or sys.maxsize, natural(one.checkpoint)))
+        count: Counter[str] = Counter()
+        for number, place in enumerate(found):
+            count[place.problem] += 1
+            found[number] = replace(place, order=place.order or count[place.problem])
+        return found
 
-    def _read(self, path: Path, told: CheckpointLine | None) -> Entry:
-        place = {"evaluation": os.path.relpath(path, self.folder), "order": told.order if told else 1, "run": self.name}
+    def _summarised(self, line: CheckpointLine, paths: dict[str, Path]) -> _Place:
+        """Takes from `paths` what this line is about. Without a result of its own, what lies there is another's."""
+        usual = f"{line.problem}/{line.checkpoint}/{RESULT}"
+        path = paths.pop(line.evaluation or usual, None)
+        if line.evaluation is None and path is not None:
+            reason = f"{line.reason}; {path} is not its result: slop-code merge {self.folder} looks at it again"
+            path, line = None, line.model_copy(update={"reason": reason})
+        elif line.evaluation is not None and path is None:
+            line = _without(line, f"{self.folder / line.evaluation}: the result is gone; evaluate it again")
+        return _Place(line.problem, line.checkpoint, line.order, path, line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A checkpoint that a run has, or should have."""
+
+    problem: str
+    checkpoint: str
+    order: int | None
+    """Among the problem's checkpoints, from 1; None: nothing says so."""
+
+    path: Path | None
+    line: CheckpointLine | None = None
+    """As it was summarised."""
+
+    def entry(self, run: RunResults) -> Entry:
+        if self.path is None:
+            assert self.line is not None
+            return Entry(self.line)
+        place = {"run": run.name, "order": self.order, "evaluation": os.path.relpath(self.path, run.folder)}
         try:
-            results = CorrectnessResults.load(path)
+            results = CorrectnessResults.load(self.path)
         except ResultError as error:
-            names = {"problem": path.parent.parent.name, "checkpoint": path.parent.name}
-            line = told or CheckpointLine(**dict(Facts.none("")), **names, **place)
-            return Entry(_without(line, str(error)), None, path.parent)
+            names = {"problem": self.problem, "checkpoint": self.checkpoint}
+            return Entry(CheckpointLine(**dict(Facts.none(str(error))), **names, **place), None, self.path.parent)
         names = {"problem": results.problem_name, "checkpoint": results.checkpoint_name}
-        return Entry(CheckpointLine(**dict(Facts.of(results)), **names, **place), results, path.parent)
+        return Entry(CheckpointLine(**dict(Facts.of(results)), **names, **place), results, self.path.parent)
+
+
+def _unknown(path: Path) -> _Place:
+    """One that no summary knows is read for its place among the others, too."""
+    try:
+        results = CorrectnessResults.load(path)
+    except ResultError:
+        return _Place(path.parent.parent.name, path.parent.name, None, path)
+    name, ordered = results.checkpoint_name, results.provenance.checkpoints
+    return _Place(results.problem_name, name, ordered.index(name) + 1 if name in ordered else None, path)
 
 
 def _without(line: CheckpointLine, reason: str) -> CheckpointLine:
     return line.model_copy(update={**dict(Facts.none(reason)), "regressions": None})
 
 
-def _order(found: tuple[Path | None, CheckpointLine | None]) -> tuple[object, ...]:
-    path, line = found
-    if line is not None:
-        return line.problem, line.order, natural(line.checkpoint)
-    assert path is not None
-    return path.parent.parent.name, 1, natural(path.parent.name)
+def folder_of(given: Path) -> Path:
+    """Of a result that is given as its file."""
+    return given.parent if given.name == RESULT and not given.is_dir() else given
+
+
+def result_at(given: Path) -> Path:
+    """The evaluation.json that is meant by itself or by its folder."""
+    if os.path.lexists(given) and not given.is_dir():
+        return given
+    folder = folder_of(given)
+    if os.path.lexists(folder / RESULT):
+        return folder / RESULT
+    found = result_files(folder) if folder.is_dir() else []
+    if not found:
+        raise UsageError(f"{given}: no {RESULT} there; give a result, such as RUN_DIR/problem/checkpoint")
+    several = "".join(f"\n  {path.parent}" for path in found[:SHOWN])
+    more = f"\n  and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    raise UsageError(f"{given}: a folder around results; give one of them:{several}{more}")
+
+
+def check_output(path: Path) -> None:
+    """Nothing that is written from results takes the place of one, or lies where a submission does."""
+    if path.is_dir():
+        raise UsageError(f"{path}: a folder; give the name of a file with -o")
+    if SNAPSHOT in path.absolute().parent.resolve().parts:
+        raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another place with -o")
+    if path.resolve().name in (RESULT, LINES, SUMMARY):
+        raise UsageError(f"{path}: a name of the results' own; give another one with -o")
 
 
 def read_runs(given: Sequence[Path]) -> list[RunResults]:
     """Each a run's folder, a problem's of it, that of one result, or the evaluation.json itself."""
-    folders = [path.parent if path.name == RESULT and not path.is_dir() else path for path in given]
-    named = named_runs(folders)
+    named = named_runs([folder_of(path) for path in given])
     for _, folder in named:
         if not os.path.lexists(folder / LINES) and not result_files(folder):
             raise UsageError(f"{folder}: no {RESULT} there; evaluate it first: slop-code eval {folder}")

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from slop_code._io import digest_of
-from slop_code.runs.discover import RESULT
 from slop_code.runs.layout import named_runs, natural
-from slop_code.runs.results import read_runs, runs_below
+from slop_code.runs.results import folder_of, read_runs, runs_below
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,10 +98,9 @@ class Sheet:
 
 def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], list[Sheet]]:
     """Each folder is a run, or holds runs that are samples of the same agent."""
-    given = [path.parent if path.name == RESULT and not path.is_dir() else path for path in folders]
     sides: list[Side] = []
     runs: list[RunResults] = []
-    for name, folder in named_runs(given):
+    for name, folder in named_runs([folder_of(path) for path in folders]):
         found = read_runs(runs_below(folder))
         sides.append(Side(name, tuple(run.name for run in found), range(len(runs), len(runs) + len(found))))
         runs += found
@@ -117,8 +115,8 @@ def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], lis
 
 def _seen(entry: Entry, policy: Policy) -> Seen:
     line, results = entry.line, entry.results
-    if results is None or line.state != "evaluated" or results.deselected:
-        return Seen(reason=(line.reason or "a part of the tests alone")[:REASON_LIMIT])
+    if results is None or line.state != "evaluated":
+        return Seen(reason=(line.reason or "")[:REASON_LIMIT])
     digests = results.provenance.digests
     return Seen(line.passes(policy), None, _inputs(digests), _judge(results), entry.folder, digests.submission)
 

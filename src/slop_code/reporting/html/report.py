@@ -11,7 +11,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.page import MARKER, render_page
 from slop_code.reporting.html.run_data import report_data
-from slop_code.runs.layout import SNAPSHOT
+from slop_code.runs.results import check_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,11 +44,8 @@ def write_report(runs: Sequence[RunResults], policies: Sequence[Policy], path: P
 
 
 def check_page(path: Path) -> None:
-    """Refuses to write into a snapshot, or over anything that is no page of ours."""
-    if SNAPSHOT in path.absolute().parent.resolve().parts:
-        raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another place with -o")
-    if path.is_dir():
-        raise UsageError(f"{path}: a folder; give a file with -o, such as {path / 'report.html'}")
+    """Refuses to write over anything that is no page of ours, too."""
+    check_output(path)
     if os.path.lexists(path) and not is_ours(path):
         raise UsageError(f"{path}: there already, and no page that slop-code wrote; remove it or give another with -o")
 

@@ -1,0 +1,41 @@
+import pytest
+
+from slop_code.evaluation.origin import PLACE, Origin, origin_in, place_of_environment
+
+
+def test_it_is_kept_and_found_from_the_nearest_folder(tmp_path):
+    near, far = tmp_path / "run" / "words", tmp_path / "run"
+    near.mkdir(parents=True)
+    Origin(problems_dir=str(tmp_path)).keep(far)
+    assert origin_in([near, far]) == Origin(problems_dir=str(tmp_path))
+    Origin(problem=str(near), environment="local").keep(near)
+    assert origin_in([near, far]) == Origin(problem=str(near), environment="local")
+
+
+def test_what_is_gone_was_never_said(tmp_path):
+    gone = str(tmp_path / "gone")
+    Origin(problem=gone, problems_dir=gone, environment=gone, snapshot=str(tmp_path)).keep(tmp_path)
+    assert origin_in([tmp_path]) == Origin(snapshot=str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"problem": 3}', '{"other": "x"}'])
+def test_a_damaged_one_is_none(tmp_path, text):
+    (tmp_path / PLACE).parent.mkdir()
+    (tmp_path / PLACE).write_text(text)
+    assert origin_in([tmp_path, tmp_path / "nowhere"]) == Origin()
+
+
+def test_where_it_cannot_be_kept_nothing_breaks(tmp_path):
+    (tmp_path / "file").write_text("")
+    Origin().keep(tmp_path / "file")
+    Origin().keep(tmp_path / "nowhere")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_environment_is_found_from_everywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "local").write_text("")
+    (tmp_path / "mine.yaml").write_text("")
+    assert place_of_environment("local") == "local"
+    assert place_of_environment("mine.yaml") == str(tmp_path / "mine.yaml")
+    assert place_of_environment(None) is None
