@@ -84,7 +84,7 @@ def test_a_difference_outweighs_what_cannot_be_read(results, capsys):
     ("arguments", "words"),
     [
         (["nowhere"], "nowhere: there is no such file or folder"),
-        (["problems"], "problems: neither a run with results nor a folder of such runs"),
+        (["problems"], "problems: no evaluation.json there, and no run that has one"),
     ],
 )
 def test_nothing_to_verify(results, capsys, arguments, words):

@@ -100,6 +100,8 @@ def test_shares_are_compared_exactly():
         ("(core == 1", 11, "expected `and`, `or` or `)`, found the end"),
         ("core == 1)", 10, "expected `and` or `or`, found ')'"),
         ("1 == 1", 1, "compares two numbers"),
+        ("core >= 95", 9, "a share is from 0 to 1; was '95%' meant?"),
+        ("core == 1 and 101% > all", 15, "a share is from 0 to 1"),
         ("core.pased > 2", 1, "no count 'pased'; there are passed, failed, total"),
         ("core == 1e3", 9, "expected a group or a number, found '1'"),
         ("core == -1", 9, "found '-'"),

@@ -84,7 +84,7 @@ def test_a_pipe_is_not_waited_for(here):
         (["monday", "-o", "monday/words/checkpoint_1/snapshot/x.html"], "lies in a snapshot"),
         (["monday", "-o", "monday/words/checkpoint_1/snapshot/a/x.html"], "lies in a snapshot"),
         (["monday", "-o", "monday/words/checkpoint_1/evaluation.json"], "a name of the results' own"),
-        (["empty"], "no evaluation.json there; evaluate it first"),
+        (["empty"], "no run that has one; evaluate it first"),
         (["gone"], "gone: there is no such folder"),
         (["monday", "monday"], "given twice"),
         (["monday", "--pass-policy", "coer == 1"], "coer"),

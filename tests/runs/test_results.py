@@ -174,14 +174,30 @@ def test_two_results_for_one_checkpoint_are_a_mistake(save, tmp_path):
         entries(tmp_path / "run")
 
 
+def test_what_was_not_evaluated_is_told_without_a_summary_too(save, tmp_path):
+    save("run/words/b", "b", {"a": "passed"}, checkpoints=["a", "b", "c"])
+    save("run/nouns/one", "one", {"a": "passed"}, problem="the nouns")
+    for place in ("words/c", "nouns/two", "verbs/one"):
+        (tmp_path / "run" / place / "snapshot").mkdir(parents=True)
+    found = [(one.problem, one.checkpoint, one.order, one.state) for one in (e.line for e in entries(tmp_path / "run"))]
+    assert found == [
+        ("the nouns", "one", 1, "evaluated"),
+        ("the nouns", "two", 2, "not_evaluated"),
+        ("verbs", "one", 1, "not_evaluated"),
+        ("words", "a", 1, "not_evaluated"),
+        ("words", "b", 2, "evaluated"),
+        ("words", "c", 3, "not_evaluated"),
+    ]
+    assert entries(tmp_path / "run")[1].line.reason == f"no result; evaluate it: slop-code eval {tmp_path / 'run'}"
+    assert [entry.line.checkpoint for entry in entries(tmp_path / "run/words/b")] == ["b"]  # that one was asked for
+
+
 def test_nothing_there(tmp_path):
     (tmp_path / "run" / "words").mkdir(parents=True)
-    with pytest.raises(UsageError, match=r"no evaluation\.json there; evaluate it first"):
+    with pytest.raises(UsageError, match=r"no evaluation\.json there, and no run that has one; evaluate it first"):
         read_runs([tmp_path / "run"])
     with pytest.raises(UsageError, match="no such folder"):
         read_runs([tmp_path / "other"])
-    with pytest.raises(UsageError, match="neither a run with results nor"):
-        runs_below(tmp_path / "run")
 
 
 def test_a_folder_of_runs(save, tmp_path):
@@ -190,3 +206,4 @@ def test_a_folder_of_runs(save, tmp_path):
     (tmp_path / "agent" / "logs").mkdir()
     assert runs_below(tmp_path / "agent") == [tmp_path / "agent" / "run_9", tmp_path / "agent" / "run_10"]
     assert runs_below(tmp_path / "agent" / "run_9") == [tmp_path / "agent" / "run_9"]
+    assert [run.name for run in read_runs([tmp_path / "agent"])] == ["run_9", "run_10"]

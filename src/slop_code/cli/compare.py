@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.commands import add_policy
+from slop_code.cli.commands import add_policy, tell_written
 from slop_code.cli.exits import Exit
 from slop_code.errors import UsageError
 
@@ -66,12 +65,11 @@ def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:
         print(comparison.model_dump_json(indent=2), flush=True)
         return
     from slop_code.reporting.compare_table import show_comparison
-    from slop_code.reporting.terminal import ResultConsole, one_line
+    from slop_code.reporting.terminal import ResultConsole
 
     show_comparison(comparison, ResultConsole(), every=arguments.verbose)
     if arguments.output is not None:
-        print(f"written: {one_line(str(arguments.output))}")
-    sys.stdout.flush()
+        tell_written(arguments.output)
 
 
 def status_of(comparison: Comparison) -> Exit:

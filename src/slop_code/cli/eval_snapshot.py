@@ -10,9 +10,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.commands import LONG, add_policy
+from slop_code.cli.commands import LONG, add_policy, make_folder, tell_written
 from slop_code.cli.exits import EXIT_HELP, Exit, exit_for
-from slop_code.errors import UsageError
 from slop_code.evaluation.find import PROBLEMS_VARIABLE, find_problem
 from slop_code.evaluation.origin import Origin, place_of_environment
 from slop_code.evaluation.pytest_runner import PytestRunner
@@ -93,14 +92,7 @@ def _print(results: CorrectnessResults, policy: Policy, arguments: argparse.Name
 
     show(results, policy, every=arguments.verbose)
     if arguments.output is not None:
-        print(f"written: {arguments.output / 'evaluation.json'}", flush=True)
-
-
-def make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: results cannot be written there: {error.strerror}") from error
+        tell_written(arguments.output / "evaluation.json")
 
 
 def _tell(step: str, *, verbose: bool, quiet: bool) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.commands import add_policy
+from slop_code.cli.commands import add_policy, tell_written
 from slop_code.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -48,5 +48,5 @@ def run(arguments: argparse.Namespace) -> int:
     check_output(output)
     with open_atomic(output) as stream:
         write(entries, stream, arguments.pass_policy)
-    print(f"written: {output}")
+    tell_written(output)
     return Exit.PASSED

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.cli.commands import add_policy, tell_written
 from slop_code.cli.exits import Exit
-from slop_code.evaluation.policy import PassPolicy, parse_policy
 
 if TYPE_CHECKING:
     import argparse
@@ -25,23 +25,14 @@ def add_to(commands: Commands) -> None:
     option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help="evaluated runs, or results of one")
     option("-o", "--output", type=Path, default=Path("report.html"), help="the file (default: report.html)")
-    option(
-        "--pass-policy",
-        type=parse_policy,
-        action="append",
-        default=[],
-        metavar="POLICY",
-        help=f"what counts as passed at first: {', '.join(PassPolicy)}, or an expression; repeatable: "
-        "the page switches between all that were given and those with a name (default: all-cases)",
-    )
+    add_policy(parser, repeatable=True)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.reporting.html.report import write_report
-    from slop_code.reporting.terminal import printable
     from slop_code.runs.results import read_runs
 
     size = write_report(read_runs(arguments.runs), arguments.pass_policy, arguments.output)
-    print(printable(f"written: {arguments.output} ({size / 1_000_000:.1f} MB)"))
+    tell_written(arguments.output, f" ({size / 1_000_000:.1f} MB)")
     return Exit.PASSED

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._io import Forgiving
-from slop_code.cli.commands import LONG
-from slop_code.cli.eval_snapshot import make_folder
+from slop_code.cli.commands import LONG, make_folder, tell_written
 from slop_code.cli.exits import Exit
 from slop_code.errors import UsageError
 
@@ -68,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             show(found, stored, again, test)
             if arguments.output is not None:
-                print(f"written: {arguments.output / 'evaluation.json'}", flush=True)
+                tell_written(arguments.output / "evaluation.json")
     if again.infrastructure_failure:
         return Exit.INFRASTRUCTURE
     return Exit.NOT_PASSED if found.differ else Exit.PASSED

@@ -51,7 +51,7 @@ _TOKEN = re.compile(
 Counts = Mapping[GroupType, int]
 Tree = Callable[[Counts, Counts], bool | None]
 """Whether it holds; None where it says nothing, as there are no such tests."""
-Side = Callable[[Counts, Counts], Fraction | None]
+Figure = Callable[[Counts, Counts], Fraction | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,16 @@ class _Token:
     kind: str
     column: int
     """From 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Of a comparison."""
+
+    token: _Token
+    figure: Figure
+    number: Fraction | None = None
+    share: bool = False
 
 
 class Expression(str):
@@ -144,36 +154,42 @@ class _Parser:
 
     def _comparison(self) -> Tree:
         begin = self._next
-        left, left_is_number = self._side()
+        left = self._side()
         relation = self._take(*RELATIONS)
         if relation is None:
             self._fail(f"expected one of {' '.join(RELATIONS)}")
-        right, right_is_number = self._side()
-        if left_is_number and right_is_number:
+        right = self._side()
+        if left.number is not None and right.number is not None:
             self._fail("this compares two numbers; name a group", begin)
+        for side, other in ((left, right), (right, left)):
+            if side.share and other.number is not None and other.number > 1:
+                meant = (
+                    f"; was '{other.token.text}%' meant?" if other.number > 2 and "%" not in other.token.text else ""
+                )
+                self._fail(f"a share is from 0 to 1{meant}", other.token)
         compare = RELATIONS[relation]
 
         def tree(*counts: Counts) -> bool | None:
-            sides = left(*counts), right(*counts)
+            sides = left.figure(*counts), right.figure(*counts)
             return None if sides[0] is None or sides[1] is None else compare(sides[0], sides[1])
 
         return tree
 
-    def _side(self) -> tuple[Side, bool]:
+    def _side(self) -> _Side:
         found = self._next
         if found is None or found.kind not in ("number", "name") or found.text.lower() in _WORDS:
             self._fail("expected a group or a number")
         self.place += 1
         if found.kind == "number":
             number = Fraction(found.text.rstrip("%")) / (100 if found.text.endswith("%") else 1)
-            return (lambda *_: number), True
+            return _Side(found, lambda *_: number, number=number)
         name, _, count = found.text.lower().partition(".")
         if name not in GROUPS:
             self._fail(f"no group {found.text.partition('.')[0]!r}; there are {', '.join(GROUPS)}", found)
         if count and count not in COUNTS:
             self._fail(f"no count {count!r}; there are {', '.join(COUNTS)}", found)
         self.groups.update(GROUPS[name])
-        return _figure(GROUPS[name], count), False
+        return _Side(found, _figure(GROUPS[name], count), share=not count)
 
     def _lone_name(self) -> None:
         name = self.tokens[0].text
@@ -202,7 +218,7 @@ def _told(join: Callable[[list[bool]], bool], said: Sequence[bool | None]) -> bo
     return join(telling) if telling else None
 
 
-def _figure(groups: Sequence[GroupType], count: str) -> Side:
+def _figure(groups: Sequence[GroupType], count: str) -> Figure:
     def figure(pass_counts: Counts, total_counts: Counts) -> Fraction | None:
         passed = sum(pass_counts.get(group, 0) for group in groups)
         total = sum(total_counts.get(group, 0) for group in groups)

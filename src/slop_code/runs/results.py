@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.conclude import LINES, SUMMARY
 from slop_code.runs.discover import RESULT
-from slop_code.runs.layout import LAYOUT, SNAPSHOT, named_runs, names_or_none, natural
+from slop_code.runs.layout import SNAPSHOT, check_folder, named_runs, names_or_none, natural, text_of
 from slop_code.runs.lines import CheckpointLine, Facts, Outcomes, compare, outcomes_of, read_lines
 
 if TYPE_CHECKING:
@@ -65,9 +66,12 @@ class RunResults:
 
     def _places(self) -> list[_Place]:
         paths = {os.path.relpath(path, self.folder): path for path in result_files(self.folder)}
-        lines = read_lines(self.folder / LINES) if os.path.lexists(self.folder / LINES) else []
-        found = [self._summarised(line, paths) for line in lines]
-        found += [_unknown(path) for path in paths.values()]
+        if os.path.lexists(self.folder / LINES):
+            found = [self._summarised(line, paths) for line in read_lines(self.folder / LINES)]
+            found += [_unknown(path) for path in paths.values()]
+        else:
+            found = [_unknown(path) for path in paths.values()]
+            found += self._missing(found)
         found.sort(key=lambda one: (one.problem, one.order or sys.maxsize, natural(one.checkpoint)))
         count: Counter[str] = Counter()
         for number, place in enumerate(found):
@@ -75,12 +79,31 @@ class RunResults:
             found[number] = replace(place, order=place.order or count[place.problem])
         return found
 
+    def _missing(self, found: Sequence[_Place]) -> list[_Place]:
+        """Where nothing says what was planned: checkpoints of the same problems, and snapshots, without a result."""
+        names = {place.path.parent.parent: place.problem for place in found if place.path}
+        wanted: dict[tuple[str, str], int | None] = {}
+        for snapshot in snapshots_in(self.folder):
+            folder = snapshot.parent.parent
+            wanted[names.get(folder, text_of(folder.resolve().name)), text_of(snapshot.parent.name)] = None
+        for place in found:
+            if place.path != self.folder / RESULT:
+                wanted.update({(place.problem, name): order for order, name in enumerate(place.ordered, start=1)})
+        known = {(place.problem, place.checkpoint) for place in found}
+        reason = f"no result; evaluate it: slop-code eval {shlex.quote(str(self.folder))}"
+        return [
+            _Place(*names, order, None, _line(self.name, *names, Facts.none(reason)))
+            for names, order in wanted.items()
+            if names not in known
+        ]
+
     def _summarised(self, line: CheckpointLine, paths: dict[str, Path]) -> _Place:
         """Takes from `paths` what this line is about. Without a result of its own, what lies there is another's."""
         usual = f"{line.problem}/{line.checkpoint}/{RESULT}"
         path = paths.pop(line.evaluation or usual, None)
         if line.evaluation is None and path is not None:
-            reason = f"{line.reason}; {path} is not its result: slop-code merge {self.folder} looks at it again"
+            step = f"slop-code merge {shlex.quote(str(self.folder))} looks at it again"
+            reason = f"{line.reason}; {path} is not its result: {step}"
             path, line = None, line.model_copy(update={"reason": reason})
         elif line.evaluation is not None and path is None:
             line = _without(line, f"{self.folder / line.evaluation}: the result is gone; evaluate it again")
@@ -98,20 +121,28 @@ class _Place:
 
     path: Path | None
     line: CheckpointLine | None = None
-    """As it was summarised."""
+    """What is known where there is no result."""
+
+    ordered: Sequence[str] = ()
+    """The problem's checkpoints."""
 
     def entry(self, run: RunResults) -> Entry:
+        order: dict[str, object] = {"order": self.order}
         if self.path is None:
             assert self.line is not None
-            return Entry(self.line)
-        place = {"run": run.name, "order": self.order, "evaluation": os.path.relpath(self.path, run.folder)}
+            return Entry(self.line.model_copy(update=order))
+        order["evaluation"] = os.path.relpath(self.path, run.folder)
         try:
             results = CorrectnessResults.load(self.path)
         except ResultError as error:
-            names = {"problem": self.problem, "checkpoint": self.checkpoint}
-            return Entry(CheckpointLine(**dict(Facts.none(str(error))), **names, **place), None, self.path.parent)
-        names = {"problem": results.problem_name, "checkpoint": results.checkpoint_name}
-        return Entry(CheckpointLine(**dict(Facts.of(results)), **names, **place), results, self.path.parent)
+            line = _line(run.name, self.problem, self.checkpoint, Facts.none(str(error)))
+            return Entry(line.model_copy(update=order), None, self.path.parent)
+        line = _line(run.name, results.problem_name, results.checkpoint_name, Facts.of(results))
+        return Entry(line.model_copy(update=order), results, self.path.parent)
+
+
+def _line(run: str, problem: str, checkpoint: str, facts: Facts) -> CheckpointLine:
+    return CheckpointLine(**dict(facts), run=run, problem=problem, checkpoint=checkpoint, order=1)
 
 
 def _unknown(path: Path) -> _Place:
@@ -119,9 +150,10 @@ def _unknown(path: Path) -> _Place:
     try:
         results = CorrectnessResults.load(path)
     except ResultError:
-        return _Place(path.parent.parent.name, path.parent.name, None, path)
+        return _Place(text_of(path.parent.parent.resolve().name), text_of(path.parent.name), None, path)
     name, ordered = results.checkpoint_name, results.provenance.checkpoints
-    return _Place(results.problem_name, name, ordered.index(name) + 1 if name in ordered else None, path)
+    order = ordered.index(name) + 1 if name in ordered else None
+    return _Place(results.problem_name, name, order, path, None, ordered)
 
 
 def _without(line: CheckpointLine, reason: str) -> CheckpointLine:
@@ -142,7 +174,9 @@ def result_at(given: Path) -> Path:
         return folder / RESULT
     found = result_files(folder) if folder.is_dir() else []
     if not found:
-        raise UsageError(f"{given}: no {RESULT} there; give a result, such as RUN_DIR/problem/checkpoint")
+        raise UsageError(
+            f"{given}: no {RESULT} there; give a result that was evaluated, such as RUN_DIR/problem/checkpoint"
+        )
     several = "".join(f"\n  {path.parent}" for path in found[:SHOWN])
     more = f"\n  and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     raise UsageError(f"{given}: a folder around results; give one of them:{several}{more}")
@@ -159,12 +193,9 @@ def check_output(path: Path) -> None:
 
 
 def read_runs(given: Sequence[Path]) -> list[RunResults]:
-    """Each a run's folder, a problem's of it, that of one result, or the evaluation.json itself."""
-    named = named_runs([folder_of(path) for path in given])
-    for _, folder in named:
-        if not os.path.lexists(folder / LINES) and not result_files(folder):
-            raise UsageError(f"{folder}: no {RESULT} there; evaluate it first: slop-code eval {folder}")
-    return [RunResults(name, folder) for name, folder in named]
+    """Each a run's folder, one that holds runs, a problem's, that of one result, or the evaluation.json itself."""
+    folders = [run for path in given for run in runs_below(folder_of(path))]
+    return [RunResults(name, folder) for name, folder in named_runs(folders)]
 
 
 def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:
@@ -174,14 +205,26 @@ def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:
     return here + [path for place in inside if place.is_dir() for path in result_files(place, levels - 1)]
 
 
+def snapshots_in(folder: Path, levels: int = LEVELS) -> list[Path]:
+    found: list[Path] = []
+    for place in (folder / name for name in names_or_none(folder) if levels and name != SNAPSHOT):
+        snapshot = place / SNAPSHOT
+        found += [snapshot] if snapshot.is_dir() else snapshots_in(place, levels - 1)
+    return found
+
+
 def runs_below(folder: Path) -> list[Path]:
     """The run itself, or the runs that a folder holds."""
-    if os.path.lexists(folder / LINES) or result_files(folder):
+    check_folder(folder)
+    if _holds_results(folder):
         return [folder]
     inside = [folder / name for name in sorted(names_or_none(folder), key=natural)]
-    found = [place for place in inside if place.is_dir() and (os.path.lexists(place / LINES) or result_files(place))]
+    found = [place for place in inside if place.is_dir() and _holds_results(place)]
     if not found:
-        raise UsageError(
-            f"{folder}: neither a run with results nor a folder of such runs; expected {LAYOUT} and results"
-        )
+        step = f"evaluate it first: slop-code eval {shlex.quote(str(folder))}"
+        raise UsageError(f"{folder}: no {RESULT} there, and no run that has one; {step}")
     return found
+
+
+def _holds_results(folder: Path) -> bool:
+    return os.path.lexists(folder / LINES) or bool(result_files(folder))

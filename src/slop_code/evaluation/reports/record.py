@@ -23,8 +23,10 @@ _STATUS: dict[str, Status] = {
     "xpassed": "failed",
     "error": "error",
 }
-# Control characters but newline and tab, lone surrogates, and what turns the direction of text around.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Control characters but newline and tab, lone surrogates, what has no width, what turns the direction of text around.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
 
 
 class ReportError(ValueError):
