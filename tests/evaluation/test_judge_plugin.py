@@ -543,3 +543,25 @@ def test_what_a_failed_test_ran_and_printed(judge):
     assert graded["test_fails"].calls == ["main.py add 'two words'", "/bin/sh -c 'true && true'"]
     assert graded["test_fails"].output.splitlines()[1] == "said \\x1b <b>"
     assert (graded["test_passes"].calls, graded["test_passes"].output) == ([], None)
+
+
+def test_thousands_of_tests_and_texts_that_grow_when_they_are_written(judge):
+    judge.test(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("word", [f"{number}-" + "x" * 100 for number in range(6000)])
+        def test_many(word): pass
+
+        def test_loud():
+            print("\U0001f600" * 20000)
+            pytest.fail("\U0001f600" * 100000)
+        """
+    )
+    collected = judge.run("--collect-only").stream
+    assert (len(collected.collected), collected.problems) == (6001, ())
+    judged = judge.run("-k", "loud")
+    assert judged.stream.problems == ()
+    assert len(judged.stream.deselected) == 6000
+    (test,) = judged.evidence.tests
+    assert "\U0001f600" in test.output

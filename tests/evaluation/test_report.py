@@ -156,6 +156,8 @@ def stored(tmp_path, **changes):
         ({"duration": "3"}, "duration"),
         ({"duration": -1}, "duration"),
         ({"duration": float("nan")}, "duration"),
+        ({"phases": {"tests": 1e308}}, "phases"),
+        ({"phases": {"tests": -1.0}}, "phases"),
         ({"pytest_exit_code": True}, "pytest_exit_code"),
         ({"pytest_exit_code": 0.5}, "pytest_exit_code"),
         ({"tests": {}}, "tests"),

@@ -8,7 +8,7 @@ from slop_code.evaluation.policy import parse_policy
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.conclude import LINES
 from slop_code.runs.lines import CheckpointLine, Facts, write_lines
-from slop_code.runs.results import read_runs, runs_below
+from slop_code.runs.results import check_output, read_runs, result_at, runs_below
 
 HOME = "test_checkpoint_1.py"
 
@@ -207,3 +207,39 @@ def test_a_folder_of_runs(save, tmp_path):
     assert runs_below(tmp_path / "agent") == [tmp_path / "agent" / "run_9", tmp_path / "agent" / "run_10"]
     assert runs_below(tmp_path / "agent" / "run_9") == [tmp_path / "agent" / "run_9"]
     assert [run.name for run in read_runs([tmp_path / "agent"])] == ["run_9", "run_10"]
+
+
+def test_where_nothing_is_written(save, tmp_path):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    inside = path.parent / "snapshot"
+    inside.mkdir()
+    (inside / "link.csv").symlink_to(tmp_path / "elsewhere.csv")
+    (tmp_path / "link").symlink_to(path)
+    os.mkfifo(tmp_path / "pipe")
+    for refused, words in [
+        (path, "a name of the results' own"),
+        (tmp_path / "run" / "summary.json", "a name of the results' own"),
+        (path.parent / ".scbench" / "x.csv", "a name of the results' own"),
+        (inside / "x.csv", "lies in a snapshot"),
+        (inside / "link.csv", "lies in a snapshot|not a plain file"),
+        (tmp_path / "link", "not a plain file"),
+        (tmp_path / "pipe", "not a plain file"),
+        (tmp_path / "run", "a folder"),
+    ]:
+        with pytest.raises(UsageError, match=words):
+            check_output(refused)
+    check_output(tmp_path / "run" / "x.csv")
+    (tmp_path / "run" / "x.csv").write_text("old")
+    check_output(tmp_path / "run" / "x.csv")
+
+
+def test_one_result_by_its_file_or_folder(save, tmp_path):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    other = path.rename(path.with_name("other.json"))
+    assert result_at(other) == other
+    path.symlink_to("gone.json")
+    assert result_at(path.parent) == result_at(path) == path
+    with pytest.raises(UsageError, match=r"a folder around results; give one of them:\n  .*words/checkpoint_1$"):
+        result_at(tmp_path / "run")
+    with pytest.raises(UsageError, match="give a result that was evaluated"):
+        result_at(tmp_path / "nowhere")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-LONGEST_PATH = 1 << 16
+LONGEST_TEXT = 1 << 16
 LONG = ("pulling", "fetching", "warming", "set-up")
 """How steps begin that are always told, as they may take minutes."""
 
@@ -37,12 +37,12 @@ def _policy(text: str) -> Policy:
     try:
         return parse_policy(text)
     except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(visible(str(error), LONGEST_TEXT)) from None
 
 
 def tell_written(path: Path, note: str = "") -> None:
     """A name in it may be anyone's."""
-    print(f"written: {visible(str(path), LONGEST_PATH)}{note}", flush=True)
+    print(f"written: {visible(str(path), LONGEST_TEXT)}{note}", flush=True)
 
 
 def make_folder(folder: Path) -> None:

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SIZE_LIMIT = 512 * 1024 * 1024
 LONGEST = 1e15
 """Of any duration in a file, in whatever unit: many of them can still be added up."""
+Duration = Annotated[float, Field(ge=0, le=LONGEST)]
 
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 DERIVED = ("pass_counts", "total_counts", "infrastructure_failure", "passed")
@@ -81,7 +82,7 @@ class TestResult(Stored):
     """Where the test comes from, by the name of its file."""
     group_type: GroupType
     status: Status
-    duration_ms: float = Field(ge=0, le=LONGEST)
+    duration_ms: Duration
     file_path: str
     markers: list[str]
     failure_message: str | None = None
@@ -121,21 +122,21 @@ class Attempt(Stored):
     """An evaluation that came to no verdict and was made again."""
 
     reason: str
-    duration: float = Field(ge=0, le=LONGEST)
+    duration: Duration
 
 
 class CorrectnessResults(Stored):
     schema_version: Literal[1, 2, 3] = 3
     problem_name: str
     checkpoint_name: str
-    duration: float = Field(ge=0, le=LONGEST)
+    duration: Duration
     """Seconds for everything."""
     tests: list[TestResult]
     pytest_exit_code: int
     infrastructure_failure_reason: str | None = None
     isolation: dict[str, Any]
     """What was really in force."""
-    phases: dict[str, float]
+    phases: dict[str, Duration]
     """Seconds for prepare, setup, tests, parse."""
     provenance: Provenance
     deselected: int = Field(default=0, ge=0)

@@ -11,7 +11,7 @@ from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, passes
-from slop_code.evaluation.report import SIZE_LIMIT, Digests, Stored, first_mistake
+from slop_code.evaluation.report import SIZE_LIMIT, Digests, Duration, Stored, first_mistake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,8 +35,8 @@ class Facts(Stored):
     passed: dict[PassPolicy, bool] = Field(default_factory=dict)
     pass_counts: dict[GroupType, int] = Field(default_factory=dict)
     total_counts: dict[GroupType, int] = Field(default_factory=dict)
-    duration: float = Field(default=0.0, ge=0)
-    phases: dict[str, float] = Field(default_factory=dict)
+    duration: Duration = 0.0
+    phases: dict[str, Duration] = Field(default_factory=dict)
     attempts: int = Field(default=1, ge=0)
     """How often it was tried; more than 1 means that infrastructure failed before."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.report import CorrectnessResults
+from slop_code.execution.boxes import REPORTS_DIR
 from slop_code.runs.conclude import LINES, SUMMARY
 from slop_code.runs.discover import RESULT
 from slop_code.runs.layout import SNAPSHOT, check_folder, named_runs, names_or_none, natural, text_of
@@ -186,9 +187,11 @@ def check_output(path: Path) -> None:
     """Nothing that is written from results takes the place of one, or lies where a submission does."""
     if path.is_dir():
         raise UsageError(f"{path}: a folder; give the name of a file with -o")
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+        raise UsageError(f"{path}: not a plain file, and would be replaced by one; give another name with -o")
     if SNAPSHOT in path.absolute().parent.resolve().parts:
         raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another place with -o")
-    if path.resolve().name in (RESULT, LINES, SUMMARY):
+    if path.name in (RESULT, LINES, SUMMARY) or REPORTS_DIR in path.absolute().parts:
         raise UsageError(f"{path}: a name of the results' own; give another one with -o")
 
 

@@ -30,6 +30,7 @@ SESSION_OUTPUT = 64 * 1024
 FIXTURE_OUTPUT = 16 * 1024 * 1024
 OUTPUT_LIMIT = 16 * 1024
 MOST_CALLS = 20
+LINE_SIZE = 256 * 1024
 CALL_LIMIT = 1024
 
 
@@ -160,10 +161,12 @@ class Reporter:
         for item in session.items:
             self.markers[item.nodeid] = list(dict.fromkeys(mark.name for mark in item.iter_markers()))
         tests = [{"nodeid": self.nodeid(name), "markers": marks} for name, marks in self.markers.items()]
-        self.write("collected", tests=tests)
+        for some in _lines_of(tests):
+            self.write("collected", tests=some)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        self.write("deselected", nodeids=[self.nodeid(item.nodeid) for item in items])
+        for some in _lines_of([self.nodeid(item.nodeid) for item in items]):
+            self.write("deselected", nodeids=some)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -242,6 +245,20 @@ def _told(report: pytest.TestReport) -> str:
     if isinstance(report.longrepr, tuple):
         return report.longrepr[2].removeprefix("Skipped: ")
     return report.longreprtext
+
+
+def _lines_of(values: Sequence[Any]) -> Iterable[list[Any]]:
+    """However many there are, no line of ours is too long to be read; there is one even for none."""
+    some: list[Any] = []
+    size = 0
+    for value in values:
+        some.append(value)
+        size += len(json.dumps(value))
+        if size > LINE_SIZE:
+            yield some
+            some, size = [], 0
+    if some or not values:
+        yield some
 
 
 def _printed(last: pytest.TestReport) -> str:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-LINE_LIMIT = 1024 * 1024
+LINE_LIMIT = 2 * 1024 * 1024
+"""Above what the plugin writes at most, each character of its texts as an escape."""
+
 TOTAL_LIMIT = 256 * 1024 * 1024
 _PROBLEM_LIMIT = 20
 
@@ -117,7 +119,7 @@ def _start(line: dict[str, Any], reading: _Reading) -> None:
 
 
 def _collected(line: dict[str, Any], reading: _Reading) -> None:
-    reading.collected = entries_from(objects(line, "tests", "collected"))
+    reading.collected += entries_from(objects(line, "tests", "collected"))
 
 
 def _deselected(line: dict[str, Any], reading: _Reading) -> None:
@@ -133,18 +135,24 @@ def _result(line: dict[str, Any], reading: _Reading) -> None:
         raise ReportError(f"{nodeid} is reported twice")
     status = status_of(member(line, "status", str, "result"))
     xpassed = status == "failed" and line.get("xpassed") is True
-    markers = [marker for marker in line.get("markers") or () if isinstance(marker, str)]
     message = XPASSED if xpassed else optional_text(line, "message")
     reading.results[nodeid] = RawTest(
         nodeid=nodeid,
         status=status,
         duration_ms=duration_in(line, "duration_ms", "result"),
-        markers=tuple(markers),
+        markers=_texts(line, "markers"),
         message=None if status == "passed" else message,
         xpassed=xpassed,
-        calls=tuple(call for call in line.get("calls") or () if isinstance(call, str)),
+        calls=_texts(line, "calls"),
         output=optional_text(line, "output"),
     )
+
+
+def _texts(line: dict[str, Any], key: str) -> tuple[str, ...]:
+    found = line.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise ReportError(f"result: {key} is not a list of texts")
+    return tuple(found)
 
 
 def _collect_error(line: dict[str, Any], reading: _Reading) -> None:
