@@ -27,18 +27,21 @@ def write_atomic(path: Path, data: str | bytes) -> None:
 
 @contextlib.contextmanager
 def open_atomic(path: Path) -> Iterator[BinaryIO]:
-    """Write beside the target and rename, so that a file that exists is whole."""
+    """Write beside the target and rename, so that a file that exists is whole. Errors name the target."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         with os.fdopen(handle, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, os.fspath(temporary)):
+            error.filename, error.filename2 = os.fspath(path), None
         raise
 
 

@@ -15,6 +15,10 @@ def runs(tmp_path, monkeypatch):
     write_run(tmp_path / "better", {"words": ["++"]})
     write_run(tmp_path / "worse", {"words": ["--"]})
     write_run(tmp_path / "broken", {"words": ["!"]})
+    write_run(tmp_path / "long", {"words": ["+", "+"]})
+    write_run(tmp_path / "half", {"words": ["+", "!"]})
+    write_run(tmp_path / "short", {"words": ["+"]})
+    write_run(tmp_path / "bad", {"words": ["-", "!"]})
     write_run(tmp_path / "elsewhere", {"sums": ["++"]})
     write_run(tmp_path / "again", {"words": ["--"]}, submission=str(tmp_path / "base"))
     return tmp_path
@@ -30,6 +34,10 @@ def runs(tmp_path, monkeypatch):
         ("base better worse", 1),
         ("base broken", 3),
         ("base better broken", 3),
+        ("long half", 3),
+        ("long short", 3),
+        ("half long", 0),
+        ("long bad", 1),  # what was lost is known
         ("base worse broken", 1),
         ("base elsewhere", 2),
         ("base nowhere", 2),

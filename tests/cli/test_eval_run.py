@@ -212,10 +212,25 @@ def test_an_empty_run_does_not_spoil_another(folder, slop_code):
 def test_a_run_without_any_snapshot_has_a_summary_that_says_so(folder, slop_code):
     for path in (folder / "good/words").glob("*/snapshot"):
         shutil.rmtree(path)
+        (path.parent / "evaluation.json").unlink()
     assert slop_code("eval", "good")[0] == 3
     counted = RunSummary.load(folder / "good" / SUMMARY).totals.checkpoints
     assert (counted.planned, counted.evaluated) == (2, 0)
     assert [line.order for line in read_lines(folder / "good" / LINES)] == [1, 2]
+
+
+def test_results_that_were_handed_on_without_snapshots_keep_their_summary(folder, slop_code):
+    for path in (folder / "good/words").glob("*/snapshot"):
+        shutil.rmtree(path)
+    before = everything(folder / "good")
+    status, out, err = slop_code("eval", "good")
+    assert (status, out) == (2, "")
+    assert "`slop-code report good`" in err
+    assert "`slop-code verify good`" in err
+    status, _, err = slop_code("eval", "good", "poor")
+    assert status == 3
+    assert "warning: good: results, but no snapshot to evaluate" in err
+    assert everything(folder / "good") == before
 
 
 def test_one_problem_alone_does_not_replace_the_summary(folder, slop_code):

@@ -3,6 +3,7 @@
 import gc
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -108,9 +109,27 @@ def test_a_file_is_whole_or_not_there(stored, slop_code, tmp_path, monkeypatch):
     file = tmp_path / "results"
     file.write_text("before")
     status, _, complaint = slop_code("export", stored(), "--format", "lines", "-o", file)
-    assert (status, complaint) == (3, "slop-code: output: No space left on device\n")
+    assert (status, complaint) == (3, f"slop-code: {file}: No space left on device\n")
     assert file.read_text() == "before"
     assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_place_without_rights_is_named_as_it_was_given(stored, slop_code, monkeypatch, tmp_path):
+    """Rights do not bind who runs as root, so that the system's refusal is put in."""
+    file, opened = tmp_path / "results.csv", os.open
+
+    def refuse(path, *arguments):
+        if "results.csv" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments)
+
+    folder = stored()
+    monkeypatch.setattr(os, "open", refuse)
+    assert slop_code("export", folder, "--format", "csv", "-o", file) == (
+        3,
+        b"",
+        f"slop-code: {file}: Permission denied\n",
+    )
 
 
 def bring(site, monkeypatch, body):

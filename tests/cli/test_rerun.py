@@ -26,13 +26,17 @@ def stored(tmp_path, monkeypatch):
     [
         (["test_shouts_two", "-o", "out"], "-o cannot be used with TEST"),
         (["test_keeps"], "2 tests have 'test_keeps' in their names"),
-        (["absent"], "no test has 'absent' in its name"),
+        (["test_syas"], "no test has 'test_syas' in its name; was test_says or "),
+        (
+            ["--snapshot", "stored", "-o", "stored/../stored"],
+            "a stored result or a submission lies there; give another folder",
+        ),
         ([], "stored/snapshot: no such folder; give --snapshot"),
         (["--snapshot", "stored"], "no problem 'words' in problems: there are none; give the path of its folder"),
         (["--snapshot", "stored", "-p", str(DATA / "words"), "-e", "nowhere.yaml"], "nowhere.yaml"),
         (["--snapshot", "stored", "-p", str(DATA / "words")], "lies inside the submission"),
     ],
-    ids=["-o", "several", "none", "snapshot", "problem", "environment", "inside"],
+    ids=["-o", "several", "none", "own", "snapshot", "problem", "environment", "inside"],
 )
 def test_refused(stored, capsys, arguments, words):
     files = sorted(stored.rglob("*"))

@@ -67,11 +67,14 @@ def test_a_result(folder, show):
         "by: slop-code 0.1.0 (rules 1-abc), pytest 9.1, Python 3.12.1, Linux-x",
         "of: submission 555555555555, tests 777777777777, config cccccccccccc, environment eeeeeeeeeeee",
         "isolation: bubblewrap, network none; tests read from json-report; 2.5 s",
-        "FAILED Core test_checkpoint_1.py::test_a[2]",
+        "FAILED Core test_checkpoint_1.py::test_a[2]: assert 1 == 2",
     ]
+    assert len(shown.splitlines()) == 10
     assert shown.splitlines()[-1] == "NOT PASSED (all-cases): 31 of 33 tests passed"
     assert "PASSED Error" not in shown
-    assert show(folder / "evaluation.json") == (0, shown, "")
+    assert f"\none of them in full: slop-code show {folder} TEST\n" in shown
+    file = folder / "evaluation.json"
+    assert show(file) == (0, shown.replace(f"show {folder} ", f"show {file} "), "")
 
 
 def test_every_test_and_another_policy(folder, show):

@@ -22,7 +22,10 @@ pytestmark = pytest.mark.e2e
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ENVIRONMENT = {**os.environ, "SCBENCH_PROBLEMS_DIR": str(EXAMPLES / "problems")}
 EXPRESSION = "core == 1 and regression >= 80%"
-HEADLINE = "2 of 5 checkpoints passed (all-cases); it started to break at larder checkpoint_2: 5 tests"
+HEADLINE = (
+    "2 of 5 checkpoints passed (all-cases); not passed in 1 of 2 problems; old tests broke in 1 of 2 problems; "
+    "1 without a verdict"
+)
 LARDER = "#view=timeline&run=drifting&problem=larder"
 VIEWS = {
     "overview": "",
@@ -100,7 +103,7 @@ def checkpoint_row(page, run, name):
 
 
 def open_first_failure(page):
-    page.get_by_label("History").select_option("never passed")
+    page.get_by_label("Result").select_option("never passed")
     grid(page).get_by_role("rowheader").first.wait_for()
     grid(page).locator("tbody").get_by_role("rowheader").first.click()
     dialog = page.get_by_role("dialog")
@@ -166,11 +169,12 @@ def test_filters(report, visit, history, picture):
     for kind, expected in {
         "did not pass at the end": {name for name, found in ends.items() if found[-1] != "passed"},
         "ever broke": {name for name, found in ends.items() if re.search("passed (?!passed)", " ".join(found))},
-        "recovered": {name for name, found in ends.items() if re.search("(failed|error) passed", " ".join(found))},
+        "ever recovered": {name for name, found in ends.items() if re.search("(failed|error) passed", " ".join(found))},
+        "failed at the end": {name for name, found in ends.items() if found[-1] == "failed"},
         "never passed": {name for name, found in ends.items() if "passed" not in found},
         "always passed": {name for name, found in ends.items() if set(found) == {"passed"}},
     }.items():
-        page.get_by_label("History").select_option(kind)
+        page.get_by_label("Result").select_option(kind)
         expect_rows(page, expected)
     page.get_by_role("button", name="Clear").click()
     page.get_by_label("Group").select_option("Error")
@@ -205,6 +209,7 @@ def test_detail(place, report, visit, history, picture):
         words = ["slop-code", command, "drifting/larder/checkpoint_3", name]
         assert shlex.split(text) == words
         assert name in slop_code(*words[1:], cwd=place, statuses=(0, 1))
+    expect(dialog.get_by_text("To be run in the folder where this page was made.")).to_be_visible()
     dialog.get_by_role("button", name="Copy").first.click()
     dialog.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == again.inner_text()
@@ -300,11 +305,11 @@ def test_charts(report, visit):
     page = visit(report, VIEWS["charts"])
     charts = page.get_by_role("img")
     assert charts.count() == 3
-    assert "Functionality from 100 % to 62.5 %" in charts.first.get_attribute("aria-label")
+    assert "Functionality from 100% to 62.5%" in charts.first.get_attribute("aria-label")
     page.get_by_text("Figures as a table").first.click()
     rows = page.get_by_role("region", name="Figures: Tests that passed, by group").get_by_role("row").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == ["Checkpoint", "checkpoint_1", "checkpoint_2", "checkpoint_3"]
-    assert "62.5 %" in rows[-1]
+    assert "62.5%" in rows[-1]
 
 
 def focused(page):
@@ -406,10 +411,10 @@ def test_a_large_run(tmp_path, visit, picture):
     page.keyboard.press("Control+End")
     expect(page.locator(":focus")).to_have_attribute("aria-label", re.compile("^checkpoint_100: "))
     picture(page, "large")
-    page.get_by_label("History").select_option("ever broke")
+    page.get_by_label("Result").select_option("ever broke")
     expect(shown).to_have_text(re.compile("[1-9][0-9]* of 698 tests shown"))
     assert not scrolls_sideways(page)
-    page.get_by_label("History").select_option("did not pass at the end")
+    page.get_by_label("Result").select_option("did not pass at the end")
     grid(page).locator("tbody").get_by_role("rowheader").first.click()
     lines = page.get_by_role("dialog").get_by_role("region", name="Failure").locator("span")
     colours = dict(lines.evaluate_all("all => all.map((e) => [e.innerText.slice(0, 11), getComputedStyle(e).color])"))

@@ -1,19 +1,21 @@
 """A stored result evaluated again from the command line, as a whole and one test of it."""
 
+import contextlib
 import json
+import os
+import shlex
 import shutil
+import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
 
 from slop_code.evaluation import CorrectnessResults
+from tests.e2e.conftest import PATIENCE_S, SLOP_CODE, Evaluator
 
 pytestmark = pytest.mark.e2e
 
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
 TESTS = {
     "test_checkpoint_1.py": """
         import pytest
@@ -26,6 +28,8 @@ TESTS = {
     """
 }
 SAYS = "import sys\nprint(*sys.argv[1:])\n"
+MAIN = "run/words/checkpoint_1/snapshot/main.py"
+MINE = {"type": "local", "name": "test", "limits": {"processes": 50}}
 ODD = "test_checkpoint_1.py::test_words[d[0] -k x]"
 
 
@@ -50,11 +54,41 @@ def again(stored, tmp_path):
     return tmp_path / "copy"
 
 
-def rerun(folder, *arguments, result="run/words/checkpoint_1"):
-    argv = [SLOP_CODE, "rerun", result, *arguments]
-    if "--problems-dir" not in arguments:
-        argv += ["--problems-dir", "problems"]
-    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+def slop_code(folder, *arguments):
+    environment = {key: value for key, value in os.environ.items() if key != "SCBENCH_PROBLEMS_DIR"}
+    argv = [SLOP_CODE, *map(str, arguments)]
+    return subprocess.run(
+        argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+
+
+def rerun(folder, *arguments):
+    return slop_code(folder, "rerun", "run/words/checkpoint_1", *arguments, "--problems-dir", "problems")
+
+
+@pytest.fixture
+def started(again, cache):
+    """`started("-o", "out")`: a rerun that runs meanwhile, and not beyond the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*arguments):
+            ours, theirs = os.pipe()
+            stack.callback(os.close, ours)
+            process = subprocess.Popen(
+                [SLOP_CODE, "rerun", "run/words/checkpoint_1", *arguments, "--problems-dir", "problems"],
+                cwd=again,
+                stdin=subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=theirs,
+                start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )
+            os.close(theirs)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return Evaluator(process, ours, cache)
+
+        yield start
 
 
 def files(folder):
@@ -71,7 +105,7 @@ def test_the_same(again):
 
 
 def test_another_submission_environment_and_file_for_the_result(again):
-    (again / "run/words/checkpoint_1/snapshot/main.py").write_text("print('LOUD')\n")
+    (again / MAIN).write_text("print('LOUD')\n")
     (again / "other.yaml").write_text(yaml.safe_dump({"type": "local", "name": "test", "limits": {"processes": 50}}))
     done = rerun(again, "-e", "other.yaml", "-o", "out", "--json")
     told = json.loads(done.stdout)
@@ -96,7 +130,7 @@ def test_what_changed_by_itself_is_flaky(again):
     assert done.stdout.splitlines()[-1] == last
 
 
-def test_one_test_runs_alone_and_live(again):
+def test_one_test_runs_alone(again):
     done = rerun(again, ODD)
     assert done.returncode == 0
     assert "now d[0] -k x\n" in done.stdout
@@ -104,6 +138,34 @@ def test_one_test_runs_alone_and_live(again):
     assert "test_says" not in done.stdout
     assert f"{ODD}: passed before, passed now" in done.stdout.splitlines()
     assert done.stdout.splitlines()[-1] == "THE SAME: statuses and verdicts"
+
+
+@pytest.mark.parametrize("sandbox", ["none", "bubblewrap", "docker"])
+def test_what_it_prints_is_shown_while_it_runs(again, started, staying, environment_spec, need_docker, sandbox):
+    if sandbox == "docker":
+        need_docker()
+    spec = environment_spec(sandbox=sandbox)
+    (again / "env.yaml").write_text(yaml.safe_dump(spec.model_dump(mode="json", exclude_defaults=True)))
+    (again / MAIN).write_text(f"import sys\n{staying.first}{SAYS}")
+    evaluator = started(ODD, "-e", "env.yaml")
+    (process,) = staying.arrived(1)
+    evaluator.until("now d[0] -k x\n")
+    assert " passed" not in evaluator.said
+    staying.let_go(process)
+    assert evaluator.end() == 0
+    assert f"{ODD}: passed before, passed now" in evaluator.said.splitlines()
+
+
+@pytest.mark.parametrize("arguments", [["-o", "out"], [ODD]], ids=["whole", "one test"])
+def test_nothing_stored_changes_when_it_is_interrupted(again, started, staying, arguments):
+    (again / MAIN).write_text(f"import sys\n{staying.first}{SAYS}")
+    before = files(again)
+    evaluator = started(*arguments)
+    staying.arrived(1)
+    evaluator.process.send_signal(signal.SIGINT)
+    assert evaluator.end() == 130
+    assert files(again) == before
+    assert staying.alive() == []
 
 
 def test_what_a_test_prints_is_no_control_sequence(again):
@@ -114,7 +176,7 @@ def test_what_a_test_prints_is_no_control_sequence(again):
 
 
 def test_one_test_that_changed(again):
-    (again / "run/words/checkpoint_1/snapshot/main.py").write_text("print('LOUD')\n")
+    (again / MAIN).write_text("print('LOUD')\n")
     done = rerun(again, "test_loud", "--json")
     told = json.loads(done.stdout)
     assert done.returncode == 1
@@ -137,9 +199,50 @@ def test_a_test_that_is_gone(again):
     assert "the problem's test files, data or assets have changed" in whole.stdout
 
 
-def test_an_infrastructure_failure(again):
-    broken = {"type": "local", "name": "test", "setup": {"commands": ["false"]}}
+@pytest.mark.parametrize(("test", "name"), [([], "words checkpoint_1"), ([ODD], ODD)], ids=["whole", "one test"])
+def test_after_an_infrastructure_failure_nothing_is_compared(again, test, name):
+    broken = {"type": "local", "name": "test", "setup": {"commands": ["echo no luck; false"]}}
     (again / "run" / "environment.yaml").write_text(yaml.safe_dump(broken))
-    done = rerun(again)
+    done = rerun(again, *test)
     assert done.returncode == 3
-    assert "there is no verdict now: set-up: `false` exited with 1" in done.stdout
+    first, *_, last = done.stdout.splitlines()
+    assert first.startswith(f"{name}: there is no verdict now: set-up: `echo no luck; false` exited with 1")
+    assert last == "INFRASTRUCTURE FAILURE: nothing to compare with"
+    assert " before" not in done.stdout
+    told = json.loads(rerun(again, *test, "--json").stdout)
+    assert (told["same"], told["same_inputs"], told["digests"], told["went"]) == (False, None, [], [])
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    return tmp_path / "elsewhere"
+
+
+def alike(done):
+    """It was evaluated again, with all that went in before."""
+    last = done.stdout.splitlines()[-1:]
+    return (done.returncode, last) == (0, ["THE SAME: statuses and verdicts"]) or done.stdout + done.stderr
+
+
+def test_a_result_of_a_run_is_enough(again, elsewhere):
+    (again / "mine.yaml").write_text(yaml.safe_dump(MINE))
+    result = again / "run/words/checkpoint_1"
+    before = CorrectnessResults.load(result / "evaluation.json").provenance.digests.environment
+    evaluated = slop_code(again, "eval", "run", "--problems-dir", "problems", "-e", "mine.yaml")
+    assert evaluated.returncode == 1, evaluated.stderr
+    assert CorrectnessResults.load(result / "evaluation.json").provenance.digests.environment != before
+    assert alike(slop_code(elsewhere, "rerun", result)) is True
+    assert alike(slop_code(elsewhere, "rerun", "../copy/run/words/checkpoint_1/evaluation.json", "test_loud")) is True
+
+
+def test_a_result_of_one_snapshot_is_enough(again, elsewhere):
+    (again / "mine.yaml").write_text(yaml.safe_dump(MINE))
+    words = ["-p", "problems/words", "-c", "1", "-e", "mine.yaml", "-o", "out"]
+    evaluated = slop_code(again, "eval-snapshot", "run/words/checkpoint_1/snapshot", *words)
+    assert evaluated.returncode == 1, evaluated.stderr
+    assert alike(slop_code(elsewhere, "rerun", again / "out")) is True
+    shown = slop_code(elsewhere, "show", "../copy/out", "d[0]").stdout.splitlines()[-1]
+    program, *command = shlex.split(shown.removeprefix("again: "))
+    assert (program, command[-1]) == ("slop-code", ODD)
+    assert alike(slop_code(elsewhere, *command)) is True

@@ -34,14 +34,63 @@ TESTS = {
         def test_error(broken): pass
     """,
 }
+KINDS = """
+    import unittest
+    import pytest
+    @pytest.fixture
+    def broken(): raise ValueError("no luck")
+    @pytest.fixture
+    def untidy():
+        yield
+        raise ValueError("no end")
+    def test_failed(): assert 0
+    def test_error(broken): pass
+    def test_ends_badly(untidy): pass
+    def test_failed_and_ends_badly(untidy): assert 0
+    def test_skipped_and_ends_badly(untidy): pytest.skip("x")
+    def test_error_twice(untidy, broken): pass
+    @pytest.mark.xfail
+    def test_xfailed_and_ends_badly(untidy): assert 0
+    @pytest.mark.xfail
+    def test_xpassed_and_ends_badly(untidy): pass
+    @pytest.mark.xfail
+    def test_xfailed_before(broken): pass
+    @pytest.mark.xfail(strict=True)
+    def test_xpassed_strictly(): pass
+    @pytest.mark.xfail(condition=False, reason="no")
+    def test_not_expected(): pass
+    @pytest.mark.xfail("1 == 2", reason="no")
+    def test_not_expected_in_words(): pass
+    @pytest.mark.xfail(run=False)
+    def test_not_run(): pass
+    def test_expected_late(request): request.node.add_marker(pytest.mark.xfail(reason="q"))
+    def test_xfails(): pytest.xfail("z")
+    def test_parts(subtests):
+        with subtests.test("a"): pass
+        with subtests.test("b"): assert 0
+    def test_skipped_part(subtests):
+        with subtests.test("a"): pytest.skip("s")
+    class TestUnits(unittest.TestCase):
+        @classmethod
+        def tearDownClass(cls): raise ValueError("k")
+        def test_parts(self):
+            for number in range(3):
+                with self.subTest(number=number): self.assertEqual(number, 0)
+        @unittest.expectedFailure
+        def test_xpassed(self): pass
+        def test_z_failed(self): self.fail()
+    def test_leaves(): raise SystemExit(3)
+"""
 OWN = {"markers": {"mine": {"description": "", "group": "Functionality"}}}
 SAYS = {"main.py": "import sys\nprint(*sys.argv[1:])\n"}
 
 
 def findings(folder, results, problem):
-    """Of a result as it was stored."""
+    """Of a result as it was stored; how its pytest ended is always known."""
     results.save(folder / "evaluation.json")
-    return verify(folder, read_document(folder / "evaluation.json"), problem).findings
+    found = verify(folder, read_document(folder / "evaluation.json"), problem)
+    assert found.unchecked == ["provenance.digests.submission: no snapshot beside the result"]
+    return found.findings
 
 
 @pytest.mark.parametrize(
@@ -59,6 +108,19 @@ def test_the_examples(evaluate, tmp_path, name, checkpoint, submission):
     results = evaluate(problem, EXAMPLES / submission, checkpoint, environment=keys, output_dir=tmp_path)
     assert {"passed", "failed"} <= {test.status for test in results.tests}
     assert findings(tmp_path, results, problem) == []
+
+
+def test_every_way_a_test_can_end(make_problem, submission, evaluate, tmp_path):
+    """However differently the reports' formats put it."""
+    problem = make_problem({"test_checkpoint_1.py": KINDS})
+    results = evaluate(problem, submission, 1, output_dir=tmp_path)
+    assert {test.status for test in results.tests} == {"passed", "failed", "skipped", "error"}
+    assert "failed, " in last_words(tmp_path)
+    assert findings(tmp_path, results, problem) == []
+
+
+def last_words(folder):
+    return (folder / ".scbench" / "pytest.log").read_text().splitlines()[-1]
 
 
 @pytest.fixture(scope="module")

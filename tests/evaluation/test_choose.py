@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import pytest
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.choose import find_tests, nodeid_of, one_test
 from slop_code.evaluation.report import CorrectnessResults
 
+RESULT = Path("my run/words")
 NAMES = [
     "test_checkpoint_1.py::test_a",
     "test_checkpoint_1.py::test_ab",
@@ -51,10 +54,29 @@ def test_found(results, text, places):
 
 
 def test_one(results):
-    assert nodeid_of(one_test(results, "TestIt")) == NAMES[4]
-    with pytest.raises(UsageError, match="no test has 'nothing' in its name"):
-        one_test(results, "nothing")
+    assert nodeid_of(one_test(results, "TestIt", RESULT)) == NAMES[4]
     with pytest.raises(UsageError) as several:
-        one_test(results, "test_checkpoint_2")
+        one_test(results, "test_checkpoint_2", RESULT)
     assert "3 tests have 'test_checkpoint_2' in their names" in str(several.value)
     assert "\x1b" not in str(several.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("nothing", ""),
+        ("test_aa", "was test_a or test_ab "),
+        ("Testit::test_a", "was TestIt::test_a "),
+        ("test_w[x:y]", "was test_w[x::y] "),
+        ("test_checkpoint_2.py:test_ab", "was test_checkpoint_2.py::test_ab "),
+        ("test_\x1b[3J", "was test_\\x1b[2J "),
+    ],
+)
+def test_none_and_what_may_have_been_meant(results, text, meant):
+    with pytest.raises(UsageError) as none:
+        one_test(results, text, RESULT)
+    said = str(none.value)
+    assert said.startswith(f"words checkpoint_1: no test has {text!r} in its name; {meant}")
+    assert said.endswith("slop-code show 'my run/words' -v lists them")
+    assert ("meant?" in said) == bool(meant)
+    assert "\x1b" not in said

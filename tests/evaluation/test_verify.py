@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,23 @@ import pytest
 from slop_code.errors import ResultError
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.conclusion import conclude
+from slop_code.evaluation.contradiction import last_line, like_ctrf
 from slop_code.evaluation.document import read_document
+from slop_code.evaluation.ending import EXIT, Ending
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, read_evidence
 from slop_code.evaluation.judging import account
 from slop_code.evaluation.pairs import Part
 from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.reports.record import RawTest
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.verify import verify
 from slop_code.execution.process import Completed
+from slop_code.execution.snapshot import tree_digest
 
+ENDED = "how pytest ended: .scbench has no exit.json"
+NO_SNAPSHOT = "provenance.digests.submission: no snapshot beside the result"
+GROUPS = "groups of tests marked slow: give -p PROBLEM"
 DATA = Path(__file__).parents[1] / "data" / "results"
 SHOUTS, SHOUTS_TWO, LATER = (
     f"test_checkpoint_2.py::{name}" for name in ("test_shouts", "test_shouts_two", "test_later")
@@ -108,13 +116,36 @@ def test_an_untouched_result_of_every_format(result, version):
 def test_an_older_format_says_what_could_not_be_checked(result, version):
     path = result(version)
     homes = "to which checkpoints test files belong: the result is of an older format; give -p PROBLEM"
-    assert not_checked(path) == [homes, "groups of tests marked slow: give -p PROBLEM"]
+    assert not_checked(path) == [ENDED, homes, GROUPS, NO_SNAPSHOT]
     config = ["provenance.digests.config: it was made in another way then"] if version == 1 else []
-    assert not_checked(path, ProblemConfig.from_yaml(DATA / "words")) == config
+    assert not_checked(path, ProblemConfig.from_yaml(DATA / "words")) == [ENDED, *config, NO_SNAPSHOT]
 
 
-def test_the_newest_format_leaves_nothing_open(result):
-    assert not_checked(result(3)) == []
+def test_what_the_newest_format_leaves_open(result):
+    path = result(3)
+    assert not_checked(path) == [ENDED, GROUPS, NO_SNAPSHOT]
+    assert not_checked(path, ProblemConfig.from_yaml(DATA / "words")) == [ENDED, NO_SNAPSHOT]
+
+
+def consistently(path, *changes):
+    """Edited by somebody who counts again, too."""
+    edit(path, together(*changes))
+    read_document(path).results.save(path)
+
+
+def test_edited_groups_are_open_without_the_problem(result):
+    path = result()
+    consistently(path, setting("provenance", "groups", to={"slow": "Error"}), in_test(SHOUTS_TWO, group_type="Error"))
+    assert (found_in(path), GROUPS in not_checked(path)) == ([], True)
+    found = found_in(path, ProblemConfig.from_yaml(DATA / "words"))
+    assert found == [("digest", "provenance.groups", '{"slow": "Error"}', '{"slow": "Functionality"}')]
+
+
+def test_an_ordinary_marker_that_was_made_the_problems_own(result):
+    path = result()
+    consistently(path, setting("provenance", "groups", to={"slow": "Functionality", "parametrize": "Error"}))
+    marked = "groups of tests marked parametrize, slow: give -p PROBLEM"
+    assert marked in not_checked(path)
 
 
 EDITS = {
@@ -237,6 +268,203 @@ def test_an_edited_raw_report(result):
     assert {("status", SHOUTS_TWO, "failed", "passed"), (REASON, REASON, NONE, ENDED_WITH_1)} <= set(found)
 
 
+def in_json(name, outcome, *, code=None, recount=True):
+    """A test's outcome in the JSON report, with all that goes with it; None: it is gone."""
+
+    def change(report):
+        found = next(test for test in report["tests"] if test["nodeid"].endswith(name))
+        if outcome is None:
+            report["tests"].remove(found)
+        else:
+            found["outcome"] = found["call"]["outcome"] = outcome
+        counts = Counter(test["outcome"] for test in report["tests"])
+        report["summary"] = {**counts, "total": counts.total(), "collected": 8} if recount else report["summary"]
+        report["exitcode"] = report["exitcode"] if code is None else code
+
+    return change
+
+
+def in_ctrf(name, status):
+    def change(report):
+        tests = report["results"]["tests"]
+        next(test for test in tests if test["name"].endswith(name))["status"] = status
+        report["results"]["summary"].update(
+            {"passed": 0, "failed": 0, "skipped": 0}, **Counter(test["status"] for test in tests)
+        )
+
+    return change
+
+
+def no_ctrf(report):
+    report["results"].update(tests=[], summary={"tests": 0})
+
+
+def edit_stream(raw, change):
+    lines = [json.loads(line) for line in (raw / STREAM).read_text().splitlines()]
+    for line in lines:
+        change(line)
+    (raw / STREAM).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def in_stream(name, status):
+    def change(line):
+        if line["kind"] == "result" and line["nodeid"] == name:
+            line["status"] = status
+
+    return change
+
+
+JSON, CTRF, LINES = (f".scbench/{name}" for name in (JSON_REPORT, CTRF_REPORT, STREAM))
+
+
+def differ(place, one, other):
+    return ("contradiction", place, one, other)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "finding"),
+    [
+        (CTRF_REPORT, in_ctrf("test_shouts", "failed"), differ(SHOUTS, f"passed in {JSON}", f"failed in {CTRF}")),
+        (CTRF_REPORT, in_ctrf("_shouts_two", "passed"), differ(SHOUTS_TWO, f"failed in {JSON}", f"passed in {CTRF}")),
+        (CTRF_REPORT, in_ctrf("test_later", "failed"), differ(LATER, f"skipped in {JSON}", f"failed in {CTRF}")),
+        (
+            CTRF_REPORT,
+            no_ctrf,
+            differ("number of tests", f"8 in {JSON}", f"0 in {CTRF}, without test_checkpoint_1.py::test_says"),
+        ),
+        (
+            CTRF_REPORT,
+            lambda report: report["results"]["summary"].update(passed=8, failed=0),
+            differ(CTRF, "8 passed in its summary", "5 among its tests"),
+        ),
+        (
+            JSON_REPORT,
+            lambda report: report["summary"].update(passed=7, failed=0),
+            differ(JSON, "7 passed in its summary", "5 among its tests"),
+        ),
+        (STREAM, in_stream(SHOUTS, "failed"), differ(SHOUTS, f"passed in {JSON}", f"failed in {LINES}")),
+        (STREAM, in_stream(SHOUTS_TWO, "error"), differ(SHOUTS_TWO, f"failed in {JSON}", f"error in {LINES}")),
+        (
+            STREAM,
+            lambda line: line.update(exitstatus=0) if line["kind"] == "finish" else None,
+            differ("exit code", f"1 in {JSON}", f"0 in {LINES}"),
+        ),
+    ],
+    ids=[
+        "failed in CTRF", "passed in CTRF", "not skipped in CTRF", "CTRF without tests", "CTRF's summary",
+        "JSON's summary", "failed in the stream", "error in the stream", "end of the stream",
+    ],
+)  # fmt: skip
+def test_reports_that_contradict_each_other(result, file, change, finding):
+    path = result()
+    raw = path.parent / ".scbench"
+    edit_stream(raw, change) if file == STREAM else edit(raw / file, change)
+    assert found_in(path) == [finding]
+
+
+def test_a_result_edited_together_with_its_report(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    names = [SHOUTS_TWO, "test_checkpoint_2.py::test_nothing"]
+    for name in names:
+        edit(raw / JSON_REPORT, in_json(name.partition("::")[2], "passed", code=0))
+    gone = {"status": "passed", "failure_message": None, "calls": [], "output": None}
+    consistently(path, *(in_test(name, **gone) for name in names), setting("pytest_exit_code", to=0))
+    assert found_in(path) == [
+        *(differ(name, f"passed in {JSON}", f"failed in {CTRF} and failed in {LINES}") for name in names),
+        differ("exit code", f"0 in {JSON}", f"1 in {LINES}"),
+    ]
+    (raw / "pytest.log").write_text("E  assert\n====== 2 failed, 5 passed, 1 skipped in 3.10s ======\n")
+    assert differ("number of tests passed", f"7 in {JSON}", "5 in the last line of .scbench/pytest.log") in found_in(
+        path
+    )
+
+
+def test_a_test_that_was_taken_out_of_nearly_everything(result):
+    path = result()
+    raw = path.parent / ".scbench"
+
+    def not_collected(line):
+        if line["kind"] == "collected":
+            line["tests"] = [test for test in line["tests"] if test["nodeid"] != SHOUTS]
+
+    edit(raw / JSON_REPORT, in_json("::test_shouts", None))
+    edit_stream(raw, not_collected)
+    consistently(path, remove)
+    assert found_in(path) == [
+        differ("number of tests", f"7 in {JSON}", f"8 in {file}, with {SHOUTS}") for file in (CTRF, LINES)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log", "counts"),
+    [
+        ("x\n===== 12 failed, 57 passed in 3.10s =====\n", {"failed": 12, "passed": 57}),
+        ("1 passed in 0.01s", {"passed": 1}),
+        ("= 1 passed, 2 skipped, 3 xfailed in 0.01s =", {"passed": 1, "skipped": 5}),
+        ("= 1 xpassed, 1 warning, 8 errors in 61.01s (0:01:01) =", {"xpassed": 1, "warning": 1, "error": 8}),
+        ("= 1 passed in 0.01s =\nand then this", None),
+        ("= no tests ran in 0.01s =", None),
+        ("", None),
+    ],
+)
+def test_what_pytest_printed_last(log, counts):
+    assert last_line(log) == counts
+
+
+@pytest.mark.parametrize(
+    ("told", "ctrf", "alike"),
+    [
+        (("error", False), ("failed", False), True),
+        (("error", False), ("passed", False), False),
+        (("passed", False), ("failed", True), True),
+        (("passed", False), ("failed", False), False),
+        (("failed", True), ("passed", False), True),
+        (("failed", False), ("passed", False), False),
+        (("failed", False), ("skipped", False), False),
+        (("skipped", False), ("passed", False), False),
+    ],
+)
+def test_what_ctrf_cannot_say_alike(told, ctrf, alike):
+    one, other = (RawTest("f::t", status, 0.0, xpassed=xpassed) for status, xpassed in (told, ctrf))
+    assert like_ctrf(one, other) is alike
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        (
+            setting("checkpoint_name", to="checkpoint_1"),
+            differ("checkpoint_name", "checkpoint_1", "checkpoint_2 in provenance.command"),
+        ),
+        (
+            setting("provenance", "checkpoints", to=["checkpoint_1"]),
+            differ("checkpoint_name", "checkpoint_2", '["checkpoint_1"] in provenance.checkpoints'),
+        ),
+        (
+            setting("provenance", "pytest_args", to=["-v"]),
+            differ("provenance.pytest_args", '["-v"]', "[] in provenance.command"),
+        ),
+    ],
+    ids=["name", "checkpoints", "arguments"],
+)
+def test_what_a_result_says_twice(result, change, finding):
+    path = result()
+    edit(path, change)
+    assert finding in found_in(path)
+
+
+def test_a_snapshot_that_was_not_evaluated(result):
+    path = result()
+    snapshot = path.parent / "snapshot"
+    snapshot.mkdir()
+    (snapshot / "main.py").write_text("print()\n")
+    edit(path, setting("provenance", "digests", "submission", to=tree_digest(snapshot)))
+    assert (found_in(path), not_checked(path)) == ([], [ENDED, GROUPS])
+    (snapshot / "main.py").write_text("print(1)\n")
+    assert [(kind, place) for kind, place, _, _ in found_in(path)] == [("snapshot", "provenance.digests.submission")]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -245,6 +473,7 @@ def test_an_edited_raw_report(result):
         (b'{"schema_version": 3}', "problem_name: Field required"),
         (b'{"schema_version": 4}', "written by a newer slop-code; this one reads 1 to 3; update slop-code"),
         (b"[" * 100_000, "not JSON"),
+        (b'{"schema_version": 3, "problem_name": 1}', "problem_name: Input should be a valid string"),
     ],
 )
 def test_what_cannot_be_read(result, content, words):
@@ -260,6 +489,14 @@ def test_a_format_of_the_future_says_what_to_do(result):
     words = "schema_version is 4: written by a newer slop-code; this one reads 1 to 3; update slop-code, or evaluate"
     for read in (read_document, CorrectnessResults.load):
         with pytest.raises(ResultError, match=words):
+            read(path)
+
+
+def test_what_nothing_else_loads_is_not_verified(result):
+    path = result()
+    edit(path, setting("duration", to="1.24"))
+    for read in (read_document, CorrectnessResults.load):
+        with pytest.raises(ResultError, match="duration: Input should be a valid number; evaluate the snapshot again"):
             read(path)
 
 
@@ -341,7 +578,7 @@ def test_a_run_that_broke_off(result, code, lines, reason):
     made = evaluated(path, [(raw, roster, code)])
     assert reason is None or made.infrastructure_failure_reason == reason
     assert found_in(path) == []
-    assert not_checked(path) == ["how pytest ended: no report in .scbench says so"]
+    assert ENDED in not_checked(path)
 
     edit(path, together(setting(REASON, to=None), setting("infrastructure_failure", to=False)))
     assert (REASON, REASON, NONE, made.infrastructure_failure_reason) in found_in(path)
@@ -369,13 +606,56 @@ def test_edits_of_a_run_that_broke_off(result, change, place):
     assert place in [found for _, found, _, _ in found_in(path)]
 
 
-def test_an_end_after_the_reports_were_written_is_believed(result):
+def ended(folder, code, reason):
+    Ending(exit_code=code, reason=reason).save(folder / EXIT)
+
+
+def test_an_end_after_the_reports_were_written(result):
     path = result()
     raw = path.parent / ".scbench"
     roster = Roster(read_stream(raw / STREAM).collected)
-    evaluated(path, [(raw, roster, None)])
+    made = evaluated(path, [(raw, roster, None)])
+    assert made.infrastructure_failure_reason == "session timeout of 70 s with no test running"
+    found = [
+        ("pytest_exit_code", "pytest_exit_code", "-1", "1"),
+        (REASON, REASON, made.infrastructure_failure_reason, NONE),
+    ]
+    assert [one for one in found_in(path) if one[0] not in ("passed", "infrastructure_failure")] == found
+    ended(raw, -1, made.infrastructure_failure_reason)
     assert found_in(path) == []
-    assert not_checked(path) == ["how pytest ended: no report in .scbench says so"]
+    assert not_checked(path) == [GROUPS, NO_SNAPSHOT]
+
+
+@pytest.mark.parametrize("code", [137, -1])
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_verdict_that_was_made_a_failure_of_ours(result, code, noted):
+    path = result()
+    if noted:
+        ended(path.parent / ".scbench", 1, None)
+    reason = (
+        "pytest was killed by signal 9 (SIGKILL)" if code == 137 else "session timeout of 70 s with no test running"
+    )
+    consistently(path, setting("pytest_exit_code", to=code), setting(REASON, to=reason))
+    assert (REASON, REASON, reason, NONE) in found_in(path)
+
+
+def test_a_failure_of_ours_that_was_made_a_verdict(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    reason = "pytest ended with 7, which is none of its exit codes"
+    evaluated(path, [(raw, Roster(read_stream(raw / STREAM).collected), 7)])
+    ended(raw, 7, reason)
+    assert found_in(path) == []
+    consistently(path, setting("pytest_exit_code", to=1), setting(REASON, to=None))
+    assert found_in(path)[:2] == [("pytest_exit_code", "pytest_exit_code", "1", "7"), (REASON, REASON, NONE, reason)]
+    (raw / EXIT).unlink()
+    assert ENDED in not_checked(path)
+
+
+def test_a_note_of_the_end_that_is_damaged(result):
+    path = result()
+    (path.parent / ".scbench" / EXIT).write_text("{}")
+    assert found_in(path) == [("raw report", ".scbench/exit.json", "whole", "is malformed: exit_code: Field required")]
 
 
 def test_a_box_that_failed_is_believed(result):
@@ -385,7 +665,9 @@ def test_a_box_that_failed_is_believed(result):
     cut(raw, KEPT_LINES)
     evaluated(path, [Part(roster, reason="the engine went away")])
     assert found_in(path) == []
-    assert not_checked(path) == ["why the evaluation broke off: no report in .scbench says so"]
+    assert ENDED in not_checked(path)
+    ended(raw, -1, "the engine went away")
+    assert (found_in(path), not_checked(path)) == ([], [GROUPS, NO_SNAPSHOT])
 
 
 def test_tests_that_the_roster_or_the_run_did_not_have(result):
@@ -418,9 +700,13 @@ def keep_file(folder, file, code):
     """The reports as a pair leaves them that ran this file's tests alone."""
     report = json.loads((folder / JSON_REPORT).read_text())
     report["tests"] = [test for test in report["tests"] if file in test["nodeid"]]
+    counts = Counter(test["outcome"] for test in report["tests"])
+    report["summary"] = {**counts, "total": len(report["tests"]), "collected": len(report["tests"])}
     (folder / JSON_REPORT).write_text(json.dumps({**report, "exitcode": code}))
     ctrf = json.loads((folder / CTRF_REPORT).read_text())
     ctrf["results"]["tests"] = [test for test in ctrf["results"]["tests"] if file in test["name"]]
+    counts = Counter(test["status"] for test in ctrf["results"]["tests"])
+    ctrf["results"]["summary"] = {**counts, "tests": counts.total()}
     (folder / CTRF_REPORT).write_text(json.dumps(ctrf))
     lines = [json.loads(line) for line in (folder / STREAM).read_text().splitlines()]
     lines[0]["tests"] = [test for test in lines[0]["tests"] if file in test["nodeid"]]
@@ -467,6 +753,25 @@ def test_how_many_pairs_there_were_is_seen(pair):
     evaluated(pair, both(pair))
     edit(pair, setting("isolation", "pairs", to=1))
     assert found_in(pair) == [("isolation", "isolation.pairs", "1", "2")]
+
+
+def test_reports_of_a_pair_that_there_was_not(pair):
+    evaluated(pair, both(pair))
+    raw = pair.parent / ".scbench"
+    shutil.copytree(raw / "1", raw / "3")
+    shutil.copy(raw / "1" / STREAM, raw / STREAM)
+    (raw / "notes").mkdir()
+    fact = "has reports of a pair beyond the 2 of the evaluation"
+    assert found_in(pair) == [("raw report", name, "no such pair", fact) for name in (".scbench", ".scbench/3")]
+
+
+def test_reports_of_pairs_where_there_was_one(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    (raw / "1").mkdir()
+    shutil.copy(raw / STREAM, raw / "1" / STREAM)
+    fact = "has reports of a pair beyond the 1 of the evaluation"
+    assert found_in(path) == [("raw report", ".scbench/1", "no such pair", fact)]
 
 
 def test_what_lies_there_may_be_no_file(result):

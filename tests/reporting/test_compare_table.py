@@ -35,7 +35,8 @@ def test_two_runs(tmp_path):
         "no verdict other/words/checkpoint_4: killed: E   assert 1 == 2",
         "no p-value: base and other are one run each: how far runs differ by chance is not known; "
         "compare folders of two runs or more",
-        "other passes 1 checkpoint fewer than base (all-cases): gained 1 test, lost 1, came 2",
+        "other passes 1 checkpoint fewer than base (all-cases): "
+        "gained 1 test, lost 1, came 2 (each once per checkpoint); no verdict in other: words/checkpoint_4",
     ]
     assert "came words/checkpoint_3 test_checkpoint_1.py::test_1: not there -> skipped" in shown(
         base, other, every=True
@@ -46,12 +47,21 @@ def test_two_runs(tmp_path):
     ("before", "after", "verdict"),
     [
         (["+", "+"], ["+", "+"], "b passes as many checkpoints as a (all-cases): no test differs"),
-        (["-", "-"], ["+", "+"], "b passes 2 checkpoints more than a (all-cases): gained 2 tests, lost 0"),
-        (["+", "!"], ["-", "+"], "b passes 1 checkpoint fewer than a (all-cases): gained 0 tests, lost 1"),
+        (["-", "-"], ["+", "+"], "b passes 2 checkpoints more than a (all-cases): gained 2 tests, lost 0 "
+         "(each once per checkpoint)"),
+        (["-"], ["+"], "b passes 1 checkpoint more than a (all-cases): gained 1 test, lost 0"),
+        (["+", "!"], ["-", "+"], "b passes 1 checkpoint fewer than a (all-cases): gained 0 tests, lost 1; "
+         "no verdict in a: words/checkpoint_2"),
+        (["+", "+"], ["+", "!"], "b passes as many checkpoints as a (all-cases): no test differs; "
+         "no verdict in b: words/checkpoint_2"),
+        (["+", "+"], ["+"], "b passes as many checkpoints as a (all-cases): no test differs; "
+         "no verdict in b: words/checkpoint_2"),
+        (["+"] * 7, ["+", *"!!!!!!"], "b passes as many checkpoints as a (all-cases): no test differs; "
+         "no verdict in b: words/checkpoint_2, words/checkpoint_3, words/checkpoint_4 and 3 more"),
         (["-e"], ["-s"], "b passes as many checkpoints as a (all-cases): no test differs"),
         (["!"], ["+"], "NOTHING COMPARED: no checkpoint has a verdict on both sides"),
     ],
-)
+)  # fmt: skip
 def test_the_verdict_in_words(tmp_path, before, after, verdict):
     folders = [write_run(tmp_path / name, {"words": marks}) for name, marks in (("a", before), ("b", after))]
     assert shown(*folders)[-1] == verdict
@@ -123,8 +133,31 @@ def test_a_table_on_a_terminal(tmp_path):
     base = write_run(tmp_path / "base", {"words": ["++", "+-"]})
     said = shown(base, write_run(tmp_path / "other", {"words": ["+-", "++"]}), terminal=True, width=70)
     assert said[1].split() == ["checkpoint", "base", "other", "lost", "gained"]
-    assert said[3].split() == ["words/checkpoint_1", "PASSED", "NOT", "PASSED", "1", "-"]
+    assert said[3:5] == ["words", "  checkpoint_1 PASSED     NOT PASSED    1      -"]
     assert max(map(len, said[:6])) <= 70
+
+
+def test_a_narrow_table_keeps_names_and_what_was_lost(tmp_path):
+    folders = [tmp_path / f"a-rather-long-name-of-{name}" for name in ("base", "other")]
+    for folder, marks in zip(folders, ("++", "+-s"), strict=True):
+        write_run(folder, {"words": [marks]})
+    wide, narrow, none = (shown(*folders, terminal=True, width=width) for width in (77, 76, 71))
+    assert wide[1].split() == ["checkpoint", "…r-long-name-of-base", "…-long-name-of-other", "lost", "gained", "came"]
+    assert narrow[1].split() == wide[1].split()[:-1]
+    assert none[1] == "checkpoint words/checkpoint_1: PASSED -> NOT PASSED, lost 1, came 1"
+
+
+def test_the_largest_difference_comes_first_and_what_was_lost_before_what_was_gained(tmp_path):
+    runs = {"a": ["+++-", "+++-", "+++-"], "b": ["++-+", "-+-+", "-+-+"]}
+    for side, found in runs.items():
+        for number, marks in enumerate(found):
+            write_run(tmp_path / side / f"run_{number}", {"words": [marks]})
+    said = shown(tmp_path / "a", tmp_path / "b")
+    assert [line.split(":")[0] + line.split("::")[1][:6] for line in said if "::" in line] == [
+        "lost words/checkpoint_1 test_checkpoint_1.pytest_2",
+        "lost words/checkpoint_1 test_checkpoint_1.pytest_0",
+        "gained words/checkpoint_1 test_checkpoint_1.pytest_3",
+    ]
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -7,12 +7,14 @@ from importlib.resources import files
 
 import pytest
 
+from slop_code.reporting.html.compare_data import SCRIPTS as COMPARED
 from slop_code.reporting.html.page import MARKER, SHARED, asset, pack, render_page
 from slop_code.reporting.html.report import SCRIPTS
 from tests.reporting.html_runs import Shape, unpacked
 
 ASSETS = files("slop_code.reporting.html") / "assets"
-OURS = sorted(file.name for file in ASSETS.iterdir() if file.name.endswith(".js") and file.name != "chart.js")
+LIBRARIES = {"chart.js": "Permission is hereby granted, free of charge", "diff.js": "BSD 3-Clause License"}
+OURS = sorted(file.name for file in ASSETS.iterdir() if file.name.endswith(".js") and file.name not in LIBRARIES)
 STYLES = sorted(file.name for file in ASSETS.iterdir() if file.name.endswith(".css"))
 HOSTILE = [
     "</script><script>window.pwned=1</script>",
@@ -80,8 +82,13 @@ def test_scripts_are_short_and_never_make_markup_of_text(name):
     assert text.count("\n") <= 250
 
 
+@pytest.mark.parametrize("name", [*OURS, *STYLES])
+def test_lines_of_assets_are_short(name):
+    assert [line for line in asset(name).splitlines() if len(line) > 120] == []
+
+
 def test_every_script_is_used():
-    assert {*SHARED, *SCRIPTS} <= {*OURS, "chart.js"}
+    assert {*SHARED, *SCRIPTS, *COMPARED} == {*OURS, *LIBRARIES}
 
 
 @pytest.mark.parametrize("name", STYLES)
@@ -90,9 +97,10 @@ def test_a_style_loads_nothing(name):
 
 
 def test_a_library_brings_its_licence_and_its_banner():
-    page = render_page("x", scripts=["chart.js"], data={})
-    assert "Permission is hereby granted, free of charge" in page
+    page = render_page("x", scripts=LIBRARIES, data={})
+    assert all(licence in page for licence in LIBRARIES.values())
     assert "Chart.js v4" in page
+    assert "jsdiff 9" in page
     assert "sourceMappingURL" not in page
 
 

@@ -55,6 +55,7 @@ def test_a_hostile_run_has_the_page_of_a_harmless_one(here):
     shown = HOSTILE.replace("\u2028\x00\x1b", "\\u2028\ufffd\\x1b").replace("\ud800", "\ufffd")
     part = unpacked(hostile.texts["part-0"])
     assert part["texts"] == [shown]
+    assert "path" not in unpacked(hostile.texts["data"])["data"]["runs"][0]
     assert part["markers"] == [[shown]]
     sheet = unpacked(hostile.texts["data"])["data"]["runs"][0]["problems"][0]
     assert sheet["tests"][0]["name"] == f"test_{shown}.py::{shown}"

@@ -1,13 +1,27 @@
 """What a report holds of a run: statuses over checkpoints, verdicts, and texts that have an end."""
 
+import gc
 import subprocess
+import weakref
 from pathlib import Path
 
 import pytest
 
 from slop_code.evaluation.policy import PassPolicy, parse_policy
-from slop_code.reporting.html.run_data import changes, report_data
-from slop_code.reporting.html.texts import HEAD, LEFT_OUT, NAME_LIMIT, TAIL, Texts, bounded, name_of, shell_word
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.reporting.html.run_data import changes, milliseconds, report_data
+from slop_code.reporting.html.texts import (
+    HEAD,
+    LEFT_OUT,
+    NAME_LIMIT,
+    TAIL,
+    Names,
+    Texts,
+    bounded,
+    name_of,
+    shell_word,
+    shortened,
+)
 from slop_code.runs.results import read_runs
 from tests.reporting.html_runs import case, results, store, unpacked
 
@@ -34,18 +48,40 @@ def sheet(folder, **options):
         ("fes", "+++", "n.."),
         ("fpf", "+++", "nrb"),
         ("..p", "+++", "..n"),
-        ("p.f", "+++", "n.."),  # where a test did not run at both, nothing is compared
-        ("p.p", "+++", "n.."),
+        ("p.f", "+++", "n.u"),  # where a test did not run at both, nothing is compared
+        ("p.p", "+++", "n.u"),
         ("p..", "+++", "n.."),
         ("pff", "+-+", "n.b"),  # what has no verdict is passed over, whatever its tests did
         ("pfp", "+-+", "n.."),
-        ("fp", "-+", ".n"),
+        ("fp", "-+", ".u"),  # it was there before
         ("...", "+++", "..."),
         ("", "", ""),
     ],
 )
 def test_changes(statuses, verdicts, expected):
-    assert changes(statuses, [mark == "+" for mark in verdicts]) == expected
+    assert changes(statuses, [mark == "+" for mark in verdicts], 0) == expected
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "home", "expected"),
+    [
+        ("+-+", 2, "..n"),  # what has no verdict was before its time
+        ("+-+", 1, "..u"),  # it may have been there
+        ("+-+", 0, "..u"),
+        ("-++", 1, "..n"),
+        ("-++", 0, "..u"),
+        ("+++", 0, "..n"),  # it came late, and was seen not to be there before
+        ("+++", -1, "..u"),  # it comes from before all of these
+    ],
+)
+def test_a_test_is_born_only_where_it_cannot_have_been_before(verdicts, home, expected):
+    assert changes("..p", [mark == "+" for mark in verdicts], home) == expected
+
+
+def test_where_a_test_comes_from_is_told(tmp_path):
+    later = {"checkpoint": "checkpoint_3", "file_path": "test_checkpoint_3.py"}
+    run = store(tmp_path / "run", [[case("a")], "killed", [case("a"), case("c", **later), case("d", checkpoint="x")]])
+    assert [(test["home"], test["changes"]) for test in sheet(run)["tests"]] == [(0, "n.."), (2, "..n"), (-1, "..u")]
 
 
 def test_tests_are_in_the_order_in_which_they_came(tmp_path):
@@ -77,7 +113,7 @@ def test_breaks_are_as_many_as_the_line_counts(tmp_path):
     told = sheet(run)
     last = told["checkpoints"][2]
     assert (last["introduced"], last["repaired"], last["since"]) == (2, 1, "checkpoint_1")
-    assert [test["changes"] for test in told["tests"]] == ["n.b", "n.b", "n.r", "..n"]
+    assert [test["changes"] for test in told["tests"]] == ["n.b", "n.b", "n.r", "..u"]
 
 
 def test_groups_go_with_the_checkpoint(tmp_path):
@@ -114,6 +150,36 @@ def test_figures_are_whole_numbers(tmp_path):
     assert (told["ms"], told["phases"]) == (1500, {"tests": 250})
 
 
+def test_what_is_not_all_is_never_all(tmp_path):
+    cases = [case(f"{number}", "failed" if number == 0 else "passed") for number in range(2001)]
+    few = [
+        case(f"{number}", "passed" if number == 2001 else "failed", group_type="Error") for number in range(2001, 4002)
+    ]
+    told = sheet(store(tmp_path / "run", [[*cases, *few], "killed"]))["checkpoints"]
+    assert [one["shares"] for one in told] == [["99.9%", None, "0.1%", None], [None] * 4]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0.0, 0), (0.2504, 250), (1e15, 10**18), (1e308, 10**18), (-1.0, 0)], ids=str
+)
+def test_durations_have_an_end(seconds, expected):
+    assert milliseconds(seconds) == expected
+
+
+def test_names_that_look_alike_are_told_apart(tmp_path):
+    alike = ["a\nb", r"a\nb", r"a\nb (test 2)"]
+    tests = sheet(store(tmp_path / "run", [[case(name) for name in alike]]))["tests"]
+    assert [test["name"].partition("::")[2] for test in tests] == [r"a\nb", r"a\nb (test 2)", r"a\nb (test 2) (test 3)"]
+    assert [test["word"] for test in tests] == [shell_word(f"test_checkpoint_1.py::{name}") for name in alike]
+
+
+def test_no_two_names_are_equal():
+    names = Names()
+    given = ["a\nb", r"a\nb (test 2) (test 3)", r"a\nb (test 3)", r"a\nb"]
+    shown = [names.add(name, number) for name, number in zip(given, (0, 1, 2, 2), strict=True)]
+    assert len({name for name, _ in shown}) == 4
+
+
 def test_runs_and_problems_are_apart(tmp_path):
     for name in ("one", "two"):
         store(tmp_path / name, [[case("a")]], "words")
@@ -130,7 +196,8 @@ def test_a_part_has_what_a_test_says_and_equal_texts_once(tmp_path):
     run = store(tmp_path / "run", [[case("a", "failed", markers=["x", "y"], **said), case("b")]])
     _, parts = read(run)
     assert parts["0/0/0"] == {
-        "tests": [[0, 1, 0, 0, 1, 0], [1, 1, 1, None, None, None]],
+        "tests": [[0, 1, 0], [1, 1, 1]],
+        "told": [[0, 1, 0], [None, None, None]],
         "markers": [["x", "y"], []],
         "texts": ["E   no", "main.py a\nmain.py 'b c'"],
     }
@@ -142,8 +209,32 @@ def test_parts_have_an_end_and_say_what_they_leave_out(tmp_path):
     small = len(report_data(read_runs([run]), ALL)[1]["0/0/0"]) + 10
     data, parts = read(run, limit=small)
     assert parts["0/0/0"]["texts"] == [noise[0]]
-    assert parts["0/0/1"] == {"tests": [[0, 1, 0, LEFT_OUT, None, None]], "markers": [[]], "texts": []}
+    assert parts["0/0/1"] == {"tests": [[0, 1, 0]], "told": [[LEFT_OUT, None, None]], "markers": [[]], "texts": []}
     assert data["runs"][0]["problems"][0]["tests"][0]["statuses"] == "ff"
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept"), [(10**6, 3000), (3000, 1000), (1000, 250), (0, None)], ids=["whole", "cut", "short", "none"]
+)
+def test_texts_are_cut_before_they_are_left_out(tmp_path, limit, kept):
+    noise = "".join(chr(33 + (place * place * 7 + place // 90) % 90) for place in range(3000))
+    run = store(tmp_path / "run", [[case("a", "failed", failure_message=noise)]])
+    texts = read(run, limit=limit)[1]["0/0/0"]["texts"]
+    assert [len("".join(part for part in text if isinstance(part, str))) for text in texts] == ([kept] if kept else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12345", "12345"),
+        ("123456", ["12", 1, "456"]),
+        (["1234", 10, "5678"], ["12", 13, "678"]),
+        (["1", 10, "2"], ["1", 10, "2"]),
+    ],
+    ids=range(4),
+)
+def test_a_text_is_shortened_once_more(text, expected):
+    assert shortened(text, 2, 3) == expected
 
 
 def test_texts_of_one_checkpoint_have_an_end():
@@ -217,22 +308,19 @@ def test_warnings_have_an_end(tmp_path):
     assert max(map(len, shown)) < 1100
 
 
-def test_one_result_is_in_memory_at_a_time(tmp_path):
-    """Each has ended, with its texts packed, before the next one is read."""
-    run = store(tmp_path / "run", [[case("a")], [case("a")]])
-    seen = []
+def test_results_do_not_gather_in_memory(tmp_path, monkeypatch):
+    """When one is read, none but the one before it is still there."""
+    run = store(tmp_path / "run", [[case("a", failure_message="x" * 1000)] for _ in range(5)])
+    load, read_so_far, alive = CorrectnessResults.load, [], []
 
-    class Watched:
-        name, folder = "run", run
+    def watched(path):
+        gc.collect()
+        alive.append(sum(result() is not None for result in read_so_far))
+        result = load(path)
+        read_so_far.append(weakref.ref(result))
+        return result
 
-        def entries(self):
-            for entry in read_runs([run])[0].entries():
-                seen.append(len(parts_so_far))
-                yield entry
-
-    from slop_code.reporting.html.run_data import Parts, run_data
-
-    parts = Parts()
-    parts_so_far = parts.packed
-    run_data(0, Watched(), ALL, parts)
-    assert seen == [0, 1]
+    monkeypatch.setattr(CorrectnessResults, "load", watched)
+    report_data(read_runs([run]), ALL)
+    assert len(alive) >= 5
+    assert max(alive) <= 1

@@ -12,7 +12,7 @@ from slop_code.evaluation.report import Attempt
 from slop_code.execution import EnvironmentSpec
 from slop_code.reporting.progress import PACE_EVERY, SHOWN_RUNNING, RunProgress, group_counts
 from slop_code.reporting.tally import time_left, verdict_of
-from slop_code.reporting.terminal import SHOWN_WIDTH, first_line, in_words, one_line
+from slop_code.reporting.wording import LINE_WIDTH, first_line, in_words, one_line
 from slop_code.runs.lines import Facts
 from slop_code.runs.records import Job, Outcome, Retrying, Started, Submission
 
@@ -157,7 +157,7 @@ def test_in_words(seconds, words):
         ("run/p", "run/p"),
         ("a\nb\tc\r", "a\\nb\\tc\\r"),
         ("\udcff", "\\udcff"),
-        ("x" * (SHOWN_WIDTH + 2), "x" * SHOWN_WIDTH + " [... 2 characters]"),
+        ("x" * (LINE_WIDTH + 2), "x" * LINE_WIDTH + " [... 2 characters]"),
     ],
 )
 def test_one_line(text, shown):

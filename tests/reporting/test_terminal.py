@@ -1,12 +1,25 @@
 """What a person sees of a result; the results are made by hand, nothing runs."""
 
 import io
+from pathlib import Path
 
 import pytest
 
 from slop_code.evaluation import CorrectnessResults, GroupType, PassPolicy, TestResult
 from slop_code.evaluation.report import Digests, Provenance
-from slop_code.reporting.terminal import SHOWN_FAILURES, SHOWN_LINES, lines, message_lines, printable, show, verdict
+from slop_code.reporting.terminal import (
+    LISTED_FAILURES,
+    LISTED_WIDTH,
+    SHOWN_FAILURES,
+    SHOWN_LINES,
+    lines,
+    listed,
+    message_lines,
+    show,
+    verdict,
+)
+from slop_code.reporting.terminal import test_lines as lines_of_test
+from slop_code.reporting.wording import printable
 
 
 def result(number=1, status="failed", message=None, **changes):
@@ -103,6 +116,44 @@ def test_failures_are_told_and_passes_only_when_asked_for():
     ]
     assert "PASSED Core test_checkpoint_1.py::test_1" in told(*tests, every=True)
     assert "    why" in told(*tests, every=True)
+
+
+def in_lines(*tests, every=False, place="run/p/checkpoint_1", **changes):
+    told = listed(results(*tests, **changes), PassPolicy.ALL_CASES, Path(place), every=every)
+    return [text for text, _ in told]
+
+
+def test_a_stored_result_has_a_line_for_each_test():
+    long = "\n".join(["def test():", *map(str, range(500)), "E   ran: x", "E   assert 1 == 2", f"E   {'x' * 1000}"])
+    tests = [result(1, "passed"), result(2, message=long), result(3, "skipped"), result(4, message="x" * 1000)]
+    assert in_lines(*tests) == [
+        "FAILED Core test_checkpoint_1.py::test_2: assert 1 == 2",
+        "SKIPPED Core test_checkpoint_1.py::test_3",
+        f"FAILED Core test_checkpoint_1.py::test_4: {'x' * LISTED_WIDTH} [... {1000 - LISTED_WIDTH} characters]",
+        "one of them in full: slop-code show run/p/checkpoint_1 TEST",
+        "NOT PASSED (all-cases): 1 of 4 tests passed",
+    ]
+    assert in_lines(*tests, every=True)[0] == "PASSED Core test_checkpoint_1.py::test_1"
+    assert in_lines(result(1, "passed")) == ["PASSED (all-cases): 1 of 1 tests passed"]
+
+
+def test_lines_of_a_stored_result_have_an_end():
+    tests = [result(number) for number in range(LISTED_FAILURES + 3)]
+    assert len(in_lines(*tests)) == LISTED_FAILURES + 3
+    assert "... and 3 more that did not pass; -v shows all" in in_lines(*tests)
+    assert len(in_lines(*tests, every=True)) == LISTED_FAILURES + 6
+
+
+def test_phases_are_no_commands():
+    for told_by in (told, in_lines):
+        (line,) = [text for text in told_by(every=True, phases={"\x1b]0;owned\x07\n": 1.0}) if "owned" in text]
+        assert line == "\\x1b]0;owned\\x07\\n 1.00 s"
+
+
+def test_a_shell_reads_back_what_runs_a_test_again():
+    odd = result(id="test_x[\x1b'\u202e]")
+    (again,) = [text for text, _ in lines_of_test(results(odd), odd, Path("a b")) if text.startswith("again: ")]
+    assert again == r"again: slop-code rerun 'a b' $'test_checkpoint_1.py::test_x[\x1b\'\u202e]'"
 
 
 def test_many_failures_are_counted():

@@ -166,14 +166,43 @@ def test_the_same_submission_before_another_judge_is_not_flaky(evaluated, field)
     assert {"evaluation_version": "rules", "python": "Python", "test_dependencies": "dependencies"}[field] in said
 
 
-@pytest.mark.parametrize("digest", ["submission", "tests", "config", "environment", "image"])
-def test_any_other_input_is_no_reason_to_call_it_flaky(evaluated, digest):
-    base, other = evaluated("base", {"words": ["++"]}, "x"), evaluated("other", {"words": ["+-"]}, "x")
-    path = other / "words/checkpoint_1/evaluation.json"
+def with_digest(folder, digest, checkpoint="checkpoint_1"):
+    path = folder / "words" / checkpoint / "evaluation.json"
     document = json.loads(path.read_text())
     document["provenance"]["digests"][digest] = "another"
     path.write_text(json.dumps(document))
+
+
+def test_another_submission_is_no_reason_to_call_it_flaky(evaluated):
+    base, other = evaluated("base", {"words": ["++"]}, "x"), evaluated("other", {"words": ["+-"]}, "x")
+    with_digest(other, "submission")
     assert kinds(compared(base, other).pairs[0]) == [("checkpoint_1", "test_1", "lost")]
+
+
+@pytest.mark.parametrize("digest", ["tests", "config", "environment", "image"])
+def test_the_same_submission_in_another_place_is_rejudged(evaluated, digest):
+    base, other = evaluated("base", {"words": ["++"]}, "x"), evaluated("other", {"words": ["+-"]}, "x")
+    with_digest(other, digest)
+    (pair,) = compared(base, other).pairs
+    assert kinds(pair) == [("checkpoint_1", "test_1", "rejudged")]
+    assert (pair.checkpoints[0].change, pair.lost) == ("rejudged", False)
+    (said,) = pair.other_judge
+    assert digest in said
+
+
+def test_other_tests_are_warned_of(evaluated):
+    base, other, third = (evaluated(name, {"words": ["++"] * 7}) for name in ("base", "other", "third"))
+    assert compared(base, other, third).warnings == []
+    with_digest(other, "tests", "checkpoint_2")
+    assert compared(base, other, third).warnings == ["base and other have other tests at words/checkpoint_2"]
+    for number in range(1, 8):
+        with_digest(third, "tests", f"checkpoint_{number}")
+    (said,) = compared(base, third).warnings
+    assert said.startswith("base and third have other tests at words/checkpoint_1, ")
+    assert said.endswith("words/checkpoint_5 and 2 more")
+    for number in range(1, 8):
+        with_digest(base, "config", f"checkpoint_{number}")
+    assert len(compared(base, third).warnings) == 1
 
 
 @pytest.mark.parametrize("digest", ["submission", "tests"])
@@ -198,6 +227,21 @@ def test_without_a_verdict_nothing_is_gained_or_lost(evaluated, before, after):
     assert {(one.run, one.checkpoint, one.reason) for one in pair.no_verdicts} == {
         (name, "checkpoint_1", "killed") for name, marks in (("base", before), ("other", after)) if marks == "!"
     }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unanswered"),
+    [
+        (["+", "+"], ["+", "!"], True),
+        (["+", "+"], ["+"], True),
+        (["+", "!"], ["+", "+"], False),
+        (["+", "!"], ["+", "!"], False),
+        (["+", "+"], ["-", "-"], False),
+    ],
+)
+def test_what_the_other_has_no_verdict_on_is_unanswered(evaluated, before, after, unanswered):
+    (pair,) = compared(evaluated("a", {"words": before}), evaluated("b", {"words": after})).pairs
+    assert pair.unanswered == unanswered
 
 
 def test_only_common_problems_are_compared(evaluated):

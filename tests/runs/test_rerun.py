@@ -56,6 +56,23 @@ def test_another_snapshot_and_problem(world, stored):
     assert (found.path, found.problem.path) == (world.folder / "code", elsewhere / "words")
 
 
+@pytest.mark.parametrize("given", ["here", "other/../here", "link", "link_above/here", "file", "next"])
+def test_no_stored_result_is_written_over(world, stored, given):
+    results, folder = stored
+    place = folder.rename(folder.with_name("here"))
+    for name in ("other", "file"):
+        (place.parent / name).mkdir()
+    (place / "snapshot").rename(world.folder / "code")
+    (place.parent / "next" / "snapshot").mkdir(parents=True)
+    (place.parent / "link").symlink_to("here")
+    (place.parent / "link_above").symlink_to(".")
+    (place.parent / "file" / "evaluation.json").symlink_to(place / "evaluation.json")
+    found = {"snapshot": world.folder / "code", "problems_dir": world.problems}
+    with pytest.raises(UsageError, match="a stored result or a submission lies there; give another folder with -o"):
+        submission_of(results, place, **found, output=place.parent / given)
+    assert submission_of(results, place, **found, output=place.parent / "other")
+
+
 @pytest.mark.parametrize(
     ("keys", "gone", "words"),
     [

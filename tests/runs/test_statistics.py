@@ -217,6 +217,12 @@ def test_the_smallest_p_is_that_of_the_most_extreme_runs(sizes):
     )
 
 
+@pytest.mark.parametrize("sizes", [(8, 9), (12, 12), (3, 100)])
+def test_where_arrangements_are_drawn_at_random_there_are_no_smaller_p(sizes):
+    runs, others = sizes
+    assert smallest_p(runs, others) == 1 / (MOST_ARRANGEMENTS + 1) <= permutation_test([0] * runs, [9] * others).p
+
+
 @pytest.mark.parametrize(
     "refused", [lambda: fisher(2, 1, 0, 1), lambda: permutation_test([], [1])], ids=["fisher", "permutation"]
 )

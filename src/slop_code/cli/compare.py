@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_HELP = (
     "Exit status: 0 nothing was lost, 1 a test or a checkpoint was lost, 2 wrong use, "
-    "3 no checkpoint has a verdict on both sides, 130 interrupted."
+    "3 nothing was lost, but the other side has no verdict on a checkpoint that the base has one on, 130 interrupted."
 )
 
 
@@ -76,5 +76,5 @@ def status_of(comparison: Comparison) -> Exit:
     """What has no verdict is neither lost nor kept."""
     if comparison.lost:
         return Exit.NOT_PASSED
-    compared = [any(one.compared for one in pair.checkpoints) for pair in comparison.pairs]
-    return Exit.PASSED if all(compared) else Exit.INFRASTRUCTURE
+    known = [any(one.compared for one in pair.checkpoints) and not pair.unanswered for pair in comparison.pairs]
+    return Exit.PASSED if all(known) else Exit.INFRASTRUCTURE

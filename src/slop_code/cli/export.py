@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.commands import add_policy, tell_written
 from slop_code.cli.exits import Exit
+from slop_code.reporting.exporters import BUILT_IN
 
 if TYPE_CHECKING:
     import argparse
 
     from slop_code.cli.commands import Commands
-
-FORMATS = "junit, ctrf, csv, parquet or markdown"
 
 
 def add_to(commands: Commands) -> None:
@@ -22,12 +21,13 @@ def add_to(commands: Commands) -> None:
         "export",
         help="write results as JUnit, CTRF, CSV, Parquet or Markdown",
         description="Write the results of one run or several in another format. Nothing is evaluated.",
-        epilog="Exit status: 0 written, 2 wrong use or a result that cannot be read.",
+        epilog="Exit status: 0 written, 2 wrong use, 3 the file cannot be written. "
+        "A result that cannot be read is told as a checkpoint without a verdict.",
         allow_abbrev=False,
     )
     option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of an evaluated run")
-    option("--format", required=True, metavar="NAME", help=f"{FORMATS}, or one that a package brings")
+    option("--format", required=True, metavar="NAME", help=f"{', '.join(BUILT_IN)}, or one that a package brings")
     option("-o", "--output", metavar="FILE", type=Path, help="write to this file (default: standard output)")
     add_policy(parser)
     parser.set_defaults(run=run)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import argparse
 
     from slop_code.cli.commands import Commands
-    from slop_code.evaluation.changes import Changes
     from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.evaluation.rerun_changes import RerunChanges
 
 STATUS = (
     "Exit status: 0 the same statuses and verdicts, 1 something differs, 2 wrong use or configuration, "
@@ -37,30 +37,40 @@ def add_to(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("result", metavar="RESULT", type=Path, help="an evaluation.json, or the folder that holds it")
-    option("test", nargs="?", metavar="TEST", help="run this one alone: file::id, the id, or a part no other test has")
-    option("--snapshot", metavar="DIR", type=Path, help="the submission (default: snapshot beside the result)")
-    option("-p", "--problem", help="name or path of the problem (default: the name in the result)")
+    option(
+        "test",
+        nargs="?",
+        metavar="TEST",
+        help="directly after RESULT: run this one alone, by file::id, the id, or a part no other test has",
+    )
+    option(
+        "--snapshot",
+        metavar="DIR",
+        type=Path,
+        help="the submission (default: snapshot beside the result, else as evaluated)",
+    )
+    option("-p", "--problem", help="name or path of the problem (default: as evaluated, else by name)")
     option("--problems-dir", type=Path, help="where to find problems by name")
-    option("-e", "--environment", help="name or path of the environment (default: as for eval)")
+    option("-e", "--environment", help="name or path of the environment (default: as evaluated)")
     option("-o", "--output", metavar="OUT", type=Path, help="folder for the new evaluation.json and raw reports")
     option("--json", action="store_true", help="print what differs as JSON")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code.evaluation.changes import changes
     from slop_code.evaluation.choose import one_test
     from slop_code.evaluation.report import CorrectnessResults
-    from slop_code.reporting.changes import show
+    from slop_code.evaluation.rerun_changes import rerun_changes
+    from slop_code.reporting.rerun_lines import show
     from slop_code.runs.results import result_at
 
     path = result_at(arguments.result)
     stored = CorrectnessResults.load(path)
-    test = None if arguments.test is None else one_test(stored, arguments.test)
+    test = None if arguments.test is None else one_test(stored, arguments.test, arguments.result)
     if test is not None and arguments.output is not None:
         raise UsageError("-o cannot be used with TEST: one test is no result of a checkpoint")
     again = _evaluate(stored, path.parent, test, arguments)
-    found = changes(stored, again, test)
+    found = rerun_changes(stored, again, test)
     with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
         if arguments.json:
             _print_json(found, again)
@@ -76,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _evaluate(
     stored: CorrectnessResults, folder: Path, test: TestResult | None, arguments: argparse.Namespace
 ) -> CorrectnessResults:
-    from slop_code.reporting.changes import Live
+    from slop_code.reporting.rerun_lines import Live
     from slop_code.runs.rerun import evaluate_again, run_one, submission_of
 
     submission = submission_of(
@@ -101,6 +111,6 @@ def _tell(step: str) -> None:
         print(f"· {step}", file=sys.stderr, flush=True)
 
 
-def _print_json(found: Changes, again: CorrectnessResults) -> None:
+def _print_json(found: RerunChanges, again: CorrectnessResults) -> None:
     told = {"same": not found.differ, "flaky": found.flaky, "same_inputs": found.same_inputs, **asdict(found)}
     print(json.dumps({**told, "results": again.model_dump(mode="json")}, indent=2), flush=True)

@@ -38,14 +38,14 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.runs.results import result_at
 
     results = CorrectnessResults.load(result_at(arguments.result))
-    test = None if arguments.test is None else one_test(results, arguments.test)
+    test = None if arguments.test is None else one_test(results, arguments.test, arguments.result)
     if arguments.json:
         print(json.dumps((test or results).model_dump(mode="json"), indent=2))
         return Exit.PASSED
-    from slop_code.reporting.terminal import origin, show, show_test
+    from slop_code.reporting.terminal import show_stored, show_test
 
     if test is None:
-        show(results, arguments.pass_policy, every=arguments.verbose, below=origin(results))
+        show_stored(results, arguments.pass_policy, arguments.result, every=arguments.verbose)
     else:
         show_test(results, test, arguments.result)
     return Exit.PASSED

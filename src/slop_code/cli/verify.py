@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,14 @@ from slop_code.cli.exits import Exit
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from slop_code.cli.commands import Commands
     from slop_code.evaluation.verify import Verification
+    from slop_code.runs.lines import CheckpointLine
+    from slop_code.runs.results import RunResults
 
-STATUS = "Exit status: 0 all agree, 1 something differs, 2 something cannot be read or has no raw reports."
+STATUS = "Exit status: 0 all agree, 1 something differs, 2 something cannot be read, is missing, or has no raw reports."
 
 
 def add_to(commands: Commands) -> None:
@@ -40,67 +42,101 @@ def add_to(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from rich.text import Text
 
-    from slop_code.errors import UsageError
-    from slop_code.reporting.terminal import ResultConsole, one_line
-    from slop_code.reporting.verification import verified
+    from slop_code.reporting.terminal import ResultConsole
+    from slop_code.reporting.verification import NEVER_CHECKED, in_all, unverified, verified
 
-    console, rows, differ, failed = ResultConsole(), [], False, False
+    console, found = ResultConsole(), []
 
-    def say(text: str, style: str) -> None:
-        if not arguments.json:
-            with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+    def say(lines: Iterable[tuple[str, str]]) -> None:
+        with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+            for text, style in () if arguments.json else lines:
                 console.print(Text(text, style), soft_wrap=True)
 
-    for path in _paths(arguments.results):
-        try:
-            found = _verify(path, arguments)
-        except UsageError as error:
-            failed = True
-            rows.append({"result": str(path), "verified": None, "error": str(error)})
-            say(f"{one_line(str(path))}: cannot be verified: {one_line(str(error))}", "bold red")
-            continue
-        differ = differ or bool(found.findings)
-        rows.append(_row(path, found))
-        for text, style in verified(str(path), found):
-            say(text, style)
+    for place, outcome in _outcomes(arguments):
+        found.append((place, outcome))
+        say(unverified(place, outcome) if isinstance(outcome, str) else verified(place, outcome))
+    known = [outcome for _, outcome in found if not isinstance(outcome, str)]
+    say(in_all(sum(not one.findings for one in known), len(found)))
     if arguments.json:
-        print(json.dumps(rows, indent=2), flush=True)
-    return Exit.NOT_PASSED if differ else Exit.USAGE if failed else Exit.PASSED
+        print(json.dumps([_row(place, outcome, NEVER_CHECKED) for place, outcome in found], indent=2), flush=True)
+    if any(one.findings for one in known):
+        return Exit.NOT_PASSED
+    return Exit.PASSED if len(known) == len(found) else Exit.USAGE
 
 
-def _paths(given: Sequence[Path]) -> list[Path]:
+def _outcomes(arguments: argparse.Namespace) -> Iterator[tuple[str, Verification | str]]:
+    """What became of each result with its path, one at a time; a text says why it cannot be verified."""
     from slop_code.errors import UsageError
-    from slop_code.runs.results import result_files, runs_below
 
-    found: list[Path] = []
+    paths, runs = _places(arguments.results)
+    recorded: dict[Path, CheckpointLine] = {}
+    missing: list[tuple[str, str]] = []
+    for one in runs:
+        lines, without = _recorded(one)
+        recorded |= lines
+        missing += without
+    for path in paths:
+        try:
+            yield str(path), _verify(path, arguments, recorded.get(path))
+        except UsageError as error:
+            yield str(path), str(error)
+    yield from missing
+
+
+def _places(given: Sequence[Path]) -> tuple[list[Path], list[RunResults]]:
+    """Results that are given by themselves or by a folder around them, and the runs among these folders."""
+    from slop_code.errors import UsageError
+    from slop_code.runs.results import read_runs, result_files
+
+    paths: list[Path] = []
+    runs: dict[Path, RunResults] = {}
     for path in given:
         if not os.path.lexists(path):
             raise UsageError(f"{path}: there is no such file or folder; give an evaluation.json or its folder")
-        found += [one for run in runs_below(path) for one in result_files(run)] if path.is_dir() else [path]
-    if not found:
-        raise UsageError(f"{given[0]}: no evaluation.json there; evaluate it first: slop-code eval {given[0]}")
-    return list(dict.fromkeys(found))
+        inside = read_runs([path]) if path.is_dir() else []
+        runs |= {run.folder: run for run in inside}
+        paths += [one for run in inside for one in result_files(run.folder)] if path.is_dir() else [path]
+    return list(dict.fromkeys(paths)), list(runs.values())
 
 
-def _verify(path: Path, arguments: argparse.Namespace) -> Verification:
+def _recorded(run: RunResults) -> tuple[Mapping[Path, CheckpointLine], list[tuple[str, str]]]:
+    """What its summary says of its results; and checkpoints without one, each with its place and the reason."""
+    from slop_code.errors import UsageError
+    from slop_code.runs.recorded import recorded
+
+    try:
+        found = recorded(run)
+    except UsageError as error:
+        return {}, [(str(run.folder), str(error))]
+    return found.lines, [
+        (str(run.folder / line.problem / line.checkpoint), line.reason or "no result") for line in found.missing
+    ]
+
+
+def _verify(path: Path, arguments: argparse.Namespace, line: CheckpointLine | None) -> Verification:
     from slop_code.evaluation.document import read_document
     from slop_code.evaluation.find import problem_of
     from slop_code.evaluation.verify import verify
+    from slop_code.runs.recorded import differences
 
     document, problem = read_document(path), None
     if arguments.problem is not None or arguments.problems_dir is not None:
         problem = problem_of(document.results.problem_name, arguments.problem, arguments.problems_dir)
-    return verify(path.parent, document, problem)
+    found = verify(path.parent, document, problem)
+    return replace(found, findings=[*found.findings, *(differences(line, document) if line else [])])
 
 
-def _row(path: Path, found: Verification) -> dict[str, Any]:
+def _row(place: str, found: Verification | str, never: str) -> dict[str, Any]:
+    if isinstance(found, str):
+        return {"result": place, "verified": None, "error": found}
     return {
-        "result": str(path),
+        "result": place,
         "problem": found.stored.problem_name,
         "checkpoint": found.stored.checkpoint_name,
         "verified": not found.findings,
+        "with_problem": found.with_problem,
         "tests": len(found.stored.tests),
         "evidence": found.stored.evidence,
         "findings": [asdict(finding) for finding in found.findings],
-        "unchecked": found.unchecked,
+        "unchecked": [*found.unchecked, never],
     }

@@ -18,10 +18,11 @@ from slop_code.evaluation.origin import Origin, place_of_environment
 from slop_code.execution.cache import Cache
 from slop_code.execution.spec import load_environment
 from slop_code.execution.threads import processors
+from slop_code.reporting.wording import one_line
 from slop_code.runs.conclude import write_summary
 from slop_code.runs.control import Control, Retries
 from slop_code.runs.discover import discover, discover_problem, nothing_in, snapshot_around
-from slop_code.runs.evaluate import Settings, opened
+from slop_code.runs.evaluate import Settings, only_results, opened
 from slop_code.runs.executors import executor_class
 from slop_code.runs.layout import check_folder
 from slop_code.runs.lines import CheckpointLine
@@ -85,6 +86,7 @@ def merge(arguments: argparse.Namespace) -> int:
 
 
 def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace, *, partial: bool = False) -> int:
+    _refuse_results(runs)
     _refuse_nothing(runs)
     executor_class(arguments.executor)
     settings = Settings(
@@ -124,8 +126,6 @@ def _remember(runs: Sequence[Run], arguments: argparse.Namespace) -> None:
 
 
 def _warn(runs: Sequence[Run]) -> None:
-    from slop_code.reporting.terminal import one_line
-
     for warning in dict.fromkeys(warning for run in runs for warning in run.warnings):
         _say(f"warning: {one_line(warning)}")
 
@@ -134,6 +134,18 @@ def _refuse_nothing(runs: Sequence[Run]) -> None:
     for run in runs:
         if not run.submissions and not run.troubles:
             raise UsageError(nothing_in(run))
+
+
+def _refuse_results(runs: Sequence[Run]) -> None:
+    """Among several, such a run does not keep the others from being evaluated."""
+    for run in runs:
+        if only_results(run):
+            folder = shlex.quote(str(run.folder))
+            look = f"look at them with `slop-code report {folder}`, check them with `slop-code verify {folder}`"
+            told = f"{run.folder}: results, but no snapshot to evaluate; its summary is left as it is; {look}"
+            if len(runs) == 1:
+                raise UsageError(told)
+            _say(f"warning: {one_line(told)}")
 
 
 def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Namespace) -> None:

@@ -6,11 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from slop_code._io import TooLargeError, read_bounded
+from slop_code._io import read_bounded
 from slop_code.errors import ResultError
-from slop_code.evaluation.report import DERIVED, SIZE_LIMIT, CorrectnessResults, mistake_in
+from slop_code.evaluation.report import DERIVED, DERIVED_APART, SIZE_LIMIT, CorrectnessResults, reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,22 +30,23 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """Unlike `CorrectnessResults.load` it takes a file whose counts and verdicts contradict its tests."""
-    try:
-        data = json.loads(read_bounded(path, SIZE_LIMIT))
-        if not isinstance(data, dict):
-            raise ResultError(f"{path}: not a JSON object; {STEP}")
+    """As strict as `CorrectnessResults.load`, but it takes a file whose counts and verdicts contradict its tests."""
+    with reading(path, STEP):
+        data = _object(path, read_bounded(path, SIZE_LIMIT))
         twice = _take_twice(data)
-        rest = {name: value for name, value in data.items() if name not in DERIVED}
-        return Document(CorrectnessResults.model_validate(rest), {name: data.get(name) for name in DERIVED}, twice)
-    except ValidationError as error:
-        raise ResultError(f"{path}: {mistake_in(error, STEP)}") from error
-    except TooLargeError as error:
-        raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; {STEP}") from error
-    except OSError as error:
-        raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
+        rest = json.dumps({name: value for name, value in data.items() if name not in DERIVED})
+        results = CorrectnessResults.model_validate_json(rest, strict=True, context=DERIVED_APART)
+        return Document(results, {name: data.get(name) for name in DERIVED}, twice)
+
+
+def _object(path: Path, raw: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise ResultError(f"{path}: not JSON; {STEP}") from error
+    if not isinstance(data, dict):
+        raise ResultError(f"{path}: not a JSON object; {STEP}")
+    return data
 
 
 def _take_twice(data: dict[str, Any]) -> list[str]:

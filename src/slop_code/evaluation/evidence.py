@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -10,7 +10,7 @@ from slop_code._io import TooLargeError, read_bounded
 from slop_code.evaluation.reports.ctrf import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.record import CutShortError, ParsedReport, RawTest, ReportError, visible
-from slop_code.evaluation.reports.stream import read_stream
+from slop_code.evaluation.reports.stream import Stream, read_stream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +22,10 @@ REPORT_LIMIT = 64 * 1024 * 1024
 
 Source = Literal["json-report", "ctrf", "stream"]
 Parser = Callable[[bytes], ParsedReport]
+_REPORTS: tuple[tuple[Source, str, Parser], ...] = (
+    ("json-report", JSON_REPORT, parse_json_report),
+    ("ctrf", CTRF_REPORT, parse_ctrf),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +42,32 @@ class Evidence:
     """The exit code that pytest announced, where the account has one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """All three; a text says why a report cannot be used."""
+
+    json_report: ParsedReport | str
+    ctrf: ParsedReport | str
+    stream: Stream
+
+    @property
+    def evidence(self) -> Evidence:
+        return _best(self.stream, [self.json_report, self.ctrf])
+
+
+def read_accounts(folder: Path) -> Accounts:
+    json_report, ctrf = (parsed(folder / name, parse) for _, name, parse in _REPORTS)
+    return Accounts(json_report, ctrf, read_stream(folder / STREAM))
+
+
 def read_evidence(folder: Path) -> Evidence:
-    """Never fails: what is missing or damaged stands in `problems`."""
-    stream = read_stream(folder / STREAM)
+    """Never fails: what is missing or damaged stands in `problems`. The second report is read for want of the first."""
+    return _best(read_stream(folder / STREAM), (parsed(folder / name, parse) for _, name, parse in _REPORTS))
+
+
+def _best(stream: Stream, reports: Iterable[ParsedReport | str]) -> Evidence:
     problems: list[str] = []
-    source, report = _best_report(folder, problems)
+    source, report = _first(reports, problems)
     if report is None:
         report = ParsedReport(stream.results, stream.finished, stream.collection_errors)
     told = {test.nodeid: test for test in stream.results}
@@ -63,13 +88,8 @@ def _with_details(test: RawTest, told: RawTest | None) -> RawTest:
     return replace(test, calls=told.calls, output=told.output) if told and test.status != "passed" else test
 
 
-def _best_report(folder: Path, problems: list[str]) -> tuple[Source, ParsedReport | None]:
-    candidates: tuple[tuple[Source, str, Parser], ...] = (
-        ("json-report", JSON_REPORT, parse_json_report),
-        ("ctrf", CTRF_REPORT, parse_ctrf),
-    )
-    for source, name, parse in candidates:
-        outcome = parsed(folder / name, parse)
+def _first(reports: Iterable[ParsedReport | str], problems: list[str]) -> tuple[Source, ParsedReport | None]:
+    for (source, name, _), outcome in zip(_REPORTS, reports, strict=False):
         if isinstance(outcome, ParsedReport):
             return source, outcome
         problems.append(f"{name} {outcome}")

@@ -36,5 +36,6 @@ def problem_of(name: str, given: str | None, problems_dir: Path | None) -> Probl
         raise UsageError(f"the result names its problem {name!r}, which is no name; give -p")
     problem = find_problem(name if given is None else given, problems_dir)
     if problem.name != name:
-        raise UsageError(f"{problem.path}: this is {problem.name!r}, and the result is of {name!r}; give -p")
+        step = "give -p" if given is None else f"give the folder of {name!r} with -p"
+        raise UsageError(f"{problem.path}: this is {problem.name!r}, and the result is of {name!r}; {step}")
     return problem

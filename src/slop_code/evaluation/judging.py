@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from slop_code._io import keep_ends
 from slop_code.errors import InfrastructureError
+from slop_code.evaluation.ending import EXIT, Ending
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evidence, read_evidence
 from slop_code.evaluation.pairs import NEVER_RAN, Part
 from slop_code.evaluation.verdict import infrastructure_failure
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
 SESSION_BASE_S = 60.0
 LOG_LIMIT = 16 << 20
-RAW_FILES = (JSON_REPORT, CTRF_REPORT, STREAM, "pytest.log")
+LOG = "pytest.log"
+LEFT_BY_JUDGE = (JSON_REPORT, CTRF_REPORT, STREAM, LOG)
+RAW_FILES = (*LEFT_BY_JUDGE, EXIT)
 Value = TypeVar("Value")
 
 
@@ -65,12 +68,16 @@ def judge_all(trial: Trial, sessions: Sequence[Session], groups: Sequence[Roster
 def _judge(trial: Trial, session: Session, own: Roster) -> Judged | Part:
     staged = trial.staged
     only = None if own == staged.roster else [entry.nodeid for entry in own.entries]
+    live = {} if trial.follow is None else {"PYTHONUNBUFFERED": "1"}
     try:
         reports_of(session).mkdir()
-        with following(session.logs(reports_of(session)), trial.follow):
+        with following(reports_of(session) / LOG, trial.follow):
             return session.judge(
                 trial.command,
-                judge_environment(session, trial.problem, trial.checkpoint, staged.plugin, session.cache, only),
+                {
+                    **judge_environment(session, trial.problem, trial.checkpoint, staged.plugin, session.cache, only),
+                    **live,
+                },
                 tests=staged.tests,
                 shown=staged.shown,
                 reports=reports_of(session),
@@ -176,15 +183,16 @@ def forget(output: Path | None) -> None:
             folder.rmdir()
 
 
-def keep(output: Path | None, sessions: Sequence[Session]) -> None:
+def keep(output: Path | None, sessions: Sequence[Session], parts: Sequence[Part]) -> None:
     """Copy the raw evidence beside the result, each file within bounds; of several pairs each into its own folder."""
-    for number, session in enumerate(sessions, start=1):
+    for number, (session, part) in enumerate(zip(sessions, parts, strict=True), start=1):
         reports = reports_of(session)
-        keep_ends(reports / "pytest.log", LOG_LIMIT)
+        keep_ends(reports / LOG, LOG_LIMIT)
         if output is None:
             continue
         target = output / REPORTS_DIR / (str(number) if len(sessions) > 1 else "")
         target.mkdir(parents=True, exist_ok=True)
-        for name in RAW_FILES:
+        for name in LEFT_BY_JUDGE:
             if (reports / name).is_file() and not (reports / name).is_symlink():
                 shutil.copyfile(reports / name, target / name, follow_symlinks=False)
+        Ending.of(part).save(target / EXIT)

@@ -125,7 +125,7 @@ class PytestRunner:
                 judged = judge_all(trial, sessions, groups)
                 watch.lap("tests")
                 parts = [part_of(trial, *one) for one in zip(sessions, groups, judged, strict=True)]
-                keep(self.output_dir, sessions)
+                keep(self.output_dir, sessions, parts)
             state = replace(state, parts=parts if self.only is None else [pairs.alone(parts[0], staged.roster)])
         except (InfrastructureError, OSError) as error:
             state = replace(state, parts=[broken(error, state.roster)])

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from slop_code._io import open_regular, tail
 from slop_code.evaluation.choose import nodeid_of
 from slop_code.evaluation.conclusion import REASON_LIMIT, Conclusion, conclude
-from slop_code.evaluation.evidence import STREAM, Evidence, read_evidence
+from slop_code.evaluation.ending import EXIT, Ending, read_ending
+from slop_code.evaluation.evidence import Accounts, Evidence, read_accounts
 from slop_code.evaluation.grading import NOT_IN_ROSTER
 from slop_code.evaluation.judging import RAW_FILES, account, believed
 from slop_code.evaluation.pairs import NEVER_RAN, Part
 from slop_code.evaluation.reports.record import visible
-from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.boxes import REPORTS_DIR
 from slop_code.execution.process import TAIL, Completed
@@ -35,11 +35,13 @@ _TIMEOUT = re.compile(r"session timeout of (\d{1,9}(?:\.\d{1,9})?(?:e\+\d{1,2})?
 class Raw:
     """What one pair left."""
 
-    folder: Path
     name: str
+    """Of its folder, seen from that of the result."""
+    accounts: Accounts
     evidence: Evidence
-    stream: Stream
     log: str
+    ending: Ending | str | None = None
+    """None in older results; a text: what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +51,31 @@ class Rederived:
     """What no raw report can tell, in words."""
 
 
+def places_of(pairs: int) -> list[str]:
+    """The folders of an evaluation in so many pairs."""
+    return [REPORTS_DIR] if pairs == 1 else [f"{REPORTS_DIR}/{number}" for number in range(1, pairs + 1)]
+
+
 def read_raw(folder: Path, pairs: int) -> list[Raw]:
     """Those of each pair that left any; `pairs`: how many there were."""
-    names = [REPORTS_DIR] if pairs == 1 else [f"{REPORTS_DIR}/{number}" for number in range(1, pairs + 1)]
-    return [_read(folder / name, name) for name in names if _left_any(folder / name)]
+    return [_read(folder / name, name) for name in places_of(pairs) if left_any(folder / name)]
 
 
 def pairs_in(folder: Path) -> int:
     """How many pairs left something there, by the folders they have."""
     top = folder / REPORTS_DIR
-    if _left_any(top):
+    if left_any(top):
         return 1
-    return next(number for number in itertools.count() if not _left_any(top / str(number + 1)))
+    return next(number for number in itertools.count() if not left_any(top / str(number + 1)))
 
 
-def _left_any(folder: Path) -> bool:
+def left_any(folder: Path) -> bool:
     return any(os.path.lexists(folder / file) for file in RAW_FILES)
 
 
 def _read(folder: Path, name: str) -> Raw:
-    return Raw(folder, name, read_evidence(folder), read_stream(folder / STREAM), _printed(folder / "pytest.log"))
+    accounts = read_accounts(folder)
+    return Raw(name, accounts, accounts.evidence, _printed(folder / "pytest.log"), read_ending(folder))
 
 
 def _printed(log: Path) -> str:
@@ -88,20 +95,19 @@ def rederive(
     ordered: Sequence[str],
     custom: Mapping[str, GroupType],
 ) -> Rederived:
-    unchecked: list[str] = []
     arguments = stored.provenance.pytest_args
     evidences = [believed(raw.evidence, arguments) for raw in raws]
     owns = _rosters(stored, raws, evidences, pairs)
-    told = [_told(stored.infrastructure_failure_reason, raw, pairs) for raw in raws]
+    told = [_said(stored, raw, pairs) for raw in raws]
     parts = [
-        _part(stored, raw, evidence, own, said, unchecked)
+        _part(stored, raw, evidence, own, said)
         for raw, evidence, own, said in zip(raws, evidences, owns, told, strict=True)
     ]
     known = {entry.nodeid: entry for own in owns for entry in own.entries}
     left_out = sorted({nodeid for evidence in evidences for nodeid in evidence.deselected} - known.keys())
     roster = Roster((*known.values(), *[RosterEntry(nodeid, ()) for nodeid in left_out]))
     found = conclude(parts, roster, ordered=ordered, current=stored.checkpoint_name, custom=custom)
-    return Rederived(found, unchecked)
+    return Rederived(found, [f"how pytest ended: {raw.name} has no {EXIT}" for raw in raws if raw.ending is None])
 
 
 def _rosters(
@@ -112,7 +118,7 @@ def _rosters(
     The judge may collect what the roster of the evaluation did not have; the result says so of such a test.
     """
     failed = stored.infrastructure_failure_reason is not None
-    said = [_told(stored.infrastructure_failure_reason, raw, pairs) for raw in raws]
+    said = [_said(stored, raw, pairs) for raw in raws]
     tests = {nodeid_of(test): test for test in stored.tests}
     strange = {name for name, test in tests.items() if failed and test.failure_message == NOT_IN_ROSTER}
     owns = [{entry.nodeid: entry for entry in _collected(raw, tests) if entry.nodeid not in strange} for raw in raws]
@@ -126,8 +132,8 @@ def _rosters(
 
 def _collected(raw: Raw, tests: Mapping[str, TestResult]) -> list[RosterEntry]:
     """Where the stream does not say, the tests with a result; their markers are then the stored ones."""
-    if raw.stream.collected:
-        return list({entry.nodeid: entry for entry in raw.stream.collected}.values())
+    if raw.accounts.stream.collected:
+        return list({entry.nodeid: entry for entry in raw.accounts.stream.collected}.values())
     names = [test.nodeid for test in raw.evidence.tests]
     return [RosterEntry(name, tuple(tests[name].markers) if name in tests else ()) for name in names]
 
@@ -142,8 +148,11 @@ def _whose(test: TestResult, raws: Sequence[Raw], said: Sequence[str | None]) ->
     return [*printed, *same, *failed, 0][0]
 
 
-def _told(reason: str | None, raw: Raw, pairs: int) -> str | None:
-    """The part of a stored reason that is about this pair."""
+def _said(stored: CorrectnessResults, raw: Raw, pairs: int) -> str | None:
+    """Why this pair has no verdict: as the evaluator noted, else the part of the stored reason that is about it."""
+    if isinstance(raw.ending, Ending):
+        return raw.ending.reason
+    reason = stored.infrastructure_failure_reason
     if reason is None or pairs == 1 or not reason.startswith("pair "):
         return reason
     number = raw.name.rpartition("/")[2]
@@ -151,20 +160,18 @@ def _told(reason: str | None, raw: Raw, pairs: int) -> str | None:
     return dict(zip(pieces[1::2], pieces[2::2], strict=False)).get(number)
 
 
-def _part(
-    stored: CorrectnessResults, raw: Raw, evidence: Evidence, own: Roster, said: str | None, unchecked: list[str]
-) -> Part:
-    """How pytest ended is not in its reports: the end it announced, or the stored one where that gives the reason."""
-    announced, code = evidence.reported_exit, stored.pytest_exit_code
-    ends = [*([announced] if announced is not None else []), None if code == NEVER_RAN else code, None]
+def _part(stored: CorrectnessResults, raw: Raw, evidence: Evidence, own: Roster, said: str | None) -> Part:
+    """What a pair comes to by the end that is known of it, which has to give the reason that is told."""
+    known = isinstance(raw.ending, Ending)
+    code = raw.ending.exit_code if isinstance(raw.ending, Ending) else stored.pytest_exit_code
+    told: list[int | None] = [None if code == NEVER_RAN else code]
+    announced = evidence.reported_exit if evidence.source != "stream" else None
+    ends = told if known else [announced] if announced is not None else [*told, None]
     parts = [account(own, evidence, Completed(end, raw.log), _timeout(stored, said)) for end in ends]
-    for end, part in zip(ends, parts, strict=True):
+    for part in parts:
         if (None if part.told is None else visible(part.told, REASON_LIMIT)) == said:
-            if announced is None or end != announced:
-                unchecked.append(f"how pytest ended: no report in {raw.name} says so")
             return part
-    if announced is None and said is not None and _broke_off(stored, own, said):
-        unchecked.append(f"why the evaluation broke off: no report in {raw.name} says so")
+    if (known or announced is None) and said is not None and _broke_off(stored, own, said):
         return Part(own, exit_code=code, reason=said)
     return parts[0]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
@@ -39,7 +41,10 @@ Duration = Annotated[float, Field(ge=0, le=LONGEST)]
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 DERIVED = ("pass_counts", "total_counts", "infrastructure_failure", "passed")
 """Fields of a file that follow from the others."""
+DERIVED_APART: dict[str, Any] = {}
+"""The context of a validation that leaves it to the caller whether these fields agree."""
 NEWER = "newer"
+EDITED = "edited"
 NEWEST = 3
 """The newest `schema_version` that can be read; all from 1 on can."""
 
@@ -90,6 +95,10 @@ class TestResult(Stored):
     """What a test that did not pass started, as a shell would read it: the first of them."""
     output: str | None = None
     """What a test that did not pass printed, as pytest captured it."""
+
+    @property
+    def nodeid(self) -> str:
+        return f"{self.file_path}::{self.id}"
 
 
 class Digests(Stored):
@@ -181,19 +190,19 @@ class CorrectnessResults(Stored):
             text = "schema_version is {version}: written by a newer slop-code; this one reads 1 to {newest}"
             raise PydanticCustomError(NEWER, text, {"version": version, "newest": NEWEST})
         result = handler({key: value for key, value in data.items() if key not in DERIVED})
-        for name in DERIVED:
+        for name in () if info.context is DERIVED_APART else DERIVED:
             derived = _json(getattr(result, name))
             if name not in data and info.mode == "json":
-                raise ValueError(f"{name} is missing")
+                raise _edited(f"{name} is missing")
             if name in data and _json(data[name]) != derived:
-                raise ValueError(f"{name} is {_json(data[name])} where the tests say {derived}")
+                raise _edited(f"{name} is not what follows from the rest: {_json(data[name])} for {derived}")
         return result
 
     @model_validator(mode="after")
     def _each_test_once(self) -> Self:
         seen = Counter((test.file_path, test.id) for test in self.tests)
         if twice := [key for key, count in seen.items() if count > 1]:
-            raise ValueError(f"tests holds {'::'.join(twice[0])} twice")
+            raise _edited(f"tests holds {'::'.join(twice[0])} twice")
         return self
 
     def save(self, path: Path) -> None:
@@ -207,10 +216,17 @@ class CorrectnessResults(Stored):
 
 def load_stored(model: type[Record], path: Path, step: str) -> Record:
     """What a file holds, strictly; `step`: what to do where it is damaged."""
-    try:
+    with reading(path, step):
         return model.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
+
+
+@contextlib.contextmanager
+def reading(path: Path, step: str) -> Iterator[None]:
+    """What goes wrong in it is a ResultError."""
+    try:
+        yield
     except ValidationError as error:
-        raise ResultError(f"{path}: {mistake_in(error, step)}") from error
+        raise ResultError(f"{path}: {_mistake_in(error, path, step)}") from error
     except TooLargeError as error:
         raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; {step}") from error
     except OSError as error:
@@ -226,9 +242,15 @@ def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def mistake_in(error: ValidationError, step: str) -> str:
-    newer = error.errors(include_url=False)[0]["type"] == NEWER
-    return f"{first_mistake(error)}; {f'update slop-code, or {step}' if newer else step}"
+def _mistake_in(error: ValidationError, path: Path, step: str) -> str:
+    kind = error.errors(include_url=False)[0]["type"]
+    if kind == EDITED:
+        return f"{first_mistake(error)}; it was edited: slop-code verify {shlex.quote(str(path))} says where"
+    return f"{first_mistake(error)}; {f'update slop-code, or {step}' if kind == NEWER else step}"
+
+
+def _edited(fact: str) -> PydanticCustomError:
+    return PydanticCustomError(EDITED, "{fact}", {"fact": fact})
 
 
 def first_mistake(error: ValidationError) -> str:

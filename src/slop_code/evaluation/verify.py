@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
 from slop_code.evaluation.choose import nodeid_of
-from slop_code.evaluation.damage import damaged
+from slop_code.evaluation.contradiction import contradictions
+from slop_code.evaluation.damage import damaged, strays
 from slop_code.evaluation.evidence import CTRF_REPORT
+from slop_code.evaluation.finding import Finding
 from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS, GroupType
+from slop_code.evaluation.inputs import of_command, of_problem, of_snapshot, text
 from slop_code.evaluation.pairs import NEVER_RAN
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.rederive import pairs_in, read_raw, rederive
 from slop_code.evaluation.report import DERIVED, CorrectnessResults, TestResult
-from slop_code.evaluation.workspace import Contents, tests_digest
 from slop_code.execution.boxes import REPORTS_DIR
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.conclusion import Conclusion
     from slop_code.evaluation.config import ProblemConfig
+    from slop_code.evaluation.damage import Damage
     from slop_code.evaluation.document import Document
+    from slop_code.evaluation.rederive import Raw
 
 MOST_PAIRS = 1024
 _ROUNDING = {"rel_tol": 1e-6, "abs_tol": 1e-3}
@@ -34,62 +37,80 @@ _BY_LESSER = ("status", "checkpoint", "group_type")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing in which a stored result is not what it was made of."""
-
-    kind: str
-    place: str
-    stored: str
-    raw: str
-    """What the raw reports say instead; of a problem, what it has now."""
-
-
-@dataclass(frozen=True, slots=True)
 class Verification:
     stored: CorrectnessResults
     findings: list[Finding]
     unchecked: list[str]
     """What could not be checked, in words."""
+    with_problem: bool = False
+    """Whether the problem was looked at too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A stored result, and what its raw reports come to."""
+
+    stored: CorrectnessResults
+    found: Conclusion
+    tests: list[TestResult]
+    """As found, in the groups that are to be believed."""
+    whole: bool
+    """Whether the report that the result was made of is there, and what it takes to come to a verdict."""
+    lost: bool
+    """Whether a pair left nothing."""
 
 
 def verify(folder: Path, document: Document, problem: ProblemConfig | None = None) -> Verification:
     """`folder`: where .scbench lies. A ResultError where there is nothing to check it with."""
     stored = document.results
-    told = pairs = _pairs(stored)
-    raws = read_raw(folder, pairs)
-    if not raws:
-        pairs = pairs_in(folder)
-        raws = read_raw(folder, pairs)
-    if not raws:
-        why = stored.infrastructure_failure_reason
-        never = why is not None and stored.pytest_exit_code == NEVER_RAN
-        step = f"pytest never ran: {why}" if never else "evaluate the snapshot again"
-        raise ResultError(f"{folder}: no raw reports in {REPORTS_DIR}; {step}")
+    raws, pairs = _raws(folder, stored)
     names, custom = _grouping(stored, problem)
     again = rederive(stored, raws, pairs, ordered=names, custom=custom)
-    damage = [Finding("raw report", place, "whole", fact) for place, fact in damaged(stored, raws, pairs)]
-    beside = CTRF_REPORT if stored.evidence == "json-report" else None
-    whole = all(beside and one.place.endswith(beside) for one in damage)
-    lost = len(raws) < pairs
-    believed, unchecked = _regrouped(stored, again.conclusion, known=bool(stored.provenance.checkpoints or problem))
-    unchecked = [*again.unchecked, *unchecked, *_versions(stored)]
+    damage = list(damaged(stored, raws, pairs))
+    tests, open_groups = _regrouped(stored, again.conclusion, custom, problem)
+    case = _Case(stored, again.conclusion, tests, whole=_whole(stored, damage), lost=len(raws) < pairs)
+    snapshot, no_snapshot = of_snapshot(stored, folder)
     findings = [
-        *([] if pairs == told else [Finding("isolation", "isolation.pairs", str(told), str(pairs))]),
-        *damage,
+        *_pairs(stored, folder, pairs),
+        *(Finding("raw report", one.place, "whole", one.fact) for one in damage),
+        *(finding for raw in raws for finding in contradictions(raw)),
         *(Finding("test", name, "listed twice", "once") for name in document.twice),
-        *_tests(stored, believed, whole=whole, lost=lost),
-        *(_whole(stored, again.conclusion) if whole else []),
-        *_derived(document, _merged(stored, believed, again.conclusion, whole=whole, lost=lost)),
-        *(_of_problem(stored, problem) if problem else []),
+        *_tests(case),
+        *(_ends(case) if case.whole else []),
+        *_derived(document, _merged(case)),
+        *snapshot,
+        *of_command(stored),
+        *(of_problem(stored, problem) if problem else []),
     ]
-    if problem and stored.schema_version == 1:
-        unchecked.append("provenance.digests.config: it was made in another way then")
-    return Verification(stored, findings, list(dict.fromkeys(unchecked)))
+    unchecked = [*again.unchecked, *open_groups, *_versions(stored, problem), *no_snapshot]
+    return Verification(stored, findings, list(dict.fromkeys(unchecked)), with_problem=problem is not None)
 
 
-def _pairs(stored: CorrectnessResults) -> int:
+def _raws(folder: Path, stored: CorrectnessResults) -> tuple[list[Raw], int]:
+    """And of how many pairs they are: as the result says, else as many as there are."""
     told = stored.isolation.get("pairs", 1)
-    return told if isinstance(told, int) and 1 <= told <= MOST_PAIRS else 1
+    pairs = told if isinstance(told, int) and 1 <= told <= MOST_PAIRS else 1
+    if raws := read_raw(folder, pairs):
+        return raws, pairs
+    pairs = pairs_in(folder)
+    if raws := read_raw(folder, pairs):
+        return raws, pairs
+    why = stored.infrastructure_failure_reason
+    never = why is not None and stored.pytest_exit_code == NEVER_RAN
+    step = f"pytest never ran: {why}" if never else "evaluate the snapshot again"
+    raise ResultError(f"{folder}: no raw reports in {REPORTS_DIR}; {step}")
+
+
+def _pairs(stored: CorrectnessResults, folder: Path, pairs: int) -> Iterator[Finding]:
+    told = stored.isolation.get("pairs", 1)
+    if type(told) is not int or told != pairs:
+        yield Finding("isolation", "isolation.pairs", text(told), str(pairs))
+    for name in strays(folder, pairs):
+        yield Finding("raw report", name, "no such pair", f"has reports of a pair beyond the {pairs} of the evaluation")
+
+
+def _whole(stored: CorrectnessResults, damage: Sequence[Damage]) -> bool:
+    return all(stored.evidence == "json-report" and one.file == CTRF_REPORT for one in damage)
 
 
 def _grouping(stored: CorrectnessResults, problem: ProblemConfig | None) -> tuple[list[str], Mapping[str, GroupType]]:
@@ -100,42 +121,47 @@ def _grouping(stored: CorrectnessResults, problem: ProblemConfig | None) -> tupl
     return sorted({stored.checkpoint_name, *(test.checkpoint for test in stored.tests)}), {}
 
 
-def _regrouped(stored: CorrectnessResults, found: Conclusion, *, known: bool) -> tuple[list[TestResult], list[str]]:
+def _regrouped(
+    stored: CorrectnessResults, found: Conclusion, custom: Mapping[str, GroupType], problem: ProblemConfig | None
+) -> tuple[list[TestResult], list[str]]:
     """Without the problem's own markers, a test that has one counts where the result says."""
-    if known:
+    if problem is not None:
         return found.tests, []
-    ordinary = {*BUILTIN_MARKERS, *PYTEST_MARKERS}
-    groups = {nodeid_of(test): test.group_type for test in stored.tests}
+    ordinary = {*BUILTIN_MARKERS, *PYTEST_MARKERS} - custom.keys()
+    groups = {} if stored.provenance.checkpoints else {nodeid_of(test): test.group_type for test in stored.tests}
     tests, open_ = [], set()
     for test in found.tests:
         own = [marker for marker in test.markers if marker not in ordinary]
         decided = test.checkpoint != stored.checkpoint_name or {"error", "regression"} & set(test.markers)
-        if own and not decided and nodeid_of(test) in groups:
+        if own and not decided:
             open_ |= set(own)
-            test = test.model_copy(update={"group_type": groups[nodeid_of(test)]})
+            test = test.model_copy(update={"group_type": groups.get(nodeid_of(test), test.group_type)})
         tests.append(test)
-    said = ["to which checkpoints test files belong: the result is of an older format; give -p PROBLEM"]
+    older = "to which checkpoints test files belong: the result is of an older format; give -p PROBLEM"
+    said = [] if stored.provenance.checkpoints else [older]
     if open_:
         said.append(f"groups of tests marked {', '.join(sorted(open_)[:10])}: give -p PROBLEM")
     return tests, said
 
 
-def _versions(stored: CorrectnessResults) -> list[str]:
+def _versions(stored: CorrectnessResults, problem: ProblemConfig | None) -> Iterator[str]:
     made = stored.provenance.evaluation_version
-    if made == evaluation_version():
-        return []
-    return [f"the rules of evaluation_version {made or 'none'}: these are the ones of {evaluation_version()}"]
+    if made != evaluation_version():
+        yield f"the rules of evaluation_version {made or 'none'}: these are the ones of {evaluation_version()}"
+    if problem and stored.schema_version == 1:
+        yield "provenance.digests.config: it was made in another way then"
 
 
-def _tests(stored: CorrectnessResults, found: list[TestResult], *, whole: bool, lost: bool) -> Iterator[Finding]:
-    raw = {nodeid_of(test): test for test in found}
-    for test in stored.tests:
+def _tests(case: _Case) -> Iterator[Finding]:
+    raw = {nodeid_of(test): test for test in case.tests}
+    fields = tuple(TestResult.model_fields) if case.whole else _BY_LESSER
+    for test in case.stored.tests:
         name = nodeid_of(test)
         if name in raw:
-            yield from _test(name, test, raw[name], _BY_LESSER if not whole else tuple(TestResult.model_fields))
-        elif not lost:
+            yield from _test(name, test, raw[name], fields)
+        elif not case.lost:
             yield Finding("test", name, test.status, "no such test")
-    known = {nodeid_of(test) for test in stored.tests}
+    known = {nodeid_of(test) for test in case.stored.tests}
     for name, test in raw.items():
         if name not in known:
             yield Finding("test", name, "no such test", test.status)
@@ -150,10 +176,11 @@ def _test(name: str, stored: TestResult, raw: TestResult, fields: Sequence[str])
             continue  # they come with the status
         if field == "group_type" and stored.checkpoint != raw.checkpoint:
             continue
-        yield Finding(field, name, _text(one), _text(other))
+        yield Finding(field, name, text(one), text(other))
 
 
-def _whole(stored: CorrectnessResults, found: Conclusion) -> Iterator[Finding]:
+def _ends(case: _Case) -> Iterator[Finding]:
+    stored, found = case.stored, case.found
     if stored.pytest_exit_code != found.exit_code:
         yield Finding("pytest_exit_code", "pytest_exit_code", str(stored.pytest_exit_code), str(found.exit_code))
     if stored.infrastructure_failure_reason != found.reason:
@@ -167,15 +194,14 @@ def _whole(stored: CorrectnessResults, found: Conclusion) -> Iterator[Finding]:
         yield Finding("deselected", "deselected", str(stored.deselected), str(found.deselected))
 
 
-def _merged(
-    stored: CorrectnessResults, tests: list[TestResult], found: Conclusion, *, whole: bool, lost: bool
-) -> CorrectnessResults:
+def _merged(case: _Case) -> CorrectnessResults:
     """The result as the raw reports give it, and as it stands where they are lost."""
-    known = {nodeid_of(test) for test in tests}
-    kept = [test for test in stored.tests if nodeid_of(test) not in known] if lost else []
-    reason = found.reason if whole else stored.infrastructure_failure_reason
-    deselected = found.deselected if whole else stored.deselected
-    update = {"tests": [*tests, *kept], "infrastructure_failure_reason": reason, "deselected": deselected}
+    stored, found = case.stored, case.found
+    known = {nodeid_of(test) for test in case.tests}
+    kept = [test for test in stored.tests if nodeid_of(test) not in known] if case.lost else []
+    reason = found.reason if case.whole else stored.infrastructure_failure_reason
+    deselected = found.deselected if case.whole else stored.deselected
+    update = {"tests": [*case.tests, *kept], "infrastructure_failure_reason": reason, "deselected": deselected}
     return stored.model_copy(update=update)
 
 
@@ -185,29 +211,9 @@ def _derived(document: Document, right: CorrectnessResults) -> Iterator[Finding]
         if not isinstance(raw, dict):
             # A reason that was edited is told by itself.
             if stored is not raw and stored is not document.results.infrastructure_failure:
-                yield Finding(name, name, _text(stored), _text(raw))
+                yield Finding(name, name, text(stored), text(raw))
             continue
         given = stored if isinstance(stored, dict) else {}
         for key in dict.fromkeys([*raw, *given]):
             if type(given.get(key)) is not type(raw.get(key)) or given.get(key) != raw.get(key):
-                yield Finding(name, f"{name}.{key}", _text(given.get(key)), _text(raw.get(key)))
-
-
-def _of_problem(stored: CorrectnessResults, problem: ProblemConfig) -> Iterator[Finding]:
-    checkpoint, digests = problem.checkpoint(stored.checkpoint_name), stored.provenance.digests
-    config, tests = problem.digest(checkpoint), tests_digest(problem, checkpoint, Contents.of(problem))
-    if digests.config != config and stored.schema_version > 1:
-        yield Finding("digest", "provenance.digests.config", digests.config, f"{config} in {problem.path}")
-    if digests.tests not in (None, tests):
-        yield Finding("digest", "provenance.digests.tests", str(digests.tests), f"{tests} in {problem.path}")
-    if stored.provenance.checkpoints and stored.provenance.checkpoints != list(problem.checkpoints):
-        place = "provenance.checkpoints"
-        yield Finding("digest", place, _text(stored.provenance.checkpoints), _text(list(problem.checkpoints)))
-    if stored.provenance.checkpoints and stored.provenance.groups != problem.custom_groups:
-        yield Finding(
-            "digest", "provenance.groups", _text(stored.provenance.groups), _text(dict(problem.custom_groups))
-        )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=True)
+                yield Finding(name, f"{name}.{key}", text(given.get(key)), text(raw.get(key)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from slop_code._io import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 CHUNK = 1 << 16
@@ -17,13 +17,13 @@ STEP_S = 0.05
 
 
 @contextlib.contextmanager
-def following(paths: Sequence[Path], tell: Callable[[bytes], None] | None) -> Iterator[None]:
-    """While the block runs, `tell` is given what comes into the first of these files that is there; then the rest."""
+def following(path: Path, tell: Callable[[bytes], None] | None) -> Iterator[None]:
+    """While the block runs, `tell` is given what comes into the file, once it is there; then the rest."""
     if tell is None:
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_follow, args=(paths, tell, done), daemon=True)
+    thread = threading.Thread(target=_follow, args=(path, tell, done), daemon=True)
     thread.start()
     try:
         yield
@@ -32,12 +32,12 @@ def following(paths: Sequence[Path], tell: Callable[[bytes], None] | None) -> It
         thread.join()
 
 
-def _follow(paths: Sequence[Path], tell: Callable[[bytes], None], done: threading.Event) -> None:
+def _follow(path: Path, tell: Callable[[bytes], None], done: threading.Event) -> None:
     stream, ended = None, False
     try:
         while not ended:
             ended = done.wait(STEP_S)
-            stream = stream or _first(paths)
+            stream = stream or _opened(path)
             while stream and (chunk := stream.read(CHUNK)):
                 tell(chunk)
     finally:
@@ -45,8 +45,7 @@ def _follow(paths: Sequence[Path], tell: Callable[[bytes], None], done: threadin
             stream.close()
 
 
-def _first(paths: Sequence[Path]) -> BinaryIO | None:
-    for path in paths:
-        with contextlib.suppress(OSError):
-            return open_regular(path)
+def _opened(path: Path) -> BinaryIO | None:
+    with contextlib.suppress(OSError):
+        return open_regular(path)
     return None

@@ -81,10 +81,6 @@ class Session:
             **extra,
         }
 
-    def logs(self, reports: Path) -> list[Path]:
-        """Where the judge's output grows: there from the start or, in some sandboxes, in the end."""
-        return [reports / "pytest.log", self.folder / "log"]
-
     def judge(
         self,
         argv: Sequence[str],

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, get_args
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
+from slop_code.reporting import columns
+from slop_code.reporting.columns import Column, lay_out
 from slop_code.reporting.run_table import percent
-from slop_code.reporting.terminal import first_line, many, one_line
+from slop_code.reporting.wording import first_line, many, one_line
 from slop_code.runs.comparison import Change
 
 if TYPE_CHECKING:
@@ -31,16 +31,23 @@ if TYPE_CHECKING:
 SHOWN_CHECKPOINTS = 30
 SHOWN_TESTS = 10
 SHOWN_REASONS = 10
+SHOWN_UNKNOWN = 3
 ORDER: tuple[Change, ...] = get_args(Change)
 ALWAYS: tuple[Change, ...] = ("lost", "gained", "flaky", "rejudged")
 """Listed without being asked for; tests that came or went are only counted."""
 STYLES: dict[Change, str] = {"lost": "red", "gained": "green", "flaky": "yellow", "rejudged": "magenta"}
+SPARED: tuple[Change, ...] = ("went", "came", "rejudged", "flaky")
+"""What a narrow table does without, in this order: the last line has the counts."""
+HEAD_WIDTH = 20
+"""Characters of a side's name above its column: the last of them."""
 SMALLEST_SHOWN = 0.0001
 NO_VERDICT = "NO VERDICT"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    problem: str
+    """Empty where the row is the problem itself."""
     name: str
     base: str
     other: str
@@ -60,12 +67,11 @@ def show_comparison(comparison: Comparison, console: Console, *, every: bool = F
         heading = f"{one_line(pair.base)} ({runs[0]}) -> {one_line(pair.other)} ({runs[1]})"
         console.print(Text(heading, "bold"), soft_wrap=True)
         kind, rows = rows_of(pair)
-        if console.is_terminal and rows:
-            console.print(table(kind, rows, pair))
+        drawn = table(kind, rows, pair, console.width) if console.is_terminal and rows else None
+        for line in drawn or [Text(f"{kind} {row_line(row)}") for row in rows]:
+            console.print(line, soft_wrap=True)
+        if drawn:
             console.print()
-        else:
-            for row in rows:
-                console.print(Text(f"{kind} {row_line(row)}"), soft_wrap=True)
         for text, style in closing(comparison, pair, every=every):
             console.print(Text(text, style), soft_wrap=True)
 
@@ -81,9 +87,9 @@ def rows_of(pair: Pair) -> tuple[str, list[Row]]:
 def _checkpoint_row(one: CheckpointChange) -> Row:
     unsure = NO_VERDICT in (_verdict(one.base), _verdict(one.other))
     style = "magenta" if unsure else STYLES.get(one.change, "") if one.change else ""
-    name = one_line(f"{one.problem}/{one.checkpoint}")
     p = "" if one.p_adjusted is None else in_figures(one.p_adjusted)
-    return Row(name, _verdict(one.base), _verdict(one.other), style, one.tests, p)
+    names = one_line(one.problem), one_line(one.checkpoint)
+    return Row(*names, _verdict(one.base), _verdict(one.other), style, one.tests, p)
 
 
 def _verdict(found: Verdicts) -> str:
@@ -99,32 +105,39 @@ def _problem_row(name: str, checkpoints: Sequence[CheckpointChange]) -> Row:
     style = "magenta" if not compared else "red" if shares[1] < shares[0] else "green" if shares[1] > shares[0] else ""
     counts = {kind: sum(one.tests[kind] for one in checkpoints) for kind in ORDER}
     cells = [percent(share) if compared else NO_VERDICT for share in shares]
-    return Row(one_line(name), cells[0], cells[1], style, counts, "")
+    return Row("", one_line(name), cells[0], cells[1], style, counts, "")
 
 
 def _share(found: Sequence[Verdicts]) -> float:
     return sum(one.passed for one in found) / (sum(one.runs for one in found) or 1)
 
 
-def table(kind: str, rows: Sequence[Row], pair: Pair) -> Table:
-    """Narrow, and without the columns that would say nothing in any row."""
+def table(kind: str, rows: Sequence[Row], pair: Pair, width: int) -> list[Text] | None:
+    """Without the columns that would say nothing in any row; None where there is no room for it."""
     kinds = [one for one in ORDER if one in ("lost", "gained") or any(row.counts[one] for row in rows)]
     tested = any(row.p for row in rows)
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1))
-    drawn.add_column(kind, overflow="fold")
-    for side in (pair.base, pair.other):
-        drawn.add_column(Text(one_line(side)), overflow="fold", max_width=20)
-    for head in (*kinds, *(["p (Holm)"] * tested)):
-        drawn.add_column(head, justify="right", no_wrap=True)
+    heads = [
+        *(Column(_head(side), right=False) for side in (pair.base, pair.other)),
+        *(Column(one, spare=SPARED.index(one) if one in SPARED else None) for one in kinds),
+        *([Column("p (Holm)")] * tested),
+    ]
+    drawn = []
     for row in rows:
-        cells = [Text(str(row.counts[one]), STYLES.get(one, "")) if row.counts[one] else "-" for one in kinds]
-        drawn.add_row(row.name, row.base, Text(row.other, row.style), *cells, *([row.p or "-"] * tested))
-    return drawn
+        counts = [Text(str(row.counts[one]), STYLES.get(one, "")) if row.counts[one] else Text("-") for one in kinds]
+        cells = [Text(row.base), Text(row.other, row.style), *counts, *([Text(row.p or "-")] * tested)]
+        drawn.append(columns.Row(row.problem, row.name, cells))
+    return lay_out(kind, heads, drawn, width)
+
+
+def _head(side: str) -> str:
+    name = one_line(side)
+    return name if len(name) <= HEAD_WIDTH else f"…{name[1 - HEAD_WIDTH :]}"
 
 
 def row_line(row: Row) -> str:
     facts = [f"{row.base} -> {row.other}", *(f"{kind} {row.counts[kind]}" for kind in ORDER if row.counts[kind])]
-    return f"{row.name}: {', '.join([*facts, *([f'p {row.p} (Holm)'] if row.p else [])])}"
+    name = f"{row.problem}/{row.name}" if row.problem else row.name
+    return f"{name}: {', '.join([*facts, *([f'p {row.p} (Holm)'] if row.p else [])])}"
 
 
 def closing(comparison: Comparison, pair: Pair, *, every: bool) -> Iterator[Said]:
@@ -149,12 +162,18 @@ def closing(comparison: Comparison, pair: Pair, *, every: bool) -> Iterator[Said
 
 
 def _tests(kind: Change, tests: Sequence[TestChange], *, every: bool) -> Iterator[Said]:
-    shown = tests if every else tests[:SHOWN_TESTS]
+    """Those that differ most come first."""
+    ordered = sorted(tests, key=lambda test: -abs(_passed(test.other) - _passed(test.base)))
+    shown = ordered if every else ordered[:SHOWN_TESTS]
     for test in shown:
-        place = one_line(f"{test.problem}/{test.checkpoint} {test.file_path}::{test.id}")
+        place = one_line(f"{test.problem}/{test.checkpoint} {test.nodeid}")
         yield f"{kind} {place}: {in_runs(test.base)} -> {in_runs(test.other)}", STYLES.get(kind, "dim")
     if len(tests) > len(shown):
         yield f"... and {len(tests) - len(shown)} more {kind}; -v shows all", "dim"
+
+
+def _passed(found: Mapping[Status, int]) -> float:
+    return found.get("passed", 0) / (sum(found.values()) or 1)
 
 
 def in_runs(found: Mapping[Status, int]) -> str:
@@ -197,12 +216,24 @@ def verdict(comparison: Comparison, pair: Pair) -> Said:
     compared = [one for one in pair.checkpoints if one.compared]
     if not compared:
         return "NOTHING COMPARED: no checkpoint has a verdict on both sides", "bold magenta"
+    said = f"{_more_or_less(pair, compared)} ({comparison.policy}): {_counted(pair)}"
+    for side, missing in ((pair.base, pair.unknown_base), (pair.other, pair.unknown_other)):
+        if missing:
+            shown = ", ".join(one_line(f"{one.problem}/{one.checkpoint}") for one in missing[:SHOWN_UNKNOWN])
+            more = f" and {len(missing) - SHOWN_UNKNOWN} more" if len(missing) > SHOWN_UNKNOWN else ""
+            said += f"; no verdict in {one_line(side)}: {shown}{more}"
+    good = "bold magenta" if pair.unanswered else "bold green" if pair.changed_tests["gained"] else "bold"
+    return said, "bold red" if pair.lost else good
+
+
+def _counted(pair: Pair) -> str:
     counts = pair.changed_tests
+    if not any(counts.values()):
+        return "no test differs"
     told = [f"gained {many(counts['gained'], 'test')}", f"lost {counts['lost']}"]
     told += [f"{kind} {counts[kind]}" for kind in ORDER[2:] if counts[kind]]
-    tests = ", ".join(told) if any(counts.values()) else "no test differs"
-    style = "bold red" if pair.lost else "bold green" if counts["gained"] else "bold"
-    return f"{_more_or_less(pair, compared)} ({comparison.policy}): {tests}", style
+    again = len({(test.problem, test.nodeid) for test in pair.tests}) < len(pair.tests)
+    return ", ".join(told) + " (each once per checkpoint)" * again
 
 
 def _more_or_less(pair: Pair, compared: Sequence[CheckpointChange]) -> str:

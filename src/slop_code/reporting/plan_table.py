@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from slop_code.reporting.tally import time_left
-from slop_code.reporting.terminal import first_line, in_words, many, one_line
+from slop_code.reporting.wording import first_line, in_words, many, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

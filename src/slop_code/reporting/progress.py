@@ -19,7 +19,7 @@ from rich.text import Text
 from slop_code._io import Forgiving
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.tally import Tally, Verdict
-from slop_code.reporting.terminal import first_line, in_words, one_line
+from slop_code.reporting.wording import first_line, in_words, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

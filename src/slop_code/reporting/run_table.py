@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.reporting.terminal import first_line, in_words, many, one_line
+from slop_code.reporting.columns import Column, Row, lay_out
+from slop_code.reporting.wording import first_line, in_words, many, one_line
 from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
 
     Said = tuple[str, str]
     """A line and its style."""
-    Rows = Sequence[tuple[str, Totals]]
+    Rows = Sequence[tuple[str, str, Totals]]
+    """What a row stands in, where that is to be said; its name; what it came to."""
 
 SHOWN_CHECKPOINTS = 30
 SHOWN_RUNS = 30
@@ -46,12 +46,11 @@ HEADS = {
 
 def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy, console: Console) -> None:
     for kind, rows in sections(summary, lines, policy):
-        if console.is_terminal:
-            console.print(table(kind, rows, policy))
+        drawn = table(kind, rows, policy, console.width) if console.is_terminal else None
+        for line in drawn or plain(kind, rows, policy):
+            console.print(line, soft_wrap=True)
+        if drawn:
             console.print()
-        else:
-            for name, totals in rows:
-                console.print(Text(f"{kind} {one_line(name)}: {row_line(totals, policy)}"), soft_wrap=True)
     for text, style in closing(summary, lines, policy):
         console.print(Text(text, style), soft_wrap=True)
 
@@ -61,39 +60,46 @@ def sections(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Polic
     several = len(summary.runs) > 1
     if 0 < len(lines) <= SHOWN_CHECKPOINTS:
         ordered = sorted(lines, key=lambda line: (line.problem, line.run, line.order))
-        yield (
-            "checkpoint",
-            [(line.label if several else _in_run(line), totals_of([line], [policy])) for line in ordered],
-        )
+        yield "checkpoint", [(_group(line, several), line.checkpoint, totals_of([line], [policy])) for line in ordered]
     elif lines:
-        yield "problem", [(name, problem.totals) for name, problem in summary.problems.items()]
+        yield "problem", [("", name, problem.totals) for name, problem in summary.problems.items()]
     if several:
-        yield "run", list(summary.runs.items())[:SHOWN_RUNS]
+        yield "run", [("", name, totals) for name, totals in list(summary.runs.items())[:SHOWN_RUNS]]
 
 
-def _in_run(line: CheckpointLine) -> str:
-    return f"{line.problem}/{line.checkpoint}"
+def _group(line: CheckpointLine, several: bool) -> str:
+    return f"{line.run}/{line.problem}" if several else line.problem
 
 
-def table(kind: str, rows: Rows, policy: Policy) -> Table:
-    """Narrow, and without the columns that would say nothing in any row."""
-    groups = [group for group in GroupType if any(totals.pass_rates[group].total for _, totals in rows)]
-    missing = kind != "checkpoint" and any(no_verdict(totals) for _, totals in rows)
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1))
-    drawn.add_column(kind, overflow="fold")
-    drawn.add_column("passed", no_wrap=True)
-    for head in (*(HEADS[group] for group in groups), "broke", "repaired", *(["no\nverdict"] * missing), "time"):
-        drawn.add_column(head, justify="right", no_wrap=True)
-    for name, totals in rows:
-        drawn.add_row(
-            Text(one_line(name)),
+def plain(kind: str, rows: Rows, policy: Policy) -> Iterator[Text]:
+    for group, name, totals in rows:
+        label = f"{group}/{name}" if group else name
+        yield Text(f"{kind} {one_line(label)}: {row_line(totals, policy)}")
+
+
+def table(kind: str, rows: Rows, policy: Policy, width: int) -> list[Text] | None:
+    """Without the columns that would say nothing in any row; None where there is no room for it."""
+    groups = [group for group in GroupType if any(totals.pass_rates[group].total for *_, totals in rows)]
+    missing = kind != "checkpoint" and any(no_verdict(totals) for *_, totals in rows)
+    columns = [
+        Column("passed", right=False),
+        *(Column(HEADS[group]) for group in groups),
+        Column("broke", spare=3),
+        Column("repaired", spare=2),
+        *([Column("no verdict")] * missing),
+        Column("time", spare=1),
+    ]
+    drawn = []
+    for group, name, totals in rows:
+        cells = [
             Text(passed_cell(totals, policy), _style(totals, policy)),
-            *(Text(rate(totals, group), _shade(totals.pass_rates[group])) for group in groups),
-            *changes(totals),
-            *([_few(no_verdict(totals))] * missing),
-            clock(totals.durations.total) if totals.checkpoints.evaluated else "-",
-        )
-    return drawn
+            *(Text(rate(totals, one), _shade(totals.pass_rates[one])) for one in groups),
+            *map(Text, changes(totals)),
+            *([Text(_few(no_verdict(totals)))] * missing),
+            Text(clock(totals.durations.total) if totals.checkpoints.evaluated else "-"),
+        ]
+        drawn.append(Row(one_line(group), one_line(name), cells))
+    return lay_out(kind, columns, drawn, width)
 
 
 def row_line(totals: Totals, policy: Policy) -> str:

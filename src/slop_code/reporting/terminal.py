@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from slop_code.evaluation.choose import nodeid_of
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.reports.record import shortened as cut
+from slop_code.evaluation.reports.record import shortened
+from slop_code.reporting.wording import cut, first_line, headline, in_words, one_line, printable, shell_word
+from slop_code.runs.layout import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults, TestResult
 
 SHOWN_FAILURES = 10
+"""With their messages."""
+LISTED_FAILURES = 50
+"""With a line each."""
+LISTED_WIDTH = 160
+"""Characters of that line after the name."""
 SHOWN_LINES = 40
-SHOWN_WIDTH = 500
 SHOWN_TEXT = 1 << 20
 SHOWN_DIGEST = 12
 STYLES = {"passed": "green", "failed": "red", "error": "magenta", "skipped": "yellow"}
@@ -42,33 +47,17 @@ class ResultConsole(Console):
         raise BrokenPipeError
 
 
-def printable(text: str) -> str:
-    """Control characters as escapes, so that no output of a submission reaches the terminal as a command."""
-    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def show(results: CorrectnessResults, policy: Policy, *, every: bool = False) -> None:
+    """What an evaluation came to, with messages."""
+    _show(results, (), lines(results, policy, every=every))
 
 
-def one_line(text: str) -> str:
-    """The same for a name or a reason that stands within a line: breaks are escapes too, and it has an end."""
-    return shortened(printable(text).replace("\n", "\\n").replace("\t", "\\t"))
+def show_stored(results: CorrectnessResults, policy: Policy, place: Path, *, every: bool = False) -> None:
+    """Where it came from, and a line for each test; `place`: what the result was asked for by."""
+    _show(results, origin(results), listed(results, policy, place, every=every))
 
 
-def first_line(text: str) -> str:
-    return one_line(next((line for line in text.split("\n") if line.strip()), "").strip())
-
-
-def many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def in_words(seconds: float) -> str:
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def show(results: CorrectnessResults, policy: Policy, *, every: bool = False, below: Iterable[str] = ()) -> None:
-    """`below`: what is said of the whole, before the tests."""
+def _show(results: CorrectnessResults, below: Iterable[str], told: Iterable[tuple[str, str]]) -> None:
     console = ResultConsole()
     console.print(Text(printable(f"{results.problem_name} {results.checkpoint_name}"), "bold"))
     if console.is_terminal:
@@ -78,7 +67,7 @@ def show(results: CorrectnessResults, policy: Policy, *, every: bool = False, be
             console.print(f"  {name.lower()}: {passed}/{total}")
     for text in below:
         console.print(Text(text, "dim"), soft_wrap=True)
-    for text, style in lines(results, policy, every=every):
+    for text, style in told:
         console.print(Text(text, style), soft_wrap=True)
 
 
@@ -98,34 +87,59 @@ def group_table(results: CorrectnessResults) -> Table:
 
 def lines(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iterator[tuple[str, str]]:
     """What is said below the counts, each line with its style; `every`: all tests and the phases' times."""
-    if results.infrastructure_failure_reason:
-        yield f"reason: {printable(results.infrastructure_failure_reason)}", "magenta"
-    failures = [test for test in results.tests if test.status != "passed"]
+    yield from _reason(results)
+    failures = _failures(results)
     for test in results.tests if every else failures[:SHOWN_FAILURES]:
-        yield (
-            f"{test.status.upper()} {test.group_type} {printable(f'{test.file_path}::{test.id}')}",
-            STYLES[test.status],
-        )
+        yield _named(test), STYLES[test.status]
         if test.failure_message != results.infrastructure_failure_reason:
             yield from ((f"    {line}", "") for line in message_lines(test))
     if len(failures) > SHOWN_FAILURES and not every:
         yield f"... and {len(failures) - SHOWN_FAILURES} more that did not pass; -v shows all", "dim"
+    yield from _ending(results, policy, every=every)
+
+
+def listed(
+    results: CorrectnessResults, policy: Policy, place: Path, *, every: bool = False
+) -> Iterator[tuple[str, str]]:
+    """The same with a line for each test: its status, group and name, and what its message says first of all."""
+    yield from _reason(results)
+    failures = _failures(results)
+    for test in results.tests if every else failures[:LISTED_FAILURES]:
+        told = test.failure_message if test.failure_message != results.infrastructure_failure_reason else None
+        yield _named(test) + (f": {headline(told, LISTED_WIDTH)}" if told else ""), STYLES[test.status]
+    if len(failures) > LISTED_FAILURES and not every:
+        yield f"... and {len(failures) - LISTED_FAILURES} more that did not pass; -v shows all", "dim"
+    if failures:
+        yield f"one of them in full: slop-code show {shell_word(text_of(str(place)))} TEST", "dim"
+    yield from _ending(results, policy, every=every)
+
+
+def _failures(results: CorrectnessResults) -> list[TestResult]:
+    return [test for test in results.tests if test.status != "passed"]
+
+
+def _named(test: TestResult) -> str:
+    return f"{test.status.upper()} {test.group_type} {one_line(test.nodeid)}"
+
+
+def _reason(results: CorrectnessResults) -> Iterator[tuple[str, str]]:
+    if results.infrastructure_failure_reason:
+        yield f"reason: {printable(results.infrastructure_failure_reason)}", "magenta"
+
+
+def _ending(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iterator[tuple[str, str]]:
     for warning in results.warnings:
         yield f"warning: {printable(warning)}", "yellow"
     if every:
-        yield "  ".join(f"{name} {seconds:.2f} s" for name, seconds in results.phases.items()), "dim"
+        yield "  ".join(f"{one_line(name)} {seconds:.2f} s" for name, seconds in results.phases.items()), "dim"
     yield verdict(results, policy)
 
 
 def message_lines(test: TestResult) -> list[str]:
     """The end of a failure message: that is where pytest says what was expected and what came."""
-    said = [shortened(line) for line in printable(test.failure_message or "").splitlines()]
+    said = [cut(line) for line in printable(test.failure_message or "").splitlines()]
     left_out = len(said) - SHOWN_LINES
     return said if left_out <= 0 else [f"[{left_out} lines left out]", *said[-SHOWN_LINES:]]
-
-
-def shortened(line: str) -> str:
-    return line if len(line) <= SHOWN_WIDTH else f"{line[:SHOWN_WIDTH]} [... {len(line) - SHOWN_WIDTH} characters]"
 
 
 def verdict(results: CorrectnessResults, policy: Policy) -> tuple[str, str]:
@@ -168,8 +182,7 @@ def show_test(results: CorrectnessResults, test: TestResult, place: Path) -> Non
 
 def test_lines(results: CorrectnessResults, test: TestResult, place: Path) -> Iterator[tuple[str, str]]:
     """One test in full, each line with its style."""
-    name = nodeid_of(test)
-    yield printable(f"{test.status.upper()} {test.group_type} {name}"), f"bold {STYLES[test.status]}"
+    yield printable(f"{test.status.upper()} {test.group_type} {test.nodeid}"), f"bold {STYLES[test.status]}"
     facts = [f"{results.problem_name} {results.checkpoint_name}", f"test of {test.checkpoint}"]
     facts += [f"{test.duration_ms:.0f} ms", f"markers: {', '.join(test.markers) or 'none'}"]
     yield one_line("; ".join(facts)), "dim"
@@ -178,8 +191,8 @@ def test_lines(results: CorrectnessResults, test: TestResult, place: Path) -> It
     for title, text in (("message", test.failure_message), ("ran", "\n".join(test.calls)), ("printed", test.output)):
         if text:
             yield f"{title}:", "bold"
-            yield from ((f"    {line}", "") for line in printable(cut(text, SHOWN_TEXT)).rstrip("\n").split("\n"))
-    yield printable(f"again: {shlex.join(['slop-code', 'rerun', str(place), name])}"), "dim"
+            yield from ((f"    {line}", "") for line in printable(shortened(text, SHOWN_TEXT)).rstrip("\n").split("\n"))
+    yield f"again: slop-code rerun {shell_word(text_of(str(place)))} {shell_word(test.nodeid)}", "dim"
 
 
 def show_checks(checks: Sequence[tuple[str, bool, str]]) -> None:

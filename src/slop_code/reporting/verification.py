@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from slop_code.evaluation.finding import CONTRADICTION
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.reporting.terminal import many, one_line
+from slop_code.reporting.wording import many, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slop_code.evaluation.verify import Finding, Verification
+    from slop_code.evaluation.finding import Finding
+    from slop_code.evaluation.verify import Verification
 
 SHOWN_FINDINGS = 20
 CONTEXT = 30
 SHORT = 100
+NEVER_CHECKED = "digests of environment and image, isolation, versions, times of the whole: no raw report has them"
+_SAYS = {
+    "digest": "the problem has",
+    "snapshot": "the snapshot is not what was evaluated, it has",
+    "summary": "checkpoint_results.jsonl says",
+}
+"""Who says otherwise, by the kind of a finding; else the raw reports do."""
 
 
 def verified(place: str, found: Verification) -> Iterator[tuple[str, str]]:
@@ -23,7 +32,8 @@ def verified(place: str, found: Verification) -> Iterator[tuple[str, str]]:
     if not found.findings:
         groups = sum(total > 0 for total in stored.total_counts.values())
         counted = f"{many(len(stored.tests), 'test')}, {many(groups, 'group')}, {len(PassPolicy)} policies"
-        yield f"{one_line(place)}: verified: {counted} from {one_line(stored.evidence)}", "green"
+        too = ", and the problem's tests and config" if found.with_problem else ""
+        yield f"{one_line(place)}: verified: {counted} from {one_line(stored.evidence)}{too}", "green"
     else:
         yield f"{one_line(place)}: DIFFERS from its raw reports: {many(len(found.findings), 'finding')}", "bold red"
     for finding in found.findings[:SHOWN_FINDINGS]:
@@ -34,13 +44,27 @@ def verified(place: str, found: Verification) -> Iterator[tuple[str, str]]:
         yield f"  not checked: {one_line(what)}", "dim"
 
 
+def unverified(place: str, why: str) -> Iterator[tuple[str, str]]:
+    yield f"{one_line(place)}: cannot be verified: {one_line(why)}", "bold red"
+
+
+def in_all(verified: int, count: int) -> Iterator[tuple[str, str]]:
+    """The last lines, for all results together."""
+    if count > 1:
+        yield f"{verified} of {count} results verified", "green" if verified == count else "bold red"
+    if verified:
+        yield f"not checked: {NEVER_CHECKED}", "dim"
+
+
 def in_words(finding: Finding) -> str:
     stored, raw = from_where_they_differ(finding.stored, finding.raw)
-    what = "" if finding.kind == "test" or finding.kind in finding.place else f" {finding.kind}"
+    place = one_line(finding.place)
     if finding.kind == "raw report":
-        return f"{one_line(finding.place)} {one_line(raw)}"
-    says = "the problem has" if finding.kind == "digest" else "the raw reports say"
-    return f"{one_line(finding.place)}{what}: stored {one_line(stored)}, {says} {one_line(raw)}"
+        return f"{place} {one_line(raw)}"
+    if finding.kind == CONTRADICTION:
+        return f"{place}: {one_line(stored)}, but {one_line(raw)}"
+    what = "" if finding.kind == "test" or finding.kind in (*_SAYS, *finding.place.split(".")) else f" {finding.kind}"
+    return f"{place}{what}: stored {one_line(stored)}, {_SAYS.get(finding.kind, 'the raw reports say')} {one_line(raw)}"
 
 
 def from_where_they_differ(one: str, other: str) -> tuple[str, str]:

@@ -56,6 +56,10 @@ class TestChange(Stored):
     """Runs by status; empty where no run has it."""
     other: dict[Status, int]
 
+    @property
+    def nodeid(self) -> str:
+        return f"{self.file_path}::{self.id}"
+
 
 class NoVerdict(Stored):
     side: str
@@ -98,7 +102,7 @@ class Pair(Stored):
     no_significance: str | None
     """Why there is none."""
     other_judge: list[str]
-    """What differs between runs of the same submission that were judged differently."""
+    """What differs between runs of the same submission that were judged differently: tests, tools, the environment."""
     only_base: list[str]
     """Problems that the other does not have."""
     only_other: list[str]
@@ -110,6 +114,20 @@ class Pair(Stored):
     @property
     def lost(self) -> bool:
         return self.changed_tests["lost"] + self.changed_checkpoints["lost"] > 0
+
+    @property
+    def unknown_base(self) -> list[CheckpointChange]:
+        """No run of it has a verdict there."""
+        return [one for one in self.checkpoints if not one.base.runs]
+
+    @property
+    def unknown_other(self) -> list[CheckpointChange]:
+        return [one for one in self.checkpoints if not one.other.runs]
+
+    @property
+    def unanswered(self) -> bool:
+        """What the base has a verdict on, and the other has none: whether it was lost is not known."""
+        return any(one.base.runs for one in self.unknown_other)
 
 
 class Comparison(Stored):

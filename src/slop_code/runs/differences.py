@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.reports.record import Status
-    from slop_code.runs.sides import Seen, Sheet, Side
+    from slop_code.runs.sides import CheckpointRuns, Seen, Side
 
 PASSED = LETTERS["passed"]
+SHOWN_PLACES = 5
 JUDGE_WORDS = {
+    "tests": "the tests",
+    "config": "the problem's config",
+    "environment": "the environment",
+    "image": "the container image",
     "evaluation_version": "slop-code's rules or locked tools (evaluation_version)",
     "python": "the Python of the tests",
     "test_dependencies": "versions of test dependencies",
@@ -42,16 +47,16 @@ class Told:
     """One run's word on a test, or on a checkpoint."""
 
     letter: str
-    inputs: str | None
+    submission: str | None
     judge: Judge
 
 
 def change_of(base: Sequence[Told], other: Sequence[Told]) -> Change | None:
-    """By the share of runs that passed. Runs of equal inputs that contradict each other are chance, and left out."""
+    """By the share of runs that passed. Runs of one submission that contradict each other say nothing: left out."""
     if not base or not other:
         return "came" if other else "went" if base else None
     doubts = _doubts([*base, *other])
-    shares = [_share([one.letter for one in side if one.inputs not in doubts]) for side in (base, other)]
+    shares = [_share([one.letter for one in side if one.submission not in doubts]) for side in (base, other)]
     if shares[0] is not None and shares[1] is not None and shares[0] != shares[1]:
         return "gained" if shares[0] < shares[1] else "lost"
     if not doubts:
@@ -60,14 +65,14 @@ def change_of(base: Sequence[Told], other: Sequence[Told]) -> Change | None:
 
 
 def _doubts(told: Iterable[Told]) -> dict[str | None, Change]:
-    """Inputs that were told of differently: by the same judge, or only by different ones."""
+    """Submissions that were told of differently: by the same judge, or only by different ones."""
     letters: dict[str, dict[Judge, set[str]]] = {}
     for one in told:
-        if one.inputs is not None:
-            letters.setdefault(one.inputs, {}).setdefault(one.judge, set()).add(one.letter)
+        if one.submission is not None:
+            letters.setdefault(one.submission, {}).setdefault(one.judge, set()).add(one.letter)
     return {
-        inputs: "flaky" if any(len(found) > 1 for found in by_judge.values()) else "rejudged"
-        for inputs, by_judge in letters.items()
+        submission: "flaky" if any(len(found) > 1 for found in by_judge.values()) else "rejudged"
+        for submission, by_judge in letters.items()
         if len(set().union(*by_judge.values())) > 1
     }
 
@@ -76,7 +81,7 @@ def _share(letters: Sequence[str]) -> float | None:
     return letters.count(PASSED) / len(letters) if letters else None
 
 
-def compare_sides(folders: Sequence[Path], policy: Policy) -> tuple[Comparison, list[Side], list[Sheet]]:
+def compare_sides(folders: Sequence[Path], policy: Policy) -> tuple[Comparison, list[Side], list[CheckpointRuns]]:
     """With what was read, for those who want to see the texts too."""
     if len(folders) < 2:
         raise UsageError("one side alone; give two folders or more to compare: slop-code compare BASE OTHER")
@@ -85,13 +90,16 @@ def compare_sides(folders: Sequence[Path], policy: Policy) -> tuple[Comparison, 
         slop_code=__version__,
         policy=str(policy),
         sides=[SideRuns(name=side.name, runs=list(side.runs)) for side in sides],
-        warnings=[warning for side in sides for warning in _twice(side, sheets)],
+        warnings=[
+            *(warning for side in sides for warning in _twice(side, sheets)),
+            *(warning for side in sides[1:] for warning in _other_tests(sides[0], side, sheets)),
+        ],
         pairs=[compare_pair(sides[0], other, sheets) for other in sides[1:]],
     )
     return comparison, sides, sheets
 
 
-def compare_pair(base: Side, other: Side, sheets: Sequence[Sheet]) -> Pair:
+def compare_pair(base: Side, other: Side, sheets: Sequence[CheckpointRuns]) -> Pair:
     problems = [{sheet.problem for sheet in sheets if _has(side, sheet)} for side in (base, other)]
     both = problems[0] & problems[1]
     common = [sheet for sheet in sheets if sheet.problem in both and (_has(base, sheet) or _has(other, sheet))]
@@ -115,16 +123,21 @@ def compare_pair(base: Side, other: Side, sheets: Sequence[Sheet]) -> Pair:
     )
 
 
-def _has(side: Side, sheet: Sheet) -> bool:
+def _has(side: Side, sheet: CheckpointRuns) -> bool:
     return any(sheet.seen[place] is not NOTHING for place in side.places)
 
 
 def _told(letters: str, seen: Sequence[Seen], side: Side) -> list[Told]:
     places = [place for place in side.places if letters[place] != ABSENT]
-    return [Told(letters[place], seen[place].inputs, seen[place].judge) for place in places]
+    return [_said(letters[place], seen[place]) for place in places]
 
 
-def _test_changes(sheet: Sheet, base: Side, other: Side) -> Iterator[TestChange]:
+def _said(letter: str, seen: Seen) -> Told:
+    """Where it is not known which tests there were, submissions are not taken for the same."""
+    return Told(letter, seen.submission if seen.judge.tests else None, seen.judge)
+
+
+def _test_changes(sheet: CheckpointRuns, base: Side, other: Side) -> Iterator[TestChange]:
     """Where a side has no verdict, no test of it says anything."""
     verdicts = sheet.verdicts
     if not all(_told(verdicts, sheet.seen, side) for side in (base, other)):
@@ -153,7 +166,7 @@ def _by_status(told: Sequence[Told]) -> dict[Status, int]:
 
 
 def _checkpoint_change(
-    sheet: Sheet, base: Side, other: Side, changed: Counter[tuple[str, str, Change]]
+    sheet: CheckpointRuns, base: Side, other: Side, changed: Counter[tuple[str, str, Change]]
 ) -> CheckpointChange:
     told = [_told(sheet.verdicts, sheet.seen, side) for side in (base, other)]
     verdicts = [Verdicts(passed=sum(one.letter == PASSED for one in side), runs=len(side)) for side in told]
@@ -167,13 +180,15 @@ def _checkpoint_change(
     )
 
 
-def _no_verdicts(sheet: Sheet, side: Side) -> list[NoVerdict]:
+def _no_verdicts(sheet: CheckpointRuns, side: Side) -> list[NoVerdict]:
     found = [(run, sheet.seen[place].reason) for run, place in zip(side.runs, side.places, strict=True)]
     where = {"side": side.name, "problem": sheet.problem, "checkpoint": sheet.checkpoint}
     return [NoVerdict(run=run, reason=reason, **where) for run, reason in found if reason is not None]
 
 
-def _other_judge(checkpoints: Sequence[CheckpointChange], sheets: Sequence[Sheet], places: Sequence[int]) -> list[str]:
+def _other_judge(
+    checkpoints: Sequence[CheckpointChange], sheets: Sequence[CheckpointRuns], places: Sequence[int]
+) -> list[str]:
     """Only where it may have made a difference."""
     judged = [
         {sheet.seen[place].judge for place in places if sheet.seen[place].passed is not None}
@@ -189,7 +204,7 @@ def _counted(changes: Iterable[Change | None]) -> dict[Change, int]:
     return {kind: counted[kind] for kind in get_args(Change)}
 
 
-def _twice(side: Side, sheets: Sequence[Sheet]) -> Iterator[str]:
+def _twice(side: Side, sheets: Sequence[CheckpointRuns]) -> Iterator[str]:
     """Copies of one run are no samples."""
     known: dict[tuple[str | None, ...], str] = {}
     for run, place in zip(side.runs, side.places, strict=True):
@@ -197,3 +212,16 @@ def _twice(side: Side, sheets: Sequence[Sheet]) -> Iterator[str]:
         if any(held) and held in known:
             yield f"{side.name}: {known[held]} and {run} hold the same submissions: as samples they are one, not two"
         known.setdefault(held, run)
+
+
+def _other_tests(base: Side, other: Side, sheets: Sequence[CheckpointRuns]) -> Iterator[str]:
+    """What the tests say can only be compared where they are the same."""
+    tests = [(sheet, [_tests_of(sheet, side) for side in (base, other)]) for sheet in sheets]
+    places = [f"{sheet.problem}/{sheet.checkpoint}" for sheet, found in tests if all(found) and found[0] != found[1]]
+    if places:
+        more = f" and {len(places) - SHOWN_PLACES} more" if len(places) > SHOWN_PLACES else ""
+        yield f"{base.name} and {other.name} have other tests at {', '.join(places[:SHOWN_PLACES])}{more}"
+
+
+def _tests_of(sheet: CheckpointRuns, side: Side) -> set[str]:
+    return {tests for place in side.places if (tests := sheet.seen[place].judge.tests)}

@@ -23,6 +23,7 @@ from slop_code.runs.index import Index
 from slop_code.runs.lines import Facts
 from slop_code.runs.plan import Plan, Shard, make_plan
 from slop_code.runs.records import Event, Outcome, Submission
+from slop_code.runs.results import result_files, snapshots_in
 from slop_code.runs.schedule import drive
 from slop_code.runs.store import Store
 from slop_code.runs.summary import NAMED, RunSummary, summarise
@@ -139,7 +140,7 @@ class Evaluation:
             lines = lines_of(run, self.plan, self.outcomes, self.indexes[run.name])
             every += lines
             held = run.submissions or all(trouble.problem is not None for trouble in run.troubles)
-            if self.settings.shard is None and not self.settings.partial and held:
+            if self.settings.shard is None and not self.settings.partial and held and not only_results(run):
                 troubles = [one for one in self.plan.troubles if one.run == run.name]
                 written.append(write_summary(run.folder, lines, troubles))
             with contextlib.suppress(OSError):  # it only speeds up the next time
@@ -148,6 +149,13 @@ class Evaluation:
         return every, written[0] if alone else summarise(
             every, self.plan.troubles, tuple(dict.fromkeys((*NAMED, policy)))
         )
+
+
+def only_results(run: Run) -> bool:
+    """Results without any snapshot, as a run is handed on: they cannot be evaluated, and their summary stands."""
+    if run.folder is None or run.submissions:
+        return False
+    return not snapshots_in(run.folder) and bool(result_files(run.folder))
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, ValidationError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults
 
 State = Literal["evaluated", "infrastructure_failure", "not_evaluated"]
+Turn = Literal["introduced", "repaired"]
 WARNINGS_LIMIT = 100
 Outcomes = dict[tuple[str, str], bool]
 """Whether a test passed, by its file and id."""
@@ -122,10 +124,16 @@ def outcomes_of(results: CorrectnessResults) -> Outcomes:
     return {(test.file_path, test.id): test.status == "passed" for test in results.tests}
 
 
+def turn_of(earlier: bool | None, later: bool | None) -> Turn | None:
+    """What became of one test; None: nothing. One that is missing says nothing: it came or went with the checkpoint."""
+    if earlier is None or later is None or earlier == later:
+        return None
+    return "repaired" if later else "introduced"
+
+
 def compare(earlier: Mapping[tuple[str, str], bool], later: Outcomes, *, since: str) -> Regressions:
-    """A test that is in one of them alone says nothing: it came or went with the checkpoint."""
-    both = [(earlier[test], passed) for test, passed in later.items() if test in earlier]
-    return Regressions(since=since, introduced=both.count((True, False)), repaired=both.count((False, True)))
+    turns = Counter(turn_of(earlier.get(test), passed) for test, passed in later.items())
+    return Regressions(since=since, introduced=turns["introduced"], repaired=turns["repaired"])
 
 
 def json_line(record: BaseModel) -> str:

@@ -46,8 +46,8 @@ def submission_of(
     if not os.path.isdir(code):
         step = "give --snapshot, the folder with the submission's files"
         raise UsageError(f"{code}: no such folder; {step}")
-    if output is not None and output.resolve() == folder.resolve():
-        raise UsageError(f"{output}: the stored result lies there; give another folder with -o")
+    if output is not None and _is_taken(output, folder):
+        raise UsageError(f"{output}: a stored result or a submission lies there; give another folder with -o")
     if problem is None and problems_dir is None:
         problem = origin.problem
         problems_dir = Path(origin.problems_dir) if origin.problems_dir else None
@@ -63,6 +63,11 @@ def submission_of(
         path=code,
         output=output,
     )
+
+
+def _is_taken(output: Path, folder: Path) -> bool:
+    """By the result itself, also where it is a link, or by another checkpoint of a run."""
+    return (output / RESULT).resolve() == (folder / RESULT).resolve() or os.path.lexists(output / SNAPSHOT)
 
 
 def evaluate_again(

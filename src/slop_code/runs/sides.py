@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.groups import GroupType
     from slop_code.evaluation.policy import Policy
-    from slop_code.evaluation.report import CorrectnessResults, Digests
+    from slop_code.evaluation.report import CorrectnessResults
     from slop_code.evaluation.reports.record import Status
     from slop_code.runs.results import Entry, RunResults
 
 LETTERS: dict[Status, str] = {"passed": "p", "failed": "f", "skipped": "s", "error": "e"}
 STATUSES: dict[str, Status] = {letter: status for status, letter in LETTERS.items()}
 ABSENT = "."
-REASON_LIMIT = 2000
+REASON_LENGTH = 2000
+"""Characters of a reason that are kept."""
 
 Key = tuple[str, str]
 """Of a test: file and id."""
@@ -32,6 +33,10 @@ Key = tuple[str, str]
 class Judge(NamedTuple):
     """What else than the submission decides a status."""
 
+    tests: str | None = None
+    config: str = ""
+    environment: str = ""
+    image: str | None = None
     evaluation_version: str = ""
     python: str = ""
     test_dependencies: str = ""
@@ -55,11 +60,10 @@ class Seen:
     passed: bool | None = None
     """None where there is no verdict."""
     reason: str | None = "the run does not have this checkpoint"
-    inputs: str | None = None
-    """Equal where submission, tests, config, environment and image are; None where that is not known."""
+    submission: str | None = None
+    """Its digest; None where that is not known."""
     judge: Judge = NOBODY
     folder: Path | None = None
-    submission: str | None = None
 
     @property
     def letter(self) -> str:
@@ -70,7 +74,7 @@ NOTHING = Seen()
 
 
 @dataclass(slots=True, eq=False)
-class Sheet:
+class CheckpointRuns:
     """One checkpoint, in all runs of all sides."""
 
     problem: str
@@ -96,7 +100,7 @@ class Sheet:
             self.groups[key] = test.group_type
 
 
-def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], list[Sheet]]:
+def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], list[CheckpointRuns]]:
     """Each folder is a run, or holds runs that are samples of the same agent."""
     sides: list[Side] = []
     runs: list[RunResults] = []
@@ -104,27 +108,27 @@ def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], lis
         found = read_runs(runs_below(folder))
         sides.append(Side(name, tuple(run.name for run in found), range(len(runs), len(runs) + len(found))))
         runs += found
-    sheets: dict[Key, Sheet] = {}
+    checkpoints: dict[Key, CheckpointRuns] = {}
     for place, run in enumerate(runs):
         for entry in run.entries():
             line = entry.line
-            blank = Sheet(line.problem, line.checkpoint, line.order, [NOTHING] * len(runs))
-            sheets.setdefault((line.problem, line.checkpoint), blank).put(place, entry, policy)
-    return sides, sorted(sheets.values(), key=lambda one: (one.problem, one.order, natural(one.checkpoint)))
+            key = line.problem, line.checkpoint
+            if key not in checkpoints:
+                checkpoints[key] = CheckpointRuns(*key, line.order, [NOTHING] * len(runs))
+            checkpoints[key].put(place, entry, policy)
+    return sides, sorted(checkpoints.values(), key=lambda one: (one.problem, one.order, natural(one.checkpoint)))
 
 
 def _seen(entry: Entry, policy: Policy) -> Seen:
     line, results = entry.line, entry.results
     if results is None or line.state != "evaluated":
-        return Seen(reason=(line.reason or "")[:REASON_LIMIT])
-    digests = results.provenance.digests
-    return Seen(line.passes(policy), None, _inputs(digests), _judge(results), entry.folder, digests.submission)
-
-
-def _inputs(digests: Digests) -> str | None:
-    return digest_of(digests.model_dump()) if digests.submission and digests.tests else None
+        return Seen(reason=(line.reason or "")[:REASON_LENGTH])
+    submission = results.provenance.digests.submission
+    return Seen(line.passes(policy), None, submission, _judge(results), entry.folder)
 
 
 def _judge(results: CorrectnessResults) -> Judge:
     found = results.provenance
-    return Judge(found.evaluation_version, found.python, digest_of(found.test_dependencies))
+    given = found.digests
+    tools = found.evaluation_version, found.python, digest_of(found.test_dependencies)
+    return Judge(given.tests, given.config, given.environment, given.image, *tools)

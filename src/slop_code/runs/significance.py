@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from slop_code.runs.comparison import CheckpointChange
-    from slop_code.runs.sides import Sheet, Side
+    from slop_code.runs.sides import CheckpointRuns, Side
 
 SEED = 0
 
@@ -36,7 +36,9 @@ def _p(one: CheckpointChange) -> float | None:
     return fisher(one.base.passed, one.base.runs, one.other.passed, one.other.runs)
 
 
-def significance_of(base: Side, other: Side, sheets: Sequence[Sheet]) -> tuple[Significance | None, str | None]:
+def significance_of(
+    base: Side, other: Side, sheets: Sequence[CheckpointRuns]
+) -> tuple[Significance | None, str | None]:
     """Of what every run has a verdict on; or why nothing can be said."""
     if single := [side.name for side in (base, other) if len(side.runs) < 2]:
         are = f"{single[0]} is one run" if len(single) == 1 else f"{single[0]} and {single[1]} are one run each"
@@ -47,13 +49,16 @@ def significance_of(base: Side, other: Side, sheets: Sequence[Sheet]) -> tuple[S
     if not whole:
         return None, "no checkpoint has a verdict in every run; evaluate what has none again"
     unsure = {sheet.problem for sheet in sheets if id(sheet) in partly}
-    problems = sorted({sheet.problem for sheet in whole} - unsure)
+    problems: dict[str, list[CheckpointRuns]] = {}
+    for sheet in whole:
+        if sheet.problem not in unsure:
+            problems.setdefault(sheet.problem, []).append(sheet)
 
     def passed(place: int) -> int:
         return sum(sheet.seen[place].passed is True for sheet in whole)
 
     def solved(place: int) -> int:
-        return sum(all(sheet.seen[place].passed for sheet in whole if sheet.problem == name) for name in problems)
+        return sum(all(sheet.seen[place].passed for sheet in held) for held in problems.values())
 
     return Significance(
         smallest_p=smallest_p(len(base.runs), len(other.runs)),

@@ -113,7 +113,8 @@ def fisher(passed: int, runs: int, other_passed: int, other_runs: int) -> float:
         return math.comb(runs, count) * math.comb(other_runs, together - count)
 
     possible = range(max(0, together - other_runs), min(runs, together) + 1)
-    unlikely = sum(found for count in possible if (found := ways(count)) <= ways(passed))
+    here = ways(passed)
+    unlikely = sum(found for count in possible if (found := ways(count)) <= here)
     return unlikely / math.comb(runs + other_runs, together)
 
 
@@ -128,5 +129,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def smallest_p(runs: int, other_runs: int) -> float:
-    """That either test can come to: with equal numbers the opposite deal is as far apart."""
-    return (2 if runs == other_runs else 1) / math.comb(runs + other_runs, runs)
+    """That a permutation test can come to: with equal numbers the opposite deal is as far apart."""
+    ways = math.comb(runs + other_runs, runs)
+    least = (2 if runs == other_runs else 1) / ways
+    return least if ways <= MOST_ARRANGEMENTS else max(least, 1 / (MOST_ARRANGEMENTS + 1))

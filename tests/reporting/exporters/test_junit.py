@@ -8,7 +8,7 @@ import pytest
 import xmlschema
 
 from slop_code.evaluation.report import TestResult
-from slop_code.reporting.exporters.wording import headline, split_id
+from slop_code.reporting.exporters.junit import split_id
 
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "junit-10.xsd"
 
@@ -108,18 +108,3 @@ def test_equal_tests_of_two_runs_are_told_apart(suites, make_entry, make_test):
 )
 def test_split_id(make_test, file, name, expected):
     assert split_id(TestResult(**make_test(name, file_path=file))) == expected
-
-
-@pytest.mark.parametrize(
-    ("message", "line"),
-    [
-        ("", ""),
-        ("\n  why \nmore", "why"),
-        ("x = 1\nE \nE    assert 1 == 2\nE     +1", "assert 1 == 2"),
-        ("Each", "Each"),
-        ("E " + "x" * 1000, "x" * 300 + " [...]"),
-        ("\x1b[31m\ufffe", "\\x1b[31m\\ufffe"),
-    ],
-)
-def test_headline(message, line):
-    assert headline(message) == line

@@ -6,7 +6,14 @@ import pytest
 from markdown_it import MarkdownIt
 
 from slop_code.evaluation.policy import parse_policy
-from slop_code.reporting.exporters.markdown import FAILURES, LIMIT, PER_CHECKPOINT, code, ending, within
+from slop_code.reporting.exporters.markdown import (
+    DOCUMENT_BYTES,
+    FAILURES,
+    FAILURES_OF_CHECKPOINT,
+    code,
+    ending,
+    within,
+)
 from slop_code.runs.lines import Regressions
 
 CELL = re.compile(r"(?<!\\)\|")
@@ -69,9 +76,9 @@ def test_several_runs_are_told_apart(markdown, make_entry, make_test):
 def test_the_first_failures_are_told(markdown, make_entry, make_test):
     tests = [make_test(f"test_{number}", "failed", failure_message=f"E   no {number}") for number in range(8)]
     text = markdown(make_entry(*tests))
-    assert text.count("<details>") == text.count("</details>") == PER_CHECKPOINT
+    assert text.count("<details>") == text.count("</details>") == FAILURES_OF_CHECKPOINT
     assert "<code>words/checkpoint_1 test_checkpoint_1.py::test_0</code></summary>\n\n```text\nE   no 0\n```" in text
-    assert f"{8 - PER_CHECKPOINT} more tests did not pass." in text
+    assert f"{8 - FAILURES_OF_CHECKPOINT} more tests did not pass." in text
 
 
 def structure(text):
@@ -109,7 +116,7 @@ def test_hostile_text_stays_text(markdown, hostile, make_entry, make_test):
         ("a\nb", r"`a\nb`"),
         ("<b>@me", "`<b>@me`"),
         ("a\\", r"`a\`"),
-        ("x" * 121, f"`{'x' * 120}...`"),
+        ("x" * 121, f"`{'x' * 120} [... 1 characters]`"),
     ],
 )
 def test_code(text, shown):
@@ -120,7 +127,7 @@ def test_it_is_never_too_long(markdown, make_entry, make_test):
     tests = [make_test(f"test_{n}", "failed", failure_message="E   ☃`\n" * 1000) for n in range(3)]
     many = [make_entry(*tests, checkpoint=f"{'☃|' * 100}{number}") for number in range(400)]
     text = markdown(*many)
-    assert LIMIT * 0.8 < len(text.encode()) <= LIMIT
+    assert DOCUMENT_BYTES * 0.8 < len(text.encode()) <= DOCUMENT_BYTES
     assert text.count("<details>") == text.count("</details>") == text.count("```text") > 5
     assert re.search(r"\d+ more checkpoints: not shown here\.", text)
     assert re.search(r"\d+ more tests did not pass\.\n$", text)

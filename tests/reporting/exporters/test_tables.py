@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+from dataclasses import replace
 
 import duckdb
 import pandas as pd
@@ -97,10 +98,26 @@ def test_parquet_has_types_and_keeps_text_as_it_is(export, make_entry, make_test
     types = dict(duckdb.sql(f"select column_name, column_type from (describe select * from '{path}')").fetchall())
     assert types == {
         **dict.fromkeys(COLUMNS, "VARCHAR"),
-        "order": "INTEGER", "passed": "BOOLEAN", "duration_ms": "DOUBLE", "markers": "VARCHAR[]",
+        "order": "BIGINT", "passed": "BOOLEAN", "duration_ms": "DOUBLE", "markers": "VARCHAR[]",
     }  # fmt: skip
     assert duckdb.sql(f"select message, markers from '{path}'").fetchall() == [("=1+1", ["slow", "parametrize"])]
     assert duckdb.sql(f"select distinct compression from parquet_metadata('{path}')").fetchall() == [("ZSTD",)]
+
+
+@pytest.mark.parametrize(("order", "shown"), [(2**31, 2**31), (2**63 - 1, 2**63 - 1), (2**63, 2**63 - 1)])
+def test_a_place_of_any_size_has_a_column(order, shown, export, make_entry, make_test, tmp_path):
+    path = tmp_path / "results.parquet"
+    path.write_bytes(export("parquet", make_entry(make_test(), order=order)))
+    assert duckdb.sql(f"select \"order\" from '{path}'").fetchall() == [(shown,)]
+
+
+def test_no_word_of_a_forged_result_is_a_command(export, make_entry, make_test):
+    entry = make_entry(make_test())
+    made, bad = entry.results.provenance, "\x1b]0;owned\x07"
+    digests = made.digests.model_copy(update={"submission": bad, "tests": bad})
+    forged = made.model_copy(update={"digests": digests, "evaluation_version": bad, "slop_code": bad})
+    raw = export("csv", replace(entry, results=entry.results.model_copy(update={"provenance": forged})))
+    assert (raw.count(b"\x1b"), raw.count(b"\\x1b]0;owned\\x07")) == (0, 4)
 
 
 def test_no_runs_make_a_table_too(export, tmp_path):

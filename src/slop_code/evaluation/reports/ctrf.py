@@ -14,6 +14,7 @@ from slop_code.evaluation.reports.record import (
     each_once,
     load_object,
     member,
+    miscounted,
     objects,
     optional_text,
     status_of,
@@ -26,7 +27,12 @@ def parse_ctrf(data: bytes) -> ParsedReport:
     results = member(load_object(data), "results", dict, "report")
     tests = objects(results, "tests", "results")
     records = (_test(entry, f"tests[{index}]") for index, entry in enumerate(tests))
-    return ParsedReport(tests=each_once(records), exit_code=None, collection_errors=())
+    return ParsedReport(
+        tests=each_once(records),
+        exit_code=None,
+        collection_errors=(),
+        miscounted=miscounted((entry["status"] for entry in tests), results.get("summary"), "tests"),
+    )
 
 
 def _test(entry: dict[str, Any], where: str) -> RawTest:

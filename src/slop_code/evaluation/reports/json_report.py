@@ -15,6 +15,7 @@ from slop_code.evaluation.reports.record import (
     each_once,
     load_object,
     member,
+    miscounted,
     objects,
     optional_text,
     status_of,
@@ -39,6 +40,7 @@ def parse_json_report(data: bytes) -> ParsedReport:
             for entry in collectors
             if entry.get("outcome") == "failed"
         ),
+        miscounted=miscounted((entry["outcome"] for entry in tests), document.get("summary"), "total"),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,7 @@ _STATUS: dict[str, Status] = {
     "xpassed": "failed",
     "error": "error",
 }
+_COUNTED = (*_STATUS, "pending", "other")
 # Control characters but newline and tab, lone surrogates, what has no width, what turns the direction of text around.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"
@@ -55,6 +57,8 @@ class ParsedReport:
     tests: tuple[RawTest, ...]
     exit_code: int | None
     collection_errors: tuple[str, ...]
+    miscounted: tuple[str, str] | None = None
+    """What the report's own summary says and what it has, where these are not the same."""
 
 
 def status_of(outcome: str) -> Status:
@@ -123,6 +127,19 @@ def each_once(tests: Iterable[RawTest]) -> tuple[RawTest, ...]:
             raise ReportError(f"{test.nodeid} is reported twice")
         seen[test.nodeid] = test
     return tuple(seen.values())
+
+
+def miscounted(outcomes: Iterable[str], summary: Any, total: str) -> tuple[str, str] | None:
+    """`total`: what the summary calls the number of them all. A summary that is missing says nothing wrong."""
+    if not isinstance(summary, dict):
+        return None
+    found = Counter(outcomes)
+    for name, count in [(total, found.total()), *((name, found[name]) for name in _COUNTED)]:
+        said = summary.get(name, 0)
+        if type(said) is not int or said != count:
+            shown = said if isinstance(said, int) else type(said).__name__
+            return f"{shown} {name} in its summary", f"{count} among its tests"
+    return None
 
 
 def visible(text: str, limit: int) -> str:

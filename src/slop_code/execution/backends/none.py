@@ -69,9 +69,9 @@ class NoSandbox(HostSandbox):
         for name in ("tmp", "home"):
             (job.scratch / name).mkdir()
         environment = {**job.environment, "TMPDIR": layout.tmp}
-        done = run(reaped(job.argv), env=environment, log=job.scratch / "log", timeout=job.timeout, cwd=workspace)
+        log = job.reports / "pytest.log"
+        done = run(reaped(job.argv), env=environment, log=log, timeout=job.timeout, cwd=workspace)
         take_reports(workspace / REPORTS_DIR, job.reports)
-        shutil.move(job.scratch / "log", job.reports / "pytest.log")
         return Judged(done, {"sandbox": self.name, "judge_and_subject_apart": False, "network": "full", "limits": {}})
 
 

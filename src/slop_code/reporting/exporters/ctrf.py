@@ -7,8 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from slop_code import __version__
-from slop_code.evaluation.choose import nodeid_of
-from slop_code.reporting.exporters.wording import counts, headline, no_verdict, safe
+from slop_code.reporting.wording import counts, headline, no_verdict, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,7 +58,7 @@ def tests_of(entry: Entry) -> Iterator[dict[str, Any]]:
 
 
 def told(test: TestResult, line: CheckpointLine) -> dict[str, Any]:
-    place, nodeid = f"{line.problem}/{line.checkpoint}", nodeid_of(test)
+    place, nodeid = f"{line.problem}/{line.checkpoint}", test.nodeid
     record: dict[str, Any] = {
         "testId": safe(f"{place}/{nodeid}"),
         "executionId": safe(f"{line.run}/{place}/{nodeid}"),

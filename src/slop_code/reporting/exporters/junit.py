@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 from xml.etree import ElementTree
 
-from slop_code.reporting.exporters.wording import counts, described, headline, no_verdict, safe, split_id
+from slop_code.reporting.wording import counts, headline, no_verdict, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -60,6 +60,20 @@ def case(test: TestResult, line: CheckpointLine) -> Element:
     if test.output:
         ElementTree.SubElement(drawn, "system-out").text = safe(test.output)
     return drawn
+
+
+def described(test: TestResult) -> str:
+    """The whole message, and below it what the test ran."""
+    ran = [f"ran: {call}" for call in test.calls]
+    return safe("\n".join([test.failure_message or "", *ran]).strip("\n"))
+
+
+def split_id(test: TestResult) -> tuple[str, str]:
+    """`("tests.a.TestB", "test_c[x::y]")`: where the test stands, and its name with its parameters."""
+    head, bracket, parameters = test.id.partition("[")
+    *classes, name = head.split("::")
+    place = [test.file_path.removesuffix(".py").replace("/", "."), *classes]
+    return safe(".".join(place)), safe(name + bracket + parameters)
 
 
 def _failed_checkpoint(line: CheckpointLine) -> Element:

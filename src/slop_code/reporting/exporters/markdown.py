@@ -10,11 +10,9 @@ import html
 import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from slop_code.evaluation.choose import nodeid_of
 from slop_code.evaluation.groups import GroupType
-from slop_code.reporting.exporters.wording import counts, headline, safe
 from slop_code.reporting.run_table import HEADS
-from slop_code.reporting.terminal import many, one_line
+from slop_code.reporting.wording import counts, cut, headline, many, one_line, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,14 +22,15 @@ if TYPE_CHECKING:
     from slop_code.runs.lines import CheckpointLine
     from slop_code.runs.results import Entry
 
-LIMIT = 60_000
-"""Bytes of the whole, which are never fewer than its characters."""
-TABLE = 25_000
-NAME = 120
-REASON = 300
-MESSAGE = 2_000
-WIDTH = 300
-PER_CHECKPOINT = 5
+DOCUMENT_BYTES = 60_000
+"""Never fewer than its characters."""
+TABLE_BYTES = 25_000
+MESSAGE_BYTES = 2_000
+MESSAGE_WIDTH = 300
+"""Characters of a line."""
+NAME_WIDTH = 120
+REASON_WIDTH = 300
+FAILURES_OF_CHECKPOINT = 5
 FAILURES = 40
 
 
@@ -49,7 +48,7 @@ def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
         if entry.results and counts(entry.line):
             found = [Failure(entry.line, test) for test in entry.results.tests if test.status != "passed"]
             failed += len(found)
-            failures += found[: min(PER_CHECKPOINT, FAILURES - len(failures))]
+            failures += found[: min(FAILURES_OF_CHECKPOINT, FAILURES - len(failures))]
     out.write(document(lines, failures, failed, policy).encode())
 
 
@@ -58,7 +57,7 @@ def document(lines: Sequence[CheckpointLine], failures: Sequence[Failure], faile
     several = len({line.run for line in lines}) > 1
     head = f"{verdict(lines, policy)}\n\n{table(lines, policy, several=several)}"
     blocks = [details(failure, several=several) for failure in failures]
-    kept = within(blocks, LIMIT - _size(head) - 500)
+    kept = within(blocks, DOCUMENT_BYTES - _size(head) - 500)
     parts = [head, *kept]
     if failed > len(kept):
         parts.append(f"{many(failed - len(kept), 'more test')} did not pass.\n")
@@ -80,7 +79,9 @@ def table(lines: Sequence[CheckpointLine], policy: Policy, *, several: bool) -> 
     heads = ["checkpoint", "verdict", *(HEADS[group] for group in groups), "broke", "repaired"]
     shown = {id(line): row(line, policy, groups, several=several) for line in lines}
     urgent = sorted(lines, key=lambda line: line.passes(policy))
-    kept = {id(line) for line, _ in zip(urgent, within([shown[id(line)] for line in urgent], TABLE), strict=False)}
+    kept = {
+        id(line) for line, _ in zip(urgent, within([shown[id(line)] for line in urgent], TABLE_BYTES), strict=False)
+    }
     drawn = [_cells(heads), _cells(["---", "---", *["--:"] * (len(heads) - 2)])]
     drawn += [text for line, text in shown.items() if line in kept]
     if len(kept) < len(lines):
@@ -91,14 +92,14 @@ def table(lines: Sequence[CheckpointLine], policy: Policy, *, several: bool) -> 
 def row(line: CheckpointLine, policy: Policy, groups: Sequence[GroupType], *, several: bool) -> str:
     word = "passed" if line.passes(policy) else "**not passed**"
     if not counts(line):
-        word = f"**no verdict**: {code(headline(line.reason or line.state), REASON)}"
+        word = f"**no verdict**: {code(headline(line.reason or line.state), REASON_WIDTH)}"
     changes = (str(line.regressions.introduced), str(line.regressions.repaired)) if line.regressions else ("", "")
     return _cells([code(_label(line, several)), word, *(_rate(line, group) for group in groups), *changes])
 
 
 def details(failure: Failure, *, several: bool) -> str:
     line, test = failure
-    name = html.escape(brief(f"{_label(line, several)} {nodeid_of(test)}", 2 * NAME))
+    name = html.escape(brief(f"{_label(line, several)} {test.nodeid}", 2 * NAME_WIDTH))
     text = ending(safe(test.failure_message or "no message"))
     fence = "`" * max(3, 1 + _longest_run(text))
     title = f"<details><summary>{test.status} {test.group_type} <code>{name}</code></summary>"
@@ -107,13 +108,13 @@ def details(failure: Failure, *, several: bool) -> str:
 
 def ending(text: str) -> str:
     """Its last lines: that is where pytest says what was expected and what came."""
-    lines = [line if len(line) <= WIDTH else f"{line[:WIDTH]} [...]" for line in text.split("\n")]
-    kept = within(lines[::-1], MESSAGE)[::-1]
+    lines = [cut(line, MESSAGE_WIDTH) for line in text.split("\n")]
+    kept = within(lines[::-1], MESSAGE_BYTES)[::-1]
     left_out = len(lines) - len(kept)
     return "\n".join([*([f"[{many(left_out, 'line')} left out]"] if left_out else []), *kept])
 
 
-def code(text: str, most: int = NAME) -> str:
+def code(text: str, most: int = NAME_WIDTH) -> str:
     """A code span that is also whole in a cell of a table, where `\\|` alone stands for a pipe."""
     shown = brief(text, most) or "(empty)"
     shown = re.sub(r"\\(?=\|)", r"\\ ", shown).replace("|", r"\|")
@@ -123,8 +124,7 @@ def code(text: str, most: int = NAME) -> str:
 
 
 def brief(text: str, most: int) -> str:
-    shown = one_line(text).strip()
-    return shown if len(shown) <= most else f"{shown[:most]}..."
+    return cut(one_line(text).strip(), most)
 
 
 def within(pieces: Sequence[str], limit: int) -> list[str]:

@@ -28,7 +28,7 @@ def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:  # 
         import pyarrow.parquet as pq
     except ImportError as error:
         raise UsageError(f"parquet needs pyarrow ({error}); install it: pip install 'slop-code[parquet]'") from error
-    kinds = {str: pa.string(), int: pa.int32(), bool: pa.bool_(), float: pa.float64(), list: pa.list_(pa.string())}
+    kinds = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64(), list: pa.list_(pa.string())}
     schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
     with pq.ParquetWriter(out, schema, compression="zstd") as writer:
         for batch in batches(rows(entries)):

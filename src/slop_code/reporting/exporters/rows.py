@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.reporting.exporters.wording import counts, safe
+from slop_code.reporting.wording import counts, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +36,8 @@ COLUMNS: dict[str, type] = {
     "slop_code": str,
 }
 """In their order; texts that are not known are None."""
+LARGEST = 2**63 - 1
+"""A number that any table holds."""
 
 
 def rows(entries: Iterable[Entry]) -> Iterator[Row]:
@@ -55,13 +57,13 @@ def _of_checkpoint(entry: Entry) -> Row:
         "run": safe(line.run),
         "problem": safe(line.problem),
         "checkpoint": safe(line.checkpoint),
-        "order": line.order,
+        "order": min(line.order, LARGEST),
         "state": line.state,
-        "reason": safe(line.reason) if line.reason else None,
-        "submission_digest": made.digests.submission if made else None,
-        "tests_digest": made.digests.tests if made else None,
-        "evaluation_version": made.evaluation_version or None if made else None,
-        "slop_code": made.slop_code if made else None,
+        "reason": _known(line.reason),
+        "submission_digest": _known(made.digests.submission) if made else None,
+        "tests_digest": _known(made.digests.tests) if made else None,
+        "evaluation_version": _known(made.evaluation_version) if made else None,
+        "slop_code": _known(made.slop_code) if made else None,
     }
 
 
@@ -75,5 +77,9 @@ def _of_test(test: TestResult, *, verdict: bool) -> Row:
         "status": test.status,
         "passed": verdict and test.status == "passed",
         "duration_ms": round(test.duration_ms, 3),
-        "message": safe(test.failure_message) if test.failure_message else None,
+        "message": _known(test.failure_message),
     }
+
+
+def _known(text: str | None) -> str | None:
+    return safe(text) if text else None

@@ -10,8 +10,8 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.compare_table import in_figures, significance, verdict
 from slop_code.reporting.html.page import render_page
 from slop_code.reporting.html.report import check_page
-from slop_code.reporting.html.run_data import PARTS_LIMIT, Parts
-from slop_code.reporting.html.texts import NAME_LIMIT, Texts, name_of, shell_word, short
+from slop_code.reporting.html.run_data import PARTS_LIMIT, Parts, told_of
+from slop_code.reporting.html.texts import Names, Texts, name_of, shell_word, short
 from slop_code.runs.comparison import Change
 from slop_code.runs.discover import RESULT
 from slop_code.runs.layout import text_of
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.evaluation.report import TestResult
     from slop_code.reporting.html.page import Packed
     from slop_code.runs.comparison import CheckpointChange, Comparison, Pair, TestChange
-    from slop_code.runs.sides import Key, Sheet, Side
+    from slop_code.runs.sides import CheckpointRuns, Key, Side
 
-SCRIPTS = ("message.js", "compare_tests.js", "compare.js")
+SCRIPTS = ("diff.js", "expected.js", "message.js", "compare_tests.js", "compare.js")
 STYLES = ("compare.css",)
 ORDER: tuple[Change, ...] = get_args(Change)
 SHOWN_REASONS = 200
@@ -35,18 +34,17 @@ Chosen = dict[int, tuple[int | None, int | None]]
 """By the number of a test: the run of each side whose texts are shown."""
 
 
-def write_comparison(comparison: Comparison, sides: Sequence[Side], sheets: Sequence[Sheet], path: Path) -> int:
-    """The size of the page in bytes."""
+def write_comparison(
+    comparison: Comparison, sides: Sequence[Side], sheets: Sequence[CheckpointRuns], path: Path
+) -> None:
     check_page(path)
     data, parts = comparison_data(comparison, sides, sheets)
     title = f"Comparison: {' and '.join(name_of(side.name) for side in comparison.sides)}"
-    page = render_page(title, scripts=SCRIPTS, styles=STYLES, data=data, parts=parts).encode("utf-8")
-    write_atomic(path, page)
-    return len(page)
+    write_atomic(path, render_page(title, scripts=SCRIPTS, styles=STYLES, data=data, parts=parts).encode("utf-8"))
 
 
 def comparison_data(
-    comparison: Comparison, sides: Sequence[Side], sheets: Sequence[Sheet], *, limit: int = PARTS_LIMIT
+    comparison: Comparison, sides: Sequence[Side], sheets: Sequence[CheckpointRuns], *, limit: int = PARTS_LIMIT
 ) -> tuple[dict[str, Any], dict[str, Packed]]:
     """Texts are read anew, one result at a time, and only of tests that differ."""
     parts = Parts(limit)
@@ -74,6 +72,7 @@ def _pair_data(comparison: Comparison, pair: Pair) -> dict[str, Any]:
     """Sentences are the terminal's, so that no rule has to be known to the page."""
     places = {(one.problem, one.checkpoint): number for number, one in enumerate(pair.checkpoints)}
     more = len(pair.no_verdicts) - SHOWN_REASONS
+    names = [Names() for _ in pair.checkpoints]
     return {
         "base": name_of(pair.base),
         "other": name_of(pair.other),
@@ -91,7 +90,8 @@ def _pair_data(comparison: Comparison, pair: Pair) -> dict[str, Any]:
         "unknown_more": max(0, more),
         "checkpoints": [_checkpoint_data(one) for one in pair.checkpoints],
         "tests": [
-            _test_data(test, places[test.problem, test.checkpoint], number) for number, test in enumerate(pair.tests)
+            _test_data(test, places[test.problem, test.checkpoint], number, names)
+            for number, test in enumerate(pair.tests)
         ],
     }
 
@@ -108,17 +108,14 @@ def _checkpoint_data(one: CheckpointChange) -> dict[str, Any]:
     }
 
 
-def _test_data(test: TestChange, place: int, number: int) -> list[Any]:
+def _test_data(test: TestChange, place: int, number: int, names: Sequence[Names]) -> list[Any]:
     """Checkpoint, name, group, change, statuses of both sides, and the name as a shell reads it."""
-    whole = f"{test.file_path}::{test.id}"
-    long = len(whole) > NAME_LIMIT
-    name = f"{name_of(whole)} (test {number + 1})" if long else name_of(whole)
-    word = None if long else shell_word(whole)
+    name, word = names[place].add(f"{test.file_path}::{test.id}", number)
     return [place, name, test.group_type.value, ORDER.index(test.change), test.base, test.other, word]
 
 
-def part_of(sheet: Sheet, tests: Mapping[int, Key], sides: tuple[Side, Side]) -> dict[str, Any]:
-    """Tests by number, each with the runs shown, and message, calls and output of both by their place in the texts."""
+def part_of(sheet: CheckpointRuns, tests: Mapping[int, Key], sides: tuple[Side, Side]) -> dict[str, Any]:
+    """Tests by number, each with the runs shown; `told`: of each, the texts of both sides by their places."""
     chosen: Chosen = {row: (_worst(sheet, key, sides[0]), _worst(sheet, key, sides[1])) for row, key in tests.items()}
     rows = {key: row for row, key in tests.items()}
     places = sorted({place for both in chosen.values() for place in both if place is not None})
@@ -130,13 +127,14 @@ def part_of(sheet: Sheet, tests: Mapping[int, Key], sides: tuple[Side, Side]) ->
         for row, both in chosen.items()
     }
     return {
-        "tests": [[row, *both, *found[row][0], *found[row][1]] for row, both in chosen.items()],
+        "tests": [[row, *both] for row, both in chosen.items()],
+        "told": [[*found[row][0], *found[row][1]] for row in chosen],
         "texts": texts.all,
         "folders": dict(_folders(sheet, places)),
     }
 
 
-def _worst(sheet: Sheet, key: Key, side: Side) -> int | None:
+def _worst(sheet: CheckpointRuns, key: Key, side: Side) -> int | None:
     """The first run of a side in which it did not pass, else the first that has it."""
     letters = sheet.tests[key].decode("ascii")
     there = [place for place in side.places if letters[place] != ABSENT]
@@ -144,7 +142,7 @@ def _worst(sheet: Sheet, key: Key, side: Side) -> int | None:
 
 
 def _texts_of(
-    sheet: Sheet, place: int, rows: Mapping[Key, int], chosen: Chosen, texts: Texts
+    sheet: CheckpointRuns, place: int, rows: Mapping[Key, int], chosen: Chosen, texts: Texts
 ) -> dict[int, list[int | None]]:
     """Of the tests for which this run is shown. A result that is gone meanwhile has none."""
     folder = sheet.seen[place].folder
@@ -155,14 +153,10 @@ def _texts_of(
     except ResultError:
         return {}
     wanted = [(rows.get((test.file_path, test.id)), test) for test in results.tests]
-    return {row: _told(test, texts) for row, test in wanted if row is not None and place in chosen[row]}
+    return {row: told_of(test, texts) for row, test in wanted if row is not None and place in chosen[row]}
 
 
-def _told(test: TestResult, texts: Texts) -> list[int | None]:
-    return [texts.add(test.failure_message), texts.add("\n".join(test.calls)), texts.add(test.output)]
-
-
-def _folders(sheet: Sheet, places: Sequence[int]) -> Iterator[tuple[int, str]]:
+def _folders(sheet: CheckpointRuns, places: Sequence[int]) -> Iterator[tuple[int, str]]:
     """As a shell reads them."""
     for place in places:
         if (folder := sheet.seen[place].folder) is not None:

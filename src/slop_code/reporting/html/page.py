@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MARKER = "<!-- written by slop-code -->"
 """In the head of every page: what carries it may be written anew."""
 
-SHARED = ("shared.js", "parts.js")
+SHARED = ("shared.js", "parts.js", "frame.js")
 STYLE = "page.css"
 _ENDS_SCRIPT = re.compile(r"</script|<!--|</style", re.IGNORECASE)
 _SOURCE_MAP = re.compile(r"^//# sourceMappingURL=.*$", re.MULTILINE)

@@ -26,6 +26,8 @@ SCRIPTS = (
     "overview.js",
     "grid.js",
     "timeline.js",
+    "diff.js",
+    "expected.js",
     "message.js",
     "detail.js",
     "charts.js",

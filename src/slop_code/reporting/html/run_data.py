@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.report import LONGEST
 from slop_code.reporting.html.page import Packed, pack
-from slop_code.reporting.html.texts import LEFT_OUT, NAME_LIMIT, Texts, name_of, shell_word, short
+from slop_code.reporting.html.texts import LEFT_OUT, SHORTER, Names, Texts, name_of, shell_word, short, shortened
+from slop_code.reporting.run_table import percent
 from slop_code.runs.layout import text_of
+from slop_code.runs.lines import turn_of
+from slop_code.runs.sides import ABSENT, LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,8 +22,8 @@ if TYPE_CHECKING:
     from slop_code.runs.lines import CheckpointLine
     from slop_code.runs.results import Entry, RunResults
 
-ABSENT = "."
-STATUS = {"passed": "p", "failed": "f", "error": "e", "skipped": "s"}
+BORN, UNKNOWN = "n", "u"
+TURNS = {"introduced": "b", "repaired": "r", None: ABSENT}
 GROUPS = {group: str(number) for number, group in enumerate(GroupType)}
 PARTS_LIMIT = 6_000_000
 """Characters of all parts together as they stand in the page; beyond it, texts are left out."""
@@ -34,6 +38,8 @@ class Row:
     name: str
     word: str | None
     """How a shell reads it; None where the name was too long for the page."""
+    home: str
+    """The checkpoint that it comes from."""
     statuses: str = ""
     groups: str = ""
 
@@ -46,6 +52,7 @@ class Sheet:
     checkpoints: list[dict[str, Any]] = field(default_factory=list)
     rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     """In the order in which tests came: by checkpoint, then as they were collected."""
+    names: Names = field(default_factory=Names)
 
 
 @dataclass(slots=True)
@@ -57,9 +64,11 @@ class Parts:
     size: int = 0
 
     def add(self, name: str, part: dict[str, Any]) -> None:
-        packed = pack(part)
-        if self.size + len(packed) > self.limit:
-            packed = pack(without_texts(part))
+        """Texts are cut where they do not fit, and left out where that is not enough."""
+        for version in (part, *(with_shorter_texts(part, *ends) for ends in SHORTER), without_texts(part)):
+            packed = pack(version)
+            if self.size + len(packed) <= self.limit:
+                break
         self.packed[name] = packed
         self.size += len(packed)
 
@@ -82,11 +91,7 @@ def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: Pa
         add_checkpoint(sheet, entry, policies)
         if entry.results is not None:
             parts.add(place, part_of(entry.results, list(sheet.rows)))
-    return {
-        "name": name_of(run.name),
-        "path": name_of(text_of(str(run.folder))),
-        "problems": [sheet_data(sheet) for sheet in sheets.values()],
-    }
+    return {"name": name_of(run.name), "problems": [sheet_data(sheet) for sheet in sheets.values()]}
 
 
 def add_checkpoint(sheet: Sheet, entry: Entry, policies: Sequence[Policy]) -> None:
@@ -97,9 +102,10 @@ def add_checkpoint(sheet: Sheet, entry: Entry, policies: Sequence[Policy]) -> No
     for test in entry.results.tests:
         key = test.file_path, test.id
         if key not in sheet.rows:
-            sheet.rows[key] = new_row(test, len(sheet.rows))
+            name, word = sheet.names.add(f"{test.file_path}::{test.id}", len(sheet.rows))
+            sheet.rows[key] = Row(name, word, name_of(test.checkpoint))
         row = sheet.rows[key]
-        row.statuses = row.statuses.ljust(before, ABSENT) + STATUS[test.status]
+        row.statuses = row.statuses.ljust(before, ABSENT) + LETTERS[test.status]
         row.groups = row.groups.ljust(before, ABSENT) + GROUPS[test.group_type]
 
 
@@ -111,27 +117,22 @@ def place_of(entry: Entry) -> str | None:
     return shell_word(f"./{path}" if path.startswith("-") else path)
 
 
-def new_row(test: TestResult, number: int) -> Row:
-    """A name that is cut still tells tests apart."""
-    whole = f"{test.file_path}::{test.id}"
-    if len(whole) <= NAME_LIMIT:
-        return Row(name_of(whole), shell_word(whole))
-    return Row(f"{name_of(whole)} (test {number + 1})", None)
-
-
 def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[str, Any]:
-    """Verdicts are found here, so that no rule has to be known to the page."""
+    """Verdicts and shares are found here, so that no rule has to be known to the page."""
     told = line.regressions
+    passed = [line.pass_counts.get(group, 0) for group in GroupType]
+    total = [line.total_counts.get(group, 0) for group in GroupType]
     more = len(line.warnings) - WARNINGS_SHOWN
     return {
         "name": name_of(line.checkpoint),
         "state": line.state,
         "reason": short(line.reason) if line.reason else None,
         "verdicts": "".join("1" if line.passes(policy) else "0" for policy in policies),
-        "passed": [line.pass_counts.get(group, 0) for group in GroupType],
-        "total": [line.total_counts.get(group, 0) for group in GroupType],
-        "ms": round(line.duration * 1000),
-        "phases": {name_of(name): round(seconds * 1000) for name, seconds in line.phases.items()},
+        "passed": passed,
+        "total": total,
+        "shares": [percent(few / many) if many else None for few, many in zip(passed, total, strict=True)],
+        "ms": milliseconds(line.duration),
+        "phases": {name_of(name): milliseconds(seconds) for name, seconds in line.phases.items()},
         "attempts": line.attempts,
         "warnings": [*map(short, line.warnings[:WARNINGS_SHOWN]), *([f"... and {more} more"] if more > 0 else [])],
         "since": name_of(told.since) if told else None,
@@ -140,26 +141,33 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
     }
 
 
+def milliseconds(seconds: float) -> int:
+    return round(min(max(seconds, 0.0), LONGEST) * 1000)
+
+
 def sheet_data(sheet: Sheet) -> dict[str, Any]:
     verdicts = [checkpoint["state"] == "evaluated" for checkpoint in sheet.checkpoints]
+    places = {checkpoint["name"]: place for place, checkpoint in enumerate(sheet.checkpoints)}
     tests = []
     for row in sheet.rows.values():
         statuses = row.statuses.ljust(len(verdicts), ABSENT)
+        home = places.get(row.home, -1)
         told = {"name": row.name, "statuses": statuses, "groups": row.groups.ljust(len(verdicts), ABSENT)}
-        tests.append({**told, "changes": changes(statuses, verdicts), "word": row.word})
+        tests.append({**told, "changes": changes(statuses, verdicts, home), "home": home, "word": row.word})
     return {"name": name_of(sheet.name), "checkpoints": sheet.checkpoints, "tests": tests}
 
 
-def changes(statuses: str, verdicts: Sequence[bool]) -> str:
-    """For one test at each checkpoint: n for born, b for broke, r for recovered, else a dot.
+def changes(statuses: str, verdicts: Sequence[bool], home: int) -> str:
+    """For one test at each checkpoint: n for born, b for broke, r for recovered, u where there is nothing to compare
+    with, else a dot.
 
-    By the rule that regressions are counted by: with the nearest earlier checkpoint that has a verdict,
-    where the test ran at both.
+    Compared is with the nearest earlier checkpoint that has a verdict. `home`: where the test comes from, -1 where
+    that is before all of these; it was not born where it may have been there before.
     """
-    found, before, born = "", ABSENT, False
-    for status, verdict in zip(statuses, verdicts, strict=True):
+    found, before, born = "", ABSENT, home < 0
+    for place, (status, verdict) in enumerate(zip(statuses, verdicts, strict=True)):
         if not verdict:
-            found += ABSENT
+            found, born = found + ABSENT, born or place >= home
             continue
         found += _change(before, status, born)
         before, born = status, born or status != ABSENT
@@ -169,27 +177,33 @@ def changes(statuses: str, verdicts: Sequence[bool]) -> str:
 def _change(before: str, now: str, born: bool) -> str:
     if now == ABSENT:
         return ABSENT
-    if not born:
-        return "n"
-    if before == ABSENT or (before == "p") == (now == "p"):
-        return ABSENT
-    return "r" if now == "p" else "b"
+    if before == ABSENT:
+        return UNKNOWN if born else BORN
+    return TURNS[turn_of(before == LETTERS["passed"], now == LETTERS["passed"])]
 
 
 def part_of(results: CorrectnessResults, keys: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Each test by its row: duration, markers, and message, calls and output by their place among the texts."""
+    """Each test by its row, with duration and markers; `told`: of each, the texts by their places."""
     rows = {key: number for number, key in enumerate(keys)}
     markers: dict[tuple[str, ...], int] = {}
     texts = Texts()
     tests = []
     for test in results.tests:
-        told: list[int | None] = [rows[test.file_path, test.id], round(test.duration_ms)]
-        told.append(markers.setdefault(tuple(map(name_of, test.markers)), len(markers)))
-        told += [texts.add(test.failure_message), texts.add("\n".join(test.calls)), texts.add(test.output)]
-        tests.append(told)
-    return {"tests": tests, "markers": list(markers), "texts": texts.all}
+        number = markers.setdefault(tuple(map(name_of, test.markers)), len(markers))
+        tests.append([rows[test.file_path, test.id], round(test.duration_ms), number])
+    told = [told_of(test, texts) for test in results.tests]
+    return {"tests": tests, "told": told, "markers": list(markers), "texts": texts.all}
+
+
+def told_of(test: TestResult, texts: Texts) -> list[int | None]:
+    """Message, calls and output."""
+    return [texts.add(test.failure_message), texts.add("\n".join(test.calls)), texts.add(test.output)]
+
+
+def with_shorter_texts(part: dict[str, Any], head: int, tail: int) -> dict[str, Any]:
+    return {**part, "texts": [shortened(text, head, tail) for text in part["texts"]]}
 
 
 def without_texts(part: dict[str, Any]) -> dict[str, Any]:
-    tests = [[*test[:3], *(LEFT_OUT if place is not None else None for place in test[3:])] for test in part["tests"]]
-    return {**part, "tests": tests, "texts": []}
+    told = [[None if place is None else LEFT_OUT for place in places] for places in part["told"]]
+    return {**part, "told": told, "texts": []}

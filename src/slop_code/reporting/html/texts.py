@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-
-from slop_code.reporting.terminal import printable
+from slop_code.reporting.wording import printable
+from slop_code.reporting.wording import shell_word as shell_word
 
 HEAD, TAIL = 1500, 2500
 """Characters of a longer text that are kept: pytest says at the end what was expected and what came."""
@@ -18,6 +17,10 @@ LEFT_OUT = -1
 
 Text = str | list[str | int]
 """Whole, or its head, the number of characters left out, and its tail."""
+
+
+SHORTER = ((400, 600), (100, 150))
+"""Heads and tails where all texts of a page together are too much for it: first these, then none."""
 
 
 class Texts:
@@ -49,6 +52,35 @@ def bounded(text: str) -> Text:
     return [visible(text[:HEAD]), left_out, visible(text[-TAIL:])]
 
 
+def shortened(text: Text, head: int, tail: int) -> Text:
+    """Of one that may be cut already."""
+    if isinstance(text, str):
+        if len(text) <= head + tail:
+            return text
+        first, left_out, last = text, len(text) - head - tail, text
+    else:
+        first, left_out, last = str(text[0]), int(text[1]), str(text[2])
+        left_out += max(0, len(first) - head) + max(0, len(last) - tail)
+    return [first[:head], left_out, last[-tail:]]
+
+
+class Names:
+    """Names as they are shown, no two of them equal: a number is added where two would be."""
+
+    def __init__(self) -> None:
+        self._shown: set[str] = set()
+
+    def add(self, whole: str, number: int) -> tuple[str, str | None]:
+        """The name, and the word that a shell reads it from: None where it was too long for the page."""
+        name = name_of(whole)
+        if len(whole) > NAME_LIMIT or name in self._shown:
+            name = f"{name} (test {number + 1})"
+        while name in self._shown:
+            name += "'"
+        self._shown.add(name)
+        return name, None if len(whole) > NAME_LIMIT else shell_word(whole)
+
+
 def visible(text: str) -> str:
     """What cannot be seen becomes an escape, so that what is shown and what is copied are the same."""
     if text.replace("\n", "").replace("\t", "").isprintable():
@@ -68,19 +100,3 @@ def short(text: str) -> str:
 def _cut(text: str, limit: int) -> str:
     kept = visible(text[:limit])
     return kept if len(text) <= limit else f"{kept} [... {len(text) - limit} characters]"
-
-
-def shell_word(text: str) -> str:
-    """As a shell reads it back, and without a character that a terminal would take for a command."""
-    if text.isprintable():
-        return shlex.quote(text)
-    return "$'" + "".join(map(_escaped, text)) + "'"
-
-
-def _escaped(character: str) -> str:
-    if character in "\\'":
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    number = ord(character)
-    return f"\\x{number:02x}" if number < 0x80 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -17,9 +17,7 @@ slop.charts = (() => {
     return found;
   }
 
-  const rate = (passed, total) => (total ? Math.round((1000 * passed) / total) / 10 : null);
-
-  /** Each: a title, the columns of its table, series of figures with a colour, and the sentence for those who do not see it. */
+  /** Each: a title, the columns of its table, series of figures with a colour, and the sentence in its place. */
   function figures(sheet, groups) {
     const judged = sheet.checkpoints.filter(slop.tests.hasVerdict);
     const used = groups
@@ -37,7 +35,7 @@ slop.charts = (() => {
         series: used.map(({ name, number }) => ({
           name,
           colour: `--series-${number}`,
-          values: judged.map(({ passed, total }) => rate(passed[number], total[number])),
+          values: judged.map(({ shares }) => (shares[number] ? Number.parseFloat(shares[number]) : null)),
         })),
       },
       {
@@ -66,8 +64,10 @@ slop.charts = (() => {
     ];
   }
 
+  const share = (value) => (value === 100 ? "100%" : `${value.toFixed(1)}%`);
+
   const shown = (value, unit) =>
-    value === null ? "–" : unit === "s" ? inWords(value * 1000) : unit === "%" ? `${value} %` : String(value);
+    value === null ? "–" : unit === "s" ? inWords(value * 1000) : unit === "%" ? share(value) : String(value);
 
   function inSentence({ title, labels, series, unit }) {
     if (!labels.length) return `${title}: no checkpoint has a verdict`;

@@ -8,25 +8,40 @@ slop.start(async (data, main, top) => {
   const pairOf = (state) => (data.pairs[Number(state.pair)] ? Number(state.pair) : 0);
 
   function header() {
-    const skip = h("button", { type: "button", class: "skip", onclick: () => main.focus() }, "Skip to the content");
     const choose = (event) => go({ pair: event.target.value === "0" ? null : event.target.value });
     const pairs = data.pairs.map((pair, number) => [number, `${pair.base} → ${pair.other}`]);
-    document.body.prepend(skip);
-    top.append(h("div", { class: "settings" },
-      data.pairs.length > 1 && h("label", { class: "field" }, "Pair ", slop.select(pairs, pairOf(address()), { id: "pair", onchange: choose })),
-      h("span", { class: "field" }, `Policy ${data.policy}`), slop.themeSwitch()));
-    main.after(h("footer", null, `slop-code ${data.slop_code}`));
+    const pair = slop.select(pairs, pairOf(address()), { id: "pair", onchange: choose });
+    const policy = h("span", { class: "field" }, `Policy ${data.policy}`);
+    slop.frame({
+      main,
+      top,
+      version: data.slop_code,
+      settings: [data.pairs.length > 1 && slop.field("Pair", pair), policy],
+      sought: () => document.getElementById("filter-text"),
+    });
   }
 
   /** What is said besides: each a line. */
   function notes(pair) {
     const only = [pair.base, pair.other].map((side, number) =>
-      pair.only[number].length ? `Not compared, only in ${side}: ${pair.only[number].join(", ")}` : null);
-    const judge = pair.judge.length ? `Rejudged: the same submissions, but these differ: ${pair.judge.join("; ")}` : null;
+      pair.only[number].length ? `Not compared, only in ${side}: ${pair.only[number].join(", ")}` : null,
+    );
+    const judge = pair.judge.length
+      ? `Rejudged: the same submissions, but these differ: ${pair.judge.join("; ")}`
+      : null;
     const lines = [...data.warnings, ...only, judge].filter(Boolean);
     return [
-      h("ul", { class: "notes" }, pair.significance.map((text) => h("li", null, text))),
-      lines.length > 0 && h("ul", { class: "notes" }, lines.map((text) => h("li", null, text))),
+      h(
+        "ul",
+        { class: "notes" },
+        pair.significance.map((text) => h("li", null, text)),
+      ),
+      lines.length > 0 &&
+        h(
+          "ul",
+          { class: "notes" },
+          lines.map((text) => h("li", null, text)),
+        ),
       unknown(pair),
     ];
   }
@@ -34,99 +49,161 @@ slop.start(async (data, main, top) => {
   function unknown(pair) {
     if (!pair.unknown.length) return null;
     const count = pair.unknown.length + pair.unknown_more;
-    return h("details", { class: "warnings" }, h("summary", null, `${count} without a verdict: set apart, neither gained nor lost`),
-      h("ul", null, pair.unknown.map(([place, reason]) => h("li", null, h("strong", null, place), ` ${reason}`)),
-        pair.unknown_more > 0 && h("li", null, `... and ${pair.unknown_more} more`)));
+    return h(
+      "details",
+      { class: "warnings" },
+      h("summary", null, `${count} without a verdict: set apart, neither gained nor lost`),
+      h(
+        "ul",
+        null,
+        pair.unknown.map(([place, reason]) => h("li", null, h("strong", null, place), ` ${reason}`)),
+        pair.unknown_more > 0 && h("li", null, `... and ${pair.unknown_more} more`),
+      ),
+    );
   }
 
   function verdict([passed, runs]) {
-    if (!runs) return slop.differing.badge(["none", "?", "no verdict"]);
+    if (!runs) return slop.badge({ look: "none", symbol: "?", words: "no verdict" });
     if (runs > 1) return h("span", null, `${passed}/${runs} passed`);
-    return slop.differing.badge(passed ? ["passed", "✓", "passed"] : ["failed", "×", "not passed"]);
+    return slop.badge(
+      passed ? { look: "passed", symbol: "✓", words: "passed" } : { look: "failed", symbol: "×", words: "not passed" },
+    );
   }
 
   function count(number, kind, checkpoint, state) {
     if (!number) return h("td", { class: "number dim" }, "0");
     const href = hashOf({ pair: state.pair, change: kind, problem: checkpoint.problem, at: checkpoint.name });
-    const [, symbol, words] = slop.differing.LOOKS[kind];
-    return h("td", { class: "number" }, h("a", { href }, h("span", { "aria-hidden": "true" }, `${symbol} `), number,
-      h("span", { class: "unseen" }, ` ${words} at ${checkpoint.problem} ${checkpoint.name}: show them`)));
+    const { symbol, words } = slop.differing.LOOKS[kind];
+    return h(
+      "td",
+      { class: "number" },
+      h(
+        "a",
+        { href },
+        h("span", { "aria-hidden": "true" }, `${symbol} `),
+        number,
+        h("span", { class: "unseen" }, ` ${words} at ${checkpoint.problem} ${checkpoint.name}: show them`),
+      ),
+    );
   }
 
   function row(checkpoint, kinds, tested, state) {
     const apart = !checkpoint.base[1] || !checkpoint.other[1];
-    return h("tr", { class: apart ? "apart" : null }, h("th", { scope: "row" }, checkpoint.name),
-      h("td", null, verdict(checkpoint.base)), h("td", null, verdict(checkpoint.other)),
-      h("td", null, checkpoint.change ? slop.differing.badge(slop.differing.LOOKS[checkpoint.change]) : h("span", { class: "dim" }, apart ? "set apart" : "same")),
+    return h(
+      "tr",
+      { class: apart ? "apart" : null },
+      h("th", { scope: "row" }, checkpoint.name),
+      h("td", null, verdict(checkpoint.base)),
+      h("td", null, verdict(checkpoint.other)),
+      h(
+        "td",
+        null,
+        checkpoint.change
+          ? slop.badge(slop.differing.LOOKS[checkpoint.change])
+          : h("span", { class: "dim" }, apart ? "set apart" : "same"),
+      ),
       kinds.map((kind) => count(checkpoint.counts[data.changes.indexOf(kind)], kind, checkpoint, state)),
-      tested && h("td", { class: "number", title: checkpoint.p ? `uncorrected ${checkpoint.p[0]}` : null }, checkpoint.p ? checkpoint.p[1] : "–"));
+      tested &&
+        h(
+          "td",
+          { class: "number", title: checkpoint.p ? `uncorrected ${checkpoint.p[0]}` : null },
+          checkpoint.p ? checkpoint.p[1] : "–",
+        ),
+    );
   }
 
   function checkpoints(pair, state) {
     const kinds = data.changes.filter((kind, number) => ["lost", "gained"].includes(kind) || pair.counts[number]);
     const tested = pair.checkpoints.some(({ p }) => p);
     const heads = ["Checkpoint", pair.base, pair.other, "Change"];
-    const figures = [...kinds.map((kind) => `${kind[0].toUpperCase()}${kind.slice(1)}`), ...(tested ? ["p (Holm)"] : [])];
+    const figures = [
+      ...kinds.map((kind) => `${kind[0].toUpperCase()}${kind.slice(1)}`),
+      ...(tested ? ["p (Holm)"] : []),
+    ];
     const problems = [...new Set(pair.checkpoints.map(({ problem }) => problem))];
-    return slop.scrollBox("Checkpoints of both sides", h("table", { class: "results" },
-      h("thead", null, h("tr", null, heads.map((text) => h("th", { scope: "col" }, text)),
-        figures.map((text) => h("th", { scope: "col", class: "number" }, text)))),
-      problems.map((problem) => h("tbody", null,
-        h("tr", { class: "problem" }, h("th", { scope: "rowgroup", colspan: heads.length + figures.length }, problem)),
-        pair.checkpoints.filter((one) => one.problem === problem).map((one) => row(one, kinds, tested, state))))));
+    return slop.scrollBox(
+      "Checkpoints of both sides",
+      h(
+        "table",
+        { class: "results" },
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            heads.map((text) => h("th", { scope: "col" }, text)),
+            figures.map((text) => h("th", { scope: "col", class: "number" }, text)),
+          ),
+        ),
+        problems.map((problem) =>
+          h(
+            "tbody",
+            null,
+            h(
+              "tr",
+              { class: "problem" },
+              h("th", { scope: "rowgroup", colspan: heads.length + figures.length }, problem),
+            ),
+            pair.checkpoints.filter((one) => one.problem === problem).map((one) => row(one, kinds, tested, state)),
+          ),
+        ),
+      ),
+    );
   }
 
   function drawView(state) {
     const pair = data.pairs[pairOf(state)];
     const look = pair.lost ? "failed" : pair.counts[data.changes.indexOf("gained")] ? "passed" : "none";
-    fill(main,
-      h("section", null, h("h2", null, `${pair.base} → ${pair.other}`), h("p", { class: `headline ${look}` }, pair.verdict), notes(pair)),
+    slop.title(`${pair.base} → ${pair.other}`);
+    fill(
+      main,
+      h(
+        "section",
+        null,
+        h("h2", { tabindex: -1 }, `${pair.base} → ${pair.other}`),
+        h("div", { class: `headline ${look}` }, h("p", null, pair.verdict)),
+        notes(pair),
+      ),
       h("section", null, h("h2", null, "Checkpoints"), checkpoints(pair, state)),
-      h("section", { id: "differing", tabindex: -1 }, h("h2", null, "Tests that differ"), slop.differing.legend(data, pair),
-        h("div", { id: "controls" }), h("div", { id: "tests" })));
+      h(
+        "section",
+        null,
+        h("h2", { id: "differing", tabindex: -1 }, "Tests that differ"),
+        slop.differing.legend(data, pair),
+        slop.filterForm(slop.differing.choices(data, pair), state),
+        h("div", { id: "tests" }),
+      ),
+    );
     drawTests(state);
   }
 
   function drawTests(state) {
     const pair = data.pairs[pairOf(state)];
-    fill(document.getElementById("controls"), slop.differing.controls(data, pair, state));
+    slop.setFilter(slop.differing.choices(data, pair), state);
     fill(document.getElementById("tests"), slop.differing.list(data, pair, state));
   }
 
-  const same = (one, two, ...but) => JSON.stringify({ ...one, ...Object.fromEntries(but.map((key) => [key, null])) })
-    === JSON.stringify({ ...two, ...Object.fromEntries(but.map((key) => [key, null])) });
+  const filter = ({ change, problem, at, q }) => JSON.stringify([change, problem, at, q]);
 
-  /** Only what changed is drawn: typing keeps the field, opening a test keeps the place in the list. */
-  function draw(state) {
-    const pair = data.pairs[pairOf(state)];
-    const focused = document.activeElement?.id;
+  /** Only what changed is drawn: opening a test keeps the place in the list. */
+  function redraw(state) {
     if (!shown || pairOf(shown) !== pairOf(state)) drawView(state);
-    else if (same(shown, state, "q", "test") && !same(shown, state, "test")) retype(state, pair);
-    else if (!same(shown, state, "test")) {
-      drawTests(state);
-      if (focused?.startsWith("filter-")) document.getElementById(focused)?.focus();
-      else document.getElementById("differing").focus();
-    }
+    else if (filter(shown) !== filter(state)) drawTests(state);
+  }
+
+  function draw(state) {
+    const heading = () =>
+      pairOf(shown) === pairOf(state) ? document.getElementById("differing") : main.querySelector("h2");
+    if (shown) slop.keepingFocus(() => redraw(state), heading);
+    else redraw(state);
+    const led = shown && filter(shown) !== filter(state) && document.activeElement?.closest("#main table");
     shown = state;
-    const number = Number(state.test);
-    if (state.test && pair.tests[number]) slop.differing.show(data, pairOf(state), number);
-    else slop.differing.hide();
-  }
-
-  function retype(state, pair) {
-    const field = document.getElementById("filter-text");
-    if (field.value !== (state.q ?? "")) field.value = state.q ?? "";
-    fill(document.getElementById("tests"), slop.differing.list(data, pair, state));
-  }
-
-  function onSlash(event) {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, dialog")) return;
-    event.preventDefault();
-    document.getElementById("filter-text").focus();
+    if (led) document.getElementById("differing").focus(); // a count was followed: to its tests
+    slop.differing.open(data, pairOf(state), state);
   }
 
   header();
   slop.onAddress(draw);
-  addEventListener("keydown", onSlash);
   draw(address());
 });

@@ -2,17 +2,8 @@
 "use strict";
 
 slop.detail = (() => {
-  const { h, fill, inWords, hashOf, go } = slop;
-  const LEFT_OUT = -1;
-
-  const dialog = h("dialog", { class: "detail", "aria-labelledby": "detail-name" });
-  const closed = () => {
-    if (slop.address().test) go({ ...slop.address(), test: null, checkpoint: null });
-  };
-  dialog.addEventListener("close", closed);
-  dialog.addEventListener("click", (event) => {
-    if (event.target === dialog) dialog.close();
-  });
+  const { h, inWords, hashOf } = slop;
+  const dialog = slop.dialog("detail", ["test", "checkpoint"]);
 
   function history(test, sheet, column) {
     const here = (place) => hashOf({ ...slop.address(), checkpoint: sheet.checkpoints[place].name });
@@ -42,46 +33,21 @@ slop.detail = (() => {
         .map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
     );
 
-  /** A heading and a text; `place` is its number among the texts of the part. */
-  function textSection(title, place, part, coloured) {
-    if (place === null || place === undefined) return null;
-    const shown =
-      place === LEFT_OUT
-        ? h(
-            "p",
-            { class: "dim" },
-            "Left out here: the report would be too large with all texts. The second command below prints it.",
-          )
-        : slop.message.pre(part.texts[place], title, coloured);
-    const cut = place !== LEFT_OUT && Array.isArray(part.texts[place]);
-    return h(
-      "section",
-      null,
-      h("h3", null, title),
-      shown,
-      cut && h("p", { class: "dim" }, "Long texts are cut here. The second command below prints all of it."),
-    );
-  }
-
   function commands(test, checkpoint) {
     if (!checkpoint.place) return null;
     if (!test.word) return h("p", { class: "dim" }, "The name of this test is too long for a command here.");
-    const one = (title, command) => [
-      h("h3", null, title),
-      slop.command(title, `slop-code ${command} ${checkpoint.place} ${test.word}`),
-    ];
-    return h("section", null, one("Run this test again", "rerun"), one("Print all of it", "show"));
+    const one = (title, name) => ({ title, text: `slop-code ${name} ${checkpoint.place} ${test.word}` });
+    const both = [one("Run this test again", "rerun"), one("Print all of it", "show")];
+    return h("section", null, slop.message.commands("h3", both));
   }
 
   function why(told, part, reason) {
-    const [message, calls, output] = told.slice(3);
-    const sections = [
-      textSection("Failure", message, part, true),
-      textSection("What was run", calls, part, false),
-      textSection("Captured output", output, part, false),
+    const more = "The second command below prints all of it.";
+    const sections = slop.message.sections(told, part, { level: "h3", more });
+    return [
+      reason && h("p", { class: "trouble" }, `There is no verdict for this checkpoint: ${reason}`),
+      sections ?? (reason ? null : h("p", { class: "dim" }, "It passed: nothing was kept of what it did.")),
     ];
-    if (reason) sections.unshift(h("p", { class: "trouble" }, `There is no verdict for this checkpoint: ${reason}`));
-    return sections.some(Boolean) ? sections : h("p", { class: "dim" }, "It passed: nothing was kept of what it did.");
   }
 
   const SIGNS = { passed: "✓", failed: "×", error: "!", skipped: "–" };
@@ -91,7 +57,7 @@ slop.detail = (() => {
   function outcome(test, sheet, column) {
     const status = slop.tests.WORDS[test.statuses[column]];
     const verdict = slop.tests.hasVerdict(sheet.checkpoints[column]);
-    const badge = slop.overview.badge(
+    const badge = slop.badge(
       verdict
         ? { look: status, symbol: SIGNS[status], words: status }
         : { look: "none", symbol: "?", words: `no verdict (${status})` },
@@ -100,51 +66,29 @@ slop.detail = (() => {
     return h("p", null, badge, ` at ${sheet.name} ${sheet.checkpoints[column].name}${turn ? `, ${turn}` : ""}`);
   }
 
-  function draw(test, sheet, column, told, part, context) {
-    const checkpoint = sheet.checkpoints[column];
-    const [file, id] = slop.tests.nameParts(test.name);
-    const group = context.groups[Number(test.groups[column])];
-    fill(
-      dialog,
-      h(
-        "header",
-        null,
-        h("h2", { id: "detail-name", tabindex: -1 }, h("span", { class: "dim" }, file), id),
-        h("button", { type: "button", class: "close", onclick: () => dialog.close() }, "Close"),
-      ),
-      h(
-        "div",
-        { class: "content" },
-        outcome(test, sheet, column),
-        facts([
-          ["Group", group],
-          ["Duration", inWords(told[1])],
-          ["Markers", part.markers[told[2]].join(", ")],
-        ]),
-        why(told, part, slop.tests.hasVerdict(checkpoint) ? null : checkpoint.reason),
-        commands(test, checkpoint),
-        h("section", null, h("h3", null, "History"), history(test, sheet, column)),
-      ),
-    );
-  }
-
   /** Which part of the page holds the texts is said by numbers: those of run, problem and checkpoint. */
   async function show(test, sheet, column, numbers, context) {
     const part = await slop.part([...numbers, column].join("/"));
     if (slop.address().test !== test.name) return; // the reader went elsewhere in the meantime
     const row = sheet.tests.indexOf(test);
-    const told = part?.tests.find(([number]) => number === row);
-    if (!told) return;
-    draw(test, sheet, column, told, part, context);
-    if (!dialog.isConnected) document.body.append(dialog);
-    if (!dialog.open) dialog.showModal();
-    dialog.querySelector("h2").focus();
-    dialog.querySelector(".content").scrollTop = 0;
+    const place = part ? part.tests.findIndex(([number]) => number === row) : -1;
+    if (place < 0) return;
+    const [, milliseconds, markers] = part.tests[place];
+    const checkpoint = sheet.checkpoints[column];
+    const [file, id] = slop.tests.nameParts(test.name);
+    dialog.show(
+      [h("span", { class: "dim" }, file), id],
+      outcome(test, sheet, column),
+      facts([
+        ["Group", context.groups[Number(test.groups[column])]],
+        ["Duration", inWords(milliseconds)],
+        ["Markers", part.markers[markers].join(", ")],
+      ]),
+      why(part.told[place], part, slop.tests.hasVerdict(checkpoint) ? null : checkpoint.reason),
+      commands(test, checkpoint),
+      h("section", null, h("h3", null, "History"), history(test, sheet, column)),
+    );
   }
 
-  const hide = () => {
-    if (dialog.open) dialog.close();
-  };
-
-  return { show, hide };
+  return { show, hide: dialog.hide };
 })();

@@ -6,22 +6,32 @@ slop.tests = (() => {
   const SYMBOLS = { p: "·", f: "×", e: "!", s: "–" };
   const CHANGES = { n: "born", b: "broke", r: "recovered" };
 
-  const KINDS = [
-    ["", "any history"],
-    ["failing", "did not pass at the end"],
-    ["broke", "ever broke"],
-    ["recovered", "recovered"],
-    ["never", "never passed"],
-    ["always", "always passed"],
-  ];
+  const ENDS = { failed: "f", error: "e", skipped: "s" };
+
+  /** What can be asked of a test, at one checkpoint or over all of them. */
+  const kinds = (there) => {
+    const when = there ? "there" : "at the end";
+    return [
+      ["", there ? "ran there" : "any result"],
+      ["failing", `did not pass ${when}`],
+      ["failed", `failed ${when}`],
+      ["error", `had an error ${when}`],
+      ["skipped", `was skipped ${when}`],
+      ["broke", there ? "broke there" : "ever broke"],
+      ["recovered", there ? "recovered there" : "ever recovered"],
+      ["never", there ? "ran there, never passed" : "never passed"],
+      ["always", there ? "ran there, always passed" : "always passed"],
+    ];
+  };
 
   const hasVerdict = (checkpoint) => checkpoint.state === "evaluated";
 
   /** How a cell looks and reads: its symbol, its classes, its words. */
   function cell(test, column, checkpoint) {
     const status = test.statuses[column];
-    if (!hasVerdict(checkpoint)) return { symbol: "?", look: "none", words: "no verdict" };
-    if (status === ".") return { symbol: "", look: "absent", words: "not there" };
+    const none = !hasVerdict(checkpoint);
+    if (none && column >= test.home) return { symbol: "?", look: "none", words: "no verdict" };
+    if (none || status === ".") return { symbol: "", look: "absent", words: "not there" };
     const change = test.changes[column];
     return {
       symbol: symbol(status, change),
@@ -41,6 +51,7 @@ slop.tests = (() => {
     const still = status === "p" ? "still passed" : `still not passed: ${WORDS[status]}`;
     if (change === "n") return `born, ${WORDS[status]}`;
     if (change === "b") return `broke: ${WORDS[status]}`;
+    if (change === "u") return `${WORDS[status]}; there is nothing before to compare with`;
     return change === "r" ? "recovered" : still;
   }
 
@@ -60,11 +71,10 @@ slop.tests = (() => {
       return at < 0 ? test.changes.includes(sign) : test.changes[at] === sign;
     }
     const columns = results(test, sheet);
-    if (!columns.length) return false;
-    if (kind === "failing") {
-      const column = at < 0 ? columns.at(-1) : at;
-      return columns.includes(column) && test.statuses[column] !== "p";
-    }
+    const column = at < 0 ? columns.at(-1) : at;
+    if (!columns.includes(column)) return false;
+    if (kind === "failing") return test.statuses[column] !== "p";
+    if (kind in ENDS) return test.statuses[column] === ENDS[kind];
     const passed = columns.filter((column) => test.statuses[column] === "p").length;
     return kind === "never" ? passed === 0 : passed === columns.length;
   }
@@ -93,5 +103,5 @@ slop.tests = (() => {
     return cut < 0 ? ["", name] : [name.slice(0, cut + 2), name.slice(cut + 2)];
   }
 
-  return { WORDS, KINDS, cell, chosen, hasVerdict, nameParts, results };
+  return { WORDS, kinds, cell, chosen, hasVerdict, nameParts };
 })();

@@ -2,14 +2,14 @@
 "use strict";
 
 slop.grid = (() => {
-  const { h, fill, go } = slop;
+  const { h, go } = slop;
   const CHUNK = 20;
   const FEW = 8; // checkpoints that leave room for longer names
   const ROW_HEIGHT = 30; // as in the style: rows that are not drawn yet take the room that they will take
 
   /** Cells are copies of the few kinds that a column has: there may be fifty thousand. */
   function drawCell(grid, test, column) {
-    const kind = `${column} ${test.statuses[column]} ${test.changes[column]}`;
+    const kind = `${column} ${test.statuses[column]} ${test.changes[column]} ${column < test.home}`;
     if (!grid.kinds.has(kind)) {
       const checkpoint = grid.sheet.checkpoints[column];
       const { symbol, look, words } = slop.tests.cell(test, column, checkpoint);
@@ -21,6 +21,19 @@ slop.grid = (() => {
     return grid.kinds.get(kind).cloneNode(true);
   }
 
+  /** The part of a file's name that says which one it is, for where there is no room for all of it. */
+  const which = (file) => `${file.replace(/^test_|(\.py)?::$/g, "")} `;
+
+  /** Ids that tests of several files have. */
+  function repeated(sheet) {
+    const seen = new Map();
+    for (const { name } of sheet.tests) {
+      const [, id] = slop.tests.nameParts(name);
+      seen.set(id, (seen.get(id) ?? 0) + 1);
+    }
+    return new Set([...seen.keys()].filter((id) => seen.get(id) > 1));
+  }
+
   function drawRow(grid, number) {
     const row = grid.rows[number];
     const test = grid.sheet.tests[row];
@@ -29,32 +42,29 @@ slop.grid = (() => {
     return h(
       "tr",
       { "data-number": number, "aria-rowindex": number + 2 },
-      h("th", { scope: "row", tabindex: -1, title: test.name }, h("span", { class: "dim" }, file), id),
+      h(
+        "th",
+        { scope: "row", tabindex: -1, title: test.name },
+        h("span", { class: "dim file" }, file),
+        grid.repeated.has(id) && h("span", { class: "dim which" }, which(file)),
+        id,
+      ),
       cells,
     );
   }
 
-  /** Rows stand in chunks; one that has not come near is a single empty row of the same height. */
-  function drawChunk(grid, chunk) {
-    const body = grid.chunks[chunk];
-    if (!body || body.dataset.drawn) return;
-    body.dataset.drawn = "yes";
-    const last = Math.min((chunk + 1) * CHUNK, grid.rows.length);
-    const rows = [];
-    for (let number = chunk * CHUNK; number < last; number += 1) rows.push(drawRow(grid, number));
-    fill(body, rows);
-  }
-
-  function chunkBody(grid, chunk) {
-    const rows = Math.min(CHUNK, grid.rows.length - chunk * CHUNK);
-    const room = h("td", { colspan: grid.sheet.checkpoints.length + 1 });
-    room.style.height = `${rows * ROW_HEIGHT}px`;
-    return h("tbody", null, h("tr", { "aria-hidden": "true" }, room));
+  /** Rows stand in chunks, each drawn when it comes near. */
+  function chunk(grid, first) {
+    const numbers = grid.rows.slice(first, first + CHUNK).map((_, place) => first + place);
+    const columns = grid.sheet.checkpoints.length + 1;
+    const look = { columns, height: ROW_HEIGHT, box: grid.box, margin: 300 };
+    return slop.lateRows(numbers, (number) => drawRow(grid, number), look);
   }
 
   const cellAt = (grid, [number, column]) => {
-    drawChunk(grid, Math.floor(number / CHUNK));
-    return grid.chunks[Math.floor(number / CHUNK)].children[number % CHUNK].children[column];
+    const { body, draw } = grid.chunks[Math.floor(number / CHUNK)];
+    draw();
+    return body.children[number % CHUNK].children[column];
   };
 
   /** One cell of the grid is in the order of Tab; arrows move it. */
@@ -120,8 +130,9 @@ slop.grid = (() => {
 
   /** `test`: the name of one that is in view at first. */
   function draw(sheet, rows, heads, test) {
-    const grid = { sheet, rows, place: [0, 0], kinds: new Map() };
-    grid.chunks = Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, chunk) => chunkBody(grid, chunk));
+    const grid = { sheet, rows, place: [0, 0], kinds: new Map(), repeated: repeated(sheet) };
+    grid.box = slop.edges(h("div", { class: "scroll grid-box" }));
+    grid.chunks = Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, number) => chunk(grid, number * CHUNK));
     const table = h(
       "table",
       {
@@ -133,9 +144,9 @@ slop.grid = (() => {
         onkeydown: (event) => onKey(grid, event),
       },
       h("thead", null, h("tr", { "aria-rowindex": 1 }, h("th", { scope: "col" }, "Test"), heads)),
-      grid.chunks,
+      grid.chunks.map(({ body }) => body),
     );
-    grid.box = h("div", { class: "scroll grid-box" }, table);
+    grid.box.append(table);
     table.addEventListener("mouseover", ({ target }) => {
       if (target.matches("td[aria-label]")) target.title = target.getAttribute("aria-label");
     });
@@ -145,7 +156,6 @@ slop.grid = (() => {
     );
     enter(grid, [first, 0], { focus: false });
     if (first) requestAnimationFrame(() => cellAt(grid, [first, 0]).scrollIntoView({ block: "nearest" }));
-    grid.chunks.forEach((body, chunk) => slop.whenNear(body, () => drawChunk(grid, chunk), grid.box, 300));
     return grid.box;
   }
 

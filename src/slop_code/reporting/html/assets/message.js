@@ -1,8 +1,9 @@
-// Text of a failure, line by line, as pytest means it: what was expected, what came, where.
+// What a test said: its failure line by line as pytest means it, what it ran, what it printed.
 "use strict";
 
 slop.message = (() => {
   const { h } = slop;
+  const LEFT_OUT = -1;
   const LINES = [
     [/^E\s+-/, "less"],
     [/^E\s+\+/, "more"],
@@ -23,7 +24,7 @@ slop.message = (() => {
       ]);
 
   /** A text is whole, or its head, how many characters are left out, and its tail. */
-  function pre(text, label, coloured = false) {
+  function pre(text, label, coloured) {
     const parts = Array.isArray(text) ? text : [text];
     return h(
       "pre",
@@ -36,5 +37,33 @@ slop.message = (() => {
     );
   }
 
-  return { pre };
+  const TEXTS = ["Failure", "What was run", "Captured output"];
+
+  /** Sections of what was told, by its places among the texts of a part; null where nothing was. `of`: whose it is. */
+  function sections(told, part, { level, of = "", more }) {
+    const label = (title) => (of ? `${title}: ${of}` : title);
+    const section = (title, ...content) => h("section", null, h(level, null, title), content);
+    const shown = TEXTS.map((title, number) => {
+      const place = told[number];
+      if (place === null) return null;
+      if (place === LEFT_OUT) {
+        return section(title, h("p", { class: "dim" }, `Left out here: the page would be too large with it. ${more}`));
+      }
+      const text = part.texts[place];
+      const cut = Array.isArray(text) && h("p", { class: "dim" }, `Long texts are cut here. ${more}`);
+      return section(title, pre(text, label(title), !number), cut);
+    });
+    if (!shown.some(Boolean)) return null;
+    const message = part.texts[told[0]];
+    const both = message ? slop.expected.draw(message, label("Expected and found")) : null;
+    return [both && section("Expected and found", both), shown];
+  }
+
+  /** Commands to copy, each with a title and a label. */
+  const commands = (level, all) => [
+    all.map(({ title, label = title, text }) => [h(level, null, title), slop.command(label, text)]),
+    h("p", { class: "dim" }, "To be run in the folder where this page was made."),
+  ];
+
+  return { sections, commands };
 })();

@@ -15,33 +15,71 @@ slop.overview = (() => {
       : { look: "failed", symbol: "×", words: "not passed" };
   }
 
-  const badge = ({ look, symbol, words }) =>
-    h("span", { class: `badge ${look}` }, h("span", { "aria-hidden": "true" }, symbol), ` ${words}`);
-
   const all = (run) =>
     run.problems.flatMap((problem) => problem.checkpoints.map((checkpoint) => ({ problem, checkpoint })));
 
-  /** "2 of 3 checkpoints passed (all-cases); it started to break at larder checkpoint_2: 5 tests" */
-  function headline(run, context) {
-    const places = all(run);
-    const looks = places.map(({ checkpoint }) => verdict(checkpoint, context.policy).look);
-    const count = (look) => looks.filter((one) => one === look).length;
-    const first = places[looks.indexOf("failed")];
-    const look = first ? "failed" : count("none") ? "none" : "passed";
-    return h(
-      "p",
-      { class: `headline ${look}` },
-      `${count("passed")} of ${many(places.length, "checkpoint")} passed (${context.policyName})`,
-      first && ["; ", startOfBreaking(run, first, context)],
-      count("none") > 0 && `; ${count("none")} without a verdict`,
-    );
+  const failed = (policy) => (checkpoint) => verdict(checkpoint, policy).look === "failed";
+  const broke = (checkpoint) => checkpoint.introduced > 0;
+
+  /** "; checkpoint_2 has no verdict", of what lies before. */
+  function unknownBefore(problem, checkpoint) {
+    const before = problem.checkpoints.slice(0, problem.checkpoints.indexOf(checkpoint));
+    const unknown = before.filter((one) => !slop.tests.hasVerdict(one));
+    if (!unknown.length) return null;
+    return unknown.length > 1
+      ? `; ${many(unknown.length, "checkpoint")} before have no verdict`
+      : `; ${unknown[0].name} has no verdict`;
   }
 
-  function startOfBreaking(run, { problem, checkpoint }, context) {
-    const count = sum(checkpoint.total) - sum(checkpoint.passed);
-    return link(
-      { run: run.name, problem: problem.name, policy: context.shownPolicy, at: checkpoint.name, status: "failing" },
-      `it started to break at ${problem.name} ${checkpoint.name}: ${many(count, "test")}`,
+  /** Where a problem did not pass first, and where tests broke first that had passed. */
+  function firsts(problem, target, context) {
+    const [first, turn] = [problem.checkpoints.find(failed(context.policy)), problem.checkpoints.find(broke)];
+    const place = ({ name }) => `${problem.name} ${name}`;
+    return [
+      first && [
+        link({ ...target, at: first.name, result: "failing" }, `First not passed: ${place(first)}`),
+        ` (${many(sum(first.total) - sum(first.passed), "test")} did not pass)`,
+        unknownBefore(problem, first),
+      ],
+      turn && [
+        link(
+          { ...target, at: turn.name, result: "broke" },
+          `Old tests first broke at ${place(turn)}: ${turn.introduced}`,
+        ),
+        unknownBefore(problem, turn),
+      ],
+    ].filter(Boolean);
+  }
+
+  const targetOf = (run, problem, context) => ({
+    run: run.name,
+    problem: problem.name,
+    policy: context.shownPolicy,
+  });
+
+  /** How many checkpoints passed; of one problem where it went wrong, of several in how many. */
+  function headline(run, context) {
+    const looks = all(run).map(({ checkpoint }) => verdict(checkpoint, context.policy).look);
+    const count = (look) => looks.filter((one) => one === look).length;
+    const look = count("failed") ? "failed" : count("none") ? "none" : "passed";
+    const { problems } = run;
+    const within = (words, test) => {
+      const number = problems.filter(({ checkpoints }) => checkpoints.some(test)).length;
+      return number && problems.length > 1 ? `; ${words} in ${number} of ${many(problems.length, "problem")}` : null;
+    };
+    return h(
+      "div",
+      { class: `headline ${look}` },
+      h(
+        "p",
+        null,
+        `${count("passed")} of ${many(looks.length, "checkpoint")} passed (${context.policyName})`,
+        within("not passed", failed(context.policy)),
+        within("old tests broke", broke),
+        count("none") > 0 && `; ${count("none")} without a verdict`,
+      ),
+      problems.length === 1 &&
+        firsts(problems[0], targetOf(run, problems[0], context), context).map((fact) => h("p", null, fact)),
     );
   }
 
@@ -66,7 +104,7 @@ slop.overview = (() => {
       passed === total
         ? text
         : link(
-            { ...target, status: "failing" },
+            { ...target, result: "failing" },
             text,
             h("span", { class: "unseen" }, ": show those that did not pass"),
           ),
@@ -80,10 +118,10 @@ slop.overview = (() => {
       "td",
       { class: `number ${kind}` },
       link(
-        { ...target, status: kind },
+        { ...target, result: kind },
         h("span", { "aria-hidden": "true" }, `${symbol} `),
         count,
-        h("span", { class: "unseen" }, ` ${words}: show them`),
+        h("span", { class: "unseen" }, ` ${count === 1 ? "test" : "tests"} ${words} here: show them`),
       ),
     );
   }
@@ -91,7 +129,7 @@ slop.overview = (() => {
   function row(checkpoint, target, context) {
     const place = { ...target, at: checkpoint.name };
     const head = h("th", { scope: "row" }, checkpoint.name);
-    const mark = h("td", null, badge(verdict(checkpoint, context.policy)));
+    const mark = slop.badge(verdict(checkpoint, context.policy));
     const time = h(
       "td",
       { class: "number" },
@@ -104,8 +142,7 @@ slop.overview = (() => {
         "tr",
         { class: "apart" },
         head,
-        mark,
-        h("td", { colspan: context.groups.length + 2, class: "reason" }, reason),
+        h("td", { colspan: context.groups.length + 3 }, mark, h("div", { class: "reason" }, reason)),
         time,
       );
     }
@@ -121,20 +158,20 @@ slop.overview = (() => {
       "tr",
       null,
       head,
-      mark,
+      h("td", null, mark),
       context.groups.map((_, group) => counts(checkpoint, group, { ...place, group: context.groups[group] })),
       first
         ? [nothing(), nothing()]
         : [
-            changed(checkpoint.introduced, "broke", "▼", "tests broke here", place),
-            changed(checkpoint.repaired, "recovered", "▲", "tests recovered here", place),
+            changed(checkpoint.introduced, "broke", "▼", "broke", place),
+            changed(checkpoint.repaired, "recovered", "▲", "recovered", place),
           ],
       time,
     );
   }
 
   function body(problem, run, context) {
-    const target = { run: run.name, problem: problem.name, policy: context.shownPolicy };
+    const target = targetOf(run, problem, context);
     const passed = problem.checkpoints.filter(
       (checkpoint) => verdict(checkpoint, context.policy).look === "passed",
     ).length;
@@ -143,6 +180,7 @@ slop.overview = (() => {
       { scope: "rowgroup", colspan: context.groups.length + 5 },
       link(target, problem.name),
       h("span", { class: "dim" }, ` ${passed} of ${many(problem.checkpoints.length, "checkpoint")} passed`),
+      run.problems.length > 1 && firsts(problem, target, context).map((fact) => h("div", { class: "first" }, fact)),
     );
     return h(
       "tbody",
@@ -198,11 +236,11 @@ slop.overview = (() => {
     const place = h("div");
     place.style.minHeight = `${ROW_HEIGHT * all(run).length}px`; // the page keeps its length until it is drawn
     slop.whenNear(place, () => slop.fill(place, table(run, context), warnings(run)).style.removeProperty("min-height"));
-    return h("section", { class: "run" }, h("h2", null, run.name), headline(run, context), place);
+    return h("section", { class: "run" }, h("h2", { tabindex: -1 }, run.name), headline(run, context), place);
   }
 
   /** `context`: the number and the name of the policy, and the groups. */
   const draw = (data, context) => data.runs.map((run) => section(run, context));
 
-  return { draw, verdict, badge };
+  return { draw, verdict };
 })();

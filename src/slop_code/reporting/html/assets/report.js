@@ -39,13 +39,19 @@ slop.start(async (data, main, top) => {
       id: "policy",
       onchange: choose,
     });
-    const skip = h("button", { type: "button", class: "skip", onclick: () => main.focus() }, "Skip to the content");
-    document.body.prepend(skip);
-    top.append(
-      h("nav", { "aria-label": "Views", id: "views" }),
-      h("div", { class: "settings" }, h("label", { class: "field" }, "Policy ", policies), slop.themeSwitch()),
-    );
-    main.after(h("footer", null, `slop-code ${data.slop_code}`));
+    slop.frame({
+      main,
+      top,
+      version: data.slop_code,
+      nav: h("nav", { "aria-label": "Views", id: "views" }),
+      settings: slop.field("Policy", policies),
+      sought: toFilter,
+    });
+  }
+
+  function toFilter() {
+    if (view(address()) !== "timeline") go({ ...address(), view: "timeline" });
+    return document.getElementById("filter-text");
   }
 
   function tabs(state) {
@@ -74,30 +80,18 @@ slop.start(async (data, main, top) => {
       "div",
       { class: "picker" },
       data.runs.length > 1 &&
-        h(
-          "label",
-          { class: "field" },
-          "Run ",
-          slop.select(names(data.runs), data.runs[run].name, { id: "run", onchange: onRun }),
-        ),
+        slop.field("Run", slop.select(names(data.runs), data.runs[run].name, { id: "run", onchange: onRun })),
       problems.length > 1 &&
-        h(
-          "label",
-          { class: "field" },
-          "Problem ",
+        slop.field(
+          "Problem",
           slop.select(names(problems), problems[problem].name, { id: "problem", onchange: onProblem }),
         ),
     );
   }
 
   function title(text, { run, sheet }) {
-    return h(
-      "h2",
-      null,
-      `${text}: `,
-      sheet ? sheet.name : data.runs[run].name,
-      h("span", { class: "dim" }, ` ${data.runs[run].name}`),
-    );
+    slop.title(`${text}: ${sheet.name} (${data.runs[run].name})`);
+    return h("h2", { tabindex: -1 }, `${text}: `, sheet.name, h("span", { class: "dim" }, ` ${data.runs[run].name}`));
   }
 
   function drawTimeline(state, where) {
@@ -116,8 +110,11 @@ slop.start(async (data, main, top) => {
   function drawView(state) {
     const where = place(state);
     slop.charts.clear();
-    if (view(state) === "overview" || !where.sheet) fill(main, slop.overview.draw(data, where.context));
-    else if (view(state) === "timeline") drawTimeline(state, where);
+    slop.say("");
+    if (view(state) === "overview" || !where.sheet) {
+      slop.title(null);
+      fill(main, slop.overview.draw(data, where.context));
+    } else if (view(state) === "timeline") drawTimeline(state, where);
     else fill(main, title("Charts", where), picker(state, where), slop.charts.draw(where.sheet, where.context));
   }
 
@@ -131,34 +128,34 @@ slop.start(async (data, main, top) => {
 
   /** What a view is about; the rest of the address is a filter, or a test that is open. */
   const frame = (state) => JSON.stringify([view(state), state.run, state.problem, state.policy]);
-  const filter = ({ group, status, at, q }) => JSON.stringify([group, status, at, q]);
+  const filter = ({ group, result, at, q }) => JSON.stringify([group, result, at, q]);
 
   /** Only what changed is drawn: a filter keeps its fields, opening a test keeps the place in the grid. */
   function draw(state) {
-    tabs(state);
-    if (!shown || frame(shown) !== frame(state)) drawView(state);
-    else if (view(state) === "timeline" && filter(shown) !== filter(state)) refilter(state);
+    if (shown)
+      slop.keepingFocus(
+        () => redraw(state),
+        () => main.querySelector("h2"),
+      );
+    else redraw(state);
     shown = state;
     detail(state);
   }
 
-  function refilter(state) {
-    const where = place(state);
-    slop.timeline.setControls(state);
-    fill(document.getElementById("timeline"), slop.timeline.draw(where.sheet, where.context, state));
+  function redraw(state) {
+    tabs(state);
+    if (!shown || frame(shown) !== frame(state)) drawView(state);
+    else if (view(state) === "timeline" && filter(shown) !== filter(state)) refilter(state);
   }
 
-  function onSlash(event) {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, dialog"))
-      return;
-    event.preventDefault();
-    if (view(address()) !== "timeline") go({ ...address(), view: "timeline" });
-    document.getElementById("filter-text")?.focus();
+  function refilter(state) {
+    const where = place(state);
+    slop.timeline.setControls(state, where.sheet, data.groups);
+    fill(document.getElementById("timeline"), slop.timeline.draw(where.sheet, where.context, state));
   }
 
   if (!data.runs.some(({ problems }) => problems.length)) throw new Error("there are no results in it");
   header();
   slop.onAddress(draw);
-  addEventListener("keydown", onSlash);
   draw(address());
 });

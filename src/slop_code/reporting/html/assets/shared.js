@@ -5,26 +5,19 @@
 const slop = (() => {
   const ATTRIBUTES = new Set([
     "class",
-    "for",
     "id",
     "role",
     "href",
     "type",
     "value",
-    "name",
     "scope",
     "title",
     "tabindex",
     "colspan",
-    "rowspan",
     "placeholder",
     "autocomplete",
     "spellcheck",
-    "dir",
-    "hidden",
     "selected",
-    "open",
-    "lang",
   ]);
 
   /** An element. Attributes that begin with "on" are listeners; what is null or false is left out. */
@@ -177,7 +170,18 @@ const slop = (() => {
 
   /** A wide thing that scrolls in its own box, also by the keyboard. */
   const scrollBox = (label, ...children) =>
-    h("div", { class: "scroll", role: "region", "aria-label": label, tabindex: 0 }, children);
+    edges(h("div", { class: "scroll", role: "region", "aria-label": label, tabindex: 0 }, children));
+
+  /** A box fades at the side where there is more of it. */
+  function edges(box) {
+    const look = () => {
+      box.classList.toggle("more-left", box.scrollLeft > 1);
+      box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+    };
+    box.addEventListener("scroll", look, { passive: true });
+    new ResizeObserver(look).observe(box);
+    return box;
+  }
 
   /** Begin: `draw(data)` once they are unpacked; an error is said on the page. */
   async function start(draw) {
@@ -207,6 +211,7 @@ const slop = (() => {
     say,
     command,
     scrollBox,
+    edges,
     start,
   };
 })();

@@ -2,10 +2,11 @@
 "use strict";
 
 slop.timeline = (() => {
-  const { h, many, hashOf, go } = slop;
+  const { h, many, hashOf } = slop;
 
   const LEGEND = [
     ["passed born", "+", "born, passed"],
+    ["failed born", "+×", "born, failed"],
     ["passed", "·", "still passes"],
     ["failed broke", "▼", "broke here"],
     ["failed", "×", "failed"],
@@ -27,65 +28,32 @@ slop.timeline = (() => {
   /** The filter as the address has it. */
   function wanted(state, sheet, groups) {
     const at = sheet.checkpoints.findIndex((checkpoint) => checkpoint.name === state.at);
-    return { group: groups.indexOf(state.group), at, kind: state.status ?? "", text: state.q ?? "" };
+    return { group: groups.indexOf(state.group), at, kind: state.result ?? "", text: state.q ?? "" };
   }
 
-  function controls(state, sheet, groups) {
-    const set = (key) => (event) => go({ ...slop.address(), [key]: event.target.value });
-    const type = (event) => go({ ...slop.address(), q: event.target.value }, { replace: true });
-    const field = (text, control) => h("label", { class: "field" }, `${text} `, control);
-    return h(
-      "form",
-      { class: "filters", role: "search", "aria-label": "Filter tests", onsubmit: (event) => event.preventDefault() },
-      field(
-        "Group",
-        slop.select([["", "all groups"], ...groups], state.group, {
-          id: "filter-group",
-          onchange: set("group"),
-        }),
-      ),
-      field("History", slop.select(slop.tests.KINDS, state.status, { id: "filter-status", onchange: set("status") })),
-      field(
-        "At",
-        slop.select([["", "any checkpoint"], ...sheet.checkpoints.map(({ name }) => [name, name])], state.at, {
-          id: "filter-at",
-          onchange: set("at"),
-        }),
-      ),
-      field(
-        "Name",
-        h("input", {
-          type: "search",
-          id: "filter-text",
-          value: state.q ?? "",
-          placeholder: "part of a name",
-          autocomplete: "off",
-          spellcheck: "false",
-          oninput: type,
-        }),
-      ),
-      h(
-        "button",
-        { type: "button", onclick: () => go({ ...slop.address(), group: null, status: null, at: null, q: null }) },
-        "Clear",
-      ),
-    );
-  }
+  const choices = (state, sheet, groups) => [
+    { text: "Group", key: "group", options: [["", "all groups"], ...groups.map((name) => [name, name])] },
+    {
+      text: "Result",
+      key: "result",
+      options: slop.tests.kinds(sheet.checkpoints.some(({ name }) => name === state.at)),
+    },
+    {
+      text: "At",
+      key: "at",
+      options: [["", "any checkpoint"], ...sheet.checkpoints.map(({ name }) => [name, name])],
+    },
+  ];
 
-  /** The fields say what the address says, also after Back. */
-  function setControls({ group = "", status = "", at = "", q = "" }) {
-    for (const [name, value] of Object.entries({ group, status, at, text: q })) {
-      const field = document.getElementById(`filter-${name}`);
-      if (field.value !== value) field.value = value;
-    }
-  }
+  const controls = (state, sheet, groups) => slop.filterForm(choices(state, sheet, groups), state);
+  const setControls = (state, sheet, groups) => slop.setFilter(choices(state, sheet, groups), state);
 
   function change(count, kind, symbol, words, checkpoint, state) {
     if (!count) return null;
     const href = hashOf({
       ...state,
       view: "timeline",
-      status: kind,
+      result: kind,
       at: checkpoint.name,
       test: null,
       checkpoint: null,
@@ -128,14 +96,9 @@ slop.timeline = (() => {
   function draw(sheet, context, state) {
     const filter = wanted(state, sheet, context.groups);
     const rows = slop.tests.chosen(sheet, filter);
-    const count =
-      rows.length === sheet.tests.length
-        ? many(rows.length, "test")
-        : `${rows.length} of ${many(sheet.tests.length, "test")}`;
     const heads = sheet.checkpoints.map((checkpoint) => columnHead(checkpoint, context.policy, state));
-    slop.say(`${count} shown`);
     return [
-      h("p", { class: "left", id: "left" }, `${count} shown`),
+      slop.countShown(rows.length, sheet.tests.length),
       rows.length
         ? slop.grid.draw(sheet, rows, heads, state.test)
         : h("p", { class: "nothing" }, "No test is like that."),

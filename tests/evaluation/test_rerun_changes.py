@@ -2,8 +2,8 @@
 
 import pytest
 
-from slop_code.evaluation.changes import changes
 from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.rerun_changes import RerunChanges, rerun_changes
 
 FILE = "test_checkpoint_1.py"
 
@@ -63,7 +63,7 @@ def shown(tests):
     ],
 )
 def test_tests(old, new, statuses, came, went):
-    found = changes(result(old), result(new))
+    found = rerun_changes(result(old), result(new))
     assert (shown(found.statuses), shown(found.came), shown(found.went)) == (statuses, came, went)
     assert found.differ == bool(statuses or came or went)
     assert found.flaky == bool(statuses)
@@ -86,16 +86,16 @@ def test_tests(old, new, statuses, came, went):
     ],
 )
 def test_what_went_in(keys, what):
-    found = changes(result("+-"), result("++", **keys))
+    found = rerun_changes(result("+-"), result("++", **keys))
     assert [one.what for one in (*found.digests, *found.versions)] == [what]
     assert all(one.meaning for one in found.digests)
     assert found.differ
     assert not found.flaky  # there is another reason
-    assert not changes(result("+-"), result("+-", **keys)).differ
+    assert not rerun_changes(result("+-"), result("+-", **keys)).differ
 
 
 def test_verdicts():
-    found = changes(result("+-"), result("++"))
+    found = rerun_changes(result("+-"), result("++"))
     assert {(one.what, one.old, one.new) for one in found.verdicts} == {
         (policy, "not passed", "passed")
         for policy in ("all-cases", "all-non-error-cases", "core-cases", "all-core-cases")
@@ -106,8 +106,31 @@ def test_verdicts():
     ("old", "new", "differ"), [(None, "x", True), ("x", None, True), ("x", "x", False), ("x", "y", False)]
 )
 def test_infrastructure_failures(old, new, differ):
-    found = changes(result("-", infrastructure_failure_reason=old), result("-", infrastructure_failure_reason=new))
+    found = rerun_changes(
+        result("-", infrastructure_failure_reason=old), result("-", infrastructure_failure_reason=new)
+    )
     assert (found.reasons, found.differ, found.flaky) == ((old, new), differ, False)
+
+
+BROKEN = {
+    "digests": {"submission": None, "tests": None, "environment": "x"},
+    "made": {"test_dependencies": {}, "python": "3.13", "evaluation_version": ""},
+    "infrastructure_failure_reason": "no space",
+}
+
+
+def test_without_a_verdict_now_nothing_is_compared():
+    found = rerun_changes(result("+-"), result("-", **BROKEN))
+    assert found == RerunChanges((None, "no space"), [], [], [], [], [], [], [], [])
+    assert found.same_inputs is None
+
+
+def test_what_an_evaluation_that_broke_off_did_not_say_is_no_change():
+    found = rerun_changes(result("-", **BROKEN), result("+-"))
+    assert shown(found.statuses) == [("test_0", "failed", "passed")]
+    assert (found.came, found.verdicts) == ([], [])
+    assert [one.what for one in (*found.digests, *found.versions)] == ["environment", "python"]
+    assert (found.differ, found.flaky, found.same_inputs) == (True, False, False)
 
 
 def with_message(text):
@@ -126,7 +149,7 @@ def with_message(text):
     ],
 )
 def test_messages(old, new, other):
-    found = changes(with_message(old), with_message(new))
+    found = rerun_changes(with_message(old), with_message(new))
     assert [one.test for one in found.messages] == ([f"{FILE}::test_0"] if other else [])
     assert not found.differ
 
@@ -134,7 +157,7 @@ def test_messages(old, new, other):
 def test_times_never_count_and_the_largest_changes_come_first():
     old, new = result("+" * 8), result("+" * 8, duration=3.0, phases={"tests": 2.5})
     tests = [test.model_copy(update={"duration_ms": 1.0 + place}) for place, test in enumerate(new.tests)]
-    found = changes(old, new.model_copy(update={"tests": tests}))
+    found = rerun_changes(old, new.model_copy(update={"tests": tests}))
     assert [(one.what, one.old, one.new) for one in found.times[:3]] == [
         ("everything", 2.0, 3.0),
         ("tests", 1.0, 2.5),
@@ -147,7 +170,7 @@ def test_times_never_count_and_the_largest_changes_come_first():
 @pytest.mark.parametrize(("mark", "statuses"), [("+", []), ("-", [("test_0", "passed", "failed")])])
 def test_one_test_alone_is_compared_with_itself(mark, statuses):
     old = result("+-")
-    found = changes(old, result(mark, deselected=1), old.tests[0])
+    found = rerun_changes(old, result(mark, deselected=1), old.tests[0])
     assert shown(found.statuses) == statuses
     assert (found.went, found.verdicts, found.differ) == ([], [], bool(statuses))
     assert [one.what for one in found.times] == [f"{FILE}::test_0"]

@@ -9,28 +9,22 @@ from rich.table import Table
 from rich.text import Text
 
 from slop_code.evaluation.choose import nodeid_of
-from slop_code.reporting.terminal import (
-    STYLES,
-    ResultConsole,
-    first_line,
-    in_words,
-    many,
-    one_line,
-    printable,
-    short_digest,
-)
+from slop_code.reporting.terminal import STYLES, ResultConsole, short_digest
+from slop_code.reporting.wording import first_line, in_words, many, one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slop_code._io import Forgiving
-    from slop_code.evaluation.changes import Change, Changes, TestChange, Time
     from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.evaluation.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
+
+    Line = tuple[str, str]
+    """A text and its style."""
 
 SHOWN = 20
 SHOWN_LIVE = 1 << 20
 NOTICED_S = 0.0005
-TABLE = ""
 
 
 class Live:
@@ -51,46 +45,53 @@ class Live:
         self._stream.flush()
 
 
-def show(found: Changes, old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> None:
+def show(found: RerunChanges, old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> None:
     """`test`: as it was, where it is the only one that ran anew."""
     console = ResultConsole()
-    console.print(Text(headline(old, new, test), "bold"), soft_wrap=True)
-    for text, style in lines(found, table=console.is_terminal):
-        if text == TABLE:
-            console.print(table_of([*found.statuses, *found.came, *found.went]))
-        else:
-            console.print(Text(text, style), soft_wrap=True)
+    name = one_line(f"{new.problem_name} {new.checkpoint_name}" if test is None else nodeid_of(test))
+    if found.reasons[1] is not None:
+        reason = printable(found.reasons[1])
+        _print(console, [(f"{name}: there is no verdict now: {reason}", "magenta"), verdict(found)])
+        return
+    _print(console, [(f"{name}: {headline(old, new, test)}", "bold"), *causes(found)])
+    changed = [*found.statuses, *found.came, *found.went]
+    if console.is_terminal and changed:
+        console.print(table_of(changed))
+    else:
+        _print(console, changed_tests(found))
+    _print(console, [*_tests("tests that say something else:", found.messages), *_times(found.times), verdict(found)])
+
+
+def _print(console: ResultConsole, lines: Iterable[Line]) -> None:
+    for text, style in lines:
+        console.print(Text(text, style), soft_wrap=True)
 
 
 def headline(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> str:
     if test is not None:
-        now = new.tests[0].status if new.tests else "not run"
-        return f"{one_line(nodeid_of(test))}: {test.status} before, {now} now"
+        return f"{test.status} before, {new.tests[0].status if new.tests else 'not run'} now"
     counts = [f"{sum(one.pass_counts.values())} of {sum(one.total_counts.values())}" for one in (old, new)]
-    place = one_line(f"{new.problem_name} {new.checkpoint_name}")
-    return f"{place}: {counts[0]} tests passed before, {counts[1]} now"
+    return f"{counts[0]} tests passed before, {counts[1]} now"
 
 
-def lines(found: Changes, *, table: bool = False) -> Iterator[tuple[str, str]]:
-    """Each with its style; the last says whether anything differs. `table`: the tests stand in one, at TABLE."""
-    yield from _reasons(found)
+def causes(found: RerunChanges) -> Iterator[Line]:
+    """What may be why, and the verdicts that came of it."""
+    if found.reasons[0] is not None:
+        yield f"there was no verdict before: {first_line(found.reasons[0])}", "magenta"
+    yield from _values("what went in differs:", found.digests)
+    yield from _values("versions that differ:", found.versions)
     if found.verdicts:
         yield "verdicts that changed:", "bold"
         yield from ((f"  {one_line(one.what)}: {one.old} before, {one.new} now", "") for one in found.verdicts)
-    if table and (found.statuses or found.came or found.went):
-        yield TABLE, ""
-    elif not table:
-        yield from _tests("tests whose status changed:", found.statuses)
-        yield from _tests("tests that came:", found.came)
-        yield from _tests("tests that went:", found.went)
-    yield from _tests("tests that say something else:", found.messages)
-    yield from _changes("what went in differs:", found.digests)
-    yield from _changes("versions that differ:", found.versions)
-    yield from _times(found.times)
-    yield verdict(found)
 
 
-def table_of(changed: list[TestChange]) -> Table:
+def changed_tests(found: RerunChanges) -> Iterator[Line]:
+    yield from _tests("tests whose status changed:", found.statuses)
+    yield from _tests("tests that came:", found.came)
+    yield from _tests("tests that went:", found.went)
+
+
+def table_of(changed: list[StatusChange]) -> Table:
     table = Table("test", "before", "now")
     for one in changed[:SHOWN]:
         now = Text(one.new or "not there", STYLES[one.new] if one.new else "")
@@ -100,7 +101,7 @@ def table_of(changed: list[TestChange]) -> Table:
     return table
 
 
-def verdict(found: Changes) -> tuple[str, str]:
+def verdict(found: RerunChanges) -> Line:
     if found.reasons[1] is not None:
         return "INFRASTRUCTURE FAILURE: nothing to compare with", "bold magenta"
     if not found.differ:
@@ -111,15 +112,7 @@ def verdict(found: Changes) -> tuple[str, str]:
     return "DIFFERS", "bold red"
 
 
-def _reasons(found: Changes) -> Iterator[tuple[str, str]]:
-    old, new = found.reasons
-    if old is not None:
-        yield f"there was no verdict before: {first_line(old)}", "magenta"
-    if new is not None:
-        yield f"there is no verdict now: {first_line(new)}", "magenta"
-
-
-def _tests(title: str, changed: list[TestChange]) -> Iterator[tuple[str, str]]:
+def _tests(title: str, changed: list[StatusChange]) -> Iterator[Line]:
     if changed:
         yield title, "bold"
     for one in changed[:SHOWN]:
@@ -131,7 +124,7 @@ def _tests(title: str, changed: list[TestChange]) -> Iterator[tuple[str, str]]:
     yield from _more(changed)
 
 
-def _changes(title: str, changed: list[Change]) -> Iterator[tuple[str, str]]:
+def _values(title: str, changed: list[ValueChange]) -> Iterator[Line]:
     if changed:
         yield title, "bold"
     for one in changed[:SHOWN]:
@@ -143,12 +136,12 @@ def _changes(title: str, changed: list[Change]) -> Iterator[tuple[str, str]]:
     yield from _more(changed)
 
 
-def _more(changed: list[Change] | list[TestChange]) -> Iterator[tuple[str, str]]:
+def _more(changed: list[ValueChange] | list[StatusChange]) -> Iterator[Line]:
     if len(changed) > SHOWN:
         yield f"  ... and {len(changed) - SHOWN} more; --json has them all", "dim"
 
 
-def _times(times: Iterable[Time]) -> Iterator[tuple[str, str]]:
+def _times(times: Iterable[TimeChange]) -> Iterator[Line]:
     yield "times, before and now:", "bold"
     for one in times:
         if abs(one.new - one.old) >= NOTICED_S:

@@ -24,7 +24,7 @@ _ADDRESS = re.compile(r"0x[0-9a-f]{6,16}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ValueChange:
     what: str
     old: str | None
     new: str | None
@@ -32,9 +32,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class TestChange:
-    __test__ = False
-
+class StatusChange:
     test: str
     old: Status | None
     """None: it was not there."""
@@ -45,7 +43,7 @@ class TestChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class TimeChange:
     what: str
     old: float
     new: float
@@ -53,25 +51,26 @@ class Time:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RerunChanges:
     reasons: tuple[str | None, str | None]
     """Why there is no verdict, then and now."""
 
-    verdicts: list[Change]
-    statuses: list[TestChange]
-    came: list[TestChange]
-    went: list[TestChange]
-    messages: list[TestChange]
+    verdicts: list[ValueChange]
+    statuses: list[StatusChange]
+    came: list[StatusChange]
+    went: list[StatusChange]
+    messages: list[StatusChange]
     """Of tests with the same status that say something else; no difference by itself."""
 
-    digests: list[Change]
-    versions: list[Change]
-    times: list[Time]
+    digests: list[ValueChange]
+    versions: list[ValueChange]
+    times: list[TimeChange]
     """Everything, each phase, the tests with the largest change; never a difference."""
 
     @property
-    def same_inputs(self) -> bool:
-        return not self.digests and not self.versions
+    def same_inputs(self) -> bool | None:
+        """None: without a verdict now, nothing was compared."""
+        return None if self.reasons[1] is not None else not self.digests and not self.versions
 
     @property
     def differ(self) -> bool:
@@ -81,32 +80,39 @@ class Changes:
     @property
     def flaky(self) -> bool:
         """Whether statuses changed though nothing that went in did."""
-        return bool(self.statuses) and self.same_inputs and self.reasons == (None, None)
+        return bool(self.statuses) and self.same_inputs is True and self.reasons[0] is None
 
 
-def changes(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None = None) -> Changes:
-    """`test`: the only one that ran anew, so that only it can be compared."""
+def rerun_changes(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None = None) -> RerunChanges:
+    """`test`: the only one that ran anew, so that only it can be compared.
+
+    An evaluation that broke off may not have come to its tests, or to what went in: what it does not say is no change.
+    """
+    reasons = old.infrastructure_failure_reason, new.infrastructure_failure_reason
+    if reasons[1] is not None:
+        return RerunChanges(reasons, [], [], [], [], [], [], [], [])
+    whole = reasons[0] is None
     if test is not None:
         old = old.model_copy(update={"tests": [test], "deselected": new.deselected})
     before, after = _by_name(old), _by_name(new)
     both = [name for name in before if name in after]
     pairs = [
-        TestChange(name, before[name].status, after[name].status, _says_other(before[name], after[name]))
+        StatusChange(name, before[name].status, after[name].status, _says_other(before[name], after[name]))
         for name in both
     ]
-    return Changes(
-        reasons=(old.infrastructure_failure_reason, new.infrastructure_failure_reason),
+    return RerunChanges(
+        reasons=reasons,
         verdicts=[
-            Change(policy, _verdict(was), _verdict(new.passed[policy]))
+            ValueChange(policy, _verdict(was), _verdict(new.passed[policy]))
             for policy, was in old.passed.items()
-            if was != new.passed[policy]
+            if whole and was != new.passed[policy]
         ],
         statuses=[pair for pair in pairs if pair.old != pair.new],
-        came=[TestChange(name, None, test.status) for name, test in after.items() if name not in before],
-        went=[TestChange(name, test.status, None) for name, test in before.items() if name not in after],
+        came=[StatusChange(name, None, test.status) for name, test in after.items() if whole and name not in before],
+        went=[StatusChange(name, test.status, None) for name, test in before.items() if name not in after],
         messages=[pair for pair in pairs if pair.old == pair.new and pair.message],
-        digests=_digests(old, new),
-        versions=_versions(old.provenance, new.provenance),
+        digests=[one for one in _digests(old, new) if whole or one.old],
+        versions=[one for one in _versions(old.provenance, new.provenance) if whole or one.old],
         times=[*(_phases(old, new) if test is None else []), *_slowest(before, after, both)],
     )
 
@@ -125,30 +131,30 @@ def _verdict(passed: bool) -> str:
     return "passed" if passed else "not passed"
 
 
-def _digests(old: CorrectnessResults, new: CorrectnessResults) -> list[Change]:
+def _digests(old: CorrectnessResults, new: CorrectnessResults) -> list[ValueChange]:
     before, after = old.provenance.digests.model_dump(), new.provenance.digests.model_dump()
     return [
-        Change(name, before[name], after[name], meaning)
+        ValueChange(name, before[name], after[name], meaning)
         for name, meaning in MEANINGS.items()
         if before[name] != after[name]
     ]
 
 
-def _versions(old: Provenance, new: Provenance) -> list[Change]:
+def _versions(old: Provenance, new: Provenance) -> list[ValueChange]:
     names = ("evaluation_version", "slop_code", "python", "platform")
     before = {name: getattr(old, name) or None for name in names}
     after = {name: getattr(new, name) or None for name in names}
     before |= {f"package {name}": version for name, version in sorted(old.test_dependencies.items())}
     after |= {f"package {name}": version for name, version in sorted(new.test_dependencies.items())}
-    both = dict.fromkeys([*before, *after])
-    return [Change(name, before.get(name), after.get(name)) for name in both if before.get(name) != after.get(name)]
+    values = [ValueChange(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
+    return [value for value in values if value.old != value.new]
 
 
-def _phases(old: CorrectnessResults, new: CorrectnessResults) -> list[Time]:
-    phases = [Time(phase, old.phases.get(phase, 0.0), seconds) for phase, seconds in new.phases.items()]
-    return [Time("everything", old.duration, new.duration), *phases]
+def _phases(old: CorrectnessResults, new: CorrectnessResults) -> list[TimeChange]:
+    phases = [TimeChange(phase, old.phases.get(phase, 0.0), seconds) for phase, seconds in new.phases.items()]
+    return [TimeChange("everything", old.duration, new.duration), *phases]
 
 
-def _slowest(before: dict[str, TestResult], after: dict[str, TestResult], both: list[str]) -> list[Time]:
-    times = [Time(name, before[name].duration_ms / 1000, after[name].duration_ms / 1000) for name in both]
+def _slowest(before: dict[str, TestResult], after: dict[str, TestResult], both: list[str]) -> list[TimeChange]:
+    times = [TimeChange(name, before[name].duration_ms / 1000, after[name].duration_ms / 1000) for name in both]
     return sorted(times, key=lambda time: -abs(time.new - time.old))[:SLOWEST]

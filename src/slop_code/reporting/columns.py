@@ -1,0 +1,79 @@
+"""A table as wide as the terminal, with names that are never broken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INDENT = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    group: str
+    """Named once, above the rows that share it; empty where there is none."""
+    name: str
+    cells: Sequence[Text]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    head: str
+    right: bool = True
+    spare: int | None = None
+    """Where there is no room, the column with the lowest number goes first; others never do."""
+
+
+def lay_out(kind: str, columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Text] | None:
+    """Its lines; None where not even what cannot be spared has room. `kind`: what the rows are."""
+    grouped = len({row.group for row in rows}) < len(rows) and any(row.group for row in rows)
+    names = [_name(row, grouped=grouped) for row in rows]
+    first = max(map(cell_len, [kind, *names]))
+    widths = [
+        max(cell_len(column.head), *(row.cells[number].cell_len for row in rows))
+        for number, column in enumerate(columns)
+    ]
+    kept = _that_fit(columns, widths, width - first)
+    if kept is None:
+        return None
+    heads = [Text(columns[number].head, "bold") for number in kept]
+    shape = [(widths[number], columns[number].right) for number in kept]
+    lines = [_line(Text(kind, "bold"), heads, first, shape)]
+    lines.append(Text("─" * lines[0].cell_len, "dim"))
+    group = None
+    for row, name in zip(rows, names, strict=True):
+        if grouped and row.group != group:
+            group = row.group
+            lines.append(Text(group, "bold"))
+        lines.append(_line(Text(name), [row.cells[number] for number in kept], first, shape))
+    return lines
+
+
+def _name(row: Row, *, grouped: bool) -> str:
+    return f"{INDENT}{row.name}" if grouped else f"{row.group}/{row.name}" if row.group else row.name
+
+
+def _that_fit(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int] | None:
+    """With a space before each."""
+    kept = list(range(len(columns)))
+    spared = sorted((column.spare, number) for number, column in enumerate(columns) if column.spare is not None)
+    for _, number in spared:
+        if sum(widths[one] + 1 for one in kept) <= room:
+            break
+        kept.remove(number)
+    return kept if sum(widths[one] + 1 for one in kept) <= room else None
+
+
+def _line(name: Text, cells: Sequence[Text], first: int, shape: Sequence[tuple[int, bool]]) -> Text:
+    line = Text.assemble(name, " " * (first - name.cell_len))
+    for cell, (width, right) in zip(cells, shape, strict=True):
+        space = " " * (width - cell.cell_len)
+        line.append(" ")
+        line.append_text(Text.assemble(space, cell) if right else Text.assemble(cell, space))
+    return line

@@ -1,0 +1,126 @@
+// What surrounds the views of every page: head and foot, the filter, the dialog of one test, rows that are drawn late.
+"use strict";
+
+(() => {
+  const { h, fill, go, address } = slop;
+  const whole = document.title;
+
+  /** The title of the window says what is shown. */
+  slop.title = (view) => {
+    document.title = view ? `${view} – ${whole}` : whole;
+  };
+
+  slop.badge = ({ look, symbol, words }) =>
+    h("span", { class: `badge ${look}` }, h("span", { "aria-hidden": "true" }, symbol), ` ${words}`);
+
+  slop.field = (text, control) => h("label", { class: "field" }, `${text} `, control);
+
+  /** `sought`: what the key / leads to. */
+  slop.frame = ({ main, top, version, settings, nav = null, sought }) => {
+    const skip = h("button", { type: "button", class: "skip", onclick: () => main.focus() }, "Skip to the content");
+    document.body.prepend(skip);
+    const chosen = h("div", { class: "settings" }, settings, slop.themeSwitch());
+    top.append(...[nav, chosen].filter(Boolean));
+    main.after(h("footer", null, `slop-code ${version}`));
+    addEventListener("keydown", (event) => {
+      const typing = event.target.closest?.("input, select, textarea, dialog");
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || typing) return;
+      event.preventDefault();
+      sought()?.focus();
+    });
+  };
+
+  /** Draw, and leave the keyboard where it was; if that is gone, at the heading of what was drawn. */
+  slop.keepingFocus = (draw, heading) => {
+    const id = document.activeElement?.id;
+    draw();
+    if (document.activeElement !== document.body) return;
+    (document.getElementById(id) ?? heading())?.focus();
+  };
+
+  /** `choices`: texts with their keys in the address and their options; a name is sought by `q`. */
+  slop.filterForm = (choices, state) => {
+    const set = (key) => (event) => go({ ...address(), [key]: event.target.value });
+    const clear = Object.fromEntries([...choices.map(({ key }) => key), "q"].map((key) => [key, null]));
+    return h(
+      "form",
+      { class: "filters", role: "search", "aria-label": "Filter tests", onsubmit: (event) => event.preventDefault() },
+      choices.map(({ text, key, options }) =>
+        slop.field(text, slop.select(options, state[key] ?? "", { id: `filter-${key}`, onchange: set(key) })),
+      ),
+      slop.field(
+        "Name",
+        h("input", {
+          type: "search",
+          id: "filter-text",
+          value: state.q ?? "",
+          placeholder: "part of a name",
+          autocomplete: "off",
+          spellcheck: "false",
+          oninput: (event) => go({ ...address(), q: event.target.value }, { replace: true }),
+        }),
+      ),
+      h("button", { type: "button", onclick: () => go({ ...address(), ...clear }) }, "Clear"),
+    );
+  };
+
+  /** The fields say what the address says, also after Back. */
+  slop.setFilter = (choices, state) => {
+    for (const { key, options } of choices) {
+      const field = document.getElementById(`filter-${key}`);
+      options.forEach(([, text], number) => {
+        field.options[number].textContent = text;
+      });
+      field.value = state[key] ?? "";
+      if (field.selectedIndex < 0) field.value = "";
+    }
+    const text = document.getElementById("filter-text");
+    if (text.value !== (state.q ?? "")) text.value = state.q ?? "";
+  };
+
+  /** "12 of 40 tests shown", also for those who do not see it. */
+  slop.countShown = (rows, all) => {
+    const text = `${rows === all ? slop.many(all, "test") : `${rows} of ${slop.many(all, "test")}`} shown`;
+    slop.say(text);
+    return h("p", { class: "left", id: "left" }, text);
+  };
+
+  /** Rows of a table that are drawn when they come near in `box`; before that, one empty row of the same height. */
+  slop.lateRows = (rows, drawRow, { columns, height, box, margin }) => {
+    const room = h("td", { colspan: columns });
+    room.style.height = `${rows.length * height}px`;
+    const body = h("tbody", null, h("tr", { "aria-hidden": "true" }, room));
+    let drawn = false;
+    const draw = () => {
+      if (!drawn) fill(body, rows.map(drawRow));
+      drawn = true;
+    };
+    slop.whenNear(body, draw, box, margin);
+    return { body, draw };
+  };
+
+  /** One test, over the rest; `keys`: of the address, for what is open. */
+  slop.dialog = (look, keys) => {
+    const element = h("dialog", { class: look, "aria-labelledby": "detail-name" });
+    const closed = Object.fromEntries(keys.map((key) => [key, null]));
+    element.addEventListener("close", () => {
+      if (address().test) go({ ...address(), ...closed });
+    });
+    element.addEventListener("click", (event) => {
+      if (event.target === element) element.close();
+    });
+    const hide = () => {
+      if (element.open) element.close();
+    };
+    const show = (name, ...content) => {
+      const close = h("button", { type: "button", class: "close", onclick: hide }, "Close");
+      const inside = h("div", { class: "content" }, content);
+      fill(element, h("header", null, h("h2", { id: "detail-name", tabindex: -1 }, name), close), inside);
+      if (!element.isConnected) document.body.append(element);
+      if (!element.open) element.showModal();
+      element.querySelector("h2").focus();
+      inside.scrollTop = 0;
+    };
+    return { show, hide };
+  };
+})();

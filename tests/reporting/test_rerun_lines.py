@@ -1,0 +1,132 @@
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
+from slop_code.reporting.rerun_lines import SHOWN, SHOWN_LIVE, Live, show, verdict
+
+NOTHING = RerunChanges((None, None), [], [], [], [], [], [], [], [])
+DATA = Path(__file__).parents[1] / "data" / "results" / "schema-3"
+STATUS = StatusChange("t", "passed", "failed")
+INPUT = ValueChange("submission", "a", "b", "another code")
+HOSTILE = "\x1b[2J\nx"
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (NOTHING, "THE SAME: statuses and verdicts"),
+        (
+            replace(NOTHING, digests=[INPUT]),
+            "THE SAME: statuses and verdicts, though inputs",
+        ),
+        (
+            replace(NOTHING, statuses=[STATUS]),
+            "DIFFERS, and nothing that went in does: 1",
+        ),
+        (
+            replace(NOTHING, statuses=[STATUS], versions=[ValueChange("python", "1", "2")]),
+            "DIFFERS",
+        ),
+        (replace(NOTHING, verdicts=[ValueChange("all-cases", "passed", "not passed")]), "DIFFERS"),
+        (replace(NOTHING, reasons=(None, "no disk")), "INFRASTRUCTURE FAILURE"),
+        (replace(NOTHING, reasons=("no disk", None)), "DIFFERS"),
+    ],
+)
+def test_the_last_line(found, words):
+    assert verdict(found)[0].startswith(words)
+
+
+@pytest.fixture
+def said(capsys):
+    """What is printed about the differences, in lines."""
+    results = CorrectnessResults.load(DATA / "evaluation.json")
+
+    def lines(found, test=None):
+        show(found, results, results, test)
+        return capsys.readouterr().out.splitlines()
+
+    return lines
+
+
+def test_names_and_reasons_are_anyones(said):
+    found = replace(
+        NOTHING,
+        reasons=(HOSTILE, None),
+        statuses=[StatusChange(HOSTILE, "passed", "failed")] * (SHOWN + 5),
+        versions=[ValueChange(HOSTILE, HOSTILE, None)],
+        times=[TimeChange(HOSTILE, 1.0, 2.0)],
+    )
+    lines = said(found)
+    assert not any("\x1b" in line or line == "x" for line in lines)
+    assert "  ... and 5 more; --json has them all" in lines
+    assert len(lines) < SHOWN + 20
+
+
+def test_without_a_verdict_now_only_the_reason_is_said(said):
+    lines = said(replace(NOTHING, reasons=("no disk", f"no space\n{HOSTILE}"), times=[TimeChange("x", 1.0, 2.0)]))
+    assert lines == [
+        "words checkpoint_2: there is no verdict now: no space",
+        "\\x1b[2J",
+        "x",
+        "INFRASTRUCTURE FAILURE: nothing to compare with",
+    ]
+
+
+def test_the_cause_stands_before_what_came_of_it(said):
+    found = replace(
+        NOTHING,
+        digests=[INPUT],
+        versions=[ValueChange("python", "1", "2")],
+        verdicts=[ValueChange("all-cases", "passed", "not passed")],
+        statuses=[StatusChange("changed", "passed", "failed")],
+        came=[StatusChange("came", None, "failed")],
+        went=[StatusChange("went", "passed", None)],
+        messages=[StatusChange("other", "failed", "failed", message=True)],
+    )
+    assert said(found)[1:] == [
+        "what went in differs:",
+        "  submission a before, b now: another code",
+        "versions that differ:",
+        "  python 1 before, 2 now",
+        "verdicts that changed:",
+        "  all-cases: passed before, not passed now",
+        "tests whose status changed:",
+        "  changed: passed before, failed now",
+        "tests that came:",
+        "  came: not there before, failed now",
+        "tests that went:",
+        "  went: passed before, not there now",
+        "tests that say something else:",
+        "  other: failed as before, with another message",
+        "times, before and now:",
+        "DIFFERS",
+    ]
+
+
+def test_on_a_terminal_tests_stand_in_a_table(said, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    changed = [StatusChange(f"{HOSTILE}[red]{number}", "passed", None) for number in range(SHOWN + 5)]
+    lines = said(replace(NOTHING, went=changed, digests=[INPUT]))
+    rows = [" ".join(re.sub(r"\x1b\[[0-9;]*m", "", line).split()) for line in lines]
+    row = rows.index("│ \\x1b[2J\\nx[red]0 │ passed │ not there │")
+    assert rows.index("submission a before, b now: another code") < row < rows.index("times, before and now:")
+    assert "tests that went:" not in rows
+    assert any("... and 5 more; --json has them all" in text for text in rows[row:])
+
+
+def test_live_output_is_text_with_an_end():
+    stream = io.StringIO()
+    live = Live(stream)
+    live("é".encode()[:1])
+    live("é".encode()[1:] + b"\x1b]0;title\x07\x00\xff\n\t")
+    assert stream.getvalue() == "é\\x1b]0;title\\x07\\x00\ufffd\n\t"
+    for _ in range(40):
+        live(b"x" * (SHOWN_LIVE // 16))
+    assert len(stream.getvalue()) < SHOWN_LIVE + 100
+    assert stream.getvalue().endswith("\n[... the rest is not shown ...]\n")
