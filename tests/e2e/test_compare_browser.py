@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs
+
 import pytest
 
 from slop_code.evaluation.policy import PassPolicy
@@ -116,6 +118,8 @@ def test_both_sides_of_a_test(page_file, opened, picture):
     failure = dialog.get_by_role("region", name="Failure: other")
     assert "</script><script>window.pwned=1</script>" in failure.inner_text()
     assert failure.locator(".less").inner_text() == "E         - one"
+    both = dialog.get_by_role("region", name="Expected and found: other")
+    assert both.locator("span").all_inner_texts() == ["- one", "+ two"]
     assert "\x1b" not in dialog.inner_text()
     assert page.evaluate("window.pwned") is None
     assert "slop-code show" in dialog.get_by_role("region", name="Print all of other").inner_text()
@@ -123,6 +127,17 @@ def test_both_sides_of_a_test(page_file, opened, picture):
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="hidden")
     page.wait_for_url(lambda url: "test=" not in url)
+
+
+def test_a_count_takes_the_keyboard_along(page_file, opened):
+    page = opened(page_file)
+    assert page.title().startswith("base → other – Comparison: ")
+    page.get_by_role("link", name="gained at words checkpoint_1").press("Enter")
+    page.get_by_text("1 of 5 tests shown").first.wait_for()
+    assert page.evaluate("document.activeElement.innerText") == "Tests that differ"
+    page.get_by_label("Change").focus()
+    page.get_by_label("Change").select_option("lost")
+    assert page.evaluate("document.activeElement.id") == "filter-change"
 
 
 def test_arrows_move_through_the_tests(page_file, opened):
@@ -140,6 +155,8 @@ def test_a_link_shows_the_same(page_file, opened):
     page.get_by_label("Change").select_option("lost")
     open_test(page, "test_worse")
     fragment = page.evaluate("location.hash")
+    named = {"of": ["words"], "checkpoint": ["checkpoint_1"], "test": ["test_checkpoint_1.py::test_worse"]}
+    assert parse_qs(fragment[1:]) == {"change": ["lost"], **named}
     fresh = opened(page_file, fragment)
     fresh.get_by_role("dialog").wait_for()
     assert "test_worse" in fresh.get_by_role("dialog").get_by_role("heading", level=2).inner_text()

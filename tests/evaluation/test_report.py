@@ -178,6 +178,30 @@ def test_a_changed_file_is_refused_by_name(tmp_path, changes, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"infrastructure_failure": True}, "infrastructure_failure is not what follows from the rest: true for false"),
+        ({"passed": {}}, "passed is not what follows from the rest: {} for {"),
+        ("pass_counts", "pass_counts is missing"),
+    ],
+    ids=["flag", "verdicts", "no counts"],
+)
+def test_a_file_that_contradicts_itself_says_what_to_do(tmp_path, change, words):
+    path = tmp_path / "my results.json"
+    results(result("test_a")).save(path)
+    document = json.loads(path.read_text())
+    if isinstance(change, dict):
+        document |= change
+    else:
+        del document[change]
+    path.write_text(json.dumps(document))
+    with pytest.raises(ResultError) as caught:
+        CorrectnessResults.load(path)
+    assert str(caught.value).startswith(f"{path}: {words}")
+    assert str(caught.value).endswith(f"; slop-code verify '{path}' says what was changed")
+
+
 @pytest.mark.parametrize("key", ["pass_counts", "total_counts", "passed", "infrastructure_failure", "tests"])
 def test_a_file_without_a_field_is_refused(tmp_path, key):
     path = stored(tmp_path)

@@ -668,6 +668,8 @@ def test_a_box_that_failed_is_believed(result):
     assert ENDED in not_checked(path)
     ended(raw, -1, "the engine went away")
     assert (found_in(path), not_checked(path)) == ([], [GROUPS, NO_SNAPSHOT])
+    path.write_text(path.read_text().replace("the engine went away", "the dog ate it"))
+    assert found_in(path)[-1] == (REASON, REASON, "the dog ate it", "the engine went away")
 
 
 def test_tests_that_the_roster_or_the_run_did_not_have(result):

@@ -2,9 +2,17 @@ from pathlib import Path
 
 import pytest
 
+from slop_code.evaluation.finding import Finding
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.evaluation.verify import Finding, Verification
-from slop_code.reporting.verification import SHOWN_FINDINGS, from_where_they_differ, in_words, verified
+from slop_code.evaluation.verify import Verification
+from slop_code.reporting.verification import (
+    NEVER_CHECKED,
+    SHOWN_FINDINGS,
+    from_where_they_differ,
+    in_all,
+    in_words,
+    verified,
+)
 
 STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" / "schema-3" / "evaluation.json")
 
@@ -17,6 +25,13 @@ STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" 
         (Finding("passed", "passed.any", "true", "false"), "passed.any: stored true, the raw reports say false"),
         (Finding("raw report", ".scbench/x.json", "whole", "is missing"), ".scbench/x.json is missing"),
         (Finding("digest", "digests.tests", "a", "b in c"), "digests.tests: stored a, the problem has b in c"),
+        (
+            Finding("snapshot", "digests.submission", "a", "b"),
+            "digests.submission: stored a, the snapshot is not what was evaluated, it has b",
+        ),
+        (Finding("summary", "state", "a", "b"), "state: stored a, checkpoint_results.jsonl says b"),
+        (Finding("contradiction", "f::t", "passed in x", "failed in y"), "f::t: passed in x, but failed in y"),
+        (Finding("status", "f::status", "a", "b"), "f::status status: stored a, the raw reports say b"),
         (Finding("status", "f::\x1b[2J\n", "a", "b"), "f::\\x1b[2J\\n status: stored a, the raw reports say b"),
     ],
 )
@@ -33,8 +48,17 @@ def test_long_texts_are_shown_from_where_they_differ():
 def test_all_that_is_said():
     words = "here: verified: 8 tests, 4 groups, 7 policies from json-report"
     assert [text for text, _ in verified("here", Verification(STORED, [], []))] == [words]
+    with_problem = Verification(STORED, [], [], with_problem=True)
+    assert [text for text, _ in verified("here", with_problem)] == [f"{words}, and the problem's tests and config"]
     finding = Finding("status", "f::t", "passed", "failed")
     said = [text for text, _ in verified("here", Verification(STORED, [finding] * 30, ["the rest"]))]
     assert said[0] == "here: DIFFERS from its raw reports: 30 findings"
     assert said[-2:] == ["  ... and 10 more; --json has them all", "  not checked: the rest"]
     assert len(said) == SHOWN_FINDINGS + 3
+
+
+def test_the_last_lines():
+    never = f"not checked: {NEVER_CHECKED}"
+    assert [text for text, _ in in_all(1, 1)] == [never]
+    assert [text for text, _ in in_all(2, 3)] == ["2 of 3 results verified", never]
+    assert [text for text, _ in in_all(0, 2)] == ["0 of 2 results verified"]

@@ -29,6 +29,8 @@ def told(expected, found, command=COMMAND):
         ("E   AssertionError: too few\nE   assert 1 == 2", "AssertionError: too few"),
         ("E   AssertionError: ran: ['/slop/run', 'python', 'main.py']", "AssertionError: ran: ['python', 'main.py']"),
         ("Failed: ran: /slop/run python main.py", "Failed: ran: python main.py"),
+        (f"E   assert [{'1, ' * 200}] == [2]\nE     \nE     At index 0 diff: 1 != 2", "At index 0 diff: 1 != 2"),
+        ("E   assert [1] == [2]\nE     \nE     At index 0 diff: 1 != 2", "assert [1] == [2]"),
         # what was expected and found: the first line that differs
         (told(["status 2", "stdout:"], ["status 1", "stdout:"]), "expected: status 2, found: status 1"),
         (told(["exit status 0", "a", "b"], ["exit status 0", "a", "c"]), "expected: b, found: c"),

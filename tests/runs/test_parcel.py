@@ -14,6 +14,7 @@ import pytest
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
+from slop_code.evaluation.judging import RAW_FILES
 from slop_code.runs import parcel as module
 from slop_code.runs.parcel import pack, results_in, unpack
 
@@ -77,6 +78,13 @@ def of_type(name, kind):
 def test_there_and_back(tmp_path):
     unpack(pack(write(tmp_path / "a", FILES)), tmp_path / "deep" / "b")
     assert read(tmp_path / "deep" / "b") == FILES
+
+
+@pytest.mark.parametrize("name", RAW_FILES)
+def test_every_raw_report_goes_in(tmp_path, name):
+    files = {"evaluation.json": "{}", f".scbench/{name}": "one", f".scbench/2/{name}": "other"}
+    unpack(pack(write(tmp_path / "a", files)), tmp_path / "b")
+    assert read(tmp_path / "b") == files
 
 
 def test_equal_files_make_equal_parcels(tmp_path):

@@ -171,7 +171,7 @@ def _part(stored: CorrectnessResults, raw: Raw, evidence: Evidence, own: Roster,
     for part in parts:
         if (None if part.told is None else visible(part.told, REASON_LIMIT)) == said:
             return part
-    if (known or announced is None) and said is not None and _broke_off(stored, own, said):
+    if (known or announced is None) and said is not None and _broke_off(stored, own, None if known else said):
         return Part(own, exit_code=code, reason=said)
     return parts[0]
 
@@ -183,7 +183,7 @@ def _timeout(stored: CorrectnessResults, said: str | None) -> float:
     return next((float(limit.group(1)) for limit in limits if limit), 0.0)
 
 
-def _broke_off(stored: CorrectnessResults, own: Roster, said: str) -> bool:
-    """Whether the boxes failed, so that nothing of what was left counts."""
+def _broke_off(stored: CorrectnessResults, own: Roster, said: str | None) -> bool:
+    """Whether the boxes failed, so that nothing of what was left counts; `said`: the reason, where no note has it."""
     tests = [test for test in stored.tests if nodeid_of(test) in own.nodeids]
-    return bool(tests) and all(test.status == "error" and test.failure_message == said for test in tests)
+    return bool(tests) and all(test.status == "error" and said in (None, test.failure_message) for test in tests)

@@ -245,7 +245,7 @@ def _json(value: Any) -> str:
 def _mistake_in(error: ValidationError, path: Path, step: str) -> str:
     kind = error.errors(include_url=False)[0]["type"]
     if kind == EDITED:
-        return f"{first_mistake(error)}; it was edited: slop-code verify {shlex.quote(str(path))} says where"
+        return f"{first_mistake(error)}; slop-code verify {shlex.quote(str(path))} says what was changed"
     return f"{first_mistake(error)}; {f'update slop-code, or {step}' if kind == NEWER else step}"
 
 

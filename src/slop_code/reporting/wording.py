@@ -23,6 +23,8 @@ TEXT_BYTES = 64 * 1024
 _LAUNCHER = re.compile(r"'/slop/run', |/slop/run ")
 _COMMAND = re.compile(r"(?:[\w.]+: )?ran: ")
 """How a line begins that says what was started, not what came of it."""
+_PLACE = re.compile(r"At index \d+ diff: ")
+"""How pytest says where long lists differ."""
 
 
 def printable(text: str) -> str:
@@ -57,6 +59,8 @@ def headline(message: str, width: int = HEADLINE_WIDTH) -> str:
     told = marked if any(map(str.strip, marked)) else lines
     bare = [line.strip() for line in told if line.strip()] or [""]
     plain = next((line for line in bare if not _COMMAND.match(line)), bare[0])
+    if len(plain) > width:
+        plain = next((line for line in bare if _PLACE.match(line)), plain)
     said = _LAUNCHER.sub("", _difference(told) or plain)
     return cut(safe(said), width)
 

@@ -15,7 +15,7 @@ from slop_code.runs.lines import turn_of
 from slop_code.runs.sides import ABSENT, LETTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults, TestResult
@@ -65,7 +65,7 @@ class Parts:
 
     def add(self, name: str, part: dict[str, Any]) -> None:
         """Texts are cut where they do not fit, and left out where that is not enough."""
-        for version in (part, *(with_shorter_texts(part, *ends) for ends in SHORTER), without_texts(part)):
+        for version in smaller_and_smaller(part):
             packed = pack(version)
             if self.size + len(packed) <= self.limit:
                 break
@@ -76,7 +76,7 @@ class Parts:
 def report_data(
     runs: Iterable[RunResults], policies: Sequence[Policy], *, limit: int = PARTS_LIMIT
 ) -> tuple[dict[str, Any], dict[str, Packed]]:
-    """The data of the page and its parts; one result is in memory at a time."""
+    """The data of the page and its parts; results are read one after another, and none is kept."""
     parts = Parts(limit)
     told = [run_data(number, run, policies, parts) for number, run in enumerate(runs)]
     data = {"policies": [str(policy) for policy in policies], "groups": [group.value for group in GroupType]}
@@ -198,6 +198,13 @@ def part_of(results: CorrectnessResults, keys: Sequence[tuple[str, str]]) -> dic
 def told_of(test: TestResult, texts: Texts) -> list[int | None]:
     """Message, calls and output."""
     return [texts.add(test.failure_message), texts.add("\n".join(test.calls)), texts.add(test.output)]
+
+
+def smaller_and_smaller(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield part
+    for head, tail in SHORTER:
+        yield with_shorter_texts(part, head, tail)
+    yield without_texts(part)
 
 
 def with_shorter_texts(part: dict[str, Any], head: int, tail: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ slop.expected = (() => {
   ];
   const ASSERTION = /^(?:AssertionError: )?assert (?!not )(.*)$/;
   const WHERE = /^\s*\+\s+(?:where|and) /;
+  const MOST = 1000; // lines that differ: beyond it, it takes too long, and nobody reads it
   const LOOKS = { "-": "less", "+": "more", "?": "hint" };
   const SIDES = "- expected, + found";
   const OWN = "- expected (on the right of the comparison), + found (on the left)";
@@ -17,10 +18,10 @@ slop.expected = (() => {
   function blocks(text) {
     const found = [[]];
     for (const line of text.split("\n")) {
-      if (/^E(\s|$)/.test(line)) found[0].unshift(line.slice(1));
+      if (/^E(\s|$)/.test(line)) found[0].push(line.slice(1));
       else if (found[0].length) found.unshift([]);
     }
-    return found.map((lines) => unindented(lines.reverse())).filter((lines) => lines.length);
+    return found.filter((lines) => lines.length).map(unindented);
   }
 
   function unindented(lines) {
@@ -70,7 +71,8 @@ slop.expected = (() => {
   }
 
   function compared(expected, found, note) {
-    const rows = Diff.diffArrays(expected, found).flatMap(({ added, removed, value }) =>
+    const parts = Diff.diffArrays(expected, found, { maxEditLength: MOST }) ?? [];
+    const rows = parts.flatMap(({ added, removed, value }) =>
       value.map((line) => [added ? "+" : removed ? "-" : " ", line]),
     );
     return rows.some(([sign]) => sign !== " ") ? { rows, note } : null;

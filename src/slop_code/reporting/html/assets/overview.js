@@ -31,10 +31,10 @@ slop.overview = (() => {
       : `; ${unknown[0].name} has no verdict`;
   }
 
-  /** Where a problem did not pass first, and where tests broke first that had passed. */
-  function firsts(problem, target, context) {
+  /** Where a problem did not pass first, and where tests broke first that had passed. `prefix`: whose they are. */
+  function firsts(problem, target, context, prefix = "") {
     const [first, turn] = [problem.checkpoints.find(failed(context.policy)), problem.checkpoints.find(broke)];
-    const place = ({ name }) => `${problem.name} ${name}`;
+    const place = ({ name }) => `${prefix}${name}`;
     return [
       first && [
         link({ ...target, at: first.name, result: "failing" }, `First not passed: ${place(first)}`),
@@ -79,7 +79,9 @@ slop.overview = (() => {
         count("none") > 0 && `; ${count("none")} without a verdict`,
       ),
       problems.length === 1 &&
-        firsts(problems[0], targetOf(run, problems[0], context), context).map((fact) => h("p", null, fact)),
+        firsts(problems[0], targetOf(run, problems[0], context), context, `${problems[0].name} `).map((fact) =>
+          h("p", null, fact),
+        ),
     );
   }
 

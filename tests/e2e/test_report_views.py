@@ -1,0 +1,275 @@
+"""The report in a real browser, of results written by hand: what no example shows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from slop_code.evaluation.policy import PassPolicy
+from slop_code.reporting.html.report import write_report
+from slop_code.runs.results import read_runs
+from tests.reporting.html_runs import case, store
+
+pytestmark = pytest.mark.e2e
+
+TIMELINE = "#view=timeline"
+
+
+def later(number, name, status="passed"):
+    return case(name, status, checkpoint=f"checkpoint_{number}", file_path=f"test_checkpoint_{number}.py")
+
+
+@pytest.fixture
+def written(tmp_path, visit):
+    """`written({"words": [...]}, "#fragment", width=390)`: a page of one run, opened."""
+
+    def make(problems, fragment="", **options):
+        for problem, checkpoints in problems.items():
+            store(tmp_path / "run", checkpoints, problem)
+        write_report(read_runs([tmp_path / "run"]), [PassPolicy.ALL_CASES], tmp_path / "report.html")
+        page = visit(tmp_path / "report.html", fragment, **options)
+        page.get_by_role("heading", level=2).first.wait_for()
+        return page
+
+    return make
+
+
+def names(page):
+    return page.get_by_role("grid").locator("tbody").get_by_role("rowheader").all_inner_texts()
+
+
+def open_row(page, number=0):
+    page.get_by_role("grid").locator("tbody").get_by_role("rowheader").nth(number).click()
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    return dialog
+
+
+BREAKS = [[case("a")], [case("a"), later(2, "b", "failed")], [case("a", "failed"), later(2, "b", "failed")]]
+
+
+def test_born_failing_is_not_broken(written):
+    page = written({"words": BREAKS})
+    facts = page.locator(".headline p").all_inner_texts()
+    assert facts == [
+        "1 of 3 checkpoints passed (all-cases)",
+        "First not passed: words checkpoint_2 (1 test did not pass)",
+        "Old tests first broke at words checkpoint_3: 1",
+    ]
+    expect(page.get_by_role("link", name="1 test broke here: show them")).to_be_attached()
+    page.get_by_role("link", name="Old tests first broke").click()
+    expect(page.locator("#left")).to_have_text("1 of 2 tests shown")
+    assert names(page) == ["test_checkpoint_1.py::a"]
+    page.go_back()
+    page.get_by_role("link", name="First not passed").click()
+    expect(page.locator("#left")).to_have_text("1 of 2 tests shown")
+    assert names(page) == ["test_checkpoint_2.py::b"]
+
+
+def test_what_has_no_verdict_before_is_said(written):
+    page = written({"words": [[case("a")], "killed", [case("a", "failed")]]})
+    assert page.locator(".headline p").all_inner_texts() == [
+        "1 of 3 checkpoints passed (all-cases); 1 without a verdict",
+        "First not passed: words checkpoint_3 (1 test did not pass); checkpoint_2 has no verdict",
+        "Old tests first broke at words checkpoint_3: 1; checkpoint_2 has no verdict",
+    ]
+
+
+def test_of_several_problems_each_says_where(written):
+    page = written({"larder": [[case("a")]], "words": BREAKS})
+    (headline,) = page.locator(".headline p").all_inner_texts()
+    assert headline == (
+        "2 of 4 checkpoints passed (all-cases); not passed in 1 of 2 problems; old tests broke in 1 of 2 problems"
+    )
+    heads = page.locator(".problem th").all_inner_texts()
+    assert heads[0].split("\n") == ["larder 1 of 1 checkpoint passed"]
+    assert heads[1].split("\n")[1:] == [
+        "First not passed: checkpoint_2 (1 test did not pass)",
+        "Old tests first broke at checkpoint_3: 1",
+    ]
+
+
+OWN = """    def test():
+>       assert found == ["a", "b"]
+E       AssertionError: ran: x
+E       assert ['a', 'c'] == ['a', 'b']
+E
+E         At index 1 diff: 'c' != 'b'
+E
+E         Full diff: (-: missing in left side, +: extra in left side)
+E           [
+E               'a',
+E         -     'b',
+E         ?      ^
+E         +     'c',
+E         ?      ^
+E           ]
+
+test_x.py:3: AssertionError"""
+TOLD = """E       Failed: ran: main.py
+E
+E       expected: exit status 0
+E       same
+E         Leek
+E
+E       found: exit status 1
+E       same
+E         leek
+
+test_x.py:3: Failed"""
+RIGHT = "- expected (on the right of the comparison), + found (on the left)"
+SPLITS = {
+    "own": (OWN, [" [", "     'a',", "-    'b',", "?     ^", "+    'c',", "?     ^", " ]"], RIGHT),
+    "text": ("E   assert 'a\\nb' == 'a\\nc'\nE     \nE       a\nE     - c\nE     + b", [" a", "-c", "+b"], RIGHT),
+    "told": (TOLD, ["-exit status 0", "+exit status 1", " same", "-  Leek", "+  leek"], "- expected, + found"),
+    "found first": ("E   got: 1\nE   expected: 2", ["-2", "+1"], "- expected, + found"),
+    "prefixed": ("E   AssertionError: expected stdout: a\nE   found stdout: b", ["-a", "+b"], "- expected, + found"),
+    "values": ("E   assert 1 == 2\nE    +  where 1 = f()", ["-2", "+1"], RIGHT),
+    "the last": ("E   assert 1 == 2\n\nduring that\n\nE   assert 3 == 4", ["-4", "+3"], RIGHT),
+    "cut": (["E   assert 1 == 2", 9, "E   assert 3 == 4"], ["-4", "+3"], RIGHT),
+    "not ==": ("E   assert 1 in [2]", None, None),
+    "twice ==": ("E   assert '1 == 1' == 2", None, None),
+    "inside": ("E   assert (1 == 2 or False)", None, None),
+    "negated": ("E   assert not 1 == 1", None, None),
+    "one part": ("E   expected: 1", None, None),
+    "no difference": ("E   expected: 1\nE   found: 1", None, None),
+    "no mark": ("assert 1 == 2", None, None),
+    "nothing": ("", None, None),
+}  # fmt: skip
+
+
+def test_what_was_expected_and_found(written):
+    page = written({"words": BREAKS})
+    for name, (text, rows, note) in SPLITS.items():
+        found = page.evaluate("text => slop.expected.split(text)", text)
+        shown = found and ["".join(row) for row in found["rows"]]
+        assert (name, shown, found and found["note"]) == (name, rows, note)
+
+
+def test_why_comes_first(written, picture):
+    plain = {"calls": ["main.py"], "output": "printed"}
+    told = [case("a", "failed", failure_message=TOLD, **plain), case("b", "failed", failure_message="no", **plain)]
+    page = written({"words": [told]}, TIMELINE)
+    dialog = open_row(page)
+    both = ["Expected and found", "Failure", "What was run", "Captured output"]
+    assert dialog.get_by_role("heading", level=3).all_inner_texts()[:4] == both
+    lines = dialog.get_by_role("region", name="Expected and found").locator("span")
+    looks = lines.evaluate_all("all => all.map((e) => [e.innerText, getComputedStyle(e).color])")
+    assert [text for text, _ in looks] == ["- exit status 0", "+ exit status 1", "  same", "-   Leek", "+   leek"]
+    assert len({colour for _, colour in looks}) == 3
+    picture(page, "expected")
+    page.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")
+    assert open_row(page, 1).get_by_role("heading", level=3).all_inner_texts()[0] == "Failure"
+
+
+def test_statuses_are_filters(written):
+    first = [case("p"), case("f", "failed"), case("e", "error"), case("s", "skipped")]
+    second = [case("p", "failed"), case("f"), case("e", "error"), case("s", "skipped"), later(2, "n")]
+    page = written({"words": [first, second]}, TIMELINE)
+    result = page.get_by_label("Result")
+
+    def shown(label):
+        result.select_option(label)
+        return [name.partition("::")[2] for name in names(page)]
+
+    assert [shown(f"{label} at the end") for label in ("failed", "had an error", "was skipped")] == [
+        ["p"],
+        ["e"],
+        ["s"],
+    ]
+    assert "result=skipped" in page.url
+    page.locator("#filter-at").select_option("checkpoint_1")
+    assert shown("failed there") == ["f"]
+    assert shown("had an error there") == ["e"]
+    assert shown("did not pass there") == ["f", "e", "s"]
+    assert shown("ran there, never passed") == ["e", "s"]
+    assert shown("ran there") == ["p", "f", "e", "s"]
+    assert not [text for text in result.locator("option").all_inner_texts() if "end" in text or "ever broke" in text]
+    page.locator("#filter-at").select_option("any checkpoint")
+    assert result.locator("option").all_inner_texts()[1] == "did not pass at the end"
+
+
+def test_a_test_that_cannot_have_been_there_is_absent(written):
+    problems = {"words": [[case("a")], "killed", [case("a"), later(2, "b"), later(3, "c", "failed")]]}
+    page = written(problems, TIMELINE)
+    cells = page.get_by_role("grid").get_by_role("gridcell")
+    said = cells.evaluate_all("all => all.map((cell) => cell.getAttribute('aria-label').split(': ')[1])")
+    assert [said[:3], said[3:6], said[6:]] == [
+        ["born, passed", "no verdict", "still passed"],
+        ["not there", "no verdict", "passed; there is nothing before to compare with"],
+        ["not there", "not there", "born, failed"],
+    ]
+    legend = page.get_by_role("list", name="What the signs mean").get_by_role("listitem").all_inner_texts()
+    assert {re.sub(r"\s+", " ", text).strip() for text in legend} >= {"+× born, failed", "+ born, passed"}
+
+
+def test_a_phone(written, picture):
+    other = later(2, "test_json")
+    problems = {"words": [[case("test_json"), case("test_other")], "the box could not be started", [other]]}
+    page = written(problems, width=390, height=800)
+    table = page.get_by_role("region", name="Checkpoints of run")
+    expect(table).to_have_class(re.compile("more-right"))
+    assert "gradient" in table.evaluate("e => getComputedStyle(e).maskImage")
+    reason = page.get_by_text("infrastructure failure: the box could not be started").bounding_box()
+    assert reason["x"] > 0
+    assert reason["x"] + reason["width"] <= 390
+    picture(page, "phone")
+    table.evaluate("e => e.scrollTo(e.scrollWidth, 0)")
+    expect(table).not_to_have_class(re.compile("more-right"))
+    expect(table).to_have_class(re.compile("more-left"))
+    page.get_by_role("link", name="Timeline").click()
+    page.get_by_role("grid").wait_for()
+    assert names(page) == ["checkpoint_1 test_json", "test_other", "checkpoint_2 test_json"]
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.innerText")
+
+
+def test_the_keyboard_is_never_lost(written):
+    page = written({"larder": [[case("a")]], "words": BREAKS})
+    whole = page.title()
+    page.get_by_role("link", name="Old tests first broke").press("Enter")
+    expect(page.locator("#left")).to_have_text("1 of 2 tests shown")
+    assert focused(page) == "Timeline: words run"
+    assert page.title() == f"Timeline: words (run) – {whole}"
+    expect(page.get_by_role("status")).to_have_text("1 of 2 tests shown")
+    page.get_by_role("button", name="Clear").press("Enter")
+    assert focused(page) == "Clear"
+    page.get_by_role("link", name="1 test broke at checkpoint_3").press("Enter")
+    assert focused(page) == "Timeline: words run"
+    page.get_by_label("Problem").focus()
+    page.get_by_label("Problem").select_option("larder")
+    assert page.evaluate("document.activeElement.id") == "problem"
+    page.get_by_role("link", name="Charts").press("Enter")
+    assert focused(page).startswith("Charts: larder")
+    assert page.title().startswith("Charts: larder")
+    expect(page.get_by_role("status")).to_have_text("")
+    page.get_by_role("link", name="Overview").press("Enter")
+    assert (focused(page), page.title()) == ("run", whole)
+
+
+def test_the_tab_that_is_shown_is_seen_in_forced_colours(written):
+    page = written({"words": BREAKS}, forced_colors="active")
+    lines = page.locator("#views a").evaluate_all("all => all.map((e) => getComputedStyle(e).borderBottomColor)")
+    assert lines[0] not in lines[1:]
+
+
+def test_a_share_that_is_not_whole_is_not_rounded_up(written):
+    many = [case(f"{number}", "passed" if number else "failed") for number in range(2001)]
+    page = written({"words": [[case("a")], many]}, "#view=charts")
+    assert "Core from 100% to 99.9%" in page.get_by_role("img").first.get_attribute("aria-label")
+
+
+def test_tests_whose_names_look_alike(written):
+    told = [case(name, "failed", failure_message=f"of {number}") for number, name in enumerate(["a\nb", r"a\nb"])]
+    page = written({"words": [told]}, TIMELINE)
+    for number, word in enumerate([r"$'test_checkpoint_1.py::a\x0ab'", r"'test_checkpoint_1.py::a\nb'"]):
+        dialog = open_row(page, number)
+        expect(dialog.get_by_role("region", name="Failure")).to_have_text(f"of {number}")
+        assert dialog.get_by_role("region", name="Run this test again").inner_text().endswith(f"checkpoint_1 {word}")
+        page.keyboard.press("Escape")
+        dialog.wait_for(state="hidden")
