@@ -64,6 +64,7 @@ class RunResults:
                     entry = replace(entry, line=line.model_copy(update={"regressions": regressions}))
                 before = line.problem, line.checkpoint, outcomes
             yield entry
+            del entry  # what nobody keeps is gone before the next one is read
 
     def _places(self) -> list[_Place]:
         paths = {os.path.relpath(path, self.folder): path for path in result_files(self.folder)}
