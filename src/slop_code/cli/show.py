@@ -25,7 +25,12 @@ def add_to(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("result", type=Path, metavar="RESULT", help="an evaluation.json, or the folder that holds it")
-    option("test", nargs="?", metavar="TEST", help="directly after RESULT: file::id, the id, or a part of it that no other test has")
+    option(
+        "test",
+        nargs="?",
+        metavar="TEST",
+        help="directly after RESULT: file::id, the id, or a part of it that no other test has",
+    )
     add_policy(parser)
     option("--json", action="store_true", help="print it as JSON")
     option("-v", "--verbose", action="store_true", help="show every test")
