@@ -14,6 +14,7 @@ import yaml
 from xdist.scheduler import LoadScopeScheduling
 
 from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
+from slop_code.errors import InfrastructureError
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.backends.bubblewrap import Bubblewrap
@@ -109,9 +110,19 @@ def pytest_xdist_auto_num_workers() -> int:
 def cache() -> Cache:
     """One for all tests of a process, with the test tools in it; cold only the first time on a machine."""
     shared = Cache.default()
-    spec = EnvironmentSpec.model_validate({"type": "local", "name": "test", "isolation": "none"})
-    warm_tools(sandbox_for(spec, shared), TOOL, TOOLS, (), LOCK, shared, lambda _: None)
+    warm(EnvironmentSpec.model_validate({"type": "local", "name": "test", "isolation": "none"}), shared)
     return shared
+
+
+def warm(spec: EnvironmentSpec, cache: Cache) -> None:
+    """A network that is away for a moment says nothing about what is tested."""
+    for last in (False, False, True):
+        try:
+            warm_tools(sandbox_for(spec, cache), TOOL, TOOLS, (), LOCK, cache, lambda _: None)
+            return
+        except InfrastructureError:
+            if last:
+                raise
 
 
 @pytest.fixture(scope="session")
@@ -139,8 +150,9 @@ def need_bubblewrap(environment_spec: Callable[..., EnvironmentSpec]) -> Callabl
 
 
 @pytest.fixture(scope="session")
-def need_docker() -> Callable[[], None]:
+def need_docker(environment_spec: Callable[..., EnvironmentSpec]) -> Callable[[], None]:
     """Skips with the reason where there is no Docker; where every check counts that is a failure."""
+    ready: list[bool] = []
 
     def check() -> None:
         missing = os.environ.get("SLOP_CODE_TEST_NO_DOCKER")
@@ -150,6 +162,9 @@ def need_docker() -> Callable[[], None]:
             pytest.fail(missing)
         if missing:
             pytest.skip(missing)
+        if not ready:
+            warm(environment_spec(sandbox="docker"), Cache.default())
+            ready.append(True)
 
     return check
 
