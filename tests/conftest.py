@@ -13,8 +13,8 @@ import pytest
 import yaml
 from xdist.scheduler import LoadScopeScheduling
 
-from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.errors import InfrastructureError
+from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.backends.bubblewrap import Bubblewrap
