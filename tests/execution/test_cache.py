@@ -179,9 +179,11 @@ def test_a_session_that_is_made_while_others_clean_up_is_whole(tmp_path):
 
     with ThreadPoolExecutor(4) as pool:
         cleaners = [pool.submit(clean_up) for _ in range(2)]
-        with ThreadPoolExecutor(2) as makers:
-            assert all(makers.map(make, range(200)))
-        ended.set()
+        try:
+            with ThreadPoolExecutor(2) as makers:
+                assert all(makers.map(make, range(200)))
+        finally:
+            ended.set()
         for cleaner in cleaners:
             cleaner.result()
     assert list((tmp_path / "sessions").iterdir()) == []

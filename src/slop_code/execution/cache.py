@@ -108,11 +108,11 @@ class Cache:
         parent.mkdir(parents=True, exist_ok=True)
         self.reap()
         folder, lock = _new_session(parent)
-        try:
-            with lock:
+        with lock:  # until it is gone: nobody else takes it for one of an evaluator that was killed
+            try:
                 yield folder
-        finally:
-            _remove_session(folder)
+            finally:
+                _remove_session(folder)
 
 
 def _new_session(parent: Path) -> tuple[Path, IO[str]]:
