@@ -13,7 +13,6 @@ import pytest
 import yaml
 from xdist.scheduler import LoadScopeScheduling
 
-from slop_code.errors import InfrastructureError
 from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.execution import EnvironmentSpec
@@ -67,8 +66,6 @@ def run(entrypoint):
     return call
 '''
 
-AWAY = "failed to lookup address information"
-
 
 def pytest_configure() -> None:
     """Side by side, each has a cache of its own, so that a test may count what is left in it."""
@@ -112,19 +109,9 @@ def pytest_xdist_auto_num_workers() -> int:
 def cache() -> Cache:
     """One for all tests of a process, with the test tools in it; cold only the first time on a machine."""
     shared = Cache.default()
-    warm(EnvironmentSpec.model_validate({"type": "local", "name": "test", "isolation": "none"}), shared)
+    spec = EnvironmentSpec.model_validate({"type": "local", "name": "test", "isolation": "none"})
+    warm_tools(sandbox_for(spec, shared), TOOL, TOOLS, (), LOCK, shared, lambda _: None)
     return shared
-
-
-def warm(spec: EnvironmentSpec, cache: Cache) -> None:
-    """A network that is away for a moment says nothing about what is tested."""
-    for last in (False, False, True):
-        try:
-            warm_tools(sandbox_for(spec, cache), TOOL, TOOLS, (), LOCK, cache, lambda _: None)
-            return
-        except InfrastructureError:
-            if last:
-                raise
 
 
 @pytest.fixture(scope="session")
@@ -152,9 +139,8 @@ def need_bubblewrap(environment_spec: Callable[..., EnvironmentSpec]) -> Callabl
 
 
 @pytest.fixture(scope="session")
-def need_docker(environment_spec: Callable[..., EnvironmentSpec]) -> Callable[[], None]:
+def need_docker() -> Callable[[], None]:
     """Skips with the reason where there is no Docker; where every check counts that is a failure."""
-    ready: list[bool] = []
 
     def check() -> None:
         missing = os.environ.get("SLOP_CODE_TEST_NO_DOCKER")
@@ -164,9 +150,6 @@ def need_docker(environment_spec: Callable[..., EnvironmentSpec]) -> Callable[[]
             pytest.fail(missing)
         if missing:
             pytest.skip(missing)
-        if not ready:
-            warm(environment_spec(sandbox="docker"), Cache.default())
-            ready.append(True)
 
     return check
 
@@ -249,8 +232,6 @@ def evaluate(
             cache=cache,
             progress=progress,
         )
-        results = runner.run(list(pytest_args))
-        # Another image has test tools of its own, and a network may be away for a moment.
-        return runner.run(list(pytest_args)) if AWAY in (results.infrastructure_failure_reason or "") else results
+        return runner.run(list(pytest_args))
 
     return run

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slop_code.execution.tools import tools_failure
+from slop_code.errors import InfrastructureError
+from slop_code.execution.tools import fetch, tools_failure
 
 ARGV = ["uv", "pip", "install", "a b"]
 STEP = "is there a network? `slop-code cache warm` fetches it ahead"
@@ -44,3 +45,34 @@ def test_the_first_line_has_the_cause_and_the_next_step(output, cause):
     assert first == f"the test environment cannot be made: {cause}; {STEP}"
     assert second == "`uv pip install 'a b'` exited with 2"
     assert "\n".join(rest) == output.strip()
+
+
+class Shop:
+    """uv that says these one after the other; None: it works."""
+
+    folder = ""
+
+    def __init__(self, *said):
+        self.said = list(said)
+
+    def uv(self, tool, arguments):
+        if (output := self.said.pop(0)) is not None:
+            raise tools_failure(["uv"], 2, output)
+        return "done"
+
+
+NO_NAME = "error: Failed to fetch\n  Caused by: failed to lookup address information: Try again\n"
+
+
+@pytest.mark.parametrize("said", [(None,), (NO_NAME, None), (NO_NAME, NO_NAME, None)])
+def test_a_name_that_cannot_be_looked_up_is_tried_again(said):
+    shop = Shop(*said)
+    assert (fetch(shop, "uv", []), shop.said) == ("done", [])
+
+
+@pytest.mark.parametrize(("said", "left"), [((NO_NAME,) * 4, 1), (("error: no such package\n", None), 1)])
+def test_what_goes_on_failing_is_told(said, left):
+    shop = Shop(*said)
+    with pytest.raises(InfrastructureError, match="the test environment cannot be made"):
+        fetch(shop, "uv", [])
+    assert len(shop.said) == left

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from slop_code.execution.boxes import Progress
 
 WARM_S = 900.0
+NO_NAME = "failed to lookup address"
 COMPILE = ("pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url")
 LABEL = re.compile(r"^[^\w`'\"(/]*(?:(?:error|cause|caused by): )?", re.IGNORECASE)
 """What uv writes before an error, and before each of its causes."""
@@ -48,11 +49,11 @@ def warm_tools(
             requirements = lock.read_text() + _lock_extra(shop, python, extra, lock.read_text())
             constraints = shop.put("requirements.txt", requirements)
             venv = f"{shop.folder}/venv"
-            shop.uv("uv", ["venv", "--quiet", "--python", python, venv])
+            fetch(shop, "uv", ["venv", "--quiet", "--python", python, venv])
             within = ["--python", f"{venv}/bin/python"]
-            shop.uv("uv", ["pip", "install", "--quiet", "--require-hashes", *within, "-r", constraints])
-            frozen = shop.uv("uv", ["pip", "freeze", *within])
-            shop.uv("uvx", [*uvx_arguments(python, packages, extra, constraints), tool, "--version"])
+            fetch(shop, "uv", ["pip", "install", "--quiet", "--require-hashes", *within, "-r", constraints])
+            frozen = fetch(shop, "uv", ["pip", "freeze", *within])
+            fetch(shop, "uvx", [*uvx_arguments(python, packages, extra, constraints), tool, "--version"])
         (scratch / "requirements.txt").write_text(requirements)
         versions = {name.lower(): pinned for name, pinned in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)$", frozen)}
         made = {"python": python, "python_version": python_version, "versions": versions}
@@ -68,6 +69,16 @@ def warm_tools(
     return cache.load_once("tools", key, build, load)
 
 
+def fetch(shop: Toolshop, tool: str, arguments: Sequence[str], tries: int = 3) -> str:
+    """Again where a name could not be looked up: that passes, more often than not."""
+    try:
+        return shop.uv(tool, arguments)
+    except InfrastructureError as error:
+        if tries == 1 or NO_NAME not in str(error):
+            raise
+    return fetch(shop, tool, arguments, tries - 1)
+
+
 def uvx_arguments(python: str, packages: Sequence[str], extra: Sequence[str], constraints: str) -> list[str]:
     wanted = [f"--with={name}" for name in [*packages, *extra]]
     return ["--python", python, "--constraints", constraints, *wanted]
@@ -78,7 +89,7 @@ def _lock_extra(shop: Toolshop, python: str, extra: Sequence[str], lock: str) ->
     if not extra:
         return ""
     wanted = shop.put("extra.in", "\n".join(extra) + "\n")
-    found = shop.uv("uv", [*COMPILE, "--python", python, "-c", shop.put("lock.txt", lock), wanted])
+    found = fetch(shop, "uv", [*COMPILE, "--python", python, "-c", shop.put("lock.txt", lock), wanted])
     blocks = re.split(r"(?m)^(?=[A-Za-z0-9])", found)
     known = set(re.findall(r"(?m)^([A-Za-z0-9._-]+)==", lock))
     return "".join(block for block in blocks if block.strip() and block.split("==")[0] not in known)
