@@ -401,9 +401,10 @@ def test_nothing_is_gained(problem, submit, evaluate, name, sandbox):
 
 @pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.gains])
 def test_the_attack_is_a_real_one(problem, submit, evaluate, name):
-    """Without boxes it succeeds, which is why that has to be asked for by name."""
-    results = evaluate(problem, submit(ATTACKS[name]), sandbox="none")
-    assert passed(results) == EARNED | ATTACKS[name].gains
+    """Without boxes it succeeds, which is why that has to be asked for by name; one that races may need some tries."""
+    wanted, submission = EARNED | ATTACKS[name].gains, submit(ATTACKS[name])
+    found = (passed(evaluate(problem, submission, sandbox="none")) for _ in range(5))
+    assert wanted in found
 
 
 @pytest.mark.parametrize(

@@ -151,8 +151,8 @@ def most_at_a_time(outputs: Iterable[Path]) -> int:
     """How many evaluations ran at once, by when pytest itself began and ended."""
     moments: list[tuple[float, int]] = []
     for output in outputs:
-        summary = json.loads((output / ".scbench/ctrf-report.json").read_text())["results"]["summary"]
-        moments += [(summary["start"], 1), (summary["stop"], -1)]
+        report = json.loads((output / ".scbench/pytest-report.json").read_text())  # the other has whole seconds
+        moments += [(report["created"] - report["duration"], 1), (report["created"], -1)]
     most = running = 0
     for _, change in sorted(moments):
         running += change
