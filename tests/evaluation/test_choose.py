@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.choose import find_tests, nodeid_of, one_test
+from slop_code.evaluation.choose import find_tests, one_test
 from slop_code.evaluation.report import CorrectnessResults
 
 RESULT = Path("my run/words")
@@ -50,11 +50,11 @@ def results():
     ],
 )
 def test_found(results, text, places):
-    assert [nodeid_of(test) for test in find_tests(results, text)] == [NAMES[place] for place in places]
+    assert [test.nodeid for test in find_tests(results, text)] == [NAMES[place] for place in places]
 
 
 def test_one(results):
-    assert nodeid_of(one_test(results, "TestIt", RESULT)) == NAMES[4]
+    assert one_test(results, "TestIt", RESULT).nodeid == NAMES[4]
     with pytest.raises(UsageError) as several:
         one_test(results, "test_checkpoint_2", RESULT)
     assert "3 tests have 'test_checkpoint_2' in their names" in str(several.value)

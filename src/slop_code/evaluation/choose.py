@@ -20,22 +20,18 @@ NAME_LIMIT = 300
 COMMAND_LIMIT = 1 << 16
 
 
-def nodeid_of(test: TestResult) -> str:
-    return f"{test.file_path}::{test.id}"
-
-
 def find_tests(results: CorrectnessResults, text: str) -> list[TestResult]:
     """Those called exactly so (`file::id`, else the id), else those whose `file::id` has the text in it."""
-    if exact := [test for test in results.tests if nodeid_of(test) == text]:
+    if exact := [test for test in results.tests if test.nodeid == text]:
         return exact
     if exact := [test for test in results.tests if test.id == text]:
         return exact
-    return [test for test in results.tests if text in nodeid_of(test)]
+    return [test for test in results.tests if text in test.nodeid]
 
 
 def close_names(results: CorrectnessResults, text: str) -> list[str]:
     """Names of tests, with and without their parameters, that may have been meant; the closest first."""
-    names = [name for test in results.tests for name in (test.id, test.id.partition("[")[0], nodeid_of(test))]
+    names = [name for test in results.tests for name in (test.id, test.id.partition("[")[0], test.nodeid)]
     return difflib.get_close_matches(text, dict.fromkeys(names), CLOSE)
 
 
@@ -50,7 +46,7 @@ def one_test(results: CorrectnessResults, text: str, given: Path) -> TestResult:
         meant = f"was {close} meant? " if close else ""
         listing = visible(shlex.join(["slop-code", "show", str(given), "-v"]), COMMAND_LIMIT)
         raise UsageError(f"{place}: no test has {text!r} in its name; {meant}{listing} lists them")
-    names = [visible(nodeid_of(test), NAME_LIMIT) for test in found[:SHOWN]]
+    names = [visible(test.nodeid, NAME_LIMIT) for test in found[:SHOWN]]
     more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
     listed = "".join(f"\n  {name}" for name in [*names, *more])
     raise UsageError(f"{place}: {len(found)} tests have {text!r} in their names; give more of one:{listed}")

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code._io import open_regular, tail
-from slop_code.evaluation.choose import nodeid_of
 from slop_code.evaluation.conclusion import REASON_LIMIT, Conclusion, conclude
 from slop_code.evaluation.ending import EXIT, Ending, read_ending
 from slop_code.evaluation.evidence import Accounts, Evidence, read_accounts
@@ -119,7 +118,7 @@ def _rosters(
     """
     failed = stored.infrastructure_failure_reason is not None
     said = [_said(stored, raw, pairs) for raw in raws]
-    tests = {nodeid_of(test): test for test in stored.tests}
+    tests = {test.nodeid: test for test in stored.tests}
     strange = {name for name, test in tests.items() if failed and test.failure_message == NOT_IN_ROSTER}
     owns = [{entry.nodeid: entry for entry in _collected(raw, tests) if entry.nodeid not in strange} for raw in raws]
     seen = {name for own in owns for name in own} | strange
@@ -185,5 +184,5 @@ def _timeout(stored: CorrectnessResults, said: str | None) -> float:
 
 def _broke_off(stored: CorrectnessResults, own: Roster, said: str | None) -> bool:
     """Whether the boxes failed, so that nothing of what was left counts; `said`: the reason, where no note has it."""
-    tests = [test for test in stored.tests if nodeid_of(test) in own.nodeids]
+    tests = [test for test in stored.tests if test.nodeid in own.nodeids]
     return bool(tests) and all(test.status == "error" and said in (None, test.failure_message) for test in tests)

@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.choose import nodeid_of
-
 if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults, Provenance, TestResult
     from slop_code.evaluation.reports.record import Status
@@ -118,7 +116,7 @@ def rerun_changes(old: CorrectnessResults, new: CorrectnessResults, test: TestRe
 
 
 def _by_name(results: CorrectnessResults) -> dict[str, TestResult]:
-    return {nodeid_of(test): test for test in results.tests}
+    return {test.nodeid: test for test in results.tests}
 
 
 def _says_other(old: TestResult, new: TestResult) -> bool:

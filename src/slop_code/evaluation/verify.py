@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
-from slop_code.evaluation.choose import nodeid_of
 from slop_code.evaluation.contradiction import contradictions
 from slop_code.evaluation.damage import damaged, strays
 from slop_code.evaluation.evidence import CTRF_REPORT
@@ -128,14 +127,14 @@ def _regrouped(
     if problem is not None:
         return found.tests, []
     ordinary = {*BUILTIN_MARKERS, *PYTEST_MARKERS} - custom.keys()
-    groups = {} if stored.provenance.checkpoints else {nodeid_of(test): test.group_type for test in stored.tests}
+    groups = {} if stored.provenance.checkpoints else {test.nodeid: test.group_type for test in stored.tests}
     tests, open_ = [], set()
     for test in found.tests:
         own = [marker for marker in test.markers if marker not in ordinary]
         decided = test.checkpoint != stored.checkpoint_name or {"error", "regression"} & set(test.markers)
         if own and not decided:
             open_ |= set(own)
-            test = test.model_copy(update={"group_type": groups.get(nodeid_of(test), test.group_type)})
+            test = test.model_copy(update={"group_type": groups.get(test.nodeid, test.group_type)})
         tests.append(test)
     older = "to which checkpoints test files belong: the result is of an older format; give -p PROBLEM"
     said = [] if stored.provenance.checkpoints else [older]
@@ -153,15 +152,15 @@ def _versions(stored: CorrectnessResults, problem: ProblemConfig | None) -> Iter
 
 
 def _tests(case: _Case) -> Iterator[Finding]:
-    raw = {nodeid_of(test): test for test in case.tests}
+    raw = {test.nodeid: test for test in case.tests}
     fields = tuple(TestResult.model_fields) if case.whole else _BY_LESSER
     for test in case.stored.tests:
-        name = nodeid_of(test)
+        name = test.nodeid
         if name in raw:
             yield from _test(name, test, raw[name], fields)
         elif not case.lost:
             yield Finding("test", name, test.status, "no such test")
-    known = {nodeid_of(test) for test in case.stored.tests}
+    known = {test.nodeid for test in case.stored.tests}
     for name, test in raw.items():
         if name not in known:
             yield Finding("test", name, "no such test", test.status)
@@ -197,8 +196,8 @@ def _ends(case: _Case) -> Iterator[Finding]:
 def _merged(case: _Case) -> CorrectnessResults:
     """The result as the raw reports give it, and as it stands where they are lost."""
     stored, found = case.stored, case.found
-    known = {nodeid_of(test) for test in case.tests}
-    kept = [test for test in stored.tests if nodeid_of(test) not in known] if case.lost else []
+    known = {test.nodeid for test in case.tests}
+    kept = [test for test in stored.tests if test.nodeid not in known] if case.lost else []
     reason = found.reason if case.whole else stored.infrastructure_failure_reason
     deselected = found.deselected if case.whole else stored.deselected
     update = {"tests": [*case.tests, *kept], "infrastructure_failure_reason": reason, "deselected": deselected}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from slop_code.evaluation.choose import nodeid_of
 from slop_code.reporting.terminal import STYLES, ResultConsole, short_digest
 from slop_code.reporting.wording import first_line, in_words, many, one_line, printable
 
@@ -48,7 +47,7 @@ class Live:
 def show(found: RerunChanges, old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> None:
     """`test`: as it was, where it is the only one that ran anew."""
     console = ResultConsole()
-    name = one_line(f"{new.problem_name} {new.checkpoint_name}" if test is None else nodeid_of(test))
+    name = one_line(f"{new.problem_name} {new.checkpoint_name}" if test is None else test.nodeid)
     if found.reasons[1] is not None:
         reason = printable(found.reasons[1])
         _print(console, [(f"{name}: there is no verdict now: {reason}", "magenta"), verdict(found)])

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.choose import nodeid_of
 from slop_code.evaluation.find import problem_of
 from slop_code.evaluation.origin import origin_in
 from slop_code.evaluation.pytest_runner import PytestRunner
@@ -84,7 +83,7 @@ def run_one(
     test: TestResult, folder: Path, submission: Submission, progress: Progress, follow: Callable[[bytes], None]
 ) -> CorrectnessResults:
     """That test and no other; what pytest prints goes to `follow`."""
-    return _runner(folder, submission, progress, only=[nodeid_of(test)], follow=follow).run(LIVE)
+    return _runner(folder, submission, progress, only=[test.nodeid], follow=follow).run(LIVE)
 
 
 def _runner(

@@ -11,7 +11,8 @@ from slop_code.reporting.compare_table import in_figures, significance, verdict
 from slop_code.reporting.html.page import render_page
 from slop_code.reporting.html.report import check_page
 from slop_code.reporting.html.run_data import PARTS_LIMIT, Parts, told_of
-from slop_code.reporting.html.texts import Names, Texts, name_of, shell_word, short
+from slop_code.reporting.html.texts import Names, Texts, name_of, short
+from slop_code.reporting.wording import shell_word
 from slop_code.runs.comparison import Change
 from slop_code.runs.discover import RESULT
 from slop_code.runs.layout import text_of

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import LONGEST
 from slop_code.reporting.html.page import Packed, pack
-from slop_code.reporting.html.texts import LEFT_OUT, SHORTER, Names, Texts, name_of, shell_word, short, shortened
+from slop_code.reporting.html.texts import LEFT_OUT, SHORTER, Names, Texts, name_of, short, shortened
 from slop_code.reporting.run_table import percent
+from slop_code.reporting.wording import shell_word
 from slop_code.runs.layout import text_of
 from slop_code.runs.lines import turn_of
 from slop_code.runs.sides import ABSENT, LETTERS

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from slop_code.reporting.wording import printable
-from slop_code.reporting.wording import shell_word as shell_word
+from slop_code.reporting.wording import printable, shell_word
 
 HEAD, TAIL = 1500, 2500
 """Characters of a longer text that are kept: pytest says at the end what was expected and what came."""
