@@ -51,6 +51,12 @@ class Trial:
     follow: Callable[[bytes], None] | None = None
     """Is given what pytest prints, as it is printed."""
 
+    seed: int | None = None
+    """Of the tests' order and of the chance in them; None: as they are."""
+
+    interactive: bool = False
+    """Whether pytest reads our standard input."""
+
 
 @contextlib.contextmanager
 def sessions_for(session: Session, groups: Sequence[Roster]) -> Iterator[list[Session]]:
@@ -75,7 +81,9 @@ def _judge(trial: Trial, session: Session, own: Roster) -> Judged | Part:
             return session.judge(
                 trial.command,
                 {
-                    **judge_environment(session, trial.problem, trial.checkpoint, staged.plugin, session.cache, only),
+                    **judge_environment(
+                        session, trial.problem, trial.checkpoint, staged.plugin, session.cache, only, trial.seed
+                    ),
                     **live,
                 },
                 tests=staged.tests,
@@ -83,7 +91,8 @@ def _judge(trial: Trial, session: Session, own: Roster) -> Judged | Part:
                 reports=reports_of(session),
                 tools=trial.tools,
                 files=judge_files(session, trial.tools, staged.plugin),
-                timeout=session_timeout(trial.checkpoint, own),
+                timeout=float("inf") if trial.interactive else session_timeout(trial.checkpoint, own),
+                interactive=trial.interactive,
             )
     except (InfrastructureError, OSError) as error:
         return broken(error, own)

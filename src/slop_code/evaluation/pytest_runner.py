@@ -72,12 +72,15 @@ class PytestRunner:
         hidden: Sequence[Path] = (),
         only: Sequence[str] | None = None,
         follow: Callable[[bytes], None] | None = None,
+        seed: int | None = None,
+        interactive: bool = False,
     ) -> None:
         """With `output_dir`, raw reports and pytest.log are kept in `.scbench` there.
 
         `most_pairs` bounds what the problem asks for with `parallel`. The submission sees nothing of `hidden`.
         `only`: the tests to run (`file::id`), in one pair; the others count as left out, so there is no verdict.
-        `follow` is given what pytest prints, as it is printed.
+        `follow` is given what pytest prints, as it is printed. `seed` decides a random order, and the chance in tests.
+        `interactive`: pytest reads this process's standard input, and no end of the session is set.
         """
         self.problem = problem
         self.checkpoint = checkpoint
@@ -90,6 +93,8 @@ class PytestRunner:
         self.hidden = hidden
         self.only = only
         self.follow = follow
+        self.seed = seed
+        self.interactive = interactive
 
     def run(self, pytest_args: Sequence[str] | None = None) -> CorrectnessResults:
         """Never raises for what the submission, the sandbox or pytest do: that is in the result; a stop has none."""
@@ -116,7 +121,17 @@ class PytestRunner:
             state = replace(state, staged=staged)
             watch.lap("prepare")
             groups = self._groups(staged.roster, arguments)
-            trial = Trial(self.problem, self.checkpoint, staged, tools, command, arguments, self.follow)
+            trial = Trial(
+                self.problem,
+                self.checkpoint,
+                staged,
+                tools,
+                command,
+                arguments,
+                follow=self.follow,
+                seed=self.seed,
+                interactive=self.interactive,
+            )
             opening = Session.open(self.environment, submission, self.cache, self.progress, self._hidden(), sandbox)
             with opening as session, sessions_for(session, groups) as sessions:
                 watch.lap("setup")

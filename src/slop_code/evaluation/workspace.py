@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ASSETS = "assets"
 COLLECT_S = 120.0
+HASH_SEEDS = 1 << 32
 SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
 
 
@@ -230,13 +231,15 @@ def judge_environment(
     plugin: Path,
     cache: Cache,
     only: Sequence[str] | None = None,
+    seed: int | None = None,
 ) -> dict[str, str]:
     """The judge's own variables; the plugin replaces them by those that tests and submission may see.
 
-    `only`: the node ids to run; None for all.
+    `only`: the node ids to run; None for all. `seed` decides the order of the tests, and how Python hashes.
     """
     layout = session.layout
-    seen = session.environment(variables_for(problem, checkpoint, layout.tests))
+    chance = {} if seed is None else {"PYTHONHASHSEED": str(seed % HASH_SEEDS)}
+    seen = session.environment({**variables_for(problem, checkpoint, layout.tests), **chance})
     settings = {
         "stream": f"{layout.reports}/{STREAM}",
         "environment": seen,
@@ -246,6 +249,7 @@ def judge_environment(
         "in_process": problem.in_process,
         "launcher": layout.launcher,
         "only": only,
+        "seed": seed,
     }
     path = session.folder / "settings.json"
     path.write_text(json.dumps(settings))

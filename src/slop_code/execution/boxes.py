@@ -156,6 +156,9 @@ class JudgeJob:
     hidden: Sequence[Path] = ()
     """Host paths the subject may not see, wherever they lie."""
 
+    interactive: bool = False
+    """The judge reads the evaluator's standard input."""
+
     @property
     def collecting(self) -> bool:
         """Without a subject the judge may leave compiled tests beside the tests."""

@@ -92,6 +92,7 @@ class Session:
         tools: ToolEnv,
         files: Mapping[str, Path],
         timeout: float,
+        interactive: bool = False,
     ) -> Judged:
         """Run the judge to its end; the boxes are gone when this returns."""
         return self.sandbox.judge(
@@ -108,5 +109,6 @@ class Session:
                 scratch=self.folder,
                 timeout=timeout,
                 hidden=self.hidden,
+                interactive=interactive,
             )
         )

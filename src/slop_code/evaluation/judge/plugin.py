@@ -2,7 +2,8 @@
 
 A JSON file, named by an environment variable, says what to do: `stream` (where our lines go), `environment`
 (what tests and their children see), `tmpdir`, `tests`, the folders of the import guard, `launcher` (the words before
-every command of the submission), and `only`: the node ids to run where another pytest runs the others.
+every command of the submission), `only`: the node ids to run where another pytest runs the others, and `seed`: of a
+random order, and of the chance that tests use.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import importlib.machinery
 import json
 import os
+import random
 import shlex
 import sys
 import tempfile
@@ -114,7 +116,12 @@ class Reporter:
     """Writes our lines as things happen and bounds what the other reports will hold."""
 
     def __init__(
-        self, stream: str, tests: str, only: Iterable[str] | None = None, launcher: Sequence[str] = ()
+        self,
+        stream: str,
+        tests: str,
+        only: Iterable[str] | None = None,
+        launcher: Sequence[str] = (),
+        seed: int | None = None,
     ) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         self.descriptor = os.open(stream, flags, 0o600)
@@ -125,6 +132,7 @@ class Reporter:
         self.spent = 0
         self.only = None if only is None else frozenset(only)
         self.calls = Calls(launcher)
+        self.seed = seed
 
     def write(self, kind: str, **values: Any) -> None:
         rest = json.dumps({"kind": kind, **values}).encode("ascii") + b"\n"
@@ -156,6 +164,8 @@ class Reporter:
         yield
         if self.only is not None:
             items[:] = [item for item in items if self.nodeid(item.nodeid) in self.only]
+        if self.seed is not None:
+            items[:] = shuffled(items, self.seed)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
@@ -175,6 +185,8 @@ class Reporter:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.calls.take()
+        if self.seed is not None:
+            random.seed(f"{self.seed} {self.nodeid(nodeid)}")
         self.write("start", nodeid=self.nodeid(nodeid))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -223,6 +235,25 @@ class Reporter:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         self.write("finish", exitstatus=int(exitstatus))
+
+
+def shuffled(items: Sequence[pytest.Item], seed: int) -> list[pytest.Item]:
+    """Files, and in each what stands at its top: the tests of a class stay together and in their order."""
+    files: dict[str, dict[str, list[pytest.Item]]] = {}
+    for item in items:
+        file, _, name = item.nodeid.partition("::")
+        first, inside, _ = name.partition("[")[0].partition("::")
+        files.setdefault(file, {}).setdefault(first if inside else name, []).append(item)
+    chance = random.Random(seed)
+    found: list[pytest.Item] = []
+    for units in _in_any_order(list(files.values()), chance):
+        for unit in _in_any_order(list(units.values()), chance):
+            found += unit
+    return found
+
+
+def _in_any_order(values: list[Any], chance: random.Random) -> list[Any]:
+    return chance.sample(values, len(values))
 
 
 def _status(reports: Sequence[pytest.TestReport]) -> tuple[str, bool]:
@@ -331,7 +362,13 @@ def pytest_configure(config: pytest.Config) -> None:
     tempfile.tempdir = None
     bound_captures(config)
     leave_folders_alone()
-    reporter = Reporter(_settings["stream"], _settings["tests"], _settings.get("only"), _settings.get("launcher", ()))
+    reporter = Reporter(
+        _settings["stream"],
+        _settings["tests"],
+        only=_settings.get("only"),
+        launcher=_settings.get("launcher", ()),
+        seed=_settings.get("seed"),
+    )
     reporter.root = str(config.rootpath)
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")

@@ -1,0 +1,1 @@
+"""Writing problems: new ones, their tests, and whether they are sound."""

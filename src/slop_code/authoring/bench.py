@@ -1,0 +1,144 @@
+"""Where a problem is tried out: submissions of every kind against its tests, in the boxes of an evaluation."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.judging import side_by_side
+from slop_code.evaluation.pairs import NEVER_RAN
+from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.execution.cache import Cache
+from slop_code.execution.spec import load_environment
+from slop_code.execution.threads import processors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.execution.boxes import Progress
+    from slop_code.execution.spec import EnvironmentSpec
+
+SOLUTIONS = "solutions"
+ENVIRONMENT = "environment.yaml"
+
+
+def environment_for(problem: ProblemConfig, given: str | None) -> EnvironmentSpec:
+    """What was asked for, else the problem's own `environment.yaml`, else `local`."""
+    own = problem.path / ENVIRONMENT
+    return load_environment(given or (str(own) if own.is_file() else "local"))
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is done by the steps that could go on for ever."""
+
+    repeat: int = 3
+    """Runs for each condition of the step stability."""
+
+    seed: int = 1
+    """The first; others follow from it."""
+
+    budget: str = "20"
+    """Mutants for each checkpoint, or a time for all of them, such as 5m."""
+
+    jobs: int = field(default_factory=processors)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One evaluation that a step wants: what differs from the plain one is said here."""
+
+    checkpoint: CheckpointConfig
+    submission: Path
+    problem: ProblemConfig | None = None
+    environment: EnvironmentSpec | None = None
+    seed: int | None = None
+    only: tuple[str, ...] | None = None
+    pairs: int = 1
+    """At most so many at a time; more only where `problem.parallel` allows it."""
+
+    pytest_args: tuple[str, ...] = ()
+
+
+class Workbench:
+    """One problem, and what was found out about it so far."""
+
+    def __init__(
+        self,
+        problem: ProblemConfig,
+        environment: EnvironmentSpec,
+        *,
+        checkpoints: Sequence[CheckpointConfig] = (),
+        effort: Effort | None = None,
+        cache: Cache | None = None,
+        progress: Progress = lambda _: None,
+    ) -> None:
+        """`checkpoints`: those to look at; none: all."""
+        self.problem = problem
+        self.environment = environment
+        self.checkpoints = tuple(checkpoints) or tuple(problem.checkpoints.values())
+        self.effort = effort or Effort()
+        self.cache = cache or Cache.default()
+        self.progress = progress
+        self._references: dict[str, CorrectnessResults] = {}
+
+    def solution(self, checkpoint: CheckpointConfig) -> Path:
+        """Where its reference is, or would be."""
+        return self.problem.path / SOLUTIONS / checkpoint.name
+
+    def solved(self) -> list[CheckpointConfig]:
+        """Those with a reference; what lacks one is for the step layout to tell."""
+        return [one for one in self.checkpoints if os.path.isdir(self.solution(one))]
+
+    def before(self, checkpoint: CheckpointConfig) -> CheckpointConfig | None:
+        names = list(self.problem.checkpoints)
+        place = names.index(checkpoint.name)
+        return self.problem.checkpoints[names[place - 1]] if place else None
+
+    def reference(self, checkpoint: CheckpointConfig) -> CorrectnessResults:
+        """The reference as any submission is evaluated; once, however many steps ask."""
+        if checkpoint.name not in self._references:
+            self.progress(f"reference of {self.problem.name} {checkpoint.name}")
+            self._references[checkpoint.name] = self.evaluate(Trial(checkpoint, self.solution(checkpoint)))
+        return self._references[checkpoint.name]
+
+    def evaluate(self, trial: Trial) -> CorrectnessResults:
+        """An InfrastructureError where this machine cannot evaluate anything; else whatever came of it."""
+        results = self._runner(trial).run(trial.pytest_args)
+        if results.infrastructure_failure_reason and results.pytest_exit_code == NEVER_RAN:
+            raise InfrastructureError(results.infrastructure_failure_reason)
+        return results
+
+    def evaluate_all(self, trials: Sequence[Trial]) -> list[CorrectnessResults]:
+        """As many at a time as `effort.jobs` says, in their order."""
+        free = threading.BoundedSemaphore(self.effort.jobs)
+
+        def action(trial: Trial) -> Callable[[], CorrectnessResults]:
+            def work() -> CorrectnessResults:
+                with free:
+                    return self.evaluate(trial)
+
+            return work
+
+        return side_by_side([action(trial) for trial in trials]) if trials else []
+
+    def _runner(self, trial: Trial) -> PytestRunner:
+        if not os.path.isdir(trial.submission):
+            raise UsageError(f"{trial.submission}: no such folder; a reference solution is expected there")
+        return PytestRunner(
+            trial.problem or self.problem,
+            trial.checkpoint,
+            trial.environment or self.environment,
+            trial.submission,
+            cache=self.cache,
+            progress=self.progress,
+            most_pairs=trial.pairs,
+            only=trial.only,
+            seed=trial.seed,
+        )

@@ -1,0 +1,93 @@
+"""The Python files of a problem's tests, read once: where a test stands, and what its author allows there."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import re
+import tokenize
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.finding import Finding, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+ALLOW = re.compile(r"#\s*slop-code:\s*allow\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    file: str
+    """Relative to the problem's folder."""
+
+    text: str
+    tree: ast.Module
+
+    @property
+    def allowed(self) -> Mapping[int, frozenset[str]]:
+        """The rules that a comment lets pass, by its line: `# slop-code: allow RULE, RULE`."""
+        return _allowed(self.text)
+
+
+@functools.lru_cache(maxsize=256)
+def _allowed(text: str) -> Mapping[int, frozenset[str]]:
+    found = {}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and (match := ALLOW.search(token.string)):
+            found[token.start[0]] = frozenset(re.split(r"\s*,\s*", match.group(1)))
+    return found
+
+
+def read_source(folder: Path, file: str) -> Source | SyntaxError:
+    """A SyntaxError, as a value, where Python cannot read it."""
+    try:
+        text = (folder / file).read_text(encoding="utf-8")
+        return Source(file, text, ast.parse(text, file))
+    except UnicodeDecodeError as error:
+        return SyntaxError(str(error))
+    except (SyntaxError, ValueError) as error:
+        return error if isinstance(error, SyntaxError) else SyntaxError(str(error))
+
+
+def place_of(folder: Path, test: str) -> Place:
+    """Where a test (`file::Class::name[parameters]`) stands, as far as its source tells."""
+    name, _, inside = test.partition("::")
+    file = f"tests/{name}"
+    source = read_source(folder, file) if (folder / file).is_file() else None
+    if not isinstance(source, Source):
+        return Place(file)
+    body: list[ast.stmt] = source.tree.body
+    line = None
+    for part in inside.partition("[")[0].split("::"):
+        node = next((one for one in definitions(body) if one.name == part), None)
+        if node is None:
+            break
+        line, body = node.lineno, node.body
+    return Place(file, line)
+
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def definitions(body: list[ast.stmt]) -> Iterator[Definition]:
+    yield from (node for node in body if isinstance(node, Definition))
+
+
+def is_allowed(finding: Finding, source: Source) -> bool:
+    """By a comment on its line, or on a line of its own, or a decorator's, directly above."""
+    line = finding.place.line
+    if line is None:
+        return False
+    lines, allowed = source.text.splitlines(), source.allowed
+    if finding.rule.id in allowed.get(line, ()):
+        return True
+    above = line - 1
+    while above >= 1 and lines[above - 1].lstrip().startswith(("#", "@")):
+        if finding.rule.id in allowed.get(above, ()):
+            return True
+        above -= 1
+    return False

@@ -1,0 +1,1 @@
+"""What `problems check` does, one module for each step: `STEP` says what it is and does it."""
