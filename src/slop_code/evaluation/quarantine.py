@@ -1,0 +1,68 @@
+"""Tests that a problem's author has put under quarantine: they run and are reported, and decide nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from slop_code._io import TooLargeError, read_bounded, write_atomic
+from slop_code.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from slop_code.evaluation.config import ProblemConfig
+
+LEDGER = "flaky.json"
+"""In the tests folder."""
+
+QUARANTINED = "quarantined"
+"""The marker that such a test carries from its collection on."""
+
+SIZE_LIMIT = 4 << 20
+
+
+class Quarantined(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    test: Annotated[str, Field(pattern=r"^[^:]+\.py::.+$")]
+    """As `file::id`, seen from the tests folder; without parameters it means all of them, and a class all its tests."""
+
+    reason: str = ""
+
+    def covers(self, nodeid: str) -> bool:
+        return nodeid == self.test or nodeid.startswith((f"{self.test}[", f"{self.test}::"))
+
+
+class Ledger(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1] = 1
+    tests: tuple[Quarantined, ...] = ()
+
+    def save(self, path: Path) -> None:
+        write_atomic(path, json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
+
+
+def ledger_path(problem: ProblemConfig) -> Path:
+    return problem.path / "tests" / LEDGER
+
+
+def read_ledger(problem: ProblemConfig) -> Ledger:
+    """Empty where there is none."""
+    path = ledger_path(problem)
+    try:
+        return Ledger.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
+    except FileNotFoundError:
+        return Ledger()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        step = 'expected {"schema_version": 1, "tests": [{"test": "FILE::ID", "reason": "…"}]}'
+        raise ConfigError(f"{path}: {f'{place}: ' if place else ''}{first['msg']}; {step}") from error
+    except TooLargeError as error:
+        raise ConfigError(f"{path}: larger than {SIZE_LIMIT} bytes") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error

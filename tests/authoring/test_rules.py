@@ -1,0 +1,65 @@
+"""Every rule has a minimal problem that breaks it and one that does not: `rules/RULE.yaml`.
+
+`bad` and `good` are files laid over a sound problem (see conftest.py), `both` is laid below them, null takes a file away;
+`effort` says how much is done. A finding of `bad` is one of that rule, and `good` has none of any rule of its step.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from slop_code.authoring.check import STEPS, StepReport, all_rules, check_problem, step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from slop_code.authoring.bench import Workbench
+
+RULES = Path(__file__).parent / "rules"
+STEP_OF = {rule.id: name for name in STEPS for rule in step(name).rules}
+STATIC = [rule for rule in STEP_OF if STEP_OF[rule] == "layout"]
+LIVE = [rule for rule in STEP_OF if STEP_OF[rule] != "layout"]
+
+
+def case(rule: str) -> dict[str, Any]:
+    found = yaml.safe_load((RULES / f"{rule}.yaml").read_text(encoding="utf-8"))
+    assert set(found) <= {"bad", "good", "both", "effort"}
+    return {"bad": {}, "good": {}, "both": {}, "effort": {}, **found}
+
+
+def checked(bench: Callable[..., Workbench], rule: str, which: str) -> StepReport:
+    own = case(rule)
+    [report] = check_problem(bench(own["both"], own[which], **own["effort"]), [STEP_OF[rule]])
+    assert report.broken is None
+    return report
+
+
+def test_every_rule_has_a_case():
+    assert {path.stem for path in RULES.glob("*.yaml")} == set(all_rules())
+    assert len(all_rules()) == sum(len(step(name).rules) for name in STEPS)
+
+
+@pytest.mark.parametrize("rule", STATIC)
+def test_layout(rule, bench):
+    assert rule in [finding.rule.id for finding in checked(bench, rule, "bad").outcome.findings]
+
+
+@pytest.mark.parametrize("rule", STATIC)
+def test_sound_layout(rule, bench):
+    assert checked(bench, rule, "good").outcome.findings == ()
+
+
+@pytest.mark.parametrize("rule", LIVE)
+def test_live(rule, bench, cache, need_bubblewrap):
+    need_bubblewrap()
+    assert rule in [finding.rule.id for finding in checked(bench, rule, "bad").outcome.findings]
+
+
+@pytest.mark.parametrize("rule", LIVE)
+def test_sound_live(rule, bench, cache, need_bubblewrap):
+    need_bubblewrap()
+    assert checked(bench, rule, "good").outcome.findings == ()
