@@ -495,6 +495,43 @@ def test_what_arguments_leave_out_is_what_it_would_be_for_all(judge):
     assert len(everything.stream.deselected) == 4
 
 
+def test_a_seed_decides_the_order_and_the_chance(judge):
+    judge.test(
+        """
+        import random
+
+        def test_a(): assert 0, f"drew {random.random()}"
+        def test_b(): pass
+        def test_c(): pass
+
+        class TestStory:
+            def test_first(self): pass
+            def test_then(self): pass
+        """
+    )
+    judge.test("def test_d(): pass\ndef test_e(): pass\n", "test_checkpoint_2.py")
+    runs = [judge.run(seed=seed) for seed in (7, 7, 8, 9)]
+    orders = [[test.nodeid for test in run.evidence.tests] for run in runs]
+    drawn = [test.message for run in runs for test in run.evidence.tests if test.nodeid.endswith("test_a")]
+    assert orders[0] == orders[1]
+    assert drawn[0] == drawn[1]
+    assert len({tuple(order) for order in orders}) > 1
+    assert len(set(drawn)) == 3
+    for order in orders:
+        assert len(order) == 7
+        files = [nodeid.partition("::")[0] for nodeid in order]
+        assert files == sorted(files, key=files.index)
+        story = order.index("test_checkpoint_1.py::TestStory::test_first")
+        assert order[story + 1] == "test_checkpoint_1.py::TestStory::test_then"
+
+
+def test_a_test_under_quarantine_is_marked(judge):
+    judge.test("import pytest\n\n@pytest.mark.error\ndef test_a(): pass\n\ndef test_b(): pass\n")
+    judged = judge.run("--strict-markers", "-o", "markers=error", quarantined=["test_checkpoint_1.py::test_a"])
+    assert judged.exit_code == 0
+    assert [entry.markers for entry in judged.stream.collected] == [("quarantined", "error"), ()]
+
+
 def test_what_a_failed_test_ran_and_printed(judge):
     judge.test(
         """

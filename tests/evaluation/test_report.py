@@ -100,7 +100,7 @@ def test_a_file_of_the_first_schema_still_loads(tmp_path):
     assert it.tests == sample().tests
     it.save(tmp_path / "again.json")
     assert CorrectnessResults.load(tmp_path / "again.json") == it
-    assert sample().schema_version == 3
+    assert sample().schema_version == 4
 
 
 def test_hostile_text_round_trips_as_strict_json(tmp_path):
@@ -151,7 +151,7 @@ def stored(tmp_path, **changes):
         ({"infrastructure_failure": True}, "infrastructure_failure"),
         ({"infrastructure_failure_reason": "why"}, "infrastructure_failure"),
         ({"tests": []}, "counts"),
-        ({"schema_version": 4}, "schema_version"),
+        ({"schema_version": 5}, "schema_version"),
         ({"schema_version": "1"}, "schema_version"),
         ({"duration": "3"}, "duration"),
         ({"duration": -1}, "duration"),

@@ -471,7 +471,7 @@ def test_a_snapshot_that_was_not_evaluated(result):
         (b"", "not JSON"),
         (b"[]", "not a JSON object"),
         (b'{"schema_version": 3}', "problem_name: Field required"),
-        (b'{"schema_version": 4}', "written by a newer slop-code; this one reads 1 to 3; update slop-code"),
+        (b'{"schema_version": 5}', "written by a newer slop-code; this one reads 1 to 4; update slop-code"),
         (b"[" * 100_000, "not JSON"),
         (b'{"schema_version": 3, "problem_name": 1}', "problem_name: Input should be a valid string"),
     ],
@@ -485,8 +485,8 @@ def test_what_cannot_be_read(result, content, words):
 
 def test_a_format_of_the_future_says_what_to_do(result):
     path = result()
-    edit(path, setting("schema_version", to=4))
-    words = "schema_version is 4: written by a newer slop-code; this one reads 1 to 3; update slop-code, or evaluate"
+    edit(path, setting("schema_version", to=5))
+    words = "schema_version is 5: written by a newer slop-code; this one reads 1 to 4; update slop-code, or evaluate"
     for read in (read_document, CorrectnessResults.load):
         with pytest.raises(ResultError, match=words):
             read(path)

@@ -25,6 +25,9 @@ BUILTIN_MARKERS: dict[str, tuple[str, GroupType]] = {
 }
 
 
+QUARANTINED = "quarantined"
+"""The marker that a test of the problem's ledger of flaky tests carries from its collection on."""
+
 PYTEST_MARKERS = ("filterwarnings", "parametrize", "skip", "skipif", "timeout", "usefixtures", "xfail")
 
 
@@ -52,7 +55,7 @@ def group_for(
 
 def misspelt_markers(roster: Roster, custom: Iterable[str]) -> list[str]:
     """Markers that are nearly one that decides a group: such a test counts elsewhere than it was meant to."""
-    known = [*BUILTIN_MARKERS, *custom]
+    known = [*BUILTIN_MARKERS, QUARANTINED, *custom]
     strange = {marker for entry in roster.entries for marker in entry.markers} - {*known, *PYTEST_MARKERS}
     if not strange:
         return []

@@ -12,6 +12,7 @@ from slop_code._io import keep_ends
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.ending import EXIT, Ending
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evidence, read_evidence
+from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.pairs import NEVER_RAN, Part
 from slop_code.evaluation.verdict import infrastructure_failure
 from slop_code.evaluation.workspace import Staged, judge_environment, judge_files
@@ -82,7 +83,14 @@ def _judge(trial: Trial, session: Session, own: Roster) -> Judged | Part:
                 trial.command,
                 {
                     **judge_environment(
-                        session, trial.problem, trial.checkpoint, staged.plugin, session.cache, only, trial.seed
+                        session,
+                        trial.problem,
+                        trial.checkpoint,
+                        staged.plugin,
+                        session.cache,
+                        only,
+                        trial.seed,
+                        [entry.nodeid for entry in own.entries if QUARANTINED in entry.markers],
                     ),
                     **live,
                 },

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 LEDGER = "flaky.json"
 """In the tests folder."""
 
-QUARANTINED = "quarantined"
-"""The marker that such a test carries from its collection on."""
-
 SIZE_LIMIT = 4 << 20
 
 
@@ -41,6 +38,9 @@ class Ledger(BaseModel):
 
     schema_version: Literal[1] = 1
     tests: tuple[Quarantined, ...] = ()
+
+    def covers(self, nodeid: str) -> bool:
+        return any(one.covers(nodeid) for one in self.tests)
 
     def save(self, path: Path) -> None:
         write_atomic(path, json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")

@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
-from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, passes
 from slop_code.evaluation.reports.record import Status  # noqa: TC001  (pydantic reads it)
 
@@ -45,7 +45,7 @@ DERIVED_APART: dict[str, Any] = {}
 """The context of a validation that leaves it to the caller whether these fields agree."""
 NEWER = "newer"
 EDITED = "edited"
-NEWEST = 3
+NEWEST = 4
 """The newest `schema_version` that can be read; all from 1 on can."""
 
 
@@ -100,6 +100,11 @@ class TestResult(Stored):
     def nodeid(self) -> str:
         return f"{self.file_path}::{self.id}"
 
+    @property
+    def quarantined(self) -> bool:
+        """It was run and is reported, and decides nothing."""
+        return QUARANTINED in self.markers
+
 
 class Digests(Stored):
     """None where the evaluation did not come that far, or where there is no image."""
@@ -135,7 +140,7 @@ class Attempt(Stored):
 
 
 class CorrectnessResults(Stored):
-    schema_version: Literal[1, 2, 3] = 3
+    schema_version: Literal[1, 2, 3, 4] = 4
     problem_name: str
     checkpoint_name: str
     duration: Duration
@@ -164,12 +169,17 @@ class CorrectnessResults(Stored):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def pass_counts(self) -> dict[GroupType, int]:
-        return _counts(test.group_type for test in self.tests if test.status == "passed")
+        return _counts(test.group_type for test in self._deciding if test.status == "passed")
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def total_counts(self) -> dict[GroupType, int]:
-        return _counts(test.group_type for test in self.tests)
+        return _counts(test.group_type for test in self._deciding)
+
+    @property
+    def _deciding(self) -> list[TestResult]:
+        """There was no quarantine before schema 4."""
+        return [test for test in self.tests if self.schema_version < 4 or not test.quarantined]
 
     @computed_field  # type: ignore[prop-decorator]
     @property

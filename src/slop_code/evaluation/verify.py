@@ -11,7 +11,7 @@ from slop_code.evaluation.contradiction import contradictions
 from slop_code.evaluation.damage import damaged, strays
 from slop_code.evaluation.evidence import CTRF_REPORT
 from slop_code.evaluation.finding import Finding
-from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS, GroupType
+from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS, QUARANTINED, GroupType
 from slop_code.evaluation.inputs import of_command, of_problem, of_snapshot, text
 from slop_code.evaluation.pairs import NEVER_RAN
 from slop_code.evaluation.provenance import evaluation_version
@@ -126,7 +126,7 @@ def _regrouped(
     """Without the problem's own markers, a test that has one counts where the result says."""
     if problem is not None:
         return found.tests, []
-    ordinary = {*BUILTIN_MARKERS, *PYTEST_MARKERS} - custom.keys()
+    ordinary = {*BUILTIN_MARKERS, *PYTEST_MARKERS, QUARANTINED} - custom.keys()
     groups = {} if stored.provenance.checkpoints else {test.nodeid: test.group_type for test in stored.tests}
     tests, open_ = [], set()
     for test in found.tests:

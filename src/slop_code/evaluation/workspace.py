@@ -16,7 +16,9 @@ from slop_code.errors import InfrastructureError
 from slop_code.evaluation import judge
 from slop_code.evaluation.command import INI, PLUGIN
 from slop_code.evaluation.evidence import STREAM
+from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.pytest_ini import render_ini
+from slop_code.evaluation.quarantine import read_ledger
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import Selection, checkpoint_of, files_in, select
@@ -208,7 +210,12 @@ def _collect(
         reason = "tests/conftest.py has to declare --entrypoint and --checkpoint in pytest_addoption"
     if reason or not stream.collected:
         raise InfrastructureError(f"{reason or 'no tests were collected'}\n{done.output}".strip(), done.exit_code)
-    return Roster(tuple(RosterEntry(entry.nodeid, entry.markers) for entry in stream.collected))
+    ledger = read_ledger(problem)
+    return Roster(tuple(_quarantined(entry) if ledger.covers(entry.nodeid) else entry for entry in stream.collected))
+
+
+def _quarantined(entry: RosterEntry) -> RosterEntry:
+    return RosterEntry(entry.nodeid, tuple(dict.fromkeys((QUARANTINED, *entry.markers))))
 
 
 def judge_files(session: Session, tools: ToolEnv, plugin: Path) -> dict[str, Path]:
@@ -232,10 +239,12 @@ def judge_environment(
     cache: Cache,
     only: Sequence[str] | None = None,
     seed: int | None = None,
+    quarantined: Sequence[str] = (),
 ) -> dict[str, str]:
     """The judge's own variables; the plugin replaces them by those that tests and submission may see.
 
     `only`: the node ids to run; None for all. `seed` decides the order of the tests, and how Python hashes.
+    `quarantined`: the node ids of those that decide nothing.
     """
     layout = session.layout
     chance = {} if seed is None else {"PYTHONHASHSEED": str(seed % HASH_SEEDS)}
@@ -250,6 +259,7 @@ def judge_environment(
         "launcher": layout.launcher,
         "only": only,
         "seed": seed,
+        "quarantined": list(quarantined),
     }
     path = session.folder / "settings.json"
     path.write_text(json.dumps(settings))

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.record import shortened
-from slop_code.reporting.wording import cut, first_line, headline, in_words, one_line, printable, shell_word
+from slop_code.reporting.wording import cut, first_line, headline, in_words, many, one_line, printable, shell_word
 from slop_code.runs.layout import text_of
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ def _failures(results: CorrectnessResults) -> list[TestResult]:
 
 
 def _named(test: TestResult) -> str:
-    return f"{test.status.upper()} {test.group_type} {one_line(test.nodeid)}"
+    note = " (quarantined)" if test.quarantined else ""
+    return f"{test.status.upper()} {test.group_type} {one_line(test.nodeid)}{note}"
 
 
 def _reason(results: CorrectnessResults) -> Iterator[tuple[str, str]]:
@@ -132,6 +133,9 @@ def _ending(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iter
         yield f"warning: {printable(warning)}", "yellow"
     if every:
         yield "  ".join(f"{one_line(name)} {seconds:.2f} s" for name, seconds in results.phases.items()), "dim"
+    if apart := [test for test in results.tests if test.quarantined]:
+        bad = sum(test.status != "passed" for test in apart)
+        yield f"quarantined, deciding nothing: {many(len(apart), 'test')}, {bad} did not pass", "yellow"
     yield verdict(results, policy)
 
 

@@ -121,7 +121,7 @@ class CheckpointLine(Facts):
 
 
 def outcomes_of(results: CorrectnessResults) -> Outcomes:
-    return {(test.file_path, test.id): test.status == "passed" for test in results.tests}
+    return {(test.file_path, test.id): test.status == "passed" for test in results.tests if not test.quarantined}
 
 
 def turn_of(earlier: bool | None, later: bool | None) -> Turn | None:

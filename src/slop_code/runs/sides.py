@@ -94,6 +94,8 @@ class CheckpointRuns:
         if entry.results is None or self.seen[place].passed is None:
             return
         for test in entry.results.tests:
+            if test.quarantined:
+                continue
             key = sys.intern(test.file_path), sys.intern(test.id)
             letters = self.tests.setdefault(key, bytearray(ABSENT.encode() * len(self.seen)))
             letters[place] = ord(LETTERS[test.status])

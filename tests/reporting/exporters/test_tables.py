@@ -50,7 +50,8 @@ def test_csv_is_read_back(entries, export):
     assert dict(zip(header, first, strict=True)) == {
         "run": "monday", "problem": "words", "checkpoint": "checkpoint_1", "order": "1", "state": "evaluated",
         "reason": "", "file": "test_checkpoint_1.py", "id": "test_a", "home": "checkpoint_1", "group": "Core",
-        "markers": "slow parametrize", "status": "passed", "passed": "true", "duration_ms": "1234.568", "message": "",
+        "markers": "slow parametrize", "status": "passed", "passed": "true", "quarantined": "false",
+        "duration_ms": "1234.568", "message": "",
         "submission_digest": "5ub", "tests_digest": "7e5", "evaluation_version": "1-abc", "slop_code": "0.1.0",
     }  # fmt: skip
     assert dict(zip(header, second, strict=True))["message"] == 'E   "no",\n1'
@@ -98,7 +99,8 @@ def test_parquet_has_types_and_keeps_text_as_it_is(export, make_entry, make_test
     types = dict(duckdb.sql(f"select column_name, column_type from (describe select * from '{path}')").fetchall())
     assert types == {
         **dict.fromkeys(COLUMNS, "VARCHAR"),
-        "order": "BIGINT", "passed": "BOOLEAN", "duration_ms": "DOUBLE", "markers": "VARCHAR[]",
+        "order": "BIGINT", "passed": "BOOLEAN", "quarantined": "BOOLEAN", "duration_ms": "DOUBLE",
+        "markers": "VARCHAR[]",
     }  # fmt: skip
     assert duckdb.sql(f"select message, markers from '{path}'").fetchall() == [("=1+1", ["slow", "parametrize"])]
     assert duckdb.sql(f"select distinct compression from parquet_metadata('{path}')").fetchall() == [("ZSTD",)]

@@ -2,8 +2,8 @@
 
 A JSON file, named by an environment variable, says what to do: `stream` (where our lines go), `environment`
 (what tests and their children see), `tmpdir`, `tests`, the folders of the import guard, `launcher` (the words before
-every command of the submission), `only`: the node ids to run where another pytest runs the others, and `seed`: of a
-random order, and of the chance that tests use.
+every command of the submission), `only`: the node ids to run where another pytest runs the others, `seed`: of a random
+order, and of the chance that tests use, and `quarantined`: the node ids of tests that decide nothing.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ OUTPUT_LIMIT = 16 * 1024
 MOST_CALLS = 20
 LINE_SIZE = 256 * 1024
 CALL_LIMIT = 1024
+QUARANTINED = "quarantined"
 
 
 class ImportGuard:
@@ -122,6 +123,7 @@ class Reporter:
         only: Iterable[str] | None = None,
         launcher: Sequence[str] = (),
         seed: int | None = None,
+        quarantined: Iterable[str] = (),
     ) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         self.descriptor = os.open(stream, flags, 0o600)
@@ -133,6 +135,7 @@ class Reporter:
         self.only = None if only is None else frozenset(only)
         self.calls = Calls(launcher)
         self.seed = seed
+        self.quarantined = frozenset(quarantined)
 
     def write(self, kind: str, **values: Any) -> None:
         rest = json.dumps({"kind": kind, **values}).encode("ascii") + b"\n"
@@ -166,6 +169,9 @@ class Reporter:
             items[:] = [item for item in items if self.nodeid(item.nodeid) in self.only]
         if self.seed is not None:
             items[:] = shuffled(items, self.seed)
+        for item in items:
+            if self.nodeid(item.nodeid) in self.quarantined:
+                item.add_marker(QUARANTINED, append=False)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
@@ -246,14 +252,10 @@ def shuffled(items: Sequence[pytest.Item], seed: int) -> list[pytest.Item]:
         files.setdefault(file, {}).setdefault(first if inside else name, []).append(item)
     chance = random.Random(seed)
     found: list[pytest.Item] = []
-    for units in _in_any_order(list(files.values()), chance):
-        for unit in _in_any_order(list(units.values()), chance):
+    for units in chance.sample(list(files.values()), len(files)):
+        for unit in chance.sample(list(units.values()), len(units)):
             found += unit
     return found
-
-
-def _in_any_order(values: list[Any], chance: random.Random) -> list[Any]:
-    return chance.sample(values, len(values))
 
 
 def _status(reports: Sequence[pytest.TestReport]) -> tuple[str, bool]:
@@ -336,11 +338,8 @@ def bound_captures(config: pytest.Config) -> None:
             self.tmpfile.truncate()
         return output
 
-    def text_snap(self: Any) -> str:
-        return snap(self).decode("utf-8", "replace")
-
     _replace(pytest_capture.FDCaptureBinary, "snap", snap)
-    _replace(pytest_capture.FDCapture, "snap", text_snap)
+    _replace(pytest_capture.FDCapture, "snap", lambda self: snap(self).decode("utf-8", "replace"))
 
 
 def leave_folders_alone() -> None:
@@ -349,6 +348,12 @@ def leave_folders_alone() -> None:
     They go with the box, or with the session where there is none.
     """
     _replace(pytest_tmpdir, "cleanup_dead_symlinks", lambda _root: None)
+
+
+def keep_input_apart() -> None:
+    """What tests start reads nothing: a person's own input is for the debugger, and never for the submission."""
+    sys.stdin = os.fdopen(os.dup(0), errors="replace")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
 
 def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
@@ -368,8 +373,10 @@ def pytest_configure(config: pytest.Config) -> None:
         only=_settings.get("only"),
         launcher=_settings.get("launcher", ()),
         seed=_settings.get("seed"),
+        quarantined=_settings.get("quarantined", ()),
     )
     reporter.root = str(config.rootpath)
+    config.addinivalue_line("markers", f"{QUARANTINED}: flaky tests that decide nothing")
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
     omit = getattr(config.option, "json_report_omit", None)
@@ -382,6 +389,7 @@ def _prepare(path: str) -> dict[str, Any]:
         settings: dict[str, Any] = json.load(file)
     os.environ.clear()
     os.environ.update(settings["environment"])
+    keep_input_apart()
     if settings["in_process"]:
         sys.path.insert(0, settings["guard"][0])
     else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SPEC_VERSION = "0.0.0"
 STATUSES = {"passed": "passed", "failed": "failed", "error": "failed", "skipped": "skipped"}
 """CTRF knows no error; `rawStatus` has ours."""
-NO_VERDICT = "other"
+OTHER = "other"
 
 
 def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
@@ -48,7 +48,7 @@ def tests_of(entry: Entry) -> Iterator[dict[str, Any]]:
         line = entry.line
         yield {
             "name": "(checkpoint)",
-            "status": NO_VERDICT,
+            "status": OTHER,
             "rawStatus": line.state,
             "duration": 0,
             "suite": _suite(line),
@@ -63,7 +63,7 @@ def told(test: TestResult, line: CheckpointLine) -> dict[str, Any]:
         "testId": safe(f"{place}/{nodeid}"),
         "executionId": safe(f"{line.run}/{place}/{nodeid}"),
         "name": safe(test.id) or "(no name)",
-        "status": STATUSES[test.status] if counts(line) else NO_VERDICT,
+        "status": STATUSES[test.status] if counts(line) and not test.quarantined else OTHER,
         "rawStatus": test.status,
         "duration": round(test.duration_ms),
         "suite": [*_suite(line), safe(test.file_path)],
@@ -77,6 +77,8 @@ def told(test: TestResult, line: CheckpointLine) -> dict[str, Any]:
             "home": safe(test.checkpoint),
         },
     }
+    if test.quarantined:
+        record["flaky"] = True
     if test.failure_message:
         record |= {"message": headline(test.failure_message), "trace": safe(test.failure_message)}
     if test.output:

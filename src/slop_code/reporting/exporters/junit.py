@@ -54,6 +54,14 @@ def case(test: TestResult, line: CheckpointLine) -> Element:
     if not counts(line):
         message = safe(f"{test.status}, but {no_verdict(line)}")
         _say(drawn, "skipped", line.state, message, described(test))
+    elif test.quarantined and test.status != "passed":
+        _say(
+            drawn,
+            "skipped",
+            "quarantined",
+            safe(f"{test.status}, but quarantined: it decides nothing"),
+            described(test),
+        )
     elif test.status != "passed":
         message = headline(test.failure_message or test.status)
         _say(drawn, TAGS[test.status], test.status, message, described(test))

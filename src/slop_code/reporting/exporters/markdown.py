@@ -46,7 +46,8 @@ def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
     for entry in entries:
         lines.append(entry.line)
         if entry.results and counts(entry.line):
-            found = [Failure(entry.line, test) for test in entry.results.tests if test.status != "passed"]
+            bad = [test for test in entry.results.tests if test.status != "passed" and not test.quarantined]
+            found = [Failure(entry.line, test) for test in bad]
             failed += len(found)
             failures += found[: min(FAILURES_OF_CHECKPOINT, FAILURES - len(failures))]
     out.write(document(lines, failures, failed, policy).encode())

@@ -28,6 +28,7 @@ COLUMNS: dict[str, type] = {
     "markers": list,
     "status": str,
     "passed": bool,
+    "quarantined": bool,
     "duration_ms": float,
     "message": str,
     "submission_digest": str,
@@ -47,7 +48,7 @@ def rows(entries: Iterable[Entry]) -> Iterator[Row]:
         for test in entry.results.tests if entry.results else []:
             yield {**common, **_of_test(test, verdict=counts(entry.line))}
         if not entry.results or not entry.results.tests:
-            yield {**common, "passed": False}
+            yield {**common, "passed": False, "quarantined": False}
 
 
 def _of_checkpoint(entry: Entry) -> Row:
@@ -76,6 +77,7 @@ def _of_test(test: TestResult, *, verdict: bool) -> Row:
         "markers": [safe(marker) for marker in test.markers],
         "status": test.status,
         "passed": verdict and test.status == "passed",
+        "quarantined": test.quarantined,
         "duration_ms": round(test.duration_ms, 3),
         "message": _known(test.failure_message),
     }

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 BORN, UNKNOWN = "n", "u"
 TURNS = {"introduced": "b", "repaired": "r", None: ABSENT}
+DECIDING_NOTHING = str.maketrans(dict.fromkeys("br", ABSENT))
+"""A quarantined test neither breaks nor recovers."""
 GROUPS = {group: str(number) for number, group in enumerate(GroupType)}
 PARTS_LIMIT = 6_000_000
 """Characters of all parts together as they stand in the page; beyond it, texts are left out."""
@@ -43,6 +45,7 @@ class Row:
     """The checkpoint that it comes from."""
     statuses: str = ""
     groups: str = ""
+    quarantined: bool = False
 
 
 @dataclass(slots=True)
@@ -106,6 +109,7 @@ def add_checkpoint(sheet: Sheet, entry: Entry, policies: Sequence[Policy]) -> No
             name, word = sheet.names.add(f"{test.file_path}::{test.id}", len(sheet.rows))
             sheet.rows[key] = Row(name, word, name_of(test.checkpoint))
         row = sheet.rows[key]
+        row.quarantined |= test.quarantined
         row.statuses = row.statuses.ljust(before, ABSENT) + LETTERS[test.status]
         row.groups = row.groups.ljust(before, ABSENT) + GROUPS[test.group_type]
 
@@ -153,8 +157,11 @@ def sheet_data(sheet: Sheet) -> dict[str, Any]:
     for row in sheet.rows.values():
         statuses = row.statuses.ljust(len(verdicts), ABSENT)
         home = places.get(row.home, -1)
+        turns = changes(statuses, verdicts, home)
+        if row.quarantined:
+            turns = turns.translate(DECIDING_NOTHING)
         told = {"name": row.name, "statuses": statuses, "groups": row.groups.ljust(len(verdicts), ABSENT)}
-        tests.append({**told, "changes": changes(statuses, verdicts, home), "home": home, "word": row.word})
+        tests.append({**told, "changes": turns, "home": home, "word": row.word})
     return {"name": name_of(sheet.name), "checkpoints": sheet.checkpoints, "tests": tests}
 
 

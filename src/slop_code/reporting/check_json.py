@@ -1,0 +1,73 @@
+"""What `problems check` found, for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from slop_code import __version__
+from slop_code.authoring.finding import Severity
+from slop_code.reporting.wording import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from slop_code.authoring.check import CheckReport, StepReport
+    from slop_code.authoring.finding import Finding
+
+SCHEMA_VERSION = 1
+
+
+def document(reports: Sequence[CheckReport], status: int) -> dict[str, Any]:
+    """`status`: the exit status it comes to."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "slop_code": __version__,
+        "exit_status": status,
+        "counts": counted(finding for report in reports for finding in report.findings),
+        "problems": [problem_of(report) for report in reports],
+    }
+
+
+def counted(findings: Iterable[Finding]) -> dict[str, int]:
+    """By severity, the gravest first."""
+    grave = [finding.graveness for finding in findings]
+    return {str(severity): grave.count(severity) for severity in sorted(Severity, reverse=True)}
+
+
+def problem_of(report: CheckReport) -> dict[str, Any]:
+    return {
+        "problem": safe(report.problem),
+        "path": safe(str(report.path)),
+        "environment": safe(report.environment),
+        "seconds": round(sum(step.seconds for step in report.steps), 3),
+        "steps": [step_of(step) for step in report.steps],
+        "findings": [finding_of(one, step.name) for step in report.steps for one in step.outcome.findings],
+        "allowed": [finding_of(one, step.name) for step in report.steps for one in step.allowed],
+    }
+
+
+def step_of(step: StepReport) -> dict[str, Any]:
+    return {
+        "name": step.name,
+        "seconds": round(step.seconds, 3),
+        "broken": None if step.broken is None else safe(step.broken),
+        "counts": counted(step.outcome.findings),
+        "summary": [safe(line) for line in step.outcome.summary],
+        "facts": dict(step.outcome.facts),
+    }
+
+
+def finding_of(finding: Finding, step: str) -> dict[str, Any]:
+    return {
+        "step": step,
+        "rule": finding.rule.id,
+        "severity": str(finding.graveness),
+        "file": safe(finding.place.file),
+        "line": finding.place.line,
+        "checkpoint": finding.checkpoint,
+        "test": None if finding.test is None else safe(finding.test),
+        "message": safe(finding.message),
+        "mend": safe(finding.advice),
+        "detail": safe(finding.detail),
+        "fixable": finding.fix is not None,
+    }

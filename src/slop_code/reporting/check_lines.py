@@ -1,0 +1,104 @@
+"""What `problems check` found, for a person: a line for each step, and under it what is wrong.
+
+Names, messages and details are anyone's: they are never markup and never control sequences, and they have an end.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.finding import Severity
+from slop_code.reporting.wording import cut, in_words, many, one_line, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from slop_code.authoring.check import CheckReport, StepReport
+    from slop_code.authoring.finding import Finding, Rule
+
+    Line = tuple[str, str]
+    """A text and its style."""
+
+DETAIL_LINES = 20
+MOST_LINES = 2000
+"""Of one detail, where all of it is asked for."""
+SUMMARY_LINES = 200
+STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+NAME_WIDTH = 10
+
+
+def heading(problem: str, path: Path, environment: str) -> Line:
+    return f"{one_line(problem)} ({one_line(place_shown(path))}, environment {one_line(environment)})", "bold"
+
+
+def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterator[Line]:
+    """`every`: what the author lets pass, too, and details in full."""
+    yield step_line(step)
+    yield from ((f"    {cut(printable(line))}", "dim") for line in _some(step.outcome.summary, SUMMARY_LINES))
+    for finding in step.outcome.findings:
+        yield from finding_lines(finding, folder, every=every)
+    if every:
+        for finding in step.allowed:
+            yield f"{_where(finding, folder)}: allowed: {one_line(finding.message)} [{finding.rule.id}]", "dim"
+
+
+def step_line(step: StepReport) -> Line:
+    start, took = f"  {step.name:{NAME_WIDTH}}", f"  {in_words(step.seconds)}"
+    if step.broken is not None:
+        return f"{start} NOT DONE: {one_line(step.broken)}", "bold magenta"
+    found = step.outcome.findings
+    allowed = f" ({len(step.allowed)} allowed)" if step.allowed else ""
+    if not found:
+        return f"{start} ok{allowed}{took}", "green"
+    return f"{start} {counts(found)}{allowed}{took}", STYLES[max(finding.graveness for finding in found)]
+
+
+def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Iterator[Line]:
+    """First as compilers say it, so that editors find the place."""
+    severity = finding.graveness
+    yield f"{_where(finding, folder)}: {severity}: {one_line(finding.message)} [{finding.rule.id}]", STYLES[severity]
+    yield f"    mend: {one_line(finding.advice)}" + (" (--fix does it)" if finding.fix else ""), ""
+    detail = finding.detail.rstrip("\n").split("\n") if finding.detail.strip() else []
+    yield from ((f"    | {cut(printable(line))}", "dim") for line in _some(detail, MOST_LINES if every else DETAIL_LINES))
+
+
+def _some(lines: Sequence[str], most: int) -> Iterable[str]:
+    left = len(lines) - most
+    return lines if left <= 0 else [*lines[:most], f"[... {many(left, 'line')} more; -v or --json has them]"]
+
+
+def _where(finding: Finding, folder: Path) -> str:
+    line = "" if finding.place.line is None else f":{finding.place.line}"
+    return one_line(place_shown(folder / finding.place.file)) + line
+
+
+def place_shown(path: Path) -> str:
+    """From where the person stands, where that is shorter to say."""
+    inside = os.path.relpath(path)
+    return os.path.abspath(path) if inside.startswith("..") else inside
+
+
+def counts(findings: Iterable[Finding]) -> str:
+    """Such as `2 errors, 1 note`."""
+    grave = [finding.graveness for finding in findings]
+    some = [(severity, grave.count(severity)) for severity in sorted(Severity, reverse=True)]
+    return ", ".join(many(count, str(severity)) for severity, count in some if count) or "nothing found"
+
+
+def ending(reports: Sequence[CheckReport]) -> Line:
+    """The last line: what it comes to."""
+    findings = [finding for report in reports for finding in report.findings]
+    undone = sum(len(report.broken) for report in reports)
+    start = many(len(reports), "problem")
+    if undone:
+        return f"{start}: {counts(findings)}; {many(undone, 'step')} NOT DONE", "bold magenta"
+    return f"{start}: {counts(findings)}", "bold red" if findings else "bold green"
+
+
+def rule_lines(rule: Rule, step: str) -> Iterator[Line]:
+    yield f"{rule.id} ({rule.severity}, step {step})", "bold"
+    yield f"  what: {rule.title}", ""
+    yield f"  mend: {rule.mend}", ""
+    yield f"  let it pass: # slop-code: allow {rule.id}  REASON", "dim"

@@ -1,0 +1,78 @@
+"""A check while it goes on: each step's lines when it is done, and what is being done now."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+from typing import TYPE_CHECKING, TextIO
+
+from rich.text import Text
+
+from slop_code._io import Forgiving
+from slop_code.authoring.survey import Listener
+from slop_code.reporting.check_lines import ending, heading, step_lines
+from slop_code.reporting.terminal import ResultConsole
+from slop_code.reporting.wording import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from slop_code.authoring.check import CheckReport, StepReport
+    from slop_code.reporting.check_lines import Line
+
+LONG = ("pulling", "fetching", "warming", "set-up")
+
+
+class Now:
+    """What is being done, in one line of a terminal that the next one replaces; elsewhere only what takes long."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = Forgiving(stream)
+        self._live = stream.isatty()
+        self._lock = threading.Lock()
+
+    def __call__(self, step: str) -> None:
+        """By any thread."""
+        with self._lock:
+            if self._live:
+                width = max(20, shutil.get_terminal_size().columns - 4)
+                self._stream.write(f"\r\x1b[K· {one_line(step)[:width]}")
+            elif step.startswith(LONG):
+                self._stream.write(f"· {one_line(step)}\n")
+            self._stream.flush()
+
+    def clear(self) -> None:
+        with self._lock:
+            if self._live:
+                self._stream.write("\r\x1b[K")
+                self._stream.flush()
+
+
+class CheckView:
+    def __init__(self, *, quiet: bool, every: bool) -> None:
+        """`quiet`: standard output is for a document; `every`: see `step_lines`."""
+        self._quiet, self._every = quiet, every
+        self._now = Now(sys.stderr)
+        self._console = ResultConsole()
+        self.listener = Listener(self._now, self._began, self._done, self._changed)
+
+    def _began(self, problem: str, path: Path, environment: str) -> None:
+        self._print([heading(problem, path, environment)])
+
+    def _done(self, step: StepReport, folder: Path) -> None:
+        self._print(step_lines(step, folder, every=self._every))
+
+    def _changed(self, line: str) -> None:
+        self._now.clear()
+        print(f"· {one_line(line)}", file=sys.stderr, flush=True)
+
+    def end(self, reports: Sequence[CheckReport]) -> None:
+        self._print([ending(reports)])
+
+    def _print(self, lines: Iterable[Line]) -> None:
+        self._now.clear()
+        if not self._quiet:
+            for text, style in lines:
+                self._console.print(Text(text, style), soft_wrap=True)

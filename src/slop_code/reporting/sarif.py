@@ -1,0 +1,116 @@
+"""What `problems check` found as SARIF 2.1.0, which editors and code hosts read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from slop_code import __version__
+from slop_code.authoring.check import step as step_named
+from slop_code.reporting.wording import cut, one_line, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from slop_code.authoring.check import CheckReport, StepReport
+    from slop_code.authoring.finding import Finding, Rule
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+ROOT = "SRCROOT"
+MESSAGE = 8000
+
+
+def sarif(reports: Sequence[CheckReport], status: int, folder: Path) -> dict[str, Any]:
+    """`status`: the exit status it comes to; `folder`: what places are told relative to, where they lie in it."""
+    names = list(dict.fromkeys(step.name for report in reports for step in report.steps))
+    rules = [(name, rule) for name in names for rule in step_named(name).rules]
+    places = {rule.id: place for place, (_, rule) in enumerate(rules)}
+    driver = {
+        "name": "slop-code",
+        "version": __version__,
+        "rules": [_rule(name, rule) for name, rule in rules],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": "slop-code/problems-check/"},
+        "originalUriBaseIds": {ROOT: {"uri": _file_uri(folder, is_folder=True)}},
+        "invocations": [_invocation(reports, status, folder)],
+        "columnKind": "unicodeCodePoints",
+        "results": [
+            _result(finding, report, places, folder, allowed=allowed)
+            for report in reports
+            for step in report.steps
+            for allowed, found in ((False, step.outcome.findings), (True, step.allowed))
+            for finding in found
+        ],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(step: str, rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": f"{rule.title}."},
+        "help": {"text": rule.mend or rule.title},
+        "defaultConfiguration": {"level": str(rule.severity)},
+        "properties": {"tags": [step]},
+    }
+
+
+def _invocation(reports: Sequence[CheckReport], status: int, folder: Path) -> dict[str, Any]:
+    return {
+        "executionSuccessful": not any(report.broken for report in reports),
+        "exitCode": status,
+        "workingDirectory": {"uri": _file_uri(folder, is_folder=True)},
+        "toolExecutionNotifications": [_broken(report, step) for report in reports for step in report.broken],
+    }
+
+
+def _broken(report: CheckReport, step: StepReport) -> dict[str, Any]:
+    reason = cut(safe(step.broken or ""), MESSAGE)
+    return {
+        "level": "error",
+        "message": {"text": f"{one_line(report.problem)}: the step {step.name} could not be done: {reason}"},
+    }
+
+
+def _result(
+    finding: Finding, report: CheckReport, places: Mapping[str, int], folder: Path, *, allowed: bool
+) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": _artifact(report.path / finding.place.file, folder)}
+    if finding.place.line is not None:
+        physical["region"] = {"startLine": max(1, finding.place.line)}
+    about = {"problem": report.problem, "checkpoint": finding.checkpoint, "test": finding.test}
+    told = {
+        "ruleId": finding.rule.id,
+        "ruleIndex": places[finding.rule.id],
+        "level": str(finding.graveness),
+        "message": {"text": cut(safe(f"{finding.message}\n{finding.advice}".strip()), MESSAGE)},
+        "locations": [{"physicalLocation": physical}],
+        "partialFingerprints": {"slopCodeFinding/v1": fingerprint(finding, report.problem)},
+        "properties": {name: safe(value) for name, value in about.items() if value},
+    }
+    return told | ({"suppressions": [{"kind": "inSource"}]} if allowed else {})
+
+
+def fingerprint(finding: Finding, problem: str) -> str:
+    """The same as long as the finding is: wherever in its file it stands, and whatever was measured."""
+    what = [problem, finding.rule.id, finding.place.file, finding.checkpoint or "", finding.test or ""]
+    if finding.test is None:
+        what.append(finding.message)
+    return hashlib.sha256("\0".join(what).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _artifact(path: Path, folder: Path) -> dict[str, str]:
+    inside = os.path.relpath(path, folder)
+    if inside.startswith(".."):
+        return {"uri": _file_uri(path)}
+    return {"uri": quote(os.fsencode(inside)), "uriBaseId": ROOT}
+
+
+def _file_uri(path: Path, *, is_folder: bool = False) -> str:
+    absolute = os.path.abspath(path).rstrip("/")
+    return f"file://{quote(os.fsencode(absolute))}" + ("/" if is_folder else "")

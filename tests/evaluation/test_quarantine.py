@@ -1,0 +1,125 @@
+"""Tests under quarantine run and are reported, and decide nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from slop_code.errors import ConfigError
+from slop_code.evaluation import CorrectnessResults
+from slop_code.evaluation.document import read_document
+from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
+from slop_code.evaluation.verify import verify
+
+TESTS = """
+    import pytest
+
+    def test_sound(run):
+        assert run().stdout == "hello\\n"
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_shaky(number):
+        assert number == 3
+
+    class TestStory:
+        def test_a(self):
+            assert False
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "nodeid", "covered"),
+    [
+        ("a.py::test_x", "a.py::test_x", True),
+        ("a.py::test_x", "a.py::test_x[1]", True),
+        ("a.py::test_x", "a.py::test_xy", False),
+        ("a.py::test_x[1]", "a.py::test_x[1]", True),
+        ("a.py::test_x[1]", "a.py::test_x[10]", False),
+        ("a.py::test_x[1]", "a.py::test_x", False),
+        ("a.py::TestA", "a.py::TestA::test_x[1]", True),
+        ("a.py::TestA", "a.py::TestAB::test_x", False),
+        ("deep/a.py::test_x", "a.py::test_x", False),
+    ],
+)
+def test_what_an_entry_covers(entry, nodeid, covered):
+    assert Ledger(tests=(Quarantined(test=entry),)).covers(nodeid) is covered
+
+
+def test_a_ledger_loads_back(tmp_path, make_problem):
+    problem = make_problem({"test_checkpoint_1.py": TESTS})
+    assert read_ledger(problem) == Ledger()
+    ledger = Ledger(tests=(Quarantined(test="a.py::test_x[é]", reason="“odd”"),))
+    ledger.save(ledger_path(problem))
+    assert read_ledger(problem) == ledger
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("{", "Invalid JSON"),
+        ('{"tests": [{"test": "no id"}]}', "tests.0.test: String should match"),
+        ('{"tests": [], "more": 1}', "more: Extra inputs are not permitted"),
+        ('{"schema_version": 2}', "schema_version: Input should be 1"),
+    ],
+)
+def test_a_ledger_that_cannot_be_read(make_problem, text, fact):
+    problem = make_problem({"test_checkpoint_1.py": TESTS}, files={"tests/flaky.json": text})
+    with pytest.raises(ConfigError, match=r"flaky\.json: ") as caught:
+        read_ledger(problem)
+    assert fact in str(caught.value)
+
+
+@pytest.fixture
+def evaluated(make_problem, make_submission, evaluate, tmp_path):
+    """`evaluated(names)`: the result of a problem with these under quarantine, and its folder."""
+
+    def run(*names, **config):
+        ledger = json.dumps({"tests": [{"test": f"test_checkpoint_1.py::{name}"} for name in names]})
+        problem = make_problem({"test_checkpoint_1.py": TESTS}, config=config, files={"tests/flaky.json": ledger})
+        submission = make_submission({"main.py": "print('hello')"})
+        results = evaluate(problem, submission, output_dir=tmp_path)
+        results.save(tmp_path / "evaluation.json")
+        return results
+
+    return run
+
+
+def test_they_decide_nothing(evaluated, tmp_path):
+    results = evaluated("test_shaky", "TestStory")
+    assert results.infrastructure_failure_reason is None
+    assert [(test.id, test.status, test.quarantined) for test in results.tests] == [
+        ("test_sound", "passed", False),
+        ("test_shaky[1]", "failed", True),
+        ("test_shaky[2]", "failed", True),
+        ("TestStory::test_a", "failed", True),
+    ]
+    assert results.passed["all-cases"]
+    assert (results.pass_counts["Core"], results.total_counts["Core"]) == (1, 1)
+    assert CorrectnessResults.load(tmp_path / "evaluation.json") == results
+    assert verify(tmp_path, read_document(tmp_path / "evaluation.json")).findings == []
+
+
+def test_one_set_of_parameters_alone(evaluated):
+    results = evaluated("test_shaky[1]", "TestStory", parallel=2, parallel_by="test")
+    assert (results.pass_counts["Core"], results.total_counts["Core"]) == (1, 2)
+    assert not results.passed["all-cases"]
+
+
+def test_a_result_that_puts_a_test_under_quarantine_by_itself_is_found_out(evaluated, tmp_path):
+    evaluated("TestStory")
+    path = tmp_path / "evaluation.json"
+    data = json.loads(path.read_text())
+    for test in data["tests"]:
+        if test["status"] == "failed":
+            test["markers"] = ["quarantined"]
+    data["total_counts"]["Core"] = 1
+    data["passed"] = dict.fromkeys(data["passed"], True)
+    path.write_text(json.dumps(data))
+    found = verify(tmp_path, read_document(path)).findings
+    assert {one.kind for one in found} >= {"markers", "total_counts", "passed"}
+
+
+def test_all_of_them_is_no_pass(evaluated):
+    results = evaluated("test_sound", "test_shaky", "TestStory")
+    assert not any(results.passed.values())

@@ -1,0 +1,75 @@
+"""A test under quarantine is told of everywhere, and nobody takes it for a failure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from slop_code.evaluation.policy import PassPolicy
+from slop_code.reporting.html.run_data import Sheet as PageSheet
+from slop_code.reporting.html.run_data import add_checkpoint, sheet_data
+from slop_code.reporting.terminal import lines
+from slop_code.runs.lines import compare, outcomes_of
+from slop_code.runs.sides import NOTHING, CheckpointRuns
+
+APART = ["quarantined", "slow"]
+
+
+@pytest.fixture
+def entries(make_test, make_entry):
+    """It passes at the first checkpoint and fails at the second."""
+    return [
+        make_entry(make_test(), make_test("test_b", status, markers=APART), checkpoint=f"checkpoint_{number}")
+        for number, status in enumerate(("passed", "failed"), start=1)
+    ]
+
+
+def test_on_a_terminal(entries):
+    told = [text for text, _ in lines(entries[1].results, PassPolicy.ALL_CASES, every=False)]
+    assert told == [
+        "FAILED Core test_checkpoint_1.py::test_b (quarantined)",
+        "quarantined, deciding nothing: 1 test, 1 did not pass",
+        "PASSED (all-cases): 1 of 1 tests passed",
+    ]
+
+
+def test_in_junit(entries, export):
+    suite = ElementTree.fromstring(export("junit", entries[1])).find("testsuite")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "0", "1")
+    assert suite.find("testcase/skipped").get("type") == "quarantined"
+
+
+def test_in_ctrf(entries, export):
+    tests = json.loads(export("ctrf", entries[1]))["results"]["tests"]
+    assert [(test["status"], test["rawStatus"], test.get("flaky")) for test in tests] == [
+        ("passed", "passed", None),
+        ("other", "failed", True),
+    ]
+
+
+def test_in_a_table(entries, export):
+    rows = list(csv.DictReader(io.StringIO(export("csv", entries[1]).decode())))
+    assert [(row["status"], row["quarantined"]) for row in rows] == [("passed", "false"), ("failed", "true")]
+
+
+def test_in_markdown(entries, export):
+    assert b"test_b" not in export("markdown", entries[1])
+
+
+def test_it_is_no_regression(entries):
+    earlier, later = [outcomes_of(entry.results) for entry in entries]
+    assert compare(earlier, later, since="checkpoint_1").introduced == 0
+    sheet = PageSheet("words")
+    for entry in entries:
+        add_checkpoint(sheet, entry, [PassPolicy.ALL_CASES])
+    assert [test["changes"] for test in sheet_data(sheet)["tests"]] == ["n.", "n."]
+
+
+def test_it_is_not_compared(entries):
+    runs = CheckpointRuns("words", "checkpoint_2", 2, [NOTHING])
+    runs.put(0, entries[1], PassPolicy.ALL_CASES)
+    assert [name for _, name in runs.tests] == ["test_a"]
