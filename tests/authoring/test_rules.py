@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from slop_code.authoring.check import STEPS, StepReport, all_rules, check_problem, step
+from slop_code.authoring.steps.layout import refused
+from slop_code.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,9 +33,13 @@ def case(rule: str) -> dict[str, Any]:
     return {"bad": {}, "good": {}, "both": {}, "effort": {}, **found}
 
 
-def checked(bench: Callable[..., Workbench], rule: str, which: str) -> StepReport:
+def checked(bench: Callable[..., Workbench], rule: str, which: str, tmp_path: Path) -> StepReport:
     own = case(rule)
-    [report] = check_problem(bench(own["both"], own[which], **own["effort"]), [STEP_OF[rule]])
+    try:
+        tried = bench(own["both"], own[which], **own["effort"])
+    except ConfigError as error:
+        return refused(tmp_path / "shout", error)
+    [report] = check_problem(tried, [STEP_OF[rule]])
     assert report.broken is None
     return report
 
@@ -44,22 +50,22 @@ def test_every_rule_has_a_case():
 
 
 @pytest.mark.parametrize("rule", STATIC)
-def test_layout(rule, bench):
-    assert rule in [finding.rule.id for finding in checked(bench, rule, "bad").outcome.findings]
+def test_layout(rule, bench, tmp_path):
+    assert rule in [finding.rule.id for finding in checked(bench, rule, "bad", tmp_path).outcome.findings]
 
 
 @pytest.mark.parametrize("rule", STATIC)
-def test_sound_layout(rule, bench):
-    assert checked(bench, rule, "good").outcome.findings == ()
+def test_sound_layout(rule, bench, tmp_path):
+    assert checked(bench, rule, "good", tmp_path).outcome.findings == ()
 
 
 @pytest.mark.parametrize("rule", LIVE)
-def test_live(rule, bench, cache, need_bubblewrap):
+def test_live(rule, bench, tmp_path, cache, need_bubblewrap):
     need_bubblewrap()
-    assert rule in [finding.rule.id for finding in checked(bench, rule, "bad").outcome.findings]
+    assert rule in [finding.rule.id for finding in checked(bench, rule, "bad", tmp_path).outcome.findings]
 
 
 @pytest.mark.parametrize("rule", LIVE)
-def test_sound_live(rule, bench, cache, need_bubblewrap):
+def test_sound_live(rule, bench, tmp_path, cache, need_bubblewrap):
     need_bubblewrap()
-    assert checked(bench, rule, "good").outcome.findings == ()
+    assert checked(bench, rule, "good", tmp_path).outcome.findings == ()

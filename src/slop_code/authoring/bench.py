@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from slop_code.authoring.measured import remember
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.judging import side_by_side
 from slop_code.evaluation.pairs import NEVER_RAN
@@ -64,6 +65,8 @@ class Trial:
     """At most so many at a time; more only where `problem.parallel` allows it."""
 
     pytest_args: tuple[str, ...] = ()
+    output: Path | None = None
+    """Where raw reports are kept, in `.scbench`."""
 
 
 class Workbench:
@@ -106,12 +109,13 @@ class Workbench:
         if checkpoint.name not in self._references:
             self.progress(f"reference of {self.problem.name} {checkpoint.name}")
             self._references[checkpoint.name] = self.evaluate(Trial(checkpoint, self.solution(checkpoint)))
+            remember(self.cache, self._references[checkpoint.name])
         return self._references[checkpoint.name]
 
     def evaluate(self, trial: Trial) -> CorrectnessResults:
         """An InfrastructureError where this machine cannot evaluate anything; else whatever came of it."""
         results = self._runner(trial).run(trial.pytest_args)
-        if results.infrastructure_failure_reason and results.pytest_exit_code == NEVER_RAN:
+        if results.infrastructure_failure_reason and results.pytest_exit_code == NEVER_RAN and not results.isolation:
             raise InfrastructureError(results.infrastructure_failure_reason)
         return results
 
@@ -136,6 +140,7 @@ class Workbench:
             trial.checkpoint,
             trial.environment or self.environment,
             trial.submission,
+            output_dir=trial.output,
             cache=self.cache,
             progress=self.progress,
             most_pairs=trial.pairs,

@@ -79,7 +79,7 @@ def check_problem(bench: Workbench, names: Sequence[str]) -> Iterator[StepReport
         bench.progress(f"checking {bench.problem.name}: {name}")
         try:
             report = StepReport(name, step(name).run(bench), 0.0)
-        except InfrastructureError as error:
+        except (InfrastructureError, UsageError) as error:
             report = StepReport(name, Outcome(), 0.0, broken=str(error))
         yield replace(_without_allowed(report, bench.problem.path), seconds=time.monotonic() - began)
 

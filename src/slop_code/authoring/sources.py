@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import io
 import re
 import tokenize
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from slop_code._io import read_bounded
 from slop_code.authoring.finding import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+LARGEST = 1 << 20
 ALLOW = re.compile(r"#\s*slop-code:\s*allow\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
 
 
@@ -36,21 +40,29 @@ class Source:
 @functools.lru_cache(maxsize=256)
 def _allowed(text: str) -> Mapping[int, frozenset[str]]:
     found = {}
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT and (match := ALLOW.search(token.string)):
-            found[token.start[0]] = frozenset(re.split(r"\s*,\s*", match.group(1)))
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT and (match := ALLOW.search(token.string)):
+                found[token.start[0]] = frozenset(re.split(r"\s*,\s*", match.group(1)))
     return found
 
 
 def read_source(folder: Path, file: str) -> Source | SyntaxError:
     """A SyntaxError, as a value, where Python cannot read it."""
     try:
-        text = (folder / file).read_text(encoding="utf-8")
-        return Source(file, text, ast.parse(text, file))
-    except UnicodeDecodeError as error:
+        data = io.BytesIO(read_bounded((folder / file).resolve(), LARGEST))
+        encoding, _ = tokenize.detect_encoding(data.readline)
+        data.seek(0)
+        text = io.TextIOWrapper(data, encoding).read()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Source(file, text, ast.parse(text, file))
+    except SyntaxError as error:
+        return error
+    except (RecursionError, MemoryError):
+        return SyntaxError("nested too deeply")
+    except (OSError, ValueError, RuntimeError) as error:
         return SyntaxError(str(error))
-    except (SyntaxError, ValueError) as error:
-        return error if isinstance(error, SyntaxError) else SyntaxError(str(error))
 
 
 def place_of(folder: Path, test: str) -> Place:

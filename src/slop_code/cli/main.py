@@ -9,7 +9,20 @@ import traceback
 from typing import TYPE_CHECKING
 
 from slop_code import __version__
-from slop_code.cli import cache, compare, doctor, env, eval_run, eval_snapshot, export, report, rerun, show, verify
+from slop_code.cli import (
+    cache,
+    compare,
+    doctor,
+    env,
+    eval_run,
+    eval_snapshot,
+    export,
+    problems,
+    report,
+    rerun,
+    show,
+    verify,
+)
 from slop_code.cli.exits import EXIT_HELP, Exit
 from slop_code.errors import InfrastructureError, SlopCodeError
 from slop_code.evaluation.reports.record import visible
@@ -29,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"slop-code {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (eval_run, eval_snapshot, report, compare, show, verify, rerun, export, doctor, env, cache):
+    for module in (eval_run, eval_snapshot, report, compare, show, verify, rerun, export, problems, doctor, env, cache):
         module.add_to(commands)
     return root
 

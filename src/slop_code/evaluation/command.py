@@ -18,6 +18,9 @@ TOOLS = ("pytest", "pytest-json-ctrf", "pytest-json-report", "pytest-timeout", "
 LOCK = Path(__file__).parent / "test-tools.lock"
 INI = "pytest.ini"
 PLUGIN = "slop_code_judge"
+FIXTURES = "slop_code_fixtures"
+WATCH = "slop_code_watch"
+"""Loaded by `-p` alone: notes what the submission is shown."""
 
 
 def pytest_command(
@@ -45,6 +48,8 @@ def pytest_command(
         f"--confcutdir={tests}",
         "-p",
         PLUGIN,
+        "-p",
+        FIXTURES,
         "-p",
         "no:cacheprovider",
         f"--timeout={timeout:g}",

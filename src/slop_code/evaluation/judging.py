@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 SESSION_BASE_S = 60.0
 LOG_LIMIT = 16 << 20
 LOG = "pytest.log"
-LEFT_BY_JUDGE = (JSON_REPORT, CTRF_REPORT, STREAM, LOG)
+SHOWN = "shown.json"
+"""Left where the judge is asked to watch."""
+
+LEFT_BY_JUDGE = (JSON_REPORT, CTRF_REPORT, STREAM, LOG, SHOWN)
 RAW_FILES = (*LEFT_BY_JUDGE, EXIT)
 Value = TypeVar("Value")
 

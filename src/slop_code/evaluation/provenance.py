@@ -10,7 +10,7 @@ from slop_code import __version__
 from slop_code._io import digest_of
 from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.report import Provenance
-from slop_code.evaluation.workspace import plugin_source
+from slop_code.evaluation.workspace import judge_sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ EVALUATION = 1
 @functools.cache
 def evaluation_version() -> str:
     """Changes by itself with the locked test tools and with what is loaded into the judge."""
-    parts = [LOCK.read_text(), plugin_source().read_text()]
+    parts = [LOCK.read_text(), *(source.read_text() for source in judge_sources().values())]
     return f"{EVALUATION}-{digest_of(parts)[:12]}"
 
 

@@ -29,7 +29,7 @@ from slop_code.execution.threads import beside
 from slop_code.execution.tools import warm_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.pairs import Part
@@ -268,10 +268,13 @@ class PytestRunner:
         runner = PytestRunner(self.problem, self.checkpoint, bare, self.submission_path, cache=self.cache)
         sandbox = sandbox_for(bare, self.cache)
         tools = runner._tools(sandbox)
-        tests = str(runner._stage(sandbox, tools).tests)
+        staged = runner._stage(sandbox, tools)
+        tests = str(staged.tests)
         command = runner._command(sandbox, tools, pytest_args, tests)
         plugin = command.index(PLUGIN)
-        variables = {"UV_CACHE_DIR": str(self.cache.uv), **variables_for(self.problem, self.checkpoint, tests)}
+        modules = f"{staged.plugin}:." if self.problem.in_process else str(staged.plugin)
+        ours = {"UV_CACHE_DIR": str(self.cache.uv), "PYTHONPATH": modules}
+        variables = {**ours, **variables_for(self.problem, self.checkpoint, tests)}
         settings = [f"{name}={value}" for name, value in variables.items()]
         return ["env", *settings, *command[: plugin - 1], *command[plugin + 1 :]]
 
@@ -285,6 +288,17 @@ class PytestRunner:
 def tools_for(sandbox: Sandbox, problem: ProblemConfig, cache: Cache, progress: Progress) -> ToolEnv:
     """Made the first time it is asked for, and kept."""
     return warm_tools(sandbox, TOOL, TOOLS, problem.test_dependencies, LOCK, cache, progress)
+
+
+def prepare_tests(
+    problem: ProblemConfig, checkpoint: CheckpointConfig, spec: EnvironmentSpec, cache: Cache, progress: Progress
+) -> tuple[Roster, Mapping[str, str]]:
+    """Which tests there are, and the versions of what they run with: both found out once, and kept."""
+    runner = PytestRunner(problem, checkpoint, spec, problem.path, cache=cache, progress=progress)
+    with cache.in_use():
+        sandbox = sandbox_for(spec, cache, progress)
+        tools = runner._tools(sandbox)
+        return runner._stage(sandbox, tools).roster, tools.versions
 
 
 class _Stopwatch:

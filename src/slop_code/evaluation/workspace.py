@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+import slop_code
 from slop_code import __version__
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation import judge
-from slop_code.evaluation.command import INI, PLUGIN
+from slop_code.evaluation.command import FIXTURES, INI, PLUGIN, WATCH
 from slop_code.evaluation.evidence import STREAM
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.pytest_ini import render_ini
@@ -146,28 +147,33 @@ def stage(
         dict(tools.versions),
         spec.environment.env,
     ]
-    key = digest_of([*content, *sandbox.identity(), __version__, _file_digest(plugin_source())])
+    sources = judge_sources()
+    key = digest_of([*content, *sandbox.identity(), __version__, *map(_file_digest, sources.values())])
 
     def build(folder: Path) -> None:
         progress(f"collecting the tests of {problem.name} {checkpoint.name}")
         copy_tests(problem, checkpoint, folder / "tests")
         copy_shown(problem, folder / "tests", folder / "shown")
-        (folder / "judge").mkdir()
-        shutil.copyfile(plugin_source(), folder / "judge" / f"{PLUGIN}.py")
+        (folder / "judge" / FIXTURES).mkdir(parents=True)
+        for name, source in sources.items():
+            shutil.copyfile(source, folder / "judge" / name)
         roster = _collect(problem, checkpoint, spec, sandbox, tools, command, folder, cache)
         (folder / "roster.json").write_text(roster.to_json())
 
     def load(folder: Path) -> Staged:
         roster = Roster.from_json((folder / "roster.json").read_text())
-        if (folder / "judge" / f"{PLUGIN}.py").read_bytes() != plugin_source().read_bytes():
+        if any((folder / "judge" / name).read_bytes() != one.read_bytes() for name, one in sources.items()):
             raise ValueError("not our plugin")
         return Staged(folder, roster, digest, choose(problem, checkpoint).unattributed)
 
     return cache.load_once("tests", key, build, load)
 
 
-def plugin_source() -> Path:
-    return Path(judge.__file__).parent / "plugin.py"
+def judge_sources() -> dict[str, Path]:
+    """What is loaded into the judge's pytest: the files by their names there."""
+    own, fixtures = Path(judge.__file__).parent, Path(slop_code.__file__).parent / "pytest_plugin"
+    found = {f"{PLUGIN}.py": own / "plugin.py", f"{WATCH}.py": own / "watch.py"}
+    return found | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 
 
 def _collect(
@@ -206,8 +212,6 @@ def _collect(
     ]
     if not reason and not own:
         reason = f"no test of {checkpoint.name} itself was collected; is tests/test_{checkpoint.name}.py empty?"
-    if done.exit_code == 4 and "--entrypoint" in done.output:
-        reason = "tests/conftest.py has to declare --entrypoint and --checkpoint in pytest_addoption"
     if reason or not stream.collected:
         raise InfrastructureError(f"{reason or 'no tests were collected'}\n{done.output}".strip(), done.exit_code)
     ledger = read_ledger(problem)

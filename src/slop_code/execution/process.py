@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -25,6 +26,15 @@ CHUNK = 1 << 16
 ANSWER = 16 << 20
 GRACE_S = 3.0
 STEP_S = 0.05
+START_S = 60.0
+
+SPIN = """
+import os, sys
+os.write(1, b"x")
+while os.getppid() == int(sys.argv[1]):
+    for _ in range(1 << 18):
+        pass
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +53,11 @@ def run(
     log: Path,
     timeout: float,
     cwd: Path | None = None,
+    interactive: bool = False,
 ) -> Completed:
     """Run to the end or to the timeout, output to `log`; nothing of its group is left behind.
+
+    It reads nothing, or, where it is interactive, our own standard input.
 
     A stop (see `stopping`) ends it like a timeout, and nothing new is begun after one.
     """
@@ -53,7 +66,7 @@ def run(
         try:
             process = subprocess.Popen(
                 argv,
-                stdin=subprocess.DEVNULL,
+                stdin=None if interactive else subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,
                 env=dict(env),
@@ -179,6 +192,31 @@ def succeeds(argv: Sequence[str]) -> bool:
     quiet = subprocess.DEVNULL
     done = subprocess.run(argv, stdin=quiet, stdout=quiet, stderr=quiet, check=False, start_new_session=True)
     return done.returncode == 0
+
+
+@contextlib.contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Beside so many processes that only use up time; they end with the block, and, were we killed, by themselves."""
+    argv = [sys.executable, "-I", "-S", "-c", SPIN, str(os.getpid())]
+    quiet = subprocess.DEVNULL
+    with contextlib.ExitStack() as stack:
+        started = []
+        for _ in range(count):
+            check()
+            try:
+                process = subprocess.Popen(
+                    argv, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True
+                )
+            except OSError as error:
+                raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+            assert process.stdout is not None
+            stack.enter_context(process.stdout)
+            stack.callback(_end, process)
+            started.append(process.stdout)
+        for stdout in started:
+            if not wait_for(stdout.fileno(), START_S) or not os.read(stdout.fileno(), 1):
+                raise InfrastructureError("the processes that keep the machine busy do not start")
+        yield
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:

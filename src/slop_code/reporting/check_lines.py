@@ -61,7 +61,9 @@ def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Ite
     yield f"{_where(finding, folder)}: {severity}: {one_line(finding.message)} [{finding.rule.id}]", STYLES[severity]
     yield f"    mend: {one_line(finding.advice)}" + (" (--fix does it)" if finding.fix else ""), ""
     detail = finding.detail.rstrip("\n").split("\n") if finding.detail.strip() else []
-    yield from ((f"    | {cut(printable(line))}", "dim") for line in _some(detail, MOST_LINES if every else DETAIL_LINES))
+    yield from (
+        (f"    | {cut(printable(line))}", "dim") for line in _some(detail, MOST_LINES if every else DETAIL_LINES)
+    )
 
 
 def _some(lines: Sequence[str], most: int) -> Iterable[str]:

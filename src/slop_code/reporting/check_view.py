@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import threading
@@ -22,14 +23,13 @@ if TYPE_CHECKING:
     from slop_code.authoring.check import CheckReport, StepReport
     from slop_code.reporting.check_lines import Line
 
-LONG = ("pulling", "fetching", "warming", "set-up")
-
 
 class Now:
     """What is being done, in one line of a terminal that the next one replaces; elsewhere only what takes long."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = Forgiving(stream)
+    def __init__(self, stream: TextIO, always: tuple[str, ...]) -> None:
+        """`always`: how steps begin that are told everywhere."""
+        self._stream, self._always = Forgiving(stream), always
         self._live = stream.isatty()
         self._lock = threading.Lock()
 
@@ -39,7 +39,7 @@ class Now:
             if self._live:
                 width = max(20, shutil.get_terminal_size().columns - 4)
                 self._stream.write(f"\r\x1b[K· {one_line(step)[:width]}")
-            elif step.startswith(LONG):
+            elif step.startswith(self._always):
                 self._stream.write(f"· {one_line(step)}\n")
             self._stream.flush()
 
@@ -51,10 +51,10 @@ class Now:
 
 
 class CheckView:
-    def __init__(self, *, quiet: bool, every: bool) -> None:
-        """`quiet`: standard output is for a document; `every`: see `step_lines`."""
+    def __init__(self, *, quiet: bool, every: bool, always: tuple[str, ...] = ()) -> None:
+        """`quiet`: standard output is for a document; `every`: see `step_lines`; `always`: see `Now`."""
         self._quiet, self._every = quiet, every
-        self._now = Now(sys.stderr)
+        self._now = Now(sys.stderr, always)
         self._console = ResultConsole()
         self.listener = Listener(self._now, self._began, self._done, self._changed)
 
@@ -73,6 +73,8 @@ class CheckView:
 
     def _print(self, lines: Iterable[Line]) -> None:
         self._now.clear()
-        if not self._quiet:
+        if self._quiet:
+            return
+        with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the rest done, and the exit status
             for text, style in lines:
                 self._console.print(Text(text, style), soft_wrap=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import threading
 from typing import TYPE_CHECKING, TextIO
 
 from rich.table import Table
 from rich.text import Text
 
+from slop_code.evaluation.rerun_changes import rerun_changes
 from slop_code.reporting.terminal import STYLES, ResultConsole, short_digest
 from slop_code.reporting.wording import first_line, in_words, many, one_line, printable
 
@@ -29,19 +31,22 @@ NOTICED_S = 0.0005
 class Live:
     """What comes in bytes goes out as text: nothing of it is a control sequence, and it has an end."""
 
-    def __init__(self, stream: TextIO | Forgiving) -> None:
+    def __init__(self, stream: TextIO | Forgiving, limit: int = SHOWN_LIVE) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._left = SHOWN_LIVE
+        self._left = limit
+        self._lock = threading.Lock()
 
     def __call__(self, data: bytes) -> None:
-        if self._left <= 0:
-            return
-        text = printable(self._decoder.decode(data))
-        shown, self._left = text[: self._left], self._left - len(text)
-        note = "" if self._left > 0 else "\n[... the rest is not shown ...]\n"
-        self._stream.write(shown + note)
-        self._stream.flush()
+        """By any thread: several may run tests at a time."""
+        with self._lock:
+            if self._left <= 0:
+                return
+            text = printable(self._decoder.decode(data))
+            shown, self._left = text[: self._left], self._left - len(text)
+            note = "" if self._left > 0 else "\n[... the rest is not shown ...]\n"
+            self._stream.write(shown + note)
+            self._stream.flush()
 
 
 def show(found: RerunChanges, old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> None:
@@ -59,6 +64,14 @@ def show(found: RerunChanges, old: CorrectnessResults, new: CorrectnessResults, 
     else:
         _print(console, changed_tests(found))
     _print(console, [*_tests("tests that say something else:", found.messages), *_times(found.times), verdict(found)])
+
+
+def print_changes(old: CorrectnessResults, new: CorrectnessResults) -> None:
+    """Which tests have another status than before."""
+    found = rerun_changes(old, new)
+    lines = list(changed_tests(found))
+    if found.reasons[1] is None:
+        _print(ResultConsole(), lines or [("every test has the status it had before", "dim")])
 
 
 def _print(console: ResultConsole, lines: Iterable[Line]) -> None:

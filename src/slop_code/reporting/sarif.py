@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -14,6 +13,7 @@ from slop_code.reporting.wording import cut, one_line, safe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from slop_code.authoring.check import CheckReport, StepReport
     from slop_code.authoring.finding import Finding, Rule

@@ -97,7 +97,8 @@ class Bubblewrap(HostSandbox):
         (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), limits.output))
         with control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups:
             argv = outer_arguments(job, self.spec, self.cache.uv, groups)
-            done = run(argv, env={}, log=job.reports / "pytest.log", timeout=job.timeout)
+            log = job.reports / "pytest.log"
+            done = run(argv, env={}, log=log, timeout=job.timeout, interactive=job.interactive)
         in_force = {"memory": limits.memory, "processes": limits.processes}
         in_force |= {"disk": limits.disk, "output": limits.output}
         return Judged(

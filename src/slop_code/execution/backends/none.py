@@ -70,7 +70,14 @@ class NoSandbox(HostSandbox):
             (job.scratch / name).mkdir()
         environment = {**job.environment, "TMPDIR": layout.tmp}
         log = job.reports / "pytest.log"
-        done = run(reaped(job.argv), env=environment, log=log, timeout=job.timeout, cwd=workspace)
+        done = run(
+            reaped(job.argv),
+            env=environment,
+            log=log,
+            timeout=job.timeout,
+            cwd=workspace,
+            interactive=job.interactive,
+        )
         take_reports(workspace / REPORTS_DIR, job.reports)
         return Judged(done, {"sandbox": self.name, "judge_and_subject_apart": False, "network": "full", "limits": {}})
 

@@ -1,0 +1,151 @@
+"""The conditions a reference is repeated under: as it is, in random order, on a busy machine, in parallel."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.bench import Trial
+from slop_code.errors import InfrastructureError
+from slop_code.evaluation.pairs import shared_network
+from slop_code.evaluation.reports.record import visible
+from slop_code.execution.process import busy
+from slop_code.execution.threads import processors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from slop_code.authoring.bench import Effort, Workbench
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.execution.spec import EnvironmentSpec
+
+SPINNERS = 3
+"""For each processor: a test has a quarter of one for itself."""
+
+MOST_PAIRS = 4
+COMMAND = 4000
+
+
+class Kind(StrEnum):
+    """Each reads on after "3 of 3 runs"."""
+
+    AS_IS = "as it is"
+    ORDER = "in random order"
+    BUSY = "on a busy machine"
+    PARALLEL = "in parallel"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    kind: Kind = Kind.AS_IS
+    seed: int | None = None
+    pairs: int = 1
+
+    def __str__(self) -> str:
+        more = f", seed {self.seed}" if self.seed is not None else ""
+        return f"{self.kind}{more}{f', {self.pairs} pairs' if self.pairs > 1 else ''}"
+
+    @property
+    def options(self) -> list[str]:
+        """Those of `problems run` that make it."""
+        seed = [] if self.seed is None else ["--seed", str(self.seed)]
+        load = ["--busy"] if self.kind is Kind.BUSY else []
+        return [*seed, *load, *(["--parallel", str(self.pairs)] if self.pairs > 1 else [])]
+
+
+AS_IS = Condition()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One evaluation of the reference: what became of each test."""
+
+    condition: Condition
+    passed: Mapping[str, bool]
+    """By node id; empty where there is no verdict."""
+
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    messages: Mapping[str, str] = field(default_factory=dict)
+    """Of tests that did not pass."""
+
+    lost: str | None = None
+    """Why there is no verdict."""
+
+    alone: str | None = None
+    """The test that was run without the others."""
+
+
+def conditions_for(environment: EnvironmentSpec, effort: Effort) -> list[Condition]:
+    """In the order they are tried in, besides the reference's own first run."""
+    numbers = range(effort.repeat)
+    most = 1 if left_out(environment) else min(processors(), MOST_PAIRS)
+    return [
+        *[AS_IS for _ in numbers],
+        *[Condition(Kind.ORDER, seed=effort.seed + number) for number in numbers],
+        *[Condition(Kind.BUSY) for _ in numbers],
+        *[Condition(Kind.PARALLEL, pairs=2 + number % (most - 1)) for number in numbers if most > 1],
+    ]
+
+
+def left_out(environment: EnvironmentSpec) -> str | None:
+    """Why tests cannot be tried in parallel here."""
+    if shared := shared_network(environment):
+        return f"with {shared} all pairs would share one network"
+    return "there is one processor only" if processors() == 1 else None
+
+
+def splits(problem: ProblemConfig) -> ProblemConfig:
+    """As the author allows it; where nothing is said, test by test."""
+    own = problem.parallel > 1
+    return problem.model_copy(update={"parallel": MOST_PAIRS, "parallel_by": problem.parallel_by if own else "test"})
+
+
+def run_under(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition) -> Run:
+    """Whatever comes of it: that this machine can evaluate was seen before."""
+    in_parallel = condition.kind is Kind.PARALLEL
+    trial = Trial(
+        checkpoint,
+        bench.solution(checkpoint),
+        problem=splits(bench.problem) if in_parallel else None,
+        seed=condition.seed,
+        pairs=condition.pairs,
+    )
+    load = busy(SPINNERS * processors()) if condition.kind is Kind.BUSY else contextlib.nullcontext()
+    try:
+        with load:
+            return run_of(condition, bench.evaluate(trial))
+    except InfrastructureError as error:
+        return Run(condition, {}, lost=str(error))
+
+
+def run_alone(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition, test: str, mates: list[str]) -> Run:
+    """`mates`: the tests that it may build on, itself among them."""
+    trial = Trial(checkpoint, bench.solution(checkpoint), seed=condition.seed, only=tuple(mates))
+    return run_of(condition, bench.evaluate(trial), alone=test)
+
+
+def run_of(condition: Condition, results: CorrectnessResults, alone: str | None = None) -> Run:
+    if results.infrastructure_failure_reason:
+        return Run(condition, {}, lost=results.infrastructure_failure_reason, alone=alone)
+    return Run(
+        condition,
+        {test.nodeid: test.status == "passed" for test in results.tests},
+        {test.nodeid: test.duration_ms / 1000 for test in results.tests},
+        {test.nodeid: test.failure_message for test in results.tests if test.failure_message},
+        alone=alone,
+    )
+
+
+def command(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition, test: str | None = None) -> str:
+    """What a person types to see it again; `test`: this one alone."""
+    name = (test or "").rpartition("::")[2].partition("[")[0]
+    chosen = ["-k", name] if name.isidentifier() else []
+    path, here = bench.problem.path, Path.cwd()
+    folder = path.relative_to(here) if path.is_relative_to(here) else path
+    argv = ["slop-code", "problems", "run", str(folder), "-c", checkpoint.name, *condition.options, *chosen]
+    return visible(shlex.join(argv), COMMAND)

@@ -1,0 +1,69 @@
+"""How far limits are from what a reference needs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from slop_code.evaluation.judging import session_timeout
+from slop_code.evaluation.roster import Roster, RosterEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from slop_code.evaluation.config import CheckpointConfig
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.execution.spec import EnvironmentSpec
+
+FACTOR = 4
+GENEROUS = 10
+STEPS = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600)
+"""Seconds that people write."""
+
+FLOORS = {"memory": 32 << 20, "processes": 2, "disk": 4 << 20, "output": 64 << 10}
+"""Of each limit that is divided: with less, no program at all would run."""
+
+UNITS = (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10))
+
+
+def suggested_timeout(slowest: float) -> int:
+    """Seconds for each test: ten times the slowest one, and more, as others' machines are slower and busier."""
+    wanted = GENEROUS * slowest
+    return next((step for step in STEPS if step >= wanted), math.ceil(wanted / STEPS[-1]) * STEPS[-1])
+
+
+def is_short(limit: float, used: float) -> bool:
+    return used * FACTOR > limit
+
+
+def seconds(test: TestResult) -> float:
+    return test.duration_ms / 1000
+
+
+def timed(results: CorrectnessResults) -> list[TestResult]:
+    """What passed within the checkpoint's timeout; a test with a marker of its own has its own."""
+    return [test for test in results.tests if test.status == "passed" and "timeout" not in test.markers]
+
+
+def whole_session(checkpoint: CheckpointConfig, results: CorrectnessResults) -> float:
+    """Seconds that pytest may take for all these tests."""
+    return session_timeout(checkpoint, Roster(tuple(RosterEntry(test.nodeid, ()) for test in results.tests)))
+
+
+def divided(environment: EnvironmentSpec, names: Iterable[str]) -> EnvironmentSpec:
+    """The same environment with a quarter of these limits."""
+    limits = environment.limits
+    smaller = {name: a_quarter(getattr(limits, name), FLOORS[name]) for name in names}
+    return environment.model_copy(update={"limits": limits.model_copy(update=smaller)})
+
+
+def a_quarter(limit: int, floor: int) -> int:
+    return min(limit, max(limit // FACTOR, floor))
+
+
+def amount(name: str, value: int) -> str:
+    """As an environment file would say it."""
+    if name == "processes":
+        return str(value)
+    unit, size = next((one for one in UNITS if value >= one[1]), ("", 1))
+    return f"{value / size:.3g}{unit}" if value < 1000 * size else f"{value // size}{unit}"

@@ -1,0 +1,189 @@
+"""What the repeated runs of a reference come to: findings, each with the command that shows it again."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.conditions import AS_IS, Kind, command
+from slop_code.authoring.failures import first_lines, in_line, named
+from slop_code.authoring.finding import Finding, Place, Rule, Severity
+from slop_code.authoring.flips import Cause, cause_of, flipping, flips, steady, whole
+from slop_code.authoring.sources import place_of
+from slop_code.evaluation.quarantine import LEDGER, ledger_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from slop_code.authoring.bench import Workbench
+    from slop_code.authoring.conditions import Condition, Run
+    from slop_code.evaluation.config import CheckpointConfig
+    from slop_code.evaluation.quarantine import Ledger
+
+FLAKY = Rule(
+    "flaky-test",
+    Severity.ERROR,
+    "A test gives one result and then another, though nothing differs",
+    "Take chance out of the test and the reference: fixed seeds, sorted output, no dates, no races. "
+    "Until then `problems check --quarantine` keeps it from deciding verdicts.",
+)
+ORDER = Rule(
+    "order-dependent-test",
+    Severity.WARNING,
+    "A test gives another result when other tests run before it",
+    "Let it make all that it needs, in `tmp_path` or in a fixture, and leave nothing behind. "
+    "Steps that build on each other belong into one class.",
+)
+LOAD = Rule(
+    "load-dependent-test",
+    Severity.ERROR,
+    "A test gives another result on a busy machine",
+    "Wait for what has to happen instead of a fixed time, give timeouts room, never assert how long something took.",
+)
+PARALLEL = Rule(
+    "parallel-dependent-test",
+    Severity.WARNING,
+    "A test gives another result when the tests are split into pairs that run at the same time",
+    "Let it need no other test, no fixture that other tests have filled, and no fixed place on the machine.",
+)
+LOST = Rule(
+    "unstable-verdict",
+    Severity.ERROR,
+    "The reference has a verdict as it is, and none under other conditions",
+    "Mend what the reason names: a test must not end pytest, and the whole session needs time on a busy machine.",
+)
+NEEDLESS = Rule(
+    "needless-quarantine",
+    Severity.NOTE,
+    "A test stands in the ledger of flaky tests and does not flip",
+    "Take it out of tests/flaky.json if it is mended; raise --repeat if it is seldom seen to flip.",
+)
+RULES = (FLAKY, ORDER, LOAD, PARALLEL, LOST, NEEDLESS)
+UNSTABLE_TESTS = (FLAKY, ORDER, LOAD, PARALLEL)
+
+RULE_OF = {
+    Cause.CHANCE: FLAKY,
+    Cause.SEED: FLAKY,
+    Cause.ORDER: ORDER,
+    Cause.LOAD: LOAD,
+    Cause.PARALLEL: PARALLEL,
+}
+MOST_SEEDS = 5
+RUNNING = re.compile(r"while running (.+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One checkpoint's reference, as often as it was run; first as it is."""
+
+    checkpoint: CheckpointConfig
+    runs: tuple[Run, ...]
+
+
+def unstable(bench: Workbench, observed: Observed, ledger: Ledger) -> Iterator[Finding]:
+    """Tests that flip; those of the ledger are known to."""
+    name, runs = observed.checkpoint.name, observed.runs
+    for test in flipping(runs):
+        cause = cause_of(runs, test)
+        if cause is None or ledger.covers(test):
+            continue
+        rule = RULE_OF[cause]
+        declared = rule is PARALLEL and bench.problem.parallel > 1
+        yield Finding(
+            rule,
+            place_of(bench.problem.path, test),
+            f"{named(test)} flips with the reference of {name}: {counted(runs, test)}",
+            severity=Severity.ERROR if declared else None,
+            checkpoint=name,
+            test=test,
+            detail=_detail(bench, observed, test, cause),
+        )
+
+
+def counted(runs: Sequence[Run], test: str) -> str:
+    """`passed in 4 of 4 runs as it is, 1 of 3 in random order (not with seeds 2, 3)`."""
+    parts: list[str] = []
+    odd = flips(runs, test)
+    for kind in Kind:
+        told = whole(runs, test, kind)
+        if told and (kind is Kind.AS_IS or any(run in odd for run in told)):
+            passed = sum(run.passed[test] for run in told)
+            runs_word = "" if parts else " runs"
+            parts.append(f"{passed} of {len(told)}{runs_word} {kind}{_seeds(told, test)}")
+    return f"passed in {', '.join(parts)}"
+
+
+def _seeds(runs: Sequence[Run], test: str) -> str:
+    seeds = dict.fromkeys(run.condition.seed for run in runs if run.condition.seed is not None and not run.passed[test])
+    if not seeds:
+        return ""
+    some = ", ".join(map(str, list(seeds)[:MOST_SEEDS])) + (", …" if len(seeds) > MOST_SEEDS else "")
+    return f" (not with seed{'s' if len(seeds) > 1 else ''} {some})"
+
+
+def _detail(bench: Workbench, observed: Observed, test: str, cause: Cause) -> str:
+    by_itself = test if cause in (Cause.CHANCE, Cause.SEED) else None
+    failed = next((run.messages[test] for run in observed.runs if test in run.messages), "")
+    lines = [
+        f"decided by: {cause}",
+        *_alone(observed.runs, test),
+        f"again: {command(bench, observed.checkpoint, _shown(observed.runs, test), by_itself)}",
+        *([first_lines(failed)] if failed else []),
+    ]
+    return "\n".join(lines)
+
+
+def _shown(runs: Sequence[Run], test: str) -> Condition:
+    """As it is, where it flips so; else the first condition that makes it."""
+    return AS_IS if not steady(runs, test) else flips(runs, test)[0].condition
+
+
+def _alone(runs: Sequence[Run], test: str) -> Iterator[str]:
+    for run in runs:
+        if run.alone == test and test in run.passed:
+            seed = "without a seed" if run.condition.seed is None else f"with seed {run.condition.seed}"
+            yield f"alone {seed}: {'passed' if run.passed[test] else 'not passed'}"
+
+
+def lost_verdicts(bench: Workbench, observed: Observed) -> Iterator[Finding]:
+    """One for each kind of condition."""
+    name = observed.checkpoint.name
+    for kind in Kind:
+        told = [run for run in observed.runs if run.alone is None and run.condition.kind is kind]
+        lost = [run for run in told if run.lost is not None]
+        if not lost:
+            continue
+        reason = lost[0].lost or ""
+        test = _running(reason, observed.runs)
+        yield Finding(
+            LOST,
+            place_of(bench.problem.path, test) if test else Place(f"tests/test_{name}.py"),
+            f"no verdict on the reference of {name} in {len(lost)} of {len(told)} runs {kind}: "
+            f"{in_line(reason.partition(chr(10))[0])}",
+            checkpoint=name,
+            test=test,
+            detail=f"again: {command(bench, observed.checkpoint, lost[0].condition)}\n{first_lines(reason)}",
+        )
+
+
+def _running(reason: str, runs: Sequence[Run]) -> str | None:
+    found = RUNNING.search(reason.partition("\n")[0])
+    known = {test for run in runs for test in run.passed}
+    return found.group(1) if found and found.group(1) in known else None
+
+
+def needless(bench: Workbench, seen: Sequence[Observed], ledger: Ledger) -> Iterator[Finding]:
+    """Entries of the ledger that no run bears out; where not all checkpoints were seen, unknown names may be theirs."""
+    known = {test for observed in seen for run in observed.runs for test in run.passed}
+    odd = {test for observed in seen for test in flipping(observed.runs)}
+    complete = {observed.checkpoint.name for observed in seen} == set(bench.problem.checkpoints)
+    text = ledger_path(bench.problem).read_text(encoding="utf-8") if ledger.tests else ""
+    for entry in ledger.tests:
+        covered = [test for test in known if entry.covers(test)]
+        if any(test in odd for test in covered) or not (covered or complete):
+            continue
+        fact = "did not flip in any run" if covered else "is none of the tests"
+        line = next((n for n, one in enumerate(text.splitlines(), 1) if json.dumps(entry.test) in one), None)
+        yield Finding(NEEDLESS, Place(f"tests/{LEDGER}", line), f"{named(entry.test)} {fact}", test=entry.test)

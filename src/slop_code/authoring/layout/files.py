@@ -1,0 +1,160 @@
+"""Files that are missing, that belong to no checkpoint, or that a tool has left behind."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.bench import SOLUTIONS
+from slop_code.authoring.finding import Finding, Place, Rule, Severity
+from slop_code.authoring.fixes import Removed
+from slop_code.authoring.layout.names import has_tests
+from slop_code.authoring.layout.reading import TESTS, shown
+from slop_code.authoring.sources import Source, read_source
+from slop_code.evaluation.selection import checkpoint_of, is_test_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from slop_code.authoring.layout.reading import Reading
+
+NO_SPEC = Rule(
+    "spec-missing",
+    Severity.ERROR,
+    "A checkpoint has no specification",
+    "Write it into CHECKPOINT.md beside config.yaml: it is all that the submission's author is told.",
+)
+NO_TESTS = Rule(
+    "tests-missing",
+    Severity.ERROR,
+    "A checkpoint has no tests",
+    "Write them into tests/test_CHECKPOINT.py.",
+)
+NO_SOLUTION = Rule(
+    "solution-missing",
+    Severity.ERROR,
+    "A checkpoint has no reference solution",
+    "Put one into solutions/CHECKPOINT: without it nobody knows whether the tests can be passed.",
+)
+NO_ENTRY = Rule(
+    "entry-file-missing",
+    Severity.ERROR,
+    "A reference solution lacks the file that is started",
+    "Name the file as entry_file in config.yaml and the environment say, or correct these.",
+)
+UNCLAIMED = Rule(
+    "file-unclaimed",
+    Severity.WARNING,
+    "A file belongs to no checkpoint and is never used",
+    "Name it after a checkpoint of config.yaml, add the checkpoint, or remove the file.",
+)
+LEFTOVER = Rule(
+    "leftover-file",
+    Severity.NOTE,
+    "A tool or an editor has left a file behind",
+    "Remove it, and keep it out of version control.",
+)
+RULES = (NO_SPEC, NO_TESTS, NO_SOLUTION, NO_ENTRY, UNCLAIMED, LEFTOVER)
+
+LEFT_BEHIND = (
+    "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "*.pyc", ".DS_Store", "Thumbs.db",
+    "*~", ".*.sw[op]", "*.orig", "*.rej", ".idea", ".vscode",
+)  # fmt: skip
+ENTRIES = 20_000
+"""So many files and folders are looked at, at most."""
+
+
+def missing(reading: Reading) -> Iterator[Finding]:
+    folder, names = reading.folder, list(reading.problem.checkpoints)
+    tested = {checkpoint_of(file.name, names) for file in reading.files}
+    for name in names:
+        if not (folder / f"{name}.md").is_file():
+            mend = f"Write {name}.md beside config.yaml: it is all that the submission's author is told."
+            yield Finding(NO_SPEC, Place(f"{name}.md"), f"no specification of {name}", mend, checkpoint=name)
+        if name not in tested:
+            yield _no_tests(reading, name)
+        if not (folder / SOLUTIONS / name).is_dir():
+            place, mend = Place(f"{SOLUTIONS}/{name}"), f"Put one into {SOLUTIONS}/{name}."
+            yield Finding(NO_SOLUTION, place, f"no reference solution of {name}", mend, checkpoint=name)
+        else:
+            yield from _entry(reading, name)
+
+
+def _no_tests(reading: Reading, name: str) -> Finding:
+    place = Place(f"{TESTS}/test_{name}.py")
+    if reading.failure:
+        message = shown(f"the tests folder cannot be used: {reading.failure}")
+        return Finding(NO_TESTS, Place(TESTS), message, "Mend what the message names.", checkpoint=name)
+    return Finding(NO_TESTS, place, f"no tests of {name}", f"Write them into {place.file}.", checkpoint=name)
+
+
+def _entry(reading: Reading, name: str) -> Iterator[Finding]:
+    """Where a set-up may make the file, nothing can be said."""
+    setup = reading.environment.setup
+    if setup.commands or setup.eval_commands:
+        return
+    entry = os.path.normpath(reading.environment.entry(reading.problem.entry_file)[-1])
+    if not os.path.lexists(reading.folder / SOLUTIONS / name / entry):
+        place = Place(f"{SOLUTIONS}/{name}/{entry}")
+        message = f"the reference of {name} has no {shown(entry)}, which is what is started"
+        yield Finding(NO_ENTRY, place, message, checkpoint=name)
+
+
+def unclaimed(reading: Reading) -> Iterator[Finding]:
+    names = list(reading.problem.checkpoints)
+    for entry in _listed(reading.folder):
+        if fnmatch.fnmatchcase(entry, "checkpoint_*.md") and entry.removesuffix(".md") not in names:
+            yield _unclaimed(entry, "a specification of no checkpoint")
+    for entry in _listed(reading.folder / SOLUTIONS):
+        if entry not in names and not _is_left_behind(entry) and (reading.folder / SOLUTIONS / entry).is_dir():
+            yield _unclaimed(f"{SOLUTIONS}/{entry}", "a reference solution of no checkpoint")
+    loaded = {source.file for source in reading.sources}
+    imported = {file for file in loaded if not is_test_file(PurePosixPath(file).name)}
+    for file in reading.files:
+        name = f"{TESTS}/{file}"
+        if is_test_file(file.name) and checkpoint_of(file.name, names) is None and _has_tests(reading, name):
+            yield _unclaimed(name, "tests of no checkpoint, which are never run")
+        elif file.name.endswith("_test.py") and name not in imported and _has_tests(reading, name):
+            yield _unclaimed(name, "tests that are never run: a test file is called test_CHECKPOINT.py")
+
+
+def _has_tests(reading: Reading, name: str) -> bool:
+    source = read_source(reading.folder, name)
+    return isinstance(source, Source) and has_tests(source.tree)
+
+
+def _unclaimed(file: str, what: str) -> Finding:
+    return Finding(UNCLAIMED, Place(file), f"{shown(file)}: {what}")
+
+
+def leftovers(folder: Path) -> Iterator[Finding]:
+    for file in _left_behind(folder):
+        yield Finding(LEFTOVER, Place(file), f"{shown(file)} was left behind by a tool", fix=Removed(file))
+
+
+def _left_behind(folder: Path) -> Iterator[str]:
+    """A folder stands for all that is in it; links are not followed."""
+    waiting, seen = [""], 0
+    while waiting and seen < ENTRIES:
+        inner = waiting.pop()
+        for name in _listed(folder / inner):
+            seen += 1
+            path = f"{inner}/{name}" if inner else name
+            if _is_left_behind(name):
+                yield path
+            elif name != ".git" and os.path.isdir(folder / path) and not os.path.islink(folder / path):
+                waiting.append(path)
+
+
+def _is_left_behind(name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in LEFT_BEHIND)
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

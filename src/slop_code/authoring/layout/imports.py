@@ -1,0 +1,118 @@
+"""What the tests import: packages that nobody asked for, and packages that nobody imports."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.finding import Finding, Place, Rule, Severity
+from slop_code.authoring.fixes import EntryAdded
+from slop_code.authoring.layout.reading import CONFIG, module_name, shown, strings
+from slop_code.authoring.layout.requirements import distribution, given_modules, modules_of, package_for
+from slop_code.authoring.layout.submission import solution_modules
+from slop_code.authoring.yaml_text import line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slop_code.authoring.layout.reading import Reading
+
+UNDECLARED = Rule(
+    "import-undeclared",
+    Severity.ERROR,
+    "A test imports a package that is not installed for it",
+    "Add the package to test_dependencies in config.yaml.",
+)
+UNUSED = Rule(
+    "dependency-unused",
+    Severity.WARNING,
+    "No test imports a package of test_dependencies",
+    "Take it out of config.yaml: it is installed for every evaluation.",
+)
+RULES = (UNDECLARED, UNUSED)
+
+
+def undeclared(reading: Reading) -> Iterator[Finding]:
+    """A package that is asked for may bring others: with any, what is missing is no more than likely."""
+    wanted = reading.problem.test_dependencies
+    packages = [distribution(one) for one in wanted]
+    if None in packages or reading.problem.in_process:
+        return
+    given = {module for package in packages if package for module in modules_of(package)}
+    given |= given_modules() | solution_modules(reading.folder)
+    given |= {module_name(file) for file in reading.files if file.suffix == ".py"}
+    given |= {part for file in reading.files for part in file.parts[:-1]}
+    for source in reading.sources:
+        for line, module in imports(source.tree):
+            if module in given:
+                continue
+            package = package_for(module)
+            name = package or "the package that gives it"
+            message = f"{shown(module)} is imported, and nothing in test_dependencies gives it"
+            fix = EntryAdded(CONFIG, "test_dependencies", package, "checkpoints") if package else None
+            grave = Severity.WARNING if wanted else None
+            mend = f"Add {name} to test_dependencies in config.yaml."
+            yield Finding(UNDECLARED, Place(source.file, line), message, mend, grave, fix=fix)
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and top-level module of each import that has to succeed."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name.partition(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.lineno, node.module.partition(".")[0]
+        elif isinstance(node, ast.Try) and any(_forgives(handler) for handler in node.handlers):
+            waiting += [*node.handlers, *node.orelse, *node.finalbody]
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            waiting += node.orelse
+        else:
+            waiting += ast.iter_child_nodes(node)
+
+
+def _forgives(handler: ast.ExceptHandler) -> bool:
+    caught = ast.walk(handler.type) if handler.type is not None else ()
+    names = {node.id for node in caught if isinstance(node, ast.Name)}
+    return handler.type is None or bool(names & {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+
+def unused(reading: Reading) -> Iterator[Finding]:
+    """A package may be there for its fixtures or its command, so any mention counts; plugins work unmentioned."""
+    if not reading.complete or reading.problem.in_process:
+        return
+    mentioned = _mentioned(reading)
+    for requirement in reading.problem.test_dependencies:
+        package = distribution(requirement)
+        if package is None or package.startswith("pytest"):
+            continue
+        if not mentioned & {package, *modules_of(package)}:
+            line = _entry_line(reading.config, requirement)
+            yield Finding(UNUSED, Place(CONFIG, line), f"no test imports {shown(package)}")
+
+
+def _entry_line(config: str, requirement: str) -> int | None:
+    start = line_of(config, "test_dependencies")
+    if start is None:
+        return None
+    lines = config.splitlines()
+    for number, line in enumerate(lines[start - 1 :], start):
+        if requirement in line:
+            return number
+    return start
+
+
+def _mentioned(reading: Reading) -> set[str]:
+    found: set[str] = set()
+    for source in reading.sources:
+        for text in strings(source.tree):
+            found |= {*text.replace("=", " ").replace(".", " ").split()} if len(text) < 1000 else set()
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.arg):
+                found |= {*node.arg.split("_"), node.arg}
+            elif isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.partition(".")[0])
+    return found

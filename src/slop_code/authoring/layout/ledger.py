@@ -1,0 +1,76 @@
+"""tests/flaky.json: readable, and about tests that are there."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import TYPE_CHECKING
+
+from slop_code._io import TooLargeError, read_bounded
+from slop_code.authoring.finding import Finding, Place, Rule, Severity
+from slop_code.authoring.layout.reading import TESTS, shown
+from slop_code.authoring.sources import definitions
+from slop_code.errors import ConfigError
+from slop_code.evaluation.quarantine import LEDGER, SIZE_LIMIT, ledger_path, read_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slop_code.authoring.layout.reading import Reading
+    from slop_code.authoring.sources import Source
+
+UNREADABLE = Rule(
+    "ledger-unreadable",
+    Severity.ERROR,
+    "The ledger of flaky tests cannot be read",
+    'Write {"schema_version": 1, "tests": [{"test": "FILE::ID", "reason": "…"}]} into tests/flaky.json, or remove it.',
+)
+UNKNOWN_TEST = Rule(
+    "ledger-test-unknown",
+    Severity.WARNING,
+    "The ledger of flaky tests names a test that is not there",
+    "Take the entry out of tests/flaky.json, or write the id of the test as it is now.",
+)
+RULES = (UNREADABLE, UNKNOWN_TEST)
+
+FILE = f"{TESTS}/{LEDGER}"
+
+
+def ledger(reading: Reading) -> Iterator[Finding]:
+    path = ledger_path(reading.problem)
+    try:
+        entries = read_ledger(reading.problem).tests
+    except ConfigError as error:
+        message = shown(str(error).removeprefix(f"{path}: "))
+        yield Finding(UNREADABLE, Place(FILE), message)
+        return
+    sources = {source.file: source for source in reading.sources}
+    files = {f"{TESTS}/{file}" for file in reading.files}
+    for entry in entries:
+        file = f"{TESTS}/{entry.test.partition('::')[0]}"
+        if file not in files or (file in sources and not _has(sources[file], entry.test)):
+            message = f"there is no test {shown(entry.test)}"
+            yield Finding(UNKNOWN_TEST, Place(FILE, _line(reading, entry.test)), message, test=entry.test)
+
+
+def _has(source: Source, test: str) -> bool:
+    """A class with a base may have its tests from there; a name that is only mentioned may be bound in any way."""
+    body: list[ast.stmt] = source.tree.body
+    inherits = "import *" in source.text
+    for part in test.partition("::")[2].partition("[")[0].split("::"):
+        node = next((one for one in definitions(body) if one.name == part), None)
+        if node is None:
+            return inherits or (body is source.tree.body and bool(re.search(rf"\b{re.escape(part)}\b", source.text)))
+        body = node.body
+        inherits = isinstance(node, ast.ClassDef) and bool(node.bases)
+    return True
+
+
+def _line(reading: Reading, test: str) -> int | None:
+    try:
+        text = read_bounded(ledger_path(reading.problem), SIZE_LIMIT).decode("utf-8", "replace")
+    except (OSError, TooLargeError):
+        return None
+    place = text.find(json.dumps(test, ensure_ascii=False))
+    return text.count("\n", 0, place) + 1 if place >= 0 else None

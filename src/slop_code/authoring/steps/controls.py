@@ -1,0 +1,215 @@
+"""Whether submissions that solve nothing, and the reference of the checkpoint before, fail what they must."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.bench import Trial
+from slop_code.authoring.controls import CONTROLS, PREVIOUS
+from slop_code.authoring.failures import first_line, first_lines, in_line, named
+from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
+from slop_code.authoring.sources import place_of
+from slop_code.authoring.steps.reference import verdict_on
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy import PassPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from slop_code.authoring.bench import Workbench
+    from slop_code.evaluation.config import CheckpointConfig
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
+
+PASSES = Rule(
+    "control-passes",
+    Severity.WARNING,
+    "A test passes for a program that does nothing",
+    "Look at something that only a solution can get right: the whole output, not a part of it, and the exit status.",
+)
+EXIT_ONLY = Rule(
+    "error-test-weak",
+    Severity.WARNING,
+    "A test of an error passes for a program that always fails",
+    "Look at the message as well, or run something that has to succeed in the same test.",
+)
+POLICY = Rule(
+    "policy-passes-control",
+    Severity.ERROR,
+    "A policy is passed by a submission that does not solve the checkpoint",
+    "Add tests that it fails, or make those stronger that it passes.",
+)
+BREAKS = Rule(
+    "control-no-verdict",
+    Severity.ERROR,
+    "The tests come to no verdict on a submission that does not work",
+    "Let tests and fixtures fail, with a timeout for whatever they wait for; nothing may end pytest itself.",
+)
+NOTHING_NEW = Rule(
+    "passes-already",
+    Severity.NOTE,
+    "A test of a checkpoint passes with the reference of the checkpoint before",
+    "Mark it regression if it guards what was there before, or make it look at what is new.",
+)
+STRICT = (PassPolicy.ALL_CASES, PassPolicy.ALL_NON_ERROR_CASES, PassPolicy.CORE_CASES, PassPolicy.ALL_CORE_CASES)
+"""The others ask for one test only: what passes those, is told of that test."""
+
+ABOUT = {control.name: control.about for control in CONTROLS} | {PREVIOUS: "the reference of the checkpoint before"}
+FAILING = frozenset(control.name for control in CONTROLS if control.fails)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one control came to at one checkpoint."""
+
+    checkpoint: str
+    control: str
+    results: CorrectnessResults
+
+    @property
+    def policies(self) -> list[str]:
+        return [policy.value for policy in PassPolicy if self.results.passes(policy)]
+
+    @property
+    def passed(self) -> list[TestResult]:
+        return [test for test in self.results.tests if test.status == "passed"]
+
+
+def run(bench: Workbench) -> Outcome:
+    with tempfile.TemporaryDirectory(prefix="slop-code-controls-") as folder:
+        tries = [one for own in bench.checkpoints for one in trials(bench, own, Path(folder) / own.name)]
+        results = bench.evaluate_all([trial for _, trial in tries])
+    rows = [Row(trial.checkpoint.name, name, one) for (name, trial), one in zip(tries, results, strict=True)]
+    verdicts = [row for row in rows if not row.results.infrastructure_failure]
+    findings = [
+        *broken(bench, [row for row in rows if row.results.infrastructure_failure]),
+        *weak_tests(bench.problem.path, verdicts),
+        *lenient_policies(verdicts),
+        *nothing_new(bench.problem.path, verdicts),
+    ]
+    summary = tuple(told(checkpoint.name, rows) for checkpoint in bench.checkpoints)
+    return Outcome(tuple(findings), summary, {"controls": [facts(row) for row in rows]})
+
+
+def trials(bench: Workbench, checkpoint: CheckpointConfig, folder: Path) -> Iterator[tuple[str, Trial]]:
+    for control in CONTROLS:
+        submission = control.write(folder, bench.problem, bench.environment)
+        yield control.name, Trial(checkpoint, submission, environment=control.environment(bench.environment))
+    before = bench.before(checkpoint)
+    if before is not None and os.path.isdir(bench.solution(before)):
+        yield PREVIOUS, Trial(checkpoint, bench.solution(before))
+
+
+def broken(bench: Workbench, rows: Sequence[Row]) -> Iterator[Finding]:
+    """Where the reference, too, comes to no verdict, nothing can be said of controls."""
+    solved = {checkpoint.name: checkpoint for checkpoint in bench.solved()}
+    for row in rows:
+        if row.checkpoint in solved:
+            verdict_on(bench, solved[row.checkpoint])
+        reason = row.results.infrastructure_failure_reason or ""
+        yield Finding(
+            BREAKS,
+            Place(f"tests/test_{row.checkpoint}.py"),
+            f"no verdict at {row.checkpoint} on {ABOUT[row.control]}: {in_line(first_line(reason))}",
+            checkpoint=row.checkpoint,
+            detail=first_lines(reason),
+        )
+
+
+def weak_tests(folder: Path, rows: Sequence[Row]) -> Iterator[Finding]:
+    """Each test once, at the first checkpoint where a control passes it."""
+    first: dict[str, tuple[str, TestResult]] = {}
+    by: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        for test in row.passed if row.control != PREVIOUS else ():
+            home, _ = first.setdefault(test.nodeid, (row.checkpoint, test))
+            if home == row.checkpoint:
+                by[test.nodeid].append(row.control)
+    for nodeid, (checkpoint, test) in first.items():
+        weak = test.group_type is GroupType.ERROR and FAILING.issuperset(by[nodeid])
+        yield Finding(
+            EXIT_ONLY if weak else PASSES,
+            place_of(folder, nodeid),
+            f"{named(test)} ({test.group_type}) passes for {whom(by[nodeid])}",
+            severity=Severity.ERROR if test.group_type is GroupType.CORE else None,
+            checkpoint=checkpoint,
+            test=nodeid,
+        )
+
+
+def lenient_policies(rows: Sequence[Row]) -> Iterator[Finding]:
+    for row in rows:
+        if policies := [policy for policy in STRICT if row.results.passes(policy)]:
+            yield Finding(
+                POLICY,
+                Place(f"tests/test_{row.checkpoint}.py"),
+                f"{row.checkpoint} is passed by {ABOUT[row.control]}, under {and_(policies)}",
+                checkpoint=row.checkpoint,
+            )
+
+
+def nothing_new(folder: Path, rows: Sequence[Row]) -> Iterator[Finding]:
+    """Where all of a group passes, there is nothing to tell one test from the others; a policy says it, if it matters."""
+    for row in rows:
+        passed, total = row.results.pass_counts, row.results.total_counts
+        for test in row.passed if row.control == PREVIOUS else ():
+            group = test.group_type
+            if group is GroupType.REGRESSION or passed[group] == total[group]:
+                continue
+            yield Finding(
+                NOTHING_NEW,
+                place_of(folder, test.nodeid),
+                f"{named(test)} ({group} of {row.checkpoint}) passes for {ABOUT[PREVIOUS]}",
+                checkpoint=row.checkpoint,
+                test=test.nodeid,
+            )
+
+
+def whom(controls: Sequence[str]) -> str:
+    if len(controls) == len(CONTROLS):
+        return "anything: even a submission without any file, and programs that print nothing, echo or always fail"
+    return and_(ABOUT[name] for name in controls)
+
+
+def and_(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def told(checkpoint: str, rows: Sequence[Row]) -> str:
+    return f"{checkpoint}: " + ", ".join(_told(row) for row in rows if row.checkpoint == checkpoint)
+
+
+def _told(row: Row) -> str:
+    if row.results.infrastructure_failure:
+        return f"{row.control} no verdict"
+    groups = [f"{group} {passed}/{total}" for group, (passed, total) in by_group(row).items() if passed]
+    which = f" ({', '.join(groups)})" if groups else ""
+    return f"{row.control} {len(row.passed)}/{len(row.results.tests)}{which}"
+
+
+def by_group(row: Row) -> dict[str, tuple[int, int]]:
+    passed, total = row.results.pass_counts, row.results.total_counts
+    return {group.value: (passed[group], total[group]) for group in GroupType if total[group]}
+
+
+def facts(row: Row) -> dict[str, object]:
+    return {
+        "checkpoint": row.checkpoint,
+        "control": row.control,
+        "groups": {group: {"passed": passed, "total": total} for group, (passed, total) in by_group(row).items()},
+        "policies": row.policies,
+        "no_verdict": row.results.infrastructure_failure_reason,
+    }
+
+
+STEP = Step(
+    "controls",
+    "programs that do nothing, and the reference of the checkpoint before, fail what they must",
+    (PASSES, EXIT_ONLY, POLICY, BREAKS, NOTHING_NEW),
+    run,
+)

@@ -1,0 +1,137 @@
+"""What a submission could read of expected outputs while it runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.bench import ENVIRONMENT, Trial
+from slop_code.authoring.failures import in_line, some
+from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
+from slop_code.authoring.showing import ASSETS, Showing, covering, looks_expected, read_showing
+from slop_code.authoring.sources import place_of
+from slop_code.authoring.steps.reference import verdict_on
+from slop_code.errors import InfrastructureError
+from slop_code.evaluation.command import WATCH
+from slop_code.execution.boxes import sandbox_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slop_code.authoring.bench import Workbench
+    from slop_code.evaluation.config import CheckpointConfig
+
+SHOWN = Rule(
+    "expected-shown",
+    Severity.ERROR,
+    "A test hands an expected output over to the submission",
+    "Hand over the input file by its own path, or keep expected outputs in a folder that is never handed over.",
+)
+VISIBLE = Rule(
+    "expected-visible",
+    Severity.ERROR,
+    "The configuration shows an expected output to the submission",
+    "Take it out of `visible` or `static_assets`: the tests can read it without that.",
+)
+COPIED = Rule(
+    "expected-copied",
+    Severity.WARNING,
+    "A test copies an expected output to where the submission may read it",
+    "Copy the inputs only: tmp_path is shared with the submission.",
+)
+NOTHING_HIDDEN = Rule(
+    "nothing-hidden",
+    Severity.WARNING,
+    "Nothing is hidden from the submission",
+    "Use an environment with isolation, and call the submission through its entrypoint.",
+)
+MOST_FACTS = 1000
+
+
+def run(bench: Workbench) -> Outcome:
+    if open_to_all := list(nothing_hidden(bench)):
+        return Outcome(tuple(open_to_all), ("everything can be read by the submission",))
+    found = {checkpoint.name: watch(bench, checkpoint) for checkpoint in covering(bench.solved())}
+    findings = [one for name, showing in found.items() for one in judged(bench.problem.path, name, showing)]
+    summary = [f"{name}: the submission is shown {files(showing)}" for name, showing in found.items()]
+    return Outcome(
+        tuple(findings),
+        tuple(summary) or ("no checkpoint has a reference",),
+        {"shown": {name: list(showing.shown[:MOST_FACTS]) for name, showing in found.items()}},
+    )
+
+
+def nothing_hidden(bench: Workbench) -> Iterator[Finding]:
+    own = (bench.problem.path / ENVIRONMENT).is_file()
+    if sandbox_name(bench.environment) == "none":
+        name = in_line(bench.environment.name)
+        message = f"the environment {name} has isolation: none; tests and expected outputs can be read"
+        yield Finding(NOTHING_HIDDEN, Place(ENVIRONMENT if own else "config.yaml"), message)
+    if bench.problem.in_process:
+        message = "in_process: true; the submission runs where tests and expected outputs can be read"
+        yield Finding(NOTHING_HIDDEN, Place("config.yaml"), message)
+
+
+def watch(bench: Workbench, checkpoint: CheckpointConfig) -> Showing:
+    """The reference once more, with a judge that notes what it is shown."""
+    with tempfile.TemporaryDirectory(prefix="slop-code-shown-") as folder:
+        trial = Trial(checkpoint, bench.solution(checkpoint), pytest_args=("-p", WATCH), output=Path(folder))
+        bench.evaluate(trial)
+        showing = read_showing(Path(folder))
+    if showing is None:
+        verdict_on(bench, checkpoint)
+        raise InfrastructureError(f"{checkpoint.name}: the judge left no word on what it showed; try again")
+    return showing
+
+
+def judged(folder: Path, checkpoint: str, showing: Showing) -> Iterator[Finding]:
+    along: dict[str, list[str]] = defaultdict(list)
+    for file in showing.shown:
+        root = showing.handed_with(file)
+        if looks_expected(file) and root is not None:
+            yield from_test(folder, SHOWN, checkpoint, showing.handed[root], f"{handed(root, file)}: it {BY_NAME}")
+        elif looks_expected(file):
+            how = "static_assets" if file.startswith(f"{ASSETS}/") else "visible"
+            message = f"{how} shows tests/{in_line(file)} to the submission: it {BY_NAME}"
+            yield Finding(VISIBLE, Place("config.yaml"), message, checkpoint=checkpoint)
+        elif root not in (None, file) and file in showing.read:
+            along[str(root)].append(file)
+    for root, came in along.items():
+        message = f"{handed(root, some(came))}: the tests read what came along; is it what they expect?"
+        yield from_test(folder, SHOWN, checkpoint, showing.handed[root], message, Severity.WARNING)
+    for file, test in showing.copied.items():
+        if looks_expected(file):
+            message = f"tests/{in_line(file)} is copied to where the submission may read it: it {BY_NAME}"
+            yield from_test(folder, COPIED, checkpoint, test, message)
+
+
+BY_NAME = "has the name of an expected output"
+
+
+def handed(root: str, file: str) -> str:
+    if root == file:
+        return f"tests/{in_line(file)} is handed over"
+    return f"tests/{in_line(file)} is shown, as the folder tests/{in_line(root)} is handed over"
+
+
+def from_test(
+    folder: Path, rule: Rule, checkpoint: str, test: str, message: str, severity: Severity | None = None
+) -> Finding:
+    """`test`: empty where none was running."""
+    place = place_of(folder, test) if test else Place("tests/conftest.py")
+    return Finding(rule, place, message, severity=severity, checkpoint=checkpoint, test=test or None)
+
+
+def files(showing: Showing) -> str:
+    count = len(showing.shown)
+    return f"{count} {'file' if count == 1 else 'files'} of the tests folder, {sum(map(looks_expected, showing.shown))} of them by name an expected output"
+
+
+STEP = Step(
+    "secrecy",
+    "expected outputs stay hidden from the submission",
+    (SHOWN, VISIBLE, COPIED, NOTHING_HIDDEN),
+    run,
+)

@@ -1,0 +1,143 @@
+"""Whether the reference's results stay the same: again, in random order, on a busy machine, in parallel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from slop_code.authoring.bench import Trial
+from slop_code.authoring.conditions import (
+    AS_IS,
+    Condition,
+    Kind,
+    conditions_for,
+    left_out,
+    run_alone,
+    run_of,
+    run_under,
+)
+from slop_code.authoring.failures import named
+from slop_code.authoring.finding import Outcome, Step
+from slop_code.authoring.flips import Cause, cause_of, flipping, seed_of, to_try_again, usual, whole
+from slop_code.authoring.instability import RULES, Observed, counted, lost_verdicts, needless, unstable
+from slop_code.evaluation.pairs import unit_of
+from slop_code.evaluation.quarantine import read_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from slop_code.authoring.bench import Workbench
+    from slop_code.authoring.conditions import Run
+    from slop_code.evaluation.config import CheckpointConfig
+    from slop_code.evaluation.quarantine import Ledger
+
+MOST_ALONE = 5
+"""Tests of a checkpoint that are run by themselves, to tell order from chance."""
+
+
+def run(bench: Workbench) -> Outcome:
+    """A reference without a verdict is for the step reference to tell."""
+    ledger, solved = read_ledger(bench.problem), bench.solved()
+    judged = [one for one in solved if bench.reference(one).infrastructure_failure_reason is None]
+    seen = [observe(bench, checkpoint, ledger) for checkpoint in judged]
+    findings = [
+        *[finding for one in seen for finding in (*unstable(bench, one, ledger), *lost_verdicts(bench, one))],
+        *needless(bench, seen, ledger),
+    ]
+    why_not = left_out(bench.environment)
+    summary = [
+        *[line for one in seen for line in told(one, ledger)],
+        *[f"{one.name}: no verdict on the reference" for one in solved if one not in judged],
+        *([f"not tried in parallel: {why_not}"] if why_not and seen else []),
+    ]
+    return Outcome(
+        tuple(findings),
+        tuple(summary) or ("no checkpoint has a reference",),
+        {
+            "repeat": bench.effort.repeat,
+            "seed": bench.effort.seed,
+            "not_in_parallel": why_not,
+            "checkpoints": {one.checkpoint.name: facts(one, ledger) for one in seen},
+        },
+    )
+
+
+def observe(bench: Workbench, checkpoint: CheckpointConfig, ledger: Ledger) -> Observed:
+    """Under every condition, and then again where something flipped: what decides it?"""
+    runs = [run_of(AS_IS, bench.reference(checkpoint))]
+    conditions = conditions_for(bench.environment, bench.effort)
+    for number, condition in enumerate(conditions, start=1):
+        bench.progress(f"{checkpoint.name}, run {number} of {len(conditions)}: {condition}")
+        runs.append(run_under(bench, checkpoint, condition))
+    if any(run.lost for run in runs):
+        bench.progress(f"{checkpoint.name}, again after a run without a verdict: {AS_IS}")
+        runs.append(run_of(AS_IS, bench.evaluate(Trial(checkpoint, bench.solution(checkpoint)))))
+    unknown = [test for test in flipping(runs) if not ledger.covers(test)]
+    for condition in to_try_again(runs, unknown):
+        bench.progress(f"{checkpoint.name}, again: {condition}")
+        runs.append(run_under(bench, checkpoint, condition))
+    runs += alone(bench, checkpoint, runs, unknown)
+    return Observed(checkpoint, tuple(runs))
+
+
+def alone(bench: Workbench, checkpoint: CheckpointConfig, runs: Sequence[Run], tests: Sequence[str]) -> Iterator[Run]:
+    """Those that flip in random order each time, without the others: with the seed, and if they flip so, without."""
+    ordered = [test for test in tests if cause_of(runs, test) is Cause.ORDER]
+    for test in ordered[:MOST_ALONE]:
+        mates = [one for one in runs[0].passed if unit_of(one, "test") == unit_of(test, "test")]
+        for seed in (seed_of(runs, test), None):
+            condition = Condition(Kind.AS_IS if seed is None else Kind.ORDER, seed)
+            bench.progress(f"{checkpoint.name}, alone: {named(test)}, {condition}")
+            found = run_alone(bench, checkpoint, condition, test, mates)
+            yield found
+            if found.passed.get(test) == usual(runs, test):
+                break
+
+
+def told(observed: Observed, ledger: Ledger) -> Iterator[str]:
+    name, runs = observed.checkpoint.name, observed.runs
+    kinds = Counter(run.condition.kind for run in runs if run.alone is None)
+    odd = flipping(runs)
+    how_often = ", ".join(f"{kinds[kind]} {kind}" for kind in Kind if kinds[kind])
+    yield f"{name}: runs: {how_often}; {len(odd)} of {len(runs[0].passed)} tests flip"
+    for test in odd:
+        if ledger.covers(test):
+            yield f"{name}: in quarantine: {named(test)} {counted(runs, test)}"
+
+
+def facts(observed: Observed, ledger: Ledger) -> dict[str, Any]:
+    runs = observed.runs
+    return {
+        "runs": dict(Counter(str(run.condition.kind) for run in runs if run.alone is None)),
+        "flips": {
+            test: {
+                "cause": cause_of(runs, test),
+                "quarantined": ledger.covers(test),
+                "conditions": _by_condition(runs, test),
+            }
+            for test in flipping(runs)
+        },
+        "seconds": {test: _spread(runs, test) for test in runs[0].passed},
+    }
+
+
+def _by_condition(runs: Sequence[Run], test: str) -> dict[str, dict[str, int]]:
+    told = whole(runs, test)
+    count = Counter(str(run.condition) for run in told)
+    passed = Counter(str(run.condition) for run in told if run.passed[test])
+    return {name: {"runs": count[name], "passed": passed[name]} for name in count}
+
+
+def _spread(runs: Sequence[Run], test: str) -> dict[str, float]:
+    """Over the runs as it is."""
+    found = [run.seconds[test] for run in whole(runs, test, Kind.AS_IS)]
+    return {"min": round(min(found), 4), "median": round(median(found), 4), "max": round(max(found), 4)}
+
+
+STEP = Step(
+    "stability",
+    "the reference gives the same results again, in random order, on a busy machine and in parallel",
+    RULES,
+    run,
+)

@@ -1,0 +1,249 @@
+"""The submission as a server on loopback, and requests to it that end whatever it sends."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import socket
+import tempfile
+import time
+from dataclasses import dataclass, field
+from json import dumps, loads
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .calls import BLOCK, MOST_BYTES, SECONDS, has_ended, kill_group, start_logged
+from .wording import SHOWN, cut, ran, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from .calls import Process
+
+HOST = "127.0.0.1"
+SECONDS_TO_STOP = 5.0
+SECONDS_BETWEEN = 0.01
+NOTHING: Any = object()
+
+
+@contextlib.contextmanager
+def servers(argv: Sequence[str]) -> Iterator[Callable[..., Server]]:
+    """Starts them; in the end all are stopped, the last one first."""
+    with contextlib.ExitStack() as stack:
+
+        def start(
+            *args: object,
+            port: int | None = None,
+            ready: str | None = None,
+            timeout: float = SECONDS,
+            cwd: str | os.PathLike[str] | None = None,
+            env: Mapping[str, object] | None = None,
+        ) -> Server:
+            __tracebackhide__ = True
+            number = free_port() if port is None else port
+            words = [*argv, *(str(word).replace("{port}", str(number)) for word in args)]
+            variables = {name: str(value).replace("{port}", str(number)) for name, value in (env or {}).items()}
+            log = stack.enter_context(tempfile.TemporaryFile())
+            server = Server(words, number, ready, timeout, cwd, variables, log)
+            stack.callback(server.stop)
+            server.start()
+            return server
+
+        yield start
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(eq=False)
+class Server:
+    argv: list[str]
+    port: int
+    ready: str | None
+    timeout: float
+    cwd: str | os.PathLike[str] | None
+    env: Mapping[str, str]
+    log: Any = field(repr=False)
+    _process: Process | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def output(self) -> str:
+        """What it printed since it was started first; the middle of much is left out."""
+        descriptor = self.log.fileno()
+        size = os.fstat(descriptor).st_size
+        if size <= 2 * SHOWN:
+            return os.pread(descriptor, size, 0).decode("utf-8", "replace")
+        ends = os.pread(descriptor, SHOWN, 0), os.pread(descriptor, SHOWN, size - SHOWN)
+        return f"\n[... {size - 2 * SHOWN} bytes left out ...]\n".join(some.decode("utf-8", "replace") for some in ends)
+
+    def start(self) -> None:
+        """Does nothing while it runs; else fails unless it is ready in time."""
+        __tracebackhide__ = True
+        if self._process is not None and not has_ended(self._process):
+            return
+        self.stop()
+        end = time.monotonic() + SECONDS_TO_STOP
+        while self._accepts():
+            if time.monotonic() > end:
+                self._fail(f"port {self.port} is free", "another program answers there")
+            time.sleep(SECONDS_BETWEEN)
+        self._process = start_logged(self.argv, self.cwd, self.env, self.log)
+        reason = self._wait()
+        if reason is not None:
+            status = self.stop()
+            what = f"GET {self.ready} is answered" if self.ready else "connections are taken"
+            self._fail(f"{what} on port {self.port} within {self.timeout:g} s", reason.format(status=status))
+
+    def _wait(self) -> str | None:
+        """Until it is ready; else the reason why it is not."""
+        assert self._process is not None
+        end = time.monotonic() + self.timeout
+        while not has_ended(self._process):
+            if time.monotonic() > end:
+                return "it runs, but does not answer"
+            if self._accepts() and (self.ready is None or self._answers(self.ready, end)):
+                return None
+            time.sleep(SECONDS_BETWEEN)
+        return "it ended with status {status}"
+
+    def _accepts(self) -> bool:
+        """A probe of a free port may meet itself there."""
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex((HOST, self.port)) == 0 and probe.getsockname() != probe.getpeername()
+
+    def _answers(self, path: str, end: float) -> bool:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return ask(self.port, "GET", path, None, {}, end).status < 500
+        return False
+
+    def stop(self) -> int | None:
+        """Asks it to end, then kills what is left of its group; its exit status."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        end = time.monotonic() + SECONDS_TO_STOP
+        if not has_ended(process):
+            process.terminate()
+        try:
+            while not has_ended(process) and time.monotonic() < end:
+                time.sleep(SECONDS_BETWEEN)
+        finally:
+            kill_group(process)
+            process.wait()
+        return process.returncode
+
+    def restart(self) -> None:
+        """On the same port, with the same arguments."""
+        __tracebackhide__ = True
+        self.stop()
+        self.start()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = NOTHING,
+        data: bytes | str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = SECONDS,
+    ) -> Answer:
+        """`json` or `data` is the body. Fails unless a whole answer is there in time."""
+        __tracebackhide__ = True
+        kind = {} if json is NOTHING else {"Content-Type": "application/json"}
+        body = data if json is NOTHING else dumps(json)
+        content = body.encode() if isinstance(body, str) else body
+        try:
+            return ask(self.port, method, path, content, {**kind, **(headers or {})}, time.monotonic() + timeout)
+        except http.client.InvalidURL:
+            raise
+        except (OSError, http.client.HTTPException) as error:
+            reason = f"{type(error).__name__}: {error}"
+        asked = _asked(method, path, content)
+        facts = [asked, f"expected: an answer within {timeout:g} s", f"found: {visible(reason)}", self._said()]
+        pytest.fail("\n\n".join(facts))
+
+    def _fail(self, expected: str, found: str) -> None:
+        __tracebackhide__ = True
+        pytest.fail("\n\n".join([ran(self.argv), f"expected: {expected}", f"found: {found}", self._said()]))
+
+    def _said(self) -> str:
+        return f"output:\n{visible(self.output, 4 * SHOWN)}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: http.client.HTTPMessage = field(repr=False)
+    body: bytes = field(repr=False)
+    asked: str
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        __tracebackhide__ = True
+        try:
+            return loads(self.body)
+        except (ValueError, RecursionError) as error:
+            reason = f"{type(error).__name__}: {error}"
+        pytest.fail(f"{self.asked}\n\nexpected: a body of JSON\n\nfound: {visible(self.text)}\n\n{visible(reason)}")
+
+    def expect(self, status: int, json: Any = NOTHING) -> Answer:
+        """Fails unless the status and, if given, the value of the body are equal to these."""
+        __tracebackhide__ = True
+        value = NOTHING if json is NOTHING or self.status != status else self.json()
+        if self.status != status or value != json:
+            wanted = f"{status}" if json is NOTHING else f"{status} {visible(dumps(json))}"
+            pytest.fail(f"{self.asked}\n\nexpected: {wanted}\n\nfound: {self.status} {visible(self.text)}")
+        return self
+
+
+def ask(port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str], end: float) -> Answer:
+    """One request; no proxy is used, and no redirect followed. The server's answer is bounded in size and time."""
+    with _TimedSocket() as connected:
+        connected.end = end
+        connected.settimeout(connected.left())
+        connected.connect((HOST, port))
+        connection = http.client.HTTPConnection(HOST, port)
+        connection.sock = connected
+        connection.request(method, path, body, dict(headers))
+        with connection.getresponse() as response:
+            content = bytearray()
+            while block := response.read(BLOCK):
+                content += block
+                if len(content) > MOST_BYTES:
+                    raise OSError(f"an answer of more than {MOST_BYTES} bytes")
+            return Answer(response.status, response.headers, bytes(content), _asked(method, path, body))
+
+
+class _TimedSocket(socket.socket):
+    """The end is set once: a server that sends a byte now and then does not put it off."""
+
+    end = 0.0
+
+    def left(self) -> float:
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        return left
+
+    def recv_into(self, *args: Any) -> int:
+        self.settimeout(self.left())
+        return super().recv_into(*args)
+
+
+def _asked(method: str, path: str, body: bytes | None) -> str:
+    content = f" {cut(body.decode('utf-8', 'replace'), 1000)}" if body else ""
+    return visible(f"asked: {method} {path}{content}")

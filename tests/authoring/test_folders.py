@@ -1,0 +1,56 @@
+import pytest
+
+from slop_code.authoring.folders import problem_folders
+from slop_code.errors import UsageError
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Problems in `problems` and in `mine`, and a folder without any."""
+    for name in ("problems/a", "problems/b", "mine/c", "empty"):
+        (tmp_path / name).mkdir(parents=True)
+        if name != "empty":
+            (tmp_path / name / "config.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("given", "folder", "found"),
+    [
+        ([], None, ["problems/a", "problems/b"]),
+        ([], "mine", ["mine/c"]),
+        (["a"], None, ["problems/a"]),
+        (["c"], "mine", ["mine/c"]),
+        (["mine/c", "problems"], None, ["mine/c", "problems/a", "problems/b"]),
+        (["problems", "b"], None, ["problems/a", "problems/b"]),
+    ],
+    ids=["all", "all of another", "name", "name in another", "path and folder", "twice"],
+)
+def test_found(place, given, folder, found):
+    assert [str(path) for path in problem_folders(given, folder and place.relative_to(place) / folder)] == found
+
+
+def test_inside_a_problem(place, monkeypatch):
+    monkeypatch.chdir(place / "mine/c")
+    assert [str(path) for path in problem_folders([], None)] == ["."]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["empty"], "empty: neither a config.yaml nor a problem's folder in it"),
+        (["z"], "z: no such folder"),
+        (["./z"], "./z: no such folder"),
+    ],
+    ids=["empty", "name", "path"],
+)
+def test_not_found(place, given, said):
+    with pytest.raises(UsageError, match=said):
+        problem_folders(given, None)
+
+
+def test_none_at_all(place):
+    with pytest.raises(UsageError, match="no problem there"):
+        problem_folders([], place / "empty")

@@ -1,0 +1,267 @@
+"""What mutants are made of a text, which of them are tried, and how the reference is distorted."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+import random
+import subprocess
+import warnings
+from pathlib import Path
+
+import pytest
+
+from slop_code.authoring.mutants.behaviour import DISTORTIONS, FAITHFUL, can_distort, distort
+from slop_code.authoring.mutants.choose import Budget, parse_budget, spread
+from slop_code.authoring.mutants.edit import Edit, Mutant
+from slop_code.authoring.mutants.python import compiles, python_edits
+from slop_code.authoring.mutants.solution import code_files, is_sound, mutants_of, new_lines
+from slop_code.authoring.mutants.text import text_edits
+from slop_code.errors import UsageError
+from slop_code.execution import EnvironmentSpec
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted((ROOT / "src" / "slop_code").rglob("*.py"))
+
+
+def changed(text: str, edits: list[Edit]) -> list[str]:
+    """What each makes of the line, or lines, that it changes."""
+    lines = set(text.splitlines())
+    mutated = [edit.apply(text).splitlines() for edit in edits]
+    return [" / ".join(line.strip() for line in one if line not in lines) for one in mutated]
+
+
+@pytest.mark.parametrize(
+    ("text", "mutants"),
+    [
+        ("x = a < b", ["x = None", "x = a <= b"]),
+        ("x = (a) == (  # why ==\n  b)", ["x = None", "x = (a) != (  # why =="]),
+        ("f(a not in b, c is d)", ["pass", "f(a in b, c is d)", "f(a not in b, c is not d)"]),
+        ("f(a and b or not c)", ["pass", "f(a or b or not c)", "f(a and b and not c)", "f(a and b or c)"]),
+        ("f(a + b * -c)", ["pass", "f(a - b * -c)", "f(a + b / -c)", "f(a + b * c)"]),
+        ("total += 1", ["pass", "total -= 1", "total += 0", "total += 2"]),
+        ("del a[0]", ["pass", "del a[1]"]),
+        ("f(True, 1.5, 'é')",
+         ["pass", "f(False, 1.5, 'é')", "f(True, 0.5, 'é')", "f(True, 2.5, 'é')", "f(True, 1.5, '~é')"]),
+        ("f('é', b'x')", ["pass", "f('~é', b'x')", "f('é', b'~x')"]),
+        ("f(f'{a + 1}é', é == b)", ["pass", "f(f'~{a + 1}é', é == b)", "f(f'{a + 1}é', é != b)"]),
+        ("if ready:\n    a.b = c", ["if not (ready):", "pass"]),
+        ("while a > b: f()", ["while a >= b: f()", "while a > b: pass"]),
+        ("for x in xs:\n    if x: break\n    continue",
+         ["for x in ():", "if not (x): break", "if x: continue", "break"]),
+        ("def f(a=1):\n    'Why.'\n    b = a\n    return b",
+         ["def f(a=0):", "def f(a=2):", "return", "b = None", "return None"]),
+        ("def f(): raise E", ["def f(): pass"]),
+        ("async def f():\n    await g()\n    yield 1", ["return", "yield 0", "yield 2"]),
+        ("match x:\n    case 'a': f()", ["case '~a': f()", "case 'a': pass"]),
+    ],
+)  # fmt: skip
+def test_python(text, mutants):
+    edits = python_edits(text)
+    assert changed(text, edits) == mutants
+    assert all(compiles(edit.apply(text)) for edit in edits)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""Says 1 + 1."""',
+        "import a.b\nfrom c import d",
+        "def f(a: int | None) -> dict[str, 1]: ...",
+        "x: int | None",
+        "Pair = tuple[int, 'Pair'] | None",
+        "__all__ = ['a', 'b']",
+        "if __name__ == '__main__':\n    main(1)",
+        "if TYPE_CHECKING:\n    A = 1",
+        "logger.info('read %d', 1 + 1)",
+        "@cached(1)\ndef f(): pass",
+        "assert a == 1",
+        "x = 1 +",
+        "x = " + "-" * 100_000 + "1",
+        "\0",
+    ],
+)
+def test_left_alone(text):
+    assert python_edits(text) == []
+
+
+def test_help_texts_are_left_alone():
+    text = "parser.add_argument('--all', help='all of it', required=True)"
+    assert changed(text, python_edits(text)) == [
+        "pass",
+        "parser.add_argument('~--all', help='all of it', required=True)",
+        "parser.add_argument('--all', help='all of it', required=False)",
+    ]
+
+
+def test_every_mutant_of_real_code_is_another_program_by_few_lines():
+    chance = random.Random(seed := int(os.environ.get("SLOP_CODE_TEST_SEED", random.randrange(10**6))))
+    print(f"SLOP_CODE_TEST_SEED={seed}")
+    for path in chance.sample(SOURCES, 8):
+        text = path.read_text(encoding="utf-8")
+        before = ast.dump(ast.parse(text))
+        edits = python_edits(text)
+        for edit in chance.sample(edits, min(6, len(edits))):
+            mutant = Mutant(path.name, text, edit)
+            assert is_sound(mutant), mutant.diff
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                assert ast.dump(ast.parse(mutant.mutated)) != before, mutant.diff
+            body = mutant.diff.splitlines()[2:]
+            assert 1 <= sum(line.startswith(("+", "-")) for line in body) <= 6, mutant.diff
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mutants"),
+    [
+        ("a.sh", '[ "$1" -eq 3 ] && exit', [
+            "", '[ "~$1" -eq 3 ] && exit', '[ "$0" -eq 3 ] && exit', '[ "$2" -eq 3 ] && exit', '[ "$1" -ne 3 ] && exit',
+            '[ "$1" -eq 2 ] && exit', '[ "$1" -eq 4 ] && exit', '[ "$1" -eq 3 ] || exit',
+        ]),
+        ("a.sh", "cat < a 2>/dev/null >&2", [""]),
+        ("a.sh", "# 1\n  true # 2", ["# 2", "false # 2"]),
+        ("a.sh", "[0-9]*) ;;", []),
+        ("a.awk", "a += b { n++ }", ["", "a -= b { n++ }", "a += b { n-- }"]),
+        ("a.js", "/* 1\n 2 */\n// 3\nif (a < b || c >= d) {", [
+            "if (a <= b || c >= d) {", "if (a < b && c >= d) {", "if (a < b || c > d) {",
+        ]),
+        ("a.go", 'x := a - 1 // - 1\n}', ["// - 1", "x := a + 1 // - 1", "x := a - 0 // - 1", "x := a - 2 // - 1"]),
+        ("a.rs", "use a::b;\n}\n", []),
+        ("a.lua", '-- 1\nif f("--") then -- 2', ['if f("~--") then -- 2']),
+        ("run", "#!/bin/sh\nf -n = 'it'", [
+            "", "f -z = 'it'", "f -n != 'it'", "f -n = '~it'",
+        ]),
+        ("a.js", "x" * 2000 + " == 1", []),
+    ],
+)  # fmt: skip
+def test_text(name, text, mutants):
+    assert changed(text, text_edits(name, text)) == mutants
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ("", "a\nb", {1, 2}),
+        ("a\nb\nc", "a\nb\nc", set()),
+        ("a\nb\nc", "a\nx\nc\nd", {2, 4}),
+        ("a\nb\nc", "b\nc", set()),
+    ],
+)
+def test_new_lines(old, new, lines):
+    assert new_lines(old, new) == lines
+
+
+def test_only_new_lines_of_code_are_changed(tmp_path):
+    files = {
+        "1/main.py": "a = b\n",
+        "2/main.py": "a = b\nc = 5\n",
+        "2/lib/new.js": "f(7)\n",
+        "2/main": "x == y\n",
+        "2/tool": "x == y\n",
+        "2/run": "#!/bin/sh\ntrue\n",
+        "2/data.json": "[1]\n",
+        "2/.hidden.py": "a = 1\n",
+        "2/node_modules/x.js": "f(1)\n",
+        "2/large.js": "f(1)\n" * 100_000,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "2/binary.js").write_bytes(b"\xff\0")
+    (tmp_path / "2/link.js").symlink_to("lib/new.js")
+    assert list(code_files(tmp_path / "2", "main")) == ["main", "main.py", "run", "lib/new.js"]
+    found = mutants_of(tmp_path / "2", "main", tmp_path / "1")
+    assert {(one.file, one.line) for one in found} == {("main", 1), ("main.py", 2), ("run", 2), ("lib/new.js", 1)}
+    everything = mutants_of(tmp_path / "2", "main")
+    assert {one.line for one in everything if one.file == "main.py"} == {1, 2}
+
+
+def test_names_and_diffs_are_safe_to_show():
+    mutant = Mutant("a\x1b[31m.sh", "\x1b]0;x\x07 && y\n", Edit(7, 9, "||", "boolean"))
+    assert mutant.name == "a\\x1b[31m.sh:1 boolean"
+    assert "\x1b" not in mutant.diff
+    assert "+\\x1b]0;x\\x07 || y" in mutant.diff
+    assert len(Mutant("a.sh", "x" * 10**6, Edit(0, 1, "y", "line")).diff) <= 2000
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("20", Budget(mutants=20)),
+        (" 1 ", Budget(mutants=1)),
+        ("90s", Budget(seconds=90)),
+        ("1.5m", Budget(seconds=90)),
+        ("2h", Budget(seconds=7200)),
+    ],
+)
+def test_budget(text, budget):
+    assert parse_budget(text) == budget
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-1", "1.5", "5 mutants", "1d", "s", "٣", "1e3", "nan", "x" * 10_000])
+def test_no_budget(text):
+    with pytest.raises(UsageError, match=r"--budget: .* expected a number of mutants") as caught:
+        parse_budget(text)
+    assert len(str(caught.value)) < 400
+
+
+def some_mutants() -> list[Mutant]:
+    large = "".join(f"if a{number} < {number}: f(a{number} + 1, 'x')\n" for number in range(30))
+    small = "print(not a)\n"
+    return [
+        Mutant(name, text, edit) for name, text in (("large.py", large), ("s.py", small)) for edit in python_edits(text)
+    ]
+
+
+def test_the_choice_is_the_same_every_time_and_another_with_another_seed():
+    first = list(spread(some_mutants(), 1))
+    assert first == list(spread(some_mutants(), 1))
+    assert first[:10] != list(spread(some_mutants(), 2))[:10]
+    assert len(first) == len(some_mutants()) == len({(one.file, one.edit) for one in first})
+
+
+def test_the_first_few_are_spread_over_lines_kinds_and_files():
+    chosen = list(itertools.islice(spread(some_mutants(), 1), 12))
+    assert len({(one.file, one.line) for one in chosen}) == 12
+    assert {one.edit.kind for one in chosen} >= {"comparison", "number", "arithmetic", "text", "statement"}
+    assert {one.file for one in chosen} == {"large.py", "s.py"}
+
+
+PROGRAM = 'echo "$0" "$@" >&2\nread -r line\nprintf "%s\\n" "$line" two\nexit 3\n'
+SEEN = {
+    "changes nothing": (3, "one\ntwo\n", True),
+    "changes every line of stdout": (3, "one~N\ntwo~N\n", True),
+    "prints nothing on stdout": (3, "", True),
+    "prints nothing on stderr": (3, "one\ntwo\n", False),
+    "ends with another exit status": (0, "one\ntwo\n", True),
+    "does nothing and ends with 0": (0, "", False),
+}
+
+
+@pytest.mark.parametrize("distortion", [FAITHFUL, *DISTORTIONS[:-1]], ids=lambda one: one.name)
+@pytest.mark.parametrize("command", ["sh", "", "python"])
+def test_distortions(distortion, command, tmp_path):
+    """A Python environment keeps its command; one of another language gets a shell's."""
+    program = f"import os\nos.execv('/bin/sh', ['sh', '-c', {PROGRAM!r}, 'x/main', 'a b', \"it's\"])\n"
+    text = program if command == "python" else f"#!/bin/sh\n{PROGRAM}"
+    solution, folder = tmp_path / "solution", tmp_path / "distorted"
+    (solution / "bin").mkdir(parents=True)
+    (solution / "bin" / "main").write_text(text, encoding="utf-8")
+    (solution / "bin" / "main").chmod(0o755)
+    spec = EnvironmentSpec.model_validate(
+        {"type": "local", "name": "x", "commands": {"entry_file": "{entry_file}", "command": command}}
+    )
+    assert can_distort(spec, "bin/main", solution)
+    argv = distort(distortion, spec, "bin/main", solution, folder).entry("bin/main")
+    words = [*argv[:-1], str(folder / argv[-1]), "a b", "it's"]
+    done = subprocess.run(words, input="one\n", capture_output=True, text=True, timeout=20, cwd=tmp_path)
+    status, stdout, noisy = SEEN[distortion.name]
+    number = done.stdout.partition("~")[2].partition("\n")[0]
+    assert (done.returncode, done.stdout) == (status, stdout.replace("N", number))
+    assert done.stderr.endswith("/main a b it's\n") if noisy else done.stderr == ""
+
+
+def test_there_is_nothing_to_distort_where_the_entry_file_is_built(tmp_path):
+    spec = EnvironmentSpec.model_validate({"type": "local", "name": "x"})
+    assert not can_distort(spec, "main", tmp_path)

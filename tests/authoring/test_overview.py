@@ -1,0 +1,236 @@
+"""What `problems ls` and `problems show` tell."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from slop_code.authoring.bench import Workbench, environment_for
+from slop_code.authoring.measured import Measured, parse, remember
+from slop_code.authoring.overview import (
+    Broken,
+    CheckpointView,
+    ProblemView,
+    as_json,
+    asset_of,
+    by_group,
+    checkpoint_view,
+    distribution,
+    overviews,
+    view,
+)
+from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.roster import Roster, RosterEntry
+from slop_code.execution.cache import Cache
+from slop_code.reporting.problem_lines import listed_line, problem_lines, written_lines
+from slop_code.runs.store import Store
+
+HOSTILE = "\x1b]0;owned\x07\n[red]\u202e"
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def checkpoint(name="checkpoint_1", state="Draft", **keys):
+    plain = {"order": 1, "timeout": 10.0, "session_timeout": None, "specification": 1234, "solution": True}
+    return CheckpointView(name=name, state=state, **{**plain, **keys})
+
+
+def problem_view(tmp_path, *checkpoints, **keys):
+    plain = {"version": "1", "description": "Sums.", "author": None, "difficulty": "Easy", "environment": "local"}
+    return ProblemView(name="tally", path=tmp_path, entry_file="main.py", checkpoints=checkpoints, **{**plain, **keys})
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (["Draft"], "Draft"),
+        (["Verified", "Core Tests", "Full Tests"], "Core Tests"),
+        (["Verified", "Verified"], "Verified"),
+        (["Verified", None], None),
+    ],
+)
+def test_a_problem_is_as_far_as_its_least_checkpoint(states, expected, tmp_path):
+    assert problem_view(tmp_path, *(checkpoint(state=state) for state in states)).state == expected
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [("httpx", "httpx"), ("PyYAML>=6", "pyyaml"), (" a_B.c [x,y] ; os_name=='nt'", "a-b-c"), ("", ""), ("@", "")],
+)
+def test_the_name_in_a_requirement(requirement, expected):
+    assert distribution(requirement) == expected
+
+
+def test_tests_count_in_their_group(authored):
+    problem = ProblemConfig.from_yaml(authored({"config.yaml": CONFIG}))
+    entries = [
+        ("test_checkpoint_1.py::test_a", ()),
+        ("test_checkpoint_1.py::test_b", ("error",)),
+        ("test_checkpoint_2.py::test_c", ("error",)),
+        ("sub/test_checkpoint_2_more.py::test_d", ("wide",)),
+        ("test_checkpoint_2.py::test_e", ()),
+        ("test_checkpoint_2.py::test_f", ()),
+    ]
+    roster = Roster(tuple(RosterEntry(name, markers) for name, markers in entries))
+    counts = by_group(roster, problem, "checkpoint_2")
+    assert counts == {"Core": 2, "Functionality": 1, "Error": 1, "Regression": 2}
+
+
+CONFIG = """\
+name: shout
+version: 1.2
+description: Prints its arguments in capitals.
+tags: [cli]
+entry_file: main
+timeout: 10
+markers:
+  wide: {group: functionality}
+checkpoints:
+  checkpoint_1: {order: 1, state: Full Tests, session_timeout: 60}
+  checkpoint_2: {order: 2, timeout: 3}
+"""
+
+
+def test_what_the_files_tell(authored):
+    problem = ProblemConfig.from_yaml(authored({"config.yaml": CONFIG}))
+    first, second = (checkpoint_view(problem, one) for one in problem.checkpoints.values())
+    assert (first.order, first.state, first.timeout, first.session_timeout) == (1, "Full Tests", 10.0, 60.0)
+    assert (first.specification, first.solution) == ((problem.path / "checkpoint_1.md").stat().st_size, True)
+    assert (second.state, second.timeout, second.specification, second.solution) == (None, 3.0, None, False)
+
+
+def test_an_asset_is_a_file_or_a_folder(tmp_path):
+    (tmp_path / "words" / "deep").mkdir(parents=True)
+    (tmp_path / "words" / "a.txt").write_bytes(b"12345")
+    (tmp_path / "words" / "deep" / "b.txt").write_bytes(b"123")
+    one = asset_of("x", tmp_path, tmp_path / "words" / "a.txt")
+    assert (one.path, one.files, one.bytes) == ("words/a.txt", 1, 5)
+    both = asset_of("y", tmp_path, tmp_path / "words")
+    assert (both.path, both.files, both.bytes) == ("words", 2, 8)
+
+
+def test_a_line_for_each_problem(tmp_path):
+    counts = {"Core": 2, "Functionality": 0, "Error": 1, "Regression": 9}
+    found = problem_view(tmp_path, checkpoint(), checkpoint(tests=counts))
+    expected = "tally: version 1, Easy, 2 checkpoints, Draft, 12 tests (2 core, 1 error, 9 regression)"
+    assert listed_line(found) == expected
+    troubled = problem_view(tmp_path, checkpoint(state=None, trouble="no test was found\nfurther"), difficulty=None)
+    assert listed_line(troubled) == "tally: version 1, 1 checkpoint, broken: no test was found"
+    assert listed_line(Broken(tmp_path / "x", "config.yaml: odd\nmore")) == "x: broken: config.yaml: odd"
+
+
+def test_a_problem_in_words(tmp_path):
+    measured = Measured(1.5, {"a.py::x": 0.25, "a.py::y": 0.5})
+    found = problem_view(
+        tmp_path,
+        checkpoint(tests={"Core": 1, "Error": 0}, measured=measured),
+        checkpoint("checkpoint_2", None, specification=None, solution=False, session_timeout=90.0, trouble="odd"),
+        dependencies={"httpx>=1": "1.2", "other": None},
+        markers={"wide": "Error"},
+        quarantined=("a.py::x",),
+        warnings=("unknown key",),
+        author="Ada",
+    )
+    assert [text for text, _ in problem_lines(found)] == [
+        "tally, version 1: Sums.",
+        f"folder: {tmp_path}",
+        "Easy, by Ada, main.py in the environment local",
+        "checkpoint_1 (Draft)",
+        "  order 1, timeout 10 s, specification of 1.2 KB",
+        "  1 test: 1 core",
+        "  reference: 1.50 s, slowest:",
+        "    0.50 s  a.py::y",
+        "    0.25 s  a.py::x",
+        "checkpoint_2",
+        "  order 1, timeout 10 s, session timeout 90 s, no specification",
+        "  tests: broken: odd",
+        "  reference: none",
+        "test dependency httpx>=1: 1.2",
+        "test dependency other: not known",
+        "marker wide: Error",
+        "quarantined: a.py::x",
+        "warning: unknown key",
+    ]
+
+
+def test_no_name_reaches_a_terminal_as_a_command(tmp_path):
+    found = problem_view(
+        tmp_path / HOSTILE,
+        checkpoint(HOSTILE, measured=Measured(1, {HOSTILE: 1.0}), trouble=HOSTILE),
+        version=HOSTILE,
+        description=HOSTILE,
+        author=HOSTILE,
+        environment=HOSTILE,
+        quarantined=(HOSTILE,),
+        warnings=(HOSTILE,),
+        markers={HOSTILE: HOSTILE},
+        dependencies={HOSTILE: HOSTILE},
+    )
+    lines = [text for text, _ in problem_lines(found)]
+    lines += [listed_line(found), listed_line(Broken(tmp_path / HOSTILE, HOSTILE))]
+    lines += written_lines(tmp_path / HOSTILE, named=True, missing=None)
+    assert all(line.isprintable() for line in lines)
+
+
+def results_of(problem, tests, **keys):
+    made = {
+        "digests": {"submission": "5" * 64, "tests": "7" * 64, "config": "c" * 64, "environment": "e" * 64},
+        "python": "3", "platform": "x", "slop_code": "0", "command": [], "pytest_args": [], "test_dependencies": {},
+    }  # fmt: skip
+    about = {"checkpoint": "checkpoint_1", "group_type": "Core", "file_path": "t.py", "markers": [], "status": "passed"}
+    return CorrectnessResults.model_validate({
+        "problem_name": problem, "checkpoint_name": "checkpoint_1", "duration": 9.0, "pytest_exit_code": 0,
+        "tests": [{**about, "id": name, "duration_ms": taken} for name, taken in tests.items()],
+        "isolation": {}, "phases": {"tests": 1.5}, "provenance": made, "evidence": "json-report", **keys,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "keys", [{"deselected": 1}, {"infrastructure_failure": True, "infrastructure_failure_reason": "x"}], ids=["part", "no"]
+)
+def test_what_is_no_whole_run_is_not_remembered(keys, tmp_path):
+    cache = Cache(tmp_path)
+    remember(cache, results_of("a", {"x": 10.0}, **keys))
+    assert Store(cache).info().entries == 0
+
+
+@pytest.mark.parametrize("kept", [b"", b"[]", b'{"seconds": 1}', b'{"seconds": "x", "tests": {}}', b"\xff", b'{"seconds": NaN, "tests": {}}'])
+def test_what_is_damaged_is_not_known(kept):
+    assert parse(kept) is None
+
+
+def test_what_is_kept_is_read_again():
+    assert parse(b'{"seconds": 1, "tests": {"a": 2}}') == Measured(1.0, {"a": 2.0})
+
+
+def test_problems_are_looked_at_without_evaluating(authored, tmp_path, cache, need_bubblewrap):
+    need_bubblewrap()
+    folder = authored()
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "config.yaml").write_text("name: 1\n")
+    bad, good = overviews([broken, folder], cache, silent)
+    assert isinstance(bad, Broken)
+    assert as_json(bad)["name"] == "broken"
+    assert good.checkpoints[0].tests == {"Core": 1, "Functionality": 1, "Error": 1, "Regression": 0}
+    (folder / "tests" / "test_checkpoint_1.py").write_text("import nothing_of_this_name\n")
+    [troubled] = overviews([folder], cache, silent)
+    assert "nothing_of_this_name" in troubled.trouble
+
+
+def test_the_reference_is_measured_until_something_changes(authored, cache, need_bubblewrap):
+    need_bubblewrap()
+    problem = ProblemConfig.from_yaml(authored())
+    spec = environment_for(problem, None)
+    assert view(problem, spec, cache, silent).checkpoints[0].measured is None
+    Workbench(problem, spec).reference(problem.checkpoint(1))
+    found = view(problem, spec, cache, silent).checkpoints[0].measured
+    assert {name.partition("::")[2] for name in found.tests} == {"test_one_word", "test_several_words", "test_no_words"}
+    document = json.loads(json.dumps(as_json(view(problem, spec, cache, silent))))
+    assert len(document["checkpoints"][0]["reference"]["slowest"]) == 3
+    (problem.path / "solutions" / "checkpoint_1" / "main.py").write_text("# changed\n")
+    assert view(problem, spec, cache, silent).checkpoints[0].measured is None

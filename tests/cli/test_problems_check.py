@@ -1,0 +1,197 @@
+"""`slop-code problems check`: what is refused, exit statuses, and the same findings in every form."""
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from slop_code.authoring.check import STEPS, CheckReport, StepReport
+from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity
+from slop_code.cli.main import parser, run
+from slop_code.cli.problems.check import status_of
+
+SARIF = json.loads((Path(__file__).parents[1] / "data/schemas/sarif-2.1.0.json").read_text())
+SLEEPS = "import time\n\n\ndef test_waits():\n    time.sleep(1)\n"
+ALLOWED = SLEEPS.replace("sleep(1)", "sleep(1)  # slop-code: allow fixed-sleep  the specification says so")
+NO_ENGINE = {"type": "docker", "name": "boxed", "docker": {"image": "none:1", "binary": "no-such-engine"}}
+
+
+def reported(*severities, broken=None):
+    rule = Rule("a-rule", Severity.ERROR, "Wrong", "Mend it.")
+    found = tuple(Finding(rule, Place("a.py"), "wrong", severity=severity) for severity in severities)
+    return CheckReport("shout", Path("shout"), "local", (StepReport("layout", Outcome(found), 0.0, broken=broken),))
+
+
+@pytest.mark.parametrize(
+    ("reports", "fail_on", "status"),
+    [
+        ([], Severity.NOTE, 0),
+        ([reported()], Severity.NOTE, 0),
+        ([reported(Severity.NOTE)], Severity.NOTE, 1),
+        ([reported(Severity.NOTE)], Severity.WARNING, 0),
+        ([reported(Severity.WARNING)], Severity.WARNING, 1),
+        ([reported(Severity.WARNING)], Severity.ERROR, 0),
+        ([reported(Severity.NOTE, Severity.ERROR)], Severity.ERROR, 1),
+        ([reported(), reported(Severity.ERROR)], Severity.ERROR, 1),
+        ([reported(broken="no sandbox")], Severity.ERROR, 3),
+        ([reported(Severity.ERROR), reported(broken="no sandbox")], Severity.ERROR, 3),
+    ],
+    ids=[
+        "none", "clean", "note", "note below", "warning", "warning below", "worst counts", "any counts",
+        "not done", "not done and found",
+    ],
+)  # fmt: skip
+def test_status(reports, fail_on, status):
+    assert status_of(reports, fail_on) == status
+
+
+@pytest.fixture
+def problem(make_problem, monkeypatch):
+    """Of which only the layout is looked at."""
+    made = make_problem(
+        {"test_checkpoint_1.py": SLEEPS},
+        files={"checkpoint_1.md": "Nothing.\n", "solutions/checkpoint_1/main.py": "print()\n"},
+    ).path
+    monkeypatch.chdir(made)
+    monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
+    before = signal.getsignal(signal.SIGTERM)
+    yield made
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def check(problem, capsys):
+    def call(*arguments):
+        status = run(["problems", "check", *arguments])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--step", "taste"], "no step 'taste'; there are layout, reference"),
+        (["--step", "layout", "--skip", "layout"], "no step is left"),
+        (["--step", "layout", "--quarantine"], "--quarantine needs the step stability"),
+        (["elsewhere"], "elsewhere: no such folder"),
+        (["-c", "7"], "no checkpoint '7'"),
+        (["--sarif", "."], "a folder; give --sarif a file"),
+        (["-e", "nowhere.yaml"], "nowhere.yaml"),
+        (["--repeat", "0"], "expected a number from 1 to 1000"),
+        (["--fail-on", "taste"], "invalid choice"),
+        (["--explain", "no-such-rule"], "no rule 'no-such-rule'"),
+    ],
+    ids=["step", "none left", "quarantine", "path", "checkpoint", "sarif", "environment", "number", "severity", "rule"],
+)
+def test_refused(check, arguments, words):
+    status, out, err = check(*arguments)
+    assert (status, words in err, out) == (2, True, "")
+
+
+def test_lines(check):
+    status, out, err = check("--step", "layout")
+    assert (status, err) == (1, "")
+    lines = out.splitlines()
+    assert lines[1].startswith("  layout     1 warning")
+    [place] = [line for line in lines if line.endswith("[fixed-sleep]")]
+    assert place.startswith("tests/test_checkpoint_1.py:5: warning: ")
+    assert lines[lines.index(place) + 1].startswith("    mend: ")
+    assert lines[-1] == "1 problem: 1 warning"
+
+
+@pytest.mark.parametrize(("fail_on", "status"), [("note", 1), ("warning", 1), ("error", 0)])
+def test_how_grave_it_has_to_be(check, fail_on, status):
+    assert check("--step", "layout", "--fail-on", fail_on)[0] == status
+
+
+def test_allowed_by_a_comment(check, problem):
+    (problem / "tests/test_checkpoint_1.py").write_text(ALLOWED)
+    status, out, _ = check("--step", "layout", "-v")
+    assert status == 0
+    assert "ok (1 allowed)" in out
+    assert "tests/test_checkpoint_1.py:5: allowed: " in out
+
+
+def test_documents(check, problem):
+    status, out, err = check("--step", "layout", "--json", "--sarif", "out/found.sarif")
+    assert (status, "found.sarif" in err) == (1, True)
+    document = json.loads(out)
+    assert (document["schema_version"], document["exit_status"]) == (1, 1)
+    assert document["counts"] == {"error": 0, "warning": 1, "note": 0}
+    [about] = document["problems"]
+    assert [step["name"] for step in about["steps"]] == ["layout"]
+    [finding] = about["findings"]
+    assert {name: finding[name] for name in ("rule", "severity", "file", "line", "fixable")} == {
+        "rule": "fixed-sleep",
+        "severity": "warning",
+        "file": "tests/test_checkpoint_1.py",
+        "line": 5,
+        "fixable": False,
+    }
+    sarif = json.loads((problem / "out/found.sarif").read_text())
+    jsonschema.Draft202012Validator(SARIF).validate(sarif)
+    [result] = sarif["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("fixed-sleep", "warning")
+
+
+def test_a_configuration_that_does_not_load_is_a_finding(check, problem):
+    (problem / "config.yaml").write_text("name: [\n")
+    status, out, _ = check()
+    assert status == 1
+    assert "config.yaml" in out
+    assert out.splitlines()[-1] == "1 problem: 1 error"
+
+
+def test_a_step_that_cannot_be_done(check, problem):
+    """What others found is told all the same."""
+    (problem / "boxed.yaml").write_text(yaml.safe_dump(NO_ENGINE))
+    status, out, _ = check("-e", "boxed.yaml", "--step", "layout", "--step", "reference")
+    assert status == 3
+    assert "[fixed-sleep]" in out
+    assert "  reference  NOT DONE: " in out
+    assert out.splitlines()[-1].endswith("; 1 step NOT DONE")
+
+
+def test_an_environment_of_its_own_that_does_not_load(check, problem):
+    (problem / "environment.yaml").write_text("type: ship\n")
+    status, out, _ = check("--step", "layout")
+    assert status == 3
+    assert re.search("^  layout     NOT DONE: .*environment.yaml: type: found 'ship'", out, re.M)
+
+
+def test_mending(check, problem):
+    """What was mended is told, and checked again."""
+    (problem / "tests/__pycache__").mkdir()
+    (problem / "tests/__pycache__/x.pyc").touch()
+    (problem / "tests/test_checkpoint_1.py").write_text(ALLOWED)
+    assert check("--step", "layout", "--fail-on", "note")[0] == 1
+    status, out, err = check("--step", "layout", "--fail-on", "note", "--fix")
+    assert (status, "mended: remove tests/__pycache__" in err) == (0, True)
+    assert "  layout     ok" in out
+    assert not (problem / "tests/__pycache__").exists()
+
+
+def test_a_rule_explained(check):
+    status, out, _ = check("--explain", "fixed-sleep")
+    assert (status, out.splitlines()[0]) == (0, "fixed-sleep (warning, step layout)")
+
+
+def test_control_sequences_stay_here(check, problem):
+    (problem / "tests/test_checkpoint_1.py").write_text("def test_\x1b[31m(:\n")
+    (problem / "tests/\x1b[2Jred.txt").touch()
+    for arguments in ((), ("--json",), ("-v",)):
+        _, out, err = check("--step", "layout", *arguments)
+        assert "\x1b" not in out + err
+
+
+def test_help_names_every_step(capsys):
+    with pytest.raises(SystemExit):
+        parser().parse_args(["problems", "check", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert ", ".join(STEPS) in said

@@ -1,0 +1,193 @@
+"""`slop-code problems new`, `ls` and `show`, as a person calls them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from slop_code.authoring import scaffold
+from slop_code.cli.main import run
+from slop_code.cli.problems import new
+from slop_code.evaluation import ProblemConfig
+
+
+@pytest.fixture
+def call(capsys, tmp_path, monkeypatch):
+    """In an empty folder, without a terminal."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
+    before = signal.getsignal(signal.SIGTERM)
+
+    def invoke(*arguments):
+        try:
+            status = run(["problems", *map(str, arguments)])
+        except SystemExit as error:
+            status = error.code
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    yield invoke
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_options_say_what_there_is():
+    assert (new.KINDS, new.LANGUAGES) == (tuple(scaffold.KINDS), tuple(scaffold.LANGUAGES))
+
+
+def test_without_a_terminal_there_are_defaults(call, tmp_path):
+    status, out, err = call("new", "tally")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "written: problems/tally",
+        "try it:   slop-code problems run tally -c 1",
+        "check it: slop-code problems check tally",
+    ]
+    problem = ProblemConfig.from_yaml(tmp_path / "problems" / "tally")
+    assert (list(problem.checkpoints), problem.category, problem.author) == (["checkpoint_1", "checkpoint_2"], "cli", None)
+    assert (tmp_path / "problems/tally/solutions/checkpoint_2/main.py").is_file()
+
+
+def test_everything_can_be_said_by_options(call, tmp_path):
+    options = ["--kind", "http", "--checkpoints", 4, "--language", "javascript", "--author", "Ada", "--directory", "a/b"]
+    status, out, _ = call("new", "web", *options)
+    assert (status, out.splitlines()[0]) == (0, "written: a/b/web")
+    assert out.splitlines()[-1] == "check it: slop-code problems check a/b/web"
+    problem = ProblemConfig.from_yaml(tmp_path / "a" / "b" / "web")
+    assert (len(problem.checkpoints), problem.category, problem.author) == (4, "service", "Ada")
+    assert (tmp_path / "a/b/web/solutions/checkpoint_4/main.js").is_file()
+
+
+def test_the_problems_folder_is_where_it_was_said_to_be(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCBENCH_PROBLEMS_DIR", str(tmp_path / "mine"))
+    assert call("new", "tally")[0] == 0
+    assert (tmp_path / "mine" / "tally" / "config.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a/b"], "'a/b' is no name for a problem"),
+        (["\x1b[31m"], "is no name for a problem"),
+        (["x", "--kind", "http", "--language", "shell"], "choose python or javascript"),
+        (["x", "--kind", "gui"], "invalid choice: 'gui'"),
+        (["x", "--checkpoints", "many"], "'many' checkpoints; give a number from 1 to 9"),
+        (["x", "--checkpoints", "10"], "10 checkpoints; give a number from 1 to 9"),
+        (["x", "--checkpoints", "-1"], "from 1 to 9"),
+        ([], "required: NAME"),
+    ],
+)
+def test_wrong_use(call, tmp_path, arguments, message):
+    status, out, err = call("new", *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert "\x1b" not in err
+    assert os.listdir(tmp_path) == []
+
+
+def test_nothing_is_overwritten(call, tmp_path):
+    call("new", "tally")
+    (tmp_path / "problems" / "tally" / "config.yaml").write_text("mine")
+    status, _, err = call("new", "tally")
+    assert (status, "there is something already" in err) == (2, True)
+    assert (tmp_path / "problems" / "tally" / "config.yaml").read_text() == "mine"
+    assert os.listdir(tmp_path / "problems") == ["tally"]
+
+
+def test_a_missing_program_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr("slop_code.execution.boxes.PATH", str(tmp_path))
+    assert new.missing_program(scaffold.Blueprint("x", language="python")) is None
+    assert new.missing_program(scaffold.Blueprint("x", language="javascript")).endswith("Debian's package is nodejs")
+
+
+@pytest.mark.parametrize(
+    ("given", "answers", "expected"),
+    [
+        ({}, {}, ("cli", 2, "python", "")),
+        ({}, {"what is it": "http", "written in": "javascript", "author": "Ada"}, ("http", 2, "javascript", "Ada")),
+        ({"kind": "http", "checkpoints": "3", "language": "python", "author": ""}, None, ("http", 3, "python", "")),
+    ],
+)
+def test_what_is_not_given_is_asked_for(given, answers, expected):
+    asked = []
+
+    def answer(question, default):
+        asked.append(question)
+        return next((found for part, found in answers.items() if part in question), default)
+
+    plain = {"name": "x", "kind": None, "checkpoints": None, "language": None, "author": None}
+    made = new.blueprint_of(argparse.Namespace(**{**plain, **given}), answer)
+    assert (made.kind, made.checkpoints, made.language, made.author) == expected
+    assert len(asked) == 4 - len(given)
+    if made.kind == "http" and asked:
+        assert "what is the reference written in (python, javascript)?" in asked
+
+
+def test_a_terminal_is_asked(tmp_path):
+    """Through a terminal of its own; an answer left empty is the default."""
+    main, other = pty.openpty()
+    argv = [sys.executable, "-m", "slop_code", "problems", "new", "tally", "--author", "Ada"]
+    process = subprocess.Popen(argv, stdin=other, stdout=subprocess.PIPE, stderr=other, cwd=tmp_path, text=True)
+    os.close(other)
+    os.write(main, b"http\n1\n\n")
+    out, _ = process.communicate(timeout=60)
+    told = b""
+    while chunk := _read(main):
+        told += chunk
+    os.close(main)
+    assert (process.returncode, out.splitlines()[0]) == (0, "written: problems/tally")
+    assert b"what is it (cli, http)? [cli] " in told
+    assert b"what is the reference written in (python, javascript)? [python] " in told
+    assert b"author" not in told
+    problem = ProblemConfig.from_yaml(tmp_path / "problems" / "tally")
+    assert (problem.category, len(problem.checkpoints), problem.author) == ("service", 1, "Ada")
+
+
+def _read(descriptor):
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # how a terminal says that nobody is left
+        return b""
+
+
+def test_no_problems(call, tmp_path):
+    assert call("ls")[0] == 2
+    assert "no problem 'tally'" in call("show", "tally")[2]
+    (tmp_path / "problems").mkdir()
+    assert call("ls")[0] == 2
+
+
+def test_broken_problems_are_listed(call, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / "problems" / name).mkdir(parents=True)
+        (tmp_path / "problems" / name / "config.yaml").write_text(f"name: {name}\n")
+    status, out, _ = call("ls")
+    assert status == 2
+    assert [line.split(": ")[:2] for line in out.splitlines()] == [["one", "broken"], ["two", "broken"]]
+    status, out, _ = call("ls", "--json")
+    assert [one["name"] for one in json.loads(out)] == ["one", "two"]
+    assert (status, "config.yaml" in json.loads(out)[0]["broken"]) == (2, True)
+
+
+def test_ls_and_show(call, cache, need_bubblewrap):
+    need_bubblewrap()
+    call("new", "tally", "--checkpoints", 1)
+    status, out, _ = call("ls")
+    assert (status, out) == (
+        0, "tally: version 1, Easy, 1 checkpoint, Draft, 12 tests (2 core, 1 functionality, 9 error)\n",
+    )  # fmt: skip
+    status, out, _ = call("show", "tally", "--json")
+    found = json.loads(out)
+    assert (status, found["name"], found["environment"]) == (0, "tally", "local")
+    assert found["checkpoints"][0]["tests"] == {"Core": 2, "Functionality": 1, "Error": 9, "Regression": 0}
+    status, out, _ = call("show", "tally")
+    assert (status, "  12 tests: 2 core, 1 functionality, 9 error" in out.splitlines()) == (0, True)
+    assert "  reference: not measured yet" in out.splitlines()
+
+

@@ -1,0 +1,180 @@
+"""`slop-code problems run`: live output, the debugger, and again when a file changes; in processes of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO
+
+import pytest
+import yaml
+
+SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
+PATIENCE_S = 100
+READS = """
+import os, sys
+if sys.argv[1:] == ["read"]:
+    print([sys.stdin.read(), *map(os.isatty, range(3))])
+else:
+    print("hello")
+"""
+TESTS = """
+import pytest
+
+
+def test_greets(run):
+    assert run().stdout == "hello\\n"
+
+
+@pytest.mark.parametrize("text", ["\\x1b[31mred"])
+def test_prints(text):
+    print(text)
+
+def test_stops(run):
+    value = 41
+    breakpoint()
+    done = run("read", stdin=None)
+    assert (value, done.stdout) == (42, "['', False, False, False]\\n")
+"""
+
+
+class Loop:
+    """A command whose output is read up to a word; what it reads is a pipe or a terminal."""
+
+    def __init__(self, words, *, terminal=False):
+        ours, theirs = pty.openpty() if terminal else reversed(os.pipe())
+        self._input = ours
+        self.process = subprocess.Popen(
+            [SLOP_CODE, "problems", "run", *map(str, words)],
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        assert self.process.stdout is not None
+        self._output: IO[bytes] = self.process.stdout
+        self.text = ""
+        self._from = 0
+
+    def until(self, pattern):
+        """What was printed since the last pattern, up to this one."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (match := re.compile(pattern).search(self.text, self._from)):
+            ready, _, _ = select.select([self._output], [], [], max(0, deadline - time.monotonic()))
+            chunk = os.read(self._output.fileno(), 1 << 16) if ready else b""
+            assert chunk, f"no {pattern!r} in\n{self.text}"
+            self.text += chunk.decode()
+        start, self._from = self._from, match.end()
+        return self.text[start : match.end()]
+
+    def say(self, *lines):
+        os.write(self._input, "".join(f"{line}\n" for line in lines).encode())
+
+    def end(self):
+        """Its exit status, and the rest of what it printed."""
+        self.text += self._output.read().decode()
+        return self.process.wait(PATIENCE_S), self.text[self._from :]
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            os.close(self._input)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._output.close()
+
+
+@pytest.fixture
+def problem(make_problem):
+    made = make_problem({"test_checkpoint_1.py": TESTS}, files={"solutions/checkpoint_1/main.py": READS})
+    return made.path
+
+
+@pytest.fixture
+def loop(cache, need_bubblewrap):
+    need_bubblewrap()
+    with contextlib.ExitStack() as stack:
+
+        def start(*words, **how):
+            started = Loop(words, **how)
+            stack.callback(started.close)
+            return started
+
+        yield start
+
+
+@pytest.fixture
+def bare(tmp_path):
+    path = tmp_path / "bare.yaml"
+    path.write_text(yaml.safe_dump({"type": "local", "name": "bare", "isolation": "none"}))
+    return path
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+@pytest.mark.parametrize("sandbox", ["none", "bubblewrap"])
+def test_debugger(problem, loop, bare, sandbox, terminal):
+    """It reads what we read, and the submission, though it was handed pytest's own input, reads nothing of it."""
+    own = {"none": bare, "bubblewrap": "local"}[sandbox]
+    running = loop(problem, "-k", "test_stops", "--pdb", "-e", own, terminal=terminal)
+    running.until(r"IO-capturing turned off[^$]*\(Pdb\) ")
+    running.say("p value + 1", "next", "p done.stdout", "value = 42", "continue")
+    assert "42\n(Pdb)" in running.until(re.escape("(Pdb) \"['', False, False, False]\\n\""))
+    status, rest = running.end()
+    assert status == 0
+    assert "1 of 1 chosen tests passed" in rest
+
+
+def test_debugger_where_a_test_fails(problem, loop):
+    """Time goes by in it: the limit of a test is for tests."""
+    config = yaml.safe_load((problem / "config.yaml").read_text())
+    (problem / "config.yaml").write_text(yaml.safe_dump({**config, "timeout": 1}))
+    (problem / "solutions/checkpoint_1/main.py").write_text("print('hallo')")
+    running = loop(problem, "-k", "test_greets", "--pdb")
+    running.until(r"post_mortem \(IO-capturing turned off\)[^$]*\(Pdb\) ")
+    running.say("import time; time.sleep(1.5)", "p 'after'")
+    running.until(r"\(Pdb\) 'after'\n")
+    running.say("quit")
+    status, rest = running.end()
+    assert (status, "the debugger was left before the end of the tests" in rest) == (1, True)
+
+
+def test_watching(problem, loop):
+    tests, config = problem / "tests/test_checkpoint_1.py", problem / "config.yaml"
+    tests.write_text("def test_greets(run):\n    assert run().stdout == 'hallo\\n'\n")
+    running = loop(problem, "--watch")
+    assert "NOT PASSED (all-cases): 0 of 1" in running.until("waiting for a change")
+    beside = problem / "tests/.new"
+    beside.write_text("def test_greets(run):\n    assert run().stdout == 'hello\\n'\n")
+    beside.rename(tests)
+    assert "tests/test_checkpoint_1.py\n" in running.until("changed: .*\n")
+    said = running.until("waiting for a change")
+    assert "test_checkpoint_1.py::test_greets: failed before, passed now" in said
+    good = config.read_text()
+    config.write_text("name: [")
+    assert "config.yaml" in running.until("changed: .*\n")
+    assert "slop-code: " in running.until("waiting for a change")
+    config.write_text(good)
+    assert "every test has the status it had before" in running.until("waiting for a change")
+    running.process.send_signal(signal.SIGINT)
+    status, rest = running.end()
+    assert (status, "interrupted" in rest) == (130, True)
+
+
+def test_conditions(problem, loop):
+    """Live, and nothing of it is a command for the terminal."""
+    (problem / "tests/test_checkpoint_1.py").write_text(TESTS.partition("def test_stops")[0] + "    assert not text\n")
+    status, said = loop(problem, "--seed", "7", "--busy", "--parallel", "2").end()
+    assert status == 1
+    assert said.count("test session starts") == 2
+    assert "1 of 2 tests passed" in said
+    assert "\\x1b[31mred" in said
+    assert "\x1b" not in said

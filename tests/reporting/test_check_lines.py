@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import pytest
+
+from slop_code.authoring.check import CheckReport, StepReport
+from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity
+from slop_code.authoring.fixes import Removed
+from slop_code.reporting.check_lines import counts, ending, step_lines
+
+GRAVE = Rule("grave-thing", Severity.ERROR, "It is grave", "Mend it.")
+SLIGHT = Rule("slight-thing", Severity.NOTE, "It is slight", "Think of it.")
+
+
+def lines(step, *, every=False):
+    return [text for text, _ in step_lines(step, Path("shout"), every=every)]
+
+
+def step(*findings, **more):
+    summary = more.pop("summary", ())
+    return StepReport("layout", Outcome(tuple(findings), summary), 0.25, **more)
+
+
+def test_nothing():
+    assert lines(step(summary=("3 files",))) == ["  layout     ok  0.2 s", "    3 files"]
+
+
+def test_findings():
+    grave = Finding(GRAVE, Place("tests/a.py", 3), "no\nway", mend="Do this.", detail="x = 1\ny\n")
+    slight = Finding(SLIGHT, Place("b.txt"), "hm", fix=Removed("b.txt"))
+    assert lines(step(grave, slight)) == [
+        "  layout     1 error, 1 note  0.2 s",
+        "shout/tests/a.py:3: error: no\\nway [grave-thing]",
+        "    mend: Do this.",
+        "    | x = 1",
+        "    | y",
+        "shout/b.txt: note: hm [slight-thing]",
+        "    mend: Think of it. (--fix does it)",
+    ]
+
+
+def test_elsewhere_is_absolute():
+    finding = Finding(GRAVE, Place("a.py"), "no")
+    [_, line, _] = [text for text, _ in step_lines(step(finding), Path("/elsewhere"))]
+    assert line == "/elsewhere/a.py: error: no [grave-thing]"
+
+
+def test_allowed():
+    finding = Finding(GRAVE, Place("a.py", 1), "no")
+    assert lines(step(allowed=(finding,))) == ["  layout     ok (1 allowed)  0.2 s"]
+    assert lines(step(allowed=(finding,)), every=True)[1:] == ["shout/a.py:1: allowed: no [grave-thing]"]
+
+
+def test_long_details_have_an_end():
+    finding = Finding(GRAVE, Place("a.py", 1), "m" * 1000, detail="line\n" * 30 + "z" * 1000)
+    shown = lines(step(finding))
+    assert len(shown) == 3 + 20 + 1
+    assert shown[-1] == "    | [... 11 lines more; -v or --json has them]"
+    assert len(lines(step(finding), every=True)) == 3 + 31
+    assert max(map(len, lines(step(finding), every=True))) < 600
+
+
+def test_odd_names_are_no_commands():
+    odd = "\x1b]0;x\x07\r\u202e"
+    finding = Finding(GRAVE, Place(f"{odd}.py", 1), odd, mend=odd, detail=odd)
+    shown = [
+        *lines(step(finding, summary=(odd,))),
+        *lines(step(broken=odd)),
+        *lines(step(allowed=(finding,)), every=True),
+    ]
+    assert all(line.isprintable() for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("severities", "said"),
+    [
+        ([], "nothing found"),
+        ([Severity.ERROR, Severity.NOTE, Severity.ERROR], "2 errors, 1 note"),
+        ([Severity.WARNING], "1 warning"),
+    ],
+    ids=["none", "several", "one"],
+)
+def test_counts(severities, said):
+    assert counts([Finding(GRAVE, Place("a"), "m", severity=one) for one in severities]) == said
+
+
+def test_ending():
+    report = CheckReport("shout", Path("shout"), "local", (step(), step(broken="no sandbox")))
+    assert ending([report])[0] == "1 problem: nothing found; 1 step NOT DONE"
+    assert ending([])[0] == "0 problems: nothing found"

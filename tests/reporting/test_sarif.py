@@ -1,0 +1,104 @@
+"""What a check found as SARIF: by the official schema, and as another program reads it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from sarif_pydantic import Sarif
+
+from slop_code.authoring.check import CheckReport, StepReport, step
+from slop_code.authoring.finding import Finding, Outcome, Place, Severity
+from slop_code.reporting.sarif import fingerprint, sarif
+
+SCHEMA = json.loads((Path(__file__).parents[1] / "data/schemas/sarif-2.1.0.json").read_text())
+RULE, OTHER = step("reference").rules[:2]
+FINDING = Finding(
+    RULE,
+    Place("tests/test_checkpoint_1.py", 4),
+    "test_a[\x1b[31m] fails",
+    checkpoint="checkpoint_1",
+    test="test_checkpoint_1.py::test_a",
+)
+
+
+def report(folder, *findings, allowed=(), broken=None):
+    found = StepReport("reference", Outcome(tuple(findings)), 1.5, allowed=tuple(allowed), broken=broken)
+    return CheckReport("shout", folder, "local", (found,))
+
+
+def written(*reports, status=1, folder=Path("/somewhere")):
+    """As it is in the file."""
+    text = json.dumps(sarif(reports, status, folder))
+    document = json.loads(text)
+    jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker()).validate(document)
+    [run] = document["runs"]
+    return run, Sarif.model_validate_json(text)
+
+
+def test_findings():
+    note = Finding(OTHER, Place("config.yaml"), "odd", severity=Severity.NOTE)
+    run, read = written(report(Path("/somewhere/problems/sh out"), FINDING, note))
+    assert [(result.rule_id, str(result.level.value)) for result in read.runs[0].results] == [
+        (RULE.id, "error"),
+        (OTHER.id, "note"),
+    ]
+    first, second = run["results"]
+    assert first["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "problems/sh%20out/tests/test_checkpoint_1.py", "uriBaseId": "SRCROOT"},
+        "region": {"startLine": 4},
+    }
+    assert first["message"]["text"] == f"test_a[\\x1b[31m] fails\n{RULE.mend}"
+    assert "region" not in second["locations"][0]["physicalLocation"]
+    assert [run["tool"]["driver"]["rules"][one["ruleIndex"]]["id"] for one in run["results"]] == [RULE.id, OTHER.id]
+    assert run["invocations"][0] == {
+        "executionSuccessful": True,
+        "exitCode": 1,
+        "workingDirectory": {"uri": "file:///somewhere/"},
+        "toolExecutionNotifications": [],
+    }
+
+
+def test_every_rule_of_the_steps_has_help():
+    run, _ = written(report(Path("/somewhere")))
+    rules = {rule["id"]: rule["help"]["text"] for rule in run["tool"]["driver"]["rules"]}
+    assert rules == {rule.id: rule.mend for rule in step("reference").rules}
+
+
+def test_what_lies_elsewhere_is_absolute():
+    run, _ = written(report(Path("/elsewhere"), FINDING))
+    [result] = run["results"]
+    place = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place == {"uri": "file:///elsewhere/tests/test_checkpoint_1.py"}
+
+
+def test_what_is_allowed_is_suppressed():
+    run, _ = written(report(Path("/somewhere"), allowed=[FINDING]))
+    assert run["results"][0]["suppressions"] == [{"kind": "inSource"}]
+
+
+def test_a_step_that_was_not_done():
+    run, _ = written(report(Path("/somewhere"), broken="no\x1b sandbox"), status=3)
+    [told] = run["invocations"]
+    assert not told["executionSuccessful"]
+    [notification] = told["toolExecutionNotifications"]
+    assert notification["message"]["text"] == "shout: the step reference could not be done: no\\x1b sandbox"
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"place": Place("tests/test_checkpoint_1.py", 90)}, True),
+        ({"message": "it took 2 s"}, True),
+        ({"detail": "more"}, True),
+        ({"rule": OTHER}, False),
+        ({"test": "test_checkpoint_1.py::test_b"}, False),
+        ({"checkpoint": "checkpoint_2"}, False),
+    ],
+    ids=["line", "message", "detail", "rule", "test", "checkpoint"],
+)
+def test_fingerprint(change, same):
+    assert (fingerprint(replace(FINDING, **change), "shout") == fingerprint(FINDING, "shout")) is same
+    without = replace(FINDING, test=None)
+    assert fingerprint(without, "shout") != fingerprint(replace(without, message="other"), "shout")
