@@ -7,6 +7,8 @@ EXAMPLE := examples/problems/larder
 WITH_DOCKER := $(BIN)/python tests/with_docker.py
 # The same for Debian's Chromium.
 WITH_BROWSER := $(BIN)/python tests/with_browser.py
+# And for Debian's Node.js, which runs references in JavaScript.
+WITH_NODE := $(BIN)/python tests/with_node.py
 
 .PHONY: help demo test unit lint bench attacks lock schema wheel install clean
 
@@ -43,7 +45,7 @@ demo: install
 	$(BIN)/slop-code eval-snapshot $(EXAMPLE)/solutions/checkpoint_3 -p $(EXAMPLE) -c 3 -o out/demo
 
 test: lint $(VENV)/.test
-	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
+	$(WITH_NODE) $(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
 
 unit: install $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m "not e2e"

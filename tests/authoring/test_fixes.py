@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.fixes import EntryAdded, Fix, KeyRenamed, Removed, Replaced, apply
-from slop_code.authoring.yaml_text import line_of, with_entry, with_key_renamed
+from slop_code.authoring.yaml_text import keys_of, line_of, with_entry, with_key_renamed
 
 RULE = Rule("a-rule", Severity.WARNING, "something is wrong", "mend it")
 
@@ -49,6 +49,21 @@ def test_line_of_a_key(key, line):
     assert line_of(CONFIG, key) == line
 
 
+@pytest.mark.parametrize(
+    ("key", "keys"),
+    [
+        ("", ["name", "checkpoints", "static_assets"]),
+        ("checkpoints", ["checkpoint_1", "checkpoint_2"]),
+        ("static_assets.words.txt", ["path"]),
+        ("name", []),
+        ("nothing", []),
+        ("checkpoints.checkpoint_3", []),
+    ],
+)
+def test_keys_of_a_mapping(key, keys):
+    assert keys_of(CONFIG, key) == keys
+
+
 @pytest.mark.parametrize("text", ["", "a: [", "- a", "\t", "a: &x [*x]\n*x", "[" * 5000, "x" * 300_000, "a: \0"])
 def test_no_line_in_what_is_no_mapping(text):
     assert line_of(text, "b") is None
@@ -82,7 +97,10 @@ def test_an_inner_key_is_renamed():
     [
         ("test_dependencies: [a]  # why\n", "test_dependencies: [a, new]  # why\n"),
         ("test_dependencies: [a, ]\n", "test_dependencies: [a, new ]\n"),
-        ("test_dependencies: [\n  a,  # one\n  b  # two\n]\n", "test_dependencies: [\n  a,  # one\n  b, new  # two\n]\n"),
+        (
+            "test_dependencies: [\n  a,  # one\n  b  # two\n]\n",
+            "test_dependencies: [\n  a,  # one\n  b, new  # two\n]\n",
+        ),
         ("test_dependencies: []\n", "test_dependencies: [new]\n"),
         ("test_dependencies:\nname: x\n", "test_dependencies: [new]\nname: x\n"),
         ("test_dependencies: null\n", "test_dependencies: [new]\n"),

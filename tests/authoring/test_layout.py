@@ -1,35 +1,22 @@
-"""What the files alone tell: each heuristic over code that is fine and code that is not."""
+"""What the files alone tell about a problem, and what is mended without asking."""
 
 from __future__ import annotations
 
-import ast
+import json
 import os
 import shutil
-import textwrap
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
 from slop_code.authoring.bench import Workbench, environment_for
 from slop_code.authoring.check import check_problem, step
 from slop_code.authoring.fixes import apply
-from slop_code.authoring.layout.data import is_named
-from slop_code.authoring.layout.habits import hosts, sleeps
-from slop_code.authoring.layout.imports import imports
-from slop_code.authoring.layout.markers import marks
-from slop_code.authoring.layout.ports import ports
-from slop_code.authoring.layout.requirements import distribution, given_modules, package_for
-from slop_code.authoring.layout.submission import loads
-from slop_code.authoring.layout.writes import writes
 from slop_code.authoring.steps.layout import refused
 from slop_code.errors import ConfigError
 from slop_code.evaluation import ProblemConfig
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "problems"
-
-
-def tree(text: str) -> ast.Module:
-    return ast.parse(textwrap.dedent(text))
 
 
 @pytest.fixture
@@ -44,7 +31,7 @@ def found(bench):
 
 
 def with_tests(text: str) -> dict[str, str]:
-    return {"tests/test_checkpoint_1.py": textwrap.dedent(text)}
+    return {"tests/test_checkpoint_1.py": text}
 
 
 def config(*lines: str) -> dict[str, str]:
@@ -62,263 +49,6 @@ def test_the_examples_are_clean(name, tmp_path):
 
 def test_the_miniature_is_clean(found):
     assert found() == []
-
-
-PORTS = [
-    ("PORT = 8080", [8080]),
-    ("SERVER_PORT: int = 8080", [8080]),
-    ("def serve(port=8080): ...", [8080]),
-    ("def serve(a, *, http_port=8080): ...", [8080]),
-    ("ADDRESS = ('127.0.0.1', 8080)", [8080]),
-    ("BASE_URL = 'http://localhost:8080/api'", [8080]),
-    ("url = f'http://127.0.0.1:8080/{name}'", [8080]),
-    ("probe.connect_ex(('localhost', 8080))", [8080]),
-    ("sock.bind(('', 8080))", [8080]),
-    ("sock.bind((HOST, 8080))", [8080]),
-    ("HTTPServer(('127.0.0.1', 8080), Handler)", [8080]),
-    ("app.run(port=8080)", [8080]),
-    ("requests.get('http://localhost:8080/x')", [8080]),
-    ("httpx.Client(base_url='http://127.0.0.1:8080')", [8080]),
-    ("subprocess.Popen([*argv, '--port', '8080'])", [8080]),
-    ("PORT = 0", []),
-    ("PORT = free_port()", []),
-    ("PORT = int(os.environ['PORT'])", []),
-    ("EXPORT = 8080", []),
-    ("REPORT = 8080", []),
-    ("port = None", []),
-    ("port = True", []),
-    ("port = 70000", []),
-    ("sock.bind(('127.0.0.1', 0))", []),
-    ("sock.bind(('127.0.0.1', port))", []),
-    ("assert parse('localhost:8080') == ('localhost', 8080)", []),
-    ("CASES = [('localhost', 8080), ('127.0.0.1', 99)]", []),
-    ("run('--url', 'http://localhost:8080/')", []),
-    ("check('listening on 127.0.0.1:8080')", []),
-    ("SIZE = (640, 480)", []),
-    ("url = f'http://127.0.0.1:{port}/'", []),
-    ("BASE_URL = 'http://localhost/api'", []),
-    ("host = 'localhost'", []),
-    ("d.get('port')", []),
-    ("make(size=8080)", []),
-    ("lines = ['--port', '8080']", []),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), PORTS, ids=[text for text, _ in PORTS])
-def test_ports(text, expected):
-    assert [port for _, port in ports(tree(text))] == expected
-
-
-SLEEPS = [
-    ("import time\ndef f():\n    time.sleep(0.1)", [0.1]),
-    ("from time import sleep as nap\ndef f():\n    nap(2)", [2.0]),
-    ("import time as t\ndef f(n):\n    t.sleep(n)", [None]),
-    ("import asyncio\nasync def f():\n    await asyncio.sleep(3)", [3.0]),
-    ("import time\nwhile not ready():\n    time.sleep(1)", [1.0]),
-    ("import time\nwhile not ready():\n    time.sleep(0.05)", []),
-    ("import time\nfor _ in range(9):\n    if ready():\n        break\n    time.sleep(0.2)", []),
-    ("import time\nwhile True:\n    time.sleep(pause)", []),
-    ("import time\ntime.sleep(0)", []),
-    ("import time\nclass H:\n    def do_GET(self):\n        time.sleep(5)", []),
-    ("import time\ntime.monotonic()", []),
-    ("def f(clock):\n    clock.sleep(5)", []),
-    ("def sleep(n): ...\nsleep(5)", []),
-    ("CODE = 'import time; time.sleep(9)'", []),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), SLEEPS)
-def test_sleeps(text, expected):
-    assert [seconds for _, seconds in sleeps(tree(text))] == expected
-
-
-HOSTS = [
-    ("import urllib.request\nurllib.request.urlopen('https://example.com/x')", ["example.com"]),
-    ("from urllib.request import urlopen\nurlopen('http://10.0.0.1/')", ["10.0.0.1"]),
-    ("import requests\nrequests.get(url='https://api.example.org')", ["api.example.org"]),
-    ("import requests\nrequests.get(f'https://api.example.org/{x}')", ["api.example.org"]),
-    ("import httpx\nhttpx.post('https://example.com', json={})", ["example.com"]),
-    ("import socket\nsocket.create_connection(('example.com', 80))", ["example.com"]),
-    ("import socket\ns = socket.socket()\ns.connect(('8.8.8.8', 53))", ["8.8.8.8"]),
-    ("import http.client\nhttp.client.HTTPSConnection('example.com')", ["example.com"]),
-    ("import subprocess\nsubprocess.run(['git', 'clone', 'https://example.com/x.git'])", ["example.com"]),
-    ("import requests\nrequests.get('http://localhost:1/x')", []),
-    ("import requests\nrequests.get('http://127.0.0.1/x')", []),
-    ("import requests\nrequests.get('http://nowhere.invalid/')", []),
-    ("import requests\nrequests.get(f'http://{host}/x')", []),
-    ("import requests\nrequests.get(f'http://127.0.0.1:{port}/x')", []),
-    ("import requests\nrequests.get(url)", []),
-    ("import requests\nrequests.get('https://example.com', proxies=proxy)", []),
-    ("client.get('https://example.com/')", []),
-    ("run('fetch', 'https://example.com/')", []),
-    ("import subprocess\nsubprocess.run([*argv, 'https://example.com/'])", []),
-    ("import sqlite3\nsqlite3.connect('words.db')", []),
-    ("import socket\nsocket.socket().connect(('127.0.0.1', 1))", []),
-    ("import socket\nsocket.socket().connect('/tmp/socket')", []),
-    ("LINK = 'https://example.com'", []),
-    ("import urllib.request\nurllib.request.urlopen('http://[')", []),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), HOSTS)
-def test_hosts(text, expected):
-    assert [host for _, host in hosts(tree(text))] == expected
-
-
-HERE = "from pathlib import Path\nHERE = Path(__file__).parent\n"
-WRITES = [
-    ("open('out.txt', 'w')", "the relative path out.txt"),
-    ("open('/tmp/out.txt', mode='ab')", "a fixed path, /tmp/out.txt"),
-    ("OUT = '/tmp/out.txt'\ndef test(): open(OUT, 'w')", "a fixed path, /tmp/out.txt"),
-    ("from pathlib import Path\nPath('out').mkdir()", "the relative path out"),
-    ("from pathlib import Path\n(Path.cwd() / 'x').write_text('')", "the working directory"),
-    ("import os\nos.makedirs(os.path.join(os.getcwd(), 'x'))", "the working directory"),
-    ("import os\nos.remove(os.path.join(os.path.dirname(__file__), 'x'))", "the tests folder"),
-    ("import shutil\nfrom pathlib import Path\nshutil.copy(x, Path(__file__).with_name('y'))", "the tests folder"),
-    (HERE + "DATA = HERE / 'data'\ndef test():\n    (DATA / 'x').write_bytes(b'')", "the tests folder"),
-    (HERE + "def test():\n    out = HERE / 'x'\n    with out.open('w') as f: ...", "the tests folder"),
-    ("open('in.txt')", None),
-    ("open('in.txt', 'rb')", None),
-    ("open('in.txt', mode)", None),
-    ("open('/dev/null', 'w')", None),
-    ("open(path, 'w')", None),
-    ("def test(tmp_path):\n    (tmp_path / 'x').write_text('')", None),
-    ("def test(tmp_path):\n    open(tmp_path / 'x', 'w')", None),
-    ("NAME = 'x.txt'\ndef test(tmp_path):\n    (tmp_path / NAME).write_text('')", None),
-    (HERE + "def test(tmp_path):\n    import shutil\n    shutil.copy(HERE / 'x', tmp_path)", None),
-    (HERE + "def test():\n    (HERE / 'x').read_text()", None),
-    (HERE + "def test(HERE):\n    (HERE / 'x').write_text('')", None),
-    (HERE + "def test(tmp_path):\n    HERE = tmp_path\n    (HERE / 'x').write_text('')", None),
-    ("from pathlib import Path\nHERE = Path(__file__)\nHERE = make()\n(HERE / 'x').write_text('')", None),
-    ("def test(tmp_path):\n    out = tmp_path / 'x'\n    out.touch()", None),
-    ("self.path.write_text('')", None),
-    ("zip.open('name', 'w')", None),
-    ("import tempfile\nopen(tempfile.mktemp(), 'w')", None),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), WRITES)
-def test_writes(text, expected):
-    assert [where for _, where in writes(tree(text))] == ([expected] if expected else [])
-
-
-def test_relative_paths_are_fine_where_tests_move():
-    text = "open('out.txt', 'w'); open('/tmp/x', 'w')"
-    assert [where for _, where in writes(tree(text), moves=True)] == ["a fixed path, /tmp/x"]
-
-
-LOADS = [
-    ("import main", True),
-    ("from shouting.words import x", True),
-    ("def test():\n    import main", True),
-    ("import importlib\nimportlib.import_module('main')", True),
-    ("import runpy\nrunpy.run_path('main.py')", True),
-    ("__import__('main')", True),
-    ("import importlib.util\nimportlib.util.spec_from_file_location('m', HERE / 'solution' / 'main.py')", True),
-    ("import sys\nsys.path.insert(0, '.')", True),
-    ("import os, sys\nsys.path.append(os.getcwd())", True),
-    ("import sys\nfrom pathlib import Path\nsys.path.insert(0, str(Path(__file__).parent.parent))", True),
-    ("import sys\nfrom pathlib import Path\nsys.path.insert(0, str(Path(__file__).resolve().parents[1]))", True),
-    ("import sys\nsys.path.insert(0, 'solutions/checkpoint_1')", True),
-    ("import json, helpers", False),
-    ("from . import main", False),
-    ("import sys\nfrom pathlib import Path\nsys.path.insert(0, str(Path(__file__).parent))", False),
-    ("import sys\nfrom pathlib import Path\nsys.path.insert(0, str(Path(__file__).parent / 'lib'))", False),
-    ("import sys\nfrom pathlib import Path\nsys.path.insert(0, str(Path(__file__).parents[0] / 'lib'))", False),
-    ("import importlib\nimportlib.import_module(name)", False),
-    ("run('main.py')", False),
-    ("run('import main')", False),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), LOADS)
-def test_loads_the_submission(text, expected):
-    assert bool(list(loads(tree(text), {"main", "shouting"}))) is expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("import a.b, c as d", ["a", "c"]),
-        ("from a.b import c", ["a"]),
-        ("def f():\n    import a", ["a"]),
-        ("from . import a", []),
-        ("try:\n    import a\nexcept ImportError:\n    import b", ["b"]),
-        ("try:\n    import a\nexcept (OSError, ModuleNotFoundError):\n    a = None", []),
-        ("try:\n    import a\nexcept OSError:\n    pass", ["a"]),
-        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import a", ["typing"]),
-        ("import typing\nif typing.TYPE_CHECKING:\n    import a\nelse:\n    import b", ["typing", "b"]),
-    ],
-)
-def test_imports(text, expected):
-    assert sorted(module for _, module in imports(tree(text))) == sorted(expected)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("import pytest\n@pytest.mark.a\ndef test(): ...", ["a"]),
-        ("import pytest\npytestmark = [pytest.mark.a, pytest.mark.b(1)]", ["a", "b"]),
-        ("import pytest\npytest.param(1, marks=pytest.mark.a)", ["a"]),
-        ("from pytest import mark\n@mark.a\ndef test(): ...", ["a"]),
-        ("from pytest import mark as m\n@m.a\ndef test(): ...", ["a"]),
-        ("import pytest as p\nm = p.mark\n@m.a\ndef test(): ...", ["a"]),
-        ("text.mark.a", []),
-        ("import pytest\npytest.mark", []),
-    ],
-)
-def test_marks(text, expected):
-    assert sorted(node.attr for node in marks(tree(text))) == expected
-
-
-@pytest.mark.parametrize(
-    ("requirement", "name"),
-    [
-        ("PyYAML>=6", "pyyaml"),
-        ("ruamel.yaml", "ruamel-yaml"),
-        ("requests[socks]==2.*; python_version > '3'", "requests"),
-        ("a @ https://example.com/a.whl", "a"),
-        ("httpx", "httpx"),
-        ("https://example.com/a.whl", None),
-        ("./a", None),
-        ("git+https://example.com/a", None),
-        ("", None),
-    ],
-)
-def test_distribution(requirement, name):
-    assert distribution(requirement) == name
-
-
-@pytest.mark.parametrize(
-    ("module", "package"),
-    [("yaml", "pyyaml"), ("PIL", "pillow"), ("requests", "requests"), ("mystery", None), ("google", None)],
-)
-def test_a_package_is_named_only_where_it_is_well_known(module, package):
-    assert package_for(module) == package
-
-
-def test_what_every_test_has():
-    assert {"json", "pytest", "jsonschema", "deepdiff", "attr", "rpds", "typing_extensions"} <= given_modules()
-    assert {"yaml", "requests", "colorama"}.isdisjoint(given_modules())
-
-
-@pytest.mark.parametrize(
-    ("file", "said", "patterns", "expected"),
-    [
-        ("a.txt", {"a.txt"}, [], True),
-        ("a.txt", {"a"}, [], True),
-        ("a.tar.gz", {"a"}, [], True),
-        ("data/a.txt", {"data"}, [], True),
-        ("cases/one/in.txt", {"cases"}, [], True),
-        ("a.txt", {}, ["*.txt"], True),
-        ("data/a.txt", {}, ["data/**"], True),
-        ("case_1.txt", {}, ["case_*.txt"], True),
-        ("a.txt", {"b.txt"}, ["*.json", "data/*"], False),
-        ("data/a.txt", {"b"}, ["other/*"], False),
-    ],
-)
-def test_named_data(file, said, patterns, expected):
-    assert is_named(PurePosixPath(file), said, patterns) is expected
 
 
 @pytest.mark.parametrize(
@@ -389,7 +119,11 @@ def test_markers_of_others(found, conftest, dependencies, rules):
     ],
 )
 def test_assets(found, text, rules):
-    overlay = {"lists/odd.txt": "", **config("static_assets:", "  stop-words: {path: lists/odd.txt}"), **with_tests(text)}
+    overlay = {
+        "lists/odd.txt": "",
+        **config("static_assets:", "  stop-words: {path: lists/odd.txt}"),
+        **with_tests(text),
+    }
     assert [rule for rule, _ in found(overlay)] == rules
 
 
@@ -407,6 +141,32 @@ def test_imports_of_the_tests_own_modules(found):
         **with_tests("import helpers\nDATA = 'data'\n"),
     }
     assert found(overlay) == [("import-undeclared", "tests/lib/more.py:1")]
+
+
+@pytest.mark.parametrize(
+    ("test", "there"),
+    [
+        ("test_one", True),
+        ("test_one[a]", True),
+        ("TestA", True),
+        ("TestA::test_in", True),
+        ("TestA::test_inherited", False),
+        ("TestB::test_inherited[x::y]", True),
+        ("test_bound", True),
+        ("test_on", False),
+        ("TestC::test_one", False),
+    ],
+)
+def test_tests_of_the_ledger(found, test, there):
+    text = (
+        "def test_one(): ...\n"
+        "class TestA:\n    def test_in(self): ...\n"
+        "class TestB(Base): ...\n"
+        "if True:\n    def test_bound(): ...\n"
+    )
+    ledger = json.dumps({"schema_version": 1, "tests": [{"test": f"test_checkpoint_1.py::{test}"}]}, indent=1)
+    unknown = [("ledger-test-unknown", "tests/flaky.json:5")]
+    assert found(with_tests(text), {"tests/flaky.json": ledger}) == ([] if there else unknown)
 
 
 def test_in_process_may_import_the_submission(found):
@@ -437,6 +197,55 @@ def test_any_config_is_refused_with_a_finding(authored, text):
     with pytest.raises(ConfigError) as error:
         ProblemConfig.from_yaml(folder)
     assert {one.rule.id for one in refused(folder, error.value).outcome.findings} == {"config-invalid"}
+
+
+def test_a_misspelt_key_that_has_to_be_there(authored):
+    folder = authored(config("markers:", "  loud: {gruop: Core}"))
+    path = folder / "config.yaml"
+    path.write_text(path.read_text().replace("entry_file", "entryfile"))
+    with pytest.raises(ConfigError) as error:
+        ProblemConfig.from_yaml(folder)
+    findings = refused(folder, error.value).outcome.findings
+    assert [(str(one.place), one.mend) for one in findings] == [
+        ("config.yaml:5", "Rename it to entry_file."),
+        ("config.yaml:7", "Rename it to group."),
+    ]
+    assert apply(folder, findings) == list(findings)
+    assert ProblemConfig.from_yaml(folder).warnings == ()
+
+
+def test_a_place_in_broken_yaml(authored):
+    folder = authored({"config.yaml": "name: shout\ntags: [cli\n"})
+    with pytest.raises(ConfigError) as error:
+        ProblemConfig.from_yaml(folder)
+    [only] = refused(Path("elsewhere"), error.value).outcome.findings
+    assert str(only.place) == "config.yaml:3"
+    assert only.message.startswith("not YAML: ")
+
+
+def test_an_unknown_key_of_the_environment(found):
+    text = "type: local\nname: mine\nlimits:\n  memroy: 1G\n"
+    assert found({"environment.yaml": text}) == [("config-unknown-key", "environment.yaml:4")]
+
+
+@pytest.mark.parametrize(
+    ("overlay", "place"),
+    [
+        ({"checkpoint_2.md": "More."}, "checkpoint_2.md"),
+        ({"solutions/checkpoint_2/main.py": ""}, "solutions/checkpoint_2"),
+        ({"tests/test_words.py": "def test_x(): ..."}, "tests/test_words.py"),
+        ({"tests/checkpoint_1_test.py": "class TestX: ..."}, "tests/checkpoint_1_test.py"),
+        ({"tests/test_words.py": "WORDS = 'words'"}, None),
+        ({"tests/words.py": "def test_of(x): ...", **with_tests("from words import test_of")}, None),
+        ({"README.md": "", "solutions/README.md": "", "checkpoint.md": ""}, None),
+    ],
+)
+def test_files_of_no_checkpoint(found, overlay, place):
+    assert found(overlay) == ([("file-unclaimed", place)] if place else [])
+
+
+def test_an_empty_specification_is_none(found):
+    assert found({"checkpoint_1.md": " \n"}) == [("spec-missing", "checkpoint_1.md")]
 
 
 def test_fixes_mend_what_was_found_and_nothing_else(bench):

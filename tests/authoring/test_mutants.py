@@ -16,9 +16,9 @@ from slop_code.authoring.mutants.behaviour import DISTORTIONS, FAITHFUL, can_dis
 from slop_code.authoring.mutants.choose import Budget, parse_budget, spread
 from slop_code.authoring.mutants.edit import Edit, Mutant
 from slop_code.authoring.mutants.python import compiles, python_edits
-from slop_code.authoring.mutants.solution import code_files, is_sound, mutants_of, new_lines
+from slop_code.authoring.mutants.solution import code_files, copy_solution, is_sound, mutants_of, new_lines, overwrite
 from slop_code.authoring.mutants.text import text_edits
-from slop_code.errors import UsageError
+from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution import EnvironmentSpec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -260,6 +260,20 @@ def test_distortions(distortion, command, tmp_path):
     number = done.stdout.partition("~")[2].partition("\n")[0]
     assert (done.returncode, done.stdout) == (status, stdout.replace("N", number))
     assert done.stderr.endswith("/main a b it's\n") if noisy else done.stderr == ""
+
+
+def test_what_cannot_be_copied_says_so(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InfrastructureError, match=r"cannot be copied: .*pipe"):
+        copy_solution(tmp_path, tmp_path.with_name("copy"))
+
+
+def test_a_file_that_is_read_only_is_overwritten_and_stays_executable(tmp_path):
+    path = tmp_path / "main.sh"
+    path.write_text("exit 1\n", encoding="utf-8")
+    path.chmod(0o555)
+    overwrite(path, "exit 2\n")
+    assert (path.read_text(encoding="utf-8"), path.stat().st_mode & 0o111) == ("exit 2\n", 0o111)
 
 
 def test_there_is_nothing_to_distort_where_the_entry_file_is_built(tmp_path):

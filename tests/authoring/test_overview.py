@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 
 import pytest
 
@@ -74,6 +75,7 @@ def test_tests_count_in_their_group(authored):
         ("sub/test_checkpoint_2_more.py::test_d", ("wide",)),
         ("test_checkpoint_2.py::test_e", ()),
         ("test_checkpoint_2.py::test_f", ()),
+        ("test_checkpoint_2.py::test_g", ("quarantined",)),
     ]
     roster = Roster(tuple(RosterEntry(name, markers) for name, markers in entries))
     counts = by_group(roster, problem, "checkpoint_2")
@@ -190,7 +192,9 @@ def results_of(problem, tests, **keys):
 
 
 @pytest.mark.parametrize(
-    "keys", [{"deselected": 1}, {"infrastructure_failure": True, "infrastructure_failure_reason": "x"}], ids=["part", "no"]
+    "keys",
+    [{"deselected": 1}, {"infrastructure_failure": True, "infrastructure_failure_reason": "x"}],
+    ids=["part", "no"],
 )
 def test_what_is_no_whole_run_is_not_remembered(keys, tmp_path):
     cache = Cache(tmp_path)
@@ -198,7 +202,19 @@ def test_what_is_no_whole_run_is_not_remembered(keys, tmp_path):
     assert Store(cache).info().entries == 0
 
 
-@pytest.mark.parametrize("kept", [b"", b"[]", b'{"seconds": 1}', b'{"seconds": "x", "tests": {}}', b"\xff", b'{"seconds": NaN, "tests": {}}'])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"seconds": 1}',
+        b'{"seconds": "x", "tests": {}}',
+        b'{"seconds": NaN, "tests": {}}',
+        b'{"seconds": 1, "tests": []}',
+    ],
+    ids=range(7),
+)
 def test_what_is_damaged_is_not_known(kept):
     assert parse(kept) is None
 
@@ -225,6 +241,8 @@ def test_problems_are_looked_at_without_evaluating(authored, tmp_path, cache, ne
 def test_the_reference_is_measured_until_something_changes(authored, cache, need_bubblewrap):
     need_bubblewrap()
     problem = ProblemConfig.from_yaml(authored())
+    solution = problem.path / "solutions" / "checkpoint_1" / "main.py"
+    solution.write_text(f"# never measured: {uuid.uuid4()}\n{solution.read_text()}")
     spec = environment_for(problem, None)
     assert view(problem, spec, cache, silent).checkpoints[0].measured is None
     Workbench(problem, spec).reference(problem.checkpoint(1))
@@ -232,5 +250,5 @@ def test_the_reference_is_measured_until_something_changes(authored, cache, need
     assert {name.partition("::")[2] for name in found.tests} == {"test_one_word", "test_several_words", "test_no_words"}
     document = json.loads(json.dumps(as_json(view(problem, spec, cache, silent))))
     assert len(document["checkpoints"][0]["reference"]["slowest"]) == 3
-    (problem.path / "solutions" / "checkpoint_1" / "main.py").write_text("# changed\n")
+    solution.write_text(f"# {uuid.uuid4()}\n")
     assert view(problem, spec, cache, silent).checkpoints[0].measured is None

@@ -1,6 +1,6 @@
 """Every rule has a minimal problem that breaks it and one that does not: `rules/RULE.yaml`.
 
-`bad` and `good` are files laid over a sound problem (see conftest.py), `both` is laid below them, null takes a file away;
+`bad` and `good` are files laid over a sound problem (see conftest.py), `both` is laid below them, null takes one away;
 `effort` says how much is done. A finding of `bad` is one of that rule, and `good` has none of any rule of its step.
 """
 

@@ -51,13 +51,13 @@ name: shell
 commands: {entry_file: "{entry_file}.sh", command: sh}
 """,
     "solutions/checkpoint_1/main.py": None,
-    "solutions/checkpoint_1/main.sh": 'unused=1\n[ $# -gt 0 ] || exit 2\necho "$*"\n',
+    "solutions/checkpoint_1/main.sh": 'unused=x\n[ $# -gt 0 ] || exit 2\necho "$*"\n',
     "tests/test_checkpoint_1.py": """\
 import pytest
 
 
 def test_words(run):
-    assert run("hello", "you").stdout == "hello you\\n"
+    assert run("hello").stdout == "hello\\n"
 
 
 @pytest.mark.error
@@ -87,27 +87,22 @@ def test_an_endless_loop_ends_and_is_caught(bench, cache, need_bubblewrap):
     assert (tried.caught, unbuilt) == (True, 0)
     assert tried.ended is not None
     assert tried.ended.startswith("session timeout of 3 s")
-    none_in_no_time = try_mutants(own, checkpoint, [mutant(own, "main.py", "place += 1", "pass")], 1, end=0.0)
-    assert none_in_no_time == ([], 0)
 
 
 def test_a_shell_solution(bench, cache, need_bubblewrap):
     need_bubblewrap()
-    [report] = check_problem(bench(SHELL, budget="20", jobs=2), ["strength"])
+    [report] = check_problem(bench(SHELL, budget="5", jobs=2), ["strength"])
     found = report.outcome.facts["checkpoints"]["checkpoint_1"]
-    assert found["made"] == found["tried"] == 11
-    survived = [one["line"] for one in found["mutants"] if not one["caught"]]
-    assert survived == [1, 1, 1]
-    assert found["caught"] == 8
+    assert (found["made"], found["tried"], found["caught"]) == (9, 5, 4)
+    assert [one["line"] for one in found["mutants"] if not one["caught"]] == [1]
     assert found["groups"]["Functionality"] == {"tests": 1, "caught": 0, "alone": 0}
     assert found["groups"]["Core"]["alone"] > 0
-    assert found["groups"]["Error"]["alone"] > 0
     assert [one["failed"] for one in found["distorted"]] == [2, 1, 0, 1, 2, 2]
     assert found["unfailing"] == ["test_checkpoint_1.py::test_anything_goes"]
     [finding] = report.outcome.findings
     assert (finding.rule.id, finding.place.line) == ("unfailing-test", 15)
     assert "  no test notices a program that prints nothing on stderr" in report.outcome.summary
-    assert "    -unused=1" in report.outcome.summary
+    assert "    -unused=x" in report.outcome.summary
     assert json.loads(json.dumps(report.outcome.facts)) == report.outcome.facts
 
 
@@ -116,7 +111,9 @@ def test_what_cannot_be_set_up_is_no_mutant(bench, cache, need_bubblewrap):
     compiled = f"{SHELL['environment.yaml']}setup: {{commands: [sh -n main.sh]}}\n"
     own = bench(SHELL, {"environment.yaml": compiled}, jobs=1)
     mutants = [mutant(own, "main.sh", '"$*"', '"$*'), mutant(own, "main.sh", '"$*"', '"~$*"')]
-    [tried], unbuilt = try_mutants(own, own.checkpoints[0], mutants, 2, float("inf"))
+    more = [mutant(own, "main.sh", "exit 2", f"exit {status}") for status in range(3, 9)]
+    # It is too late for a second batch, not for the first.
+    [tried], unbuilt = try_mutants(own, own.checkpoints[0], [*mutants, *more], 2, end=0.0)
     assert unbuilt == 1
     assert tried.mutant == mutants[1]
     assert tried.failed == {"test_checkpoint_1.py::test_words"}
@@ -134,7 +131,7 @@ def test_a_program_that_bears_no_wrapper_is_not_distorted(bench, cache, need_bub
 def result(name: str, group: GroupType, *, status: str = "passed", home: str = "checkpoint_2", **more) -> TestResult:
     return TestResult(
         id=name, checkpoint=home, group_type=group, status=status, duration_ms=1,
-        file_path=f"test_{home}.py", markers=[], **more,
+        file_path=f"test_{home}.py", **{"markers": [], **more},
     )  # fmt: skip
 
 
@@ -196,7 +193,7 @@ def test_only_tests_that_pass_and_decide_can_catch():
         CORE,
         result("failed", GroupType.CORE, status="failed"),
         result("skipped", GroupType.CORE, status="skipped"),
-        result("flaky", GroupType.CORE, quarantined=True),
+        result("flaky", GroupType.CORE, markers=["quarantined"]),
     ]
     assert telling(SimpleNamespace(tests=tests)) == [CORE]
 

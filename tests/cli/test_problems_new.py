@@ -38,7 +38,8 @@ def call(capsys, tmp_path, monkeypatch):
 
 
 def test_options_say_what_there_is():
-    assert (new.KINDS, new.LANGUAGES) == (tuple(scaffold.KINDS), tuple(scaffold.LANGUAGES))
+    assert tuple(scaffold.KINDS) == new.KINDS
+    assert tuple(scaffold.LANGUAGES) == new.LANGUAGES
 
 
 def test_without_a_terminal_there_are_defaults(call, tmp_path):
@@ -50,12 +51,27 @@ def test_without_a_terminal_there_are_defaults(call, tmp_path):
         "check it: slop-code problems check tally",
     ]
     problem = ProblemConfig.from_yaml(tmp_path / "problems" / "tally")
-    assert (list(problem.checkpoints), problem.category, problem.author) == (["checkpoint_1", "checkpoint_2"], "cli", None)
+    assert (list(problem.checkpoints), problem.category, problem.author) == (
+        ["checkpoint_1", "checkpoint_2"],
+        "cli",
+        None,
+    )
     assert (tmp_path / "problems/tally/solutions/checkpoint_2/main.py").is_file()
 
 
 def test_everything_can_be_said_by_options(call, tmp_path):
-    options = ["--kind", "http", "--checkpoints", 4, "--language", "javascript", "--author", "Ada", "--directory", "a/b"]
+    options = [
+        "--kind",
+        "http",
+        "--checkpoints",
+        4,
+        "--language",
+        "javascript",
+        "--author",
+        "Ada",
+        "--directory",
+        "a/b",
+    ]
     status, out, _ = call("new", "web", *options)
     assert (status, out.splitlines()[0]) == (0, "written: a/b/web")
     assert out.splitlines()[-1] == "check it: slop-code problems check a/b/web"
@@ -188,6 +204,3 @@ def test_ls_and_show(call, cache, need_bubblewrap):
     assert found["checkpoints"][0]["tests"] == {"Core": 2, "Functionality": 1, "Error": 9, "Regression": 0}
     status, out, _ = call("show", "tally")
     assert (status, "  12 tests: 2 core, 1 functionality, 9 error" in out.splitlines()) == (0, True)
-    assert "  reference: not measured yet" in out.splitlines()
-
-

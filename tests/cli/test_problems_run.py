@@ -3,7 +3,6 @@
 import signal
 
 import pytest
-import yaml
 
 from slop_code.cli.main import run
 
@@ -22,20 +21,16 @@ def problem(make_problem, monkeypatch):
     ("arguments", "words"),
     [
         (["--pdb", "--parallel", "2"], "--pdb cannot be used with --parallel"),
-        (["-k", "a", "--parallel", "2"], "--parallel cannot be used with -k or --pytest-arg"),
         (["--parallel", "0"], "expected a number from 1 to 1000"),
         (["elsewhere"], "no problem 'elsewhere' in problems"),
         (["-c", "7"], "no checkpoint '7'"),
         ([], "solutions/checkpoint_1: no such folder; write the reference there, or give --solution"),
         (["--solution", "tests/none"], "tests/none: no such folder"),
         (["-e", "nowhere.yaml"], "nowhere.yaml"),
-        (["-e", "docker.yaml", "--pdb"], "--pdb does not work in containers, as 'boxed' has them; use -e local"),
     ],
-    ids=["parallel", "keyword", "number", "problem", "checkpoint", "reference", "solution", "environment", "docker"],
+    ids=["parallel", "number", "problem", "checkpoint", "reference", "solution", "environment"],
 )
 def test_refused(problem, capsys, arguments, words):
-    boxed = {"type": "docker", "name": "boxed", "docker": {"image": "none:1"}}
-    (problem / "docker.yaml").write_text(yaml.safe_dump(boxed))
     assert run(["problems", "run", *arguments]) == 2
     said = capsys.readouterr()
     assert (words in said.err, said.out) == (True, "")

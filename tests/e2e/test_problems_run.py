@@ -17,6 +17,8 @@ from typing import IO
 import pytest
 import yaml
 
+from tests.conftest import SANDBOXES
+
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 PATIENCE_S = 100
 READS = """
@@ -79,6 +81,10 @@ class Loop:
     def say(self, *lines):
         os.write(self._input, "".join(f"{line}\n" for line in lines).encode())
 
+    def hang_up(self):
+        os.close(self._input)
+        self._input = -1
+
     def end(self):
         """Its exit status, and the rest of what it printed."""
         self.text += self._output.read().decode()
@@ -113,18 +119,24 @@ def loop(cache, need_bubblewrap):
 
 
 @pytest.fixture
-def bare(tmp_path):
-    path = tmp_path / "bare.yaml"
-    path.write_text(yaml.safe_dump({"type": "local", "name": "bare", "isolation": "none"}))
-    return path
+def environment(tmp_path, need_docker):
+    """A file of an environment with that sandbox."""
+
+    def write(sandbox):
+        if sandbox == "docker":
+            need_docker()
+        path = tmp_path / "environment.yaml"
+        path.write_text(yaml.safe_dump({"name": "own", **SANDBOXES[sandbox]}))
+        return path
+
+    return write
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
-@pytest.mark.parametrize("sandbox", ["none", "bubblewrap"])
-def test_debugger(problem, loop, bare, sandbox, terminal):
+@pytest.mark.parametrize("sandbox", ["none", "bubblewrap", "docker"])
+def test_debugger(problem, loop, environment, sandbox, terminal):
     """It reads what we read, and the submission, though it was handed pytest's own input, reads nothing of it."""
-    own = {"none": bare, "bubblewrap": "local"}[sandbox]
-    running = loop(problem, "-k", "test_stops", "--pdb", "-e", own, terminal=terminal)
+    running = loop(problem, "-k", "test_stops", "--pdb", "-e", environment(sandbox), terminal=terminal)
     running.until(r"IO-capturing turned off[^$]*\(Pdb\) ")
     running.say("p value + 1", "next", "p done.stdout", "value = 42", "continue")
     assert "42\n(Pdb)" in running.until(re.escape("(Pdb) \"['', False, False, False]\\n\""))
@@ -145,6 +157,16 @@ def test_debugger_where_a_test_fails(problem, loop):
     running.say("quit")
     status, rest = running.end()
     assert (status, "the debugger was left before the end of the tests" in rest) == (1, True)
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
+def test_input_that_ends(problem, loop, environment, sandbox):
+    """Nobody waits for more of it."""
+    running = loop(problem, "-k", "test_stops", "--pdb", "-e", environment(sandbox))
+    running.until(r"IO-capturing turned off[^$]*\(Pdb\) ")
+    running.hang_up()
+    status, rest = running.end()
+    assert (status, "0 of 1 chosen tests passed" in rest) == (1, True)
 
 
 def test_watching(problem, loop):

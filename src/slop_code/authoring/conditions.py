@@ -99,34 +99,36 @@ def left_out(environment: EnvironmentSpec) -> str | None:
     return "there is one processor only" if processors() == 1 else None
 
 
-def splits(problem: ProblemConfig) -> ProblemConfig:
+def split(problem: ProblemConfig, pairs: int) -> ProblemConfig:
     """As the author allows it; where nothing is said, test by test."""
-    own = problem.parallel > 1
-    return problem.model_copy(update={"parallel": MOST_PAIRS, "parallel_by": problem.parallel_by if own else "test"})
+    by = problem.parallel_by if problem.parallel > 1 else "test"
+    return problem.model_copy(update={"parallel": pairs, "parallel_by": by}) if pairs > 1 else problem
 
 
 def run_under(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition) -> Run:
-    """Whatever comes of it: that this machine can evaluate was seen before."""
-    in_parallel = condition.kind is Kind.PARALLEL
     trial = Trial(
         checkpoint,
         bench.solution(checkpoint),
-        problem=splits(bench.problem) if in_parallel else None,
+        problem=split(bench.problem, condition.pairs),
         seed=condition.seed,
         pairs=condition.pairs,
     )
-    load = busy(SPINNERS * processors()) if condition.kind is Kind.BUSY else contextlib.nullcontext()
-    try:
-        with load:
-            return run_of(condition, bench.evaluate(trial))
-    except InfrastructureError as error:
-        return Run(condition, {}, lost=str(error))
+    with busy(SPINNERS * processors()) if condition.kind is Kind.BUSY else contextlib.nullcontext():
+        return _run(bench, condition, trial)
 
 
 def run_alone(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition, test: str, mates: list[str]) -> Run:
     """`mates`: the tests that it may build on, itself among them."""
     trial = Trial(checkpoint, bench.solution(checkpoint), seed=condition.seed, only=tuple(mates))
-    return run_of(condition, bench.evaluate(trial), alone=test)
+    return _run(bench, condition, trial, alone=test)
+
+
+def _run(bench: Workbench, condition: Condition, trial: Trial, alone: str | None = None) -> Run:
+    """Whatever comes of it: that this machine can evaluate was seen before."""
+    try:
+        return run_of(condition, bench.evaluate(trial), alone)
+    except InfrastructureError as error:
+        return Run(condition, {}, lost=str(error), alone=alone)
 
 
 def run_of(condition: Condition, results: CorrectnessResults, alone: str | None = None) -> Run:
@@ -143,8 +145,8 @@ def run_of(condition: Condition, results: CorrectnessResults, alone: str | None 
 
 def command(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition, test: str | None = None) -> str:
     """What a person types to see it again; `test`: this one alone."""
-    name = (test or "").rpartition("::")[2].partition("[")[0]
-    chosen = ["-k", name] if name.isidentifier() else []
+    name = (test or "").partition("[")[0].rpartition("::")[2]
+    chosen = ["-k", name] if name.isidentifier() and condition.pairs == 1 else []
     path, here = bench.problem.path, Path.cwd()
     folder = path.relative_to(here) if path.is_relative_to(here) else path
     argv = ["slop-code", "problems", "run", str(folder), "-c", checkpoint.name, *condition.options, *chosen]

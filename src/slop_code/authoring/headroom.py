@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.judging import session_timeout
@@ -32,22 +33,34 @@ def suggested_timeout(slowest: float) -> int:
     return next((step for step in STEPS if step >= wanted), math.ceil(wanted / STEPS[-1]) * STEPS[-1])
 
 
-def is_short(limit: float, used: float) -> bool:
-    return used * FACTOR > limit
-
-
 def seconds(test: TestResult) -> float:
     return test.duration_ms / 1000
 
 
-def timed(results: CorrectnessResults) -> list[TestResult]:
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Of a checkpoint's reference, in seconds, beside what it may take."""
+
+    tests: tuple[TestResult, ...]
     """What passed within the checkpoint's timeout; a test with a marker of its own has its own."""
-    return [test for test in results.tests if test.status == "passed" and "timeout" not in test.markers]
 
+    timeout: float
+    whole: float
+    session_timeout: float
 
-def whole_session(checkpoint: CheckpointConfig, results: CorrectnessResults) -> float:
-    """Seconds that pytest may take for all these tests."""
-    return session_timeout(checkpoint, Roster(tuple(RosterEntry(test.nodeid, ()) for test in results.tests)))
+    @classmethod
+    def of(cls, checkpoint: CheckpointConfig, results: CorrectnessResults) -> Times:
+        timed = (test for test in results.tests if test.status == "passed" and "timeout" not in test.markers)
+        own = Roster(tuple(RosterEntry(test.nodeid, ()) for test in results.tests))
+        return cls(tuple(timed), checkpoint.timeout, results.phases["tests"], session_timeout(checkpoint, own))
+
+    @property
+    def slowest(self) -> TestResult | None:
+        return max(self.tests, key=seconds, default=None)
+
+    @property
+    def suggested(self) -> int | None:
+        return suggested_timeout(seconds(self.slowest)) if self.slowest else None
 
 
 def divided(environment: EnvironmentSpec, names: Iterable[str]) -> EnvironmentSpec:

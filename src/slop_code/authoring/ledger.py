@@ -26,7 +26,7 @@ def quarantine(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
     for finding in findings:
         test = finding.test
         if finding.rule in UNSTABLE_TESTS and test and not known.covers(test):
-            added.setdefault(test, _entry(test, f"{finding.rule.id}: {finding.message}"))
+            added.setdefault(test, _entry(test, f"{finding.rule.id}: {finding.message.rpartition(': ')[2]}"))
     if not added:
         return None
     path = ledger_path(bench.problem)

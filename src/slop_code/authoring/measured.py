@@ -13,7 +13,7 @@ from slop_code.execution.snapshot import open_submission, tree_digest
 from slop_code.runs.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
@@ -55,7 +55,7 @@ def recall(
     return None if kept is None else parse(kept)
 
 
-def _key(parts: list[str | None]) -> str:
+def _key(parts: Sequence[str | None]) -> str:
     return digest_of(["reference", *parts])
 
 

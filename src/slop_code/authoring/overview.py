@@ -13,7 +13,7 @@ from slop_code.authoring.bench import SOLUTIONS, environment_for
 from slop_code.authoring.measured import Measured, recall
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.config import ProblemConfig, State
-from slop_code.evaluation.groups import GroupType, group_for
+from slop_code.evaluation.groups import QUARANTINED, GroupType, group_for
 from slop_code.evaluation.pytest_runner import prepare_tests
 from slop_code.evaluation.quarantine import read_ledger
 from slop_code.evaluation.selection import checkpoint_of
@@ -186,6 +186,7 @@ def _with_tests(
 
 
 def by_group(roster: Roster, problem: ProblemConfig, current: str) -> dict[str, int]:
+    """Without those that decide nothing."""
     names = list(problem.checkpoints)
     found = Counter(
         group_for(
@@ -195,6 +196,7 @@ def by_group(roster: Roster, problem: ProblemConfig, current: str) -> dict[str, 
             problem.custom_groups,
         )
         for entry in roster.entries
+        if QUARANTINED not in entry.markers
     )
     return {group.value: found[group] for group in GroupType}
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["ASSETS", "Showing", "covering", "looks_expected", "read_showing"]
 
 SIZE_LIMIT = 64 << 20
-WORDS = frozenset(
-    "expect expected expectation expectations golden goldens gold answer answers answerkey solution solutions "
-    "output outputs stdout stderr wanted".split()
-)
+WORDS = frozenset((
+    "answer", "answers", "expect", "expectation", "expectations", "expected", "gold", "golden", "goldens",
+    "output", "outputs", "solution", "solutions", "stderr", "stdout", "wanted",
+))  # fmt: skip
 ENDINGS = (".out", ".ans", ".exp", ".ok", ".want")
 
 

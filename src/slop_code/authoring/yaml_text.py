@@ -24,6 +24,19 @@ def line_of(text: str, key: str) -> int | None:
     return pairs[-1][0].start_mark.line + 1 if pairs else None
 
 
+def keys_of(text: str, key: str) -> list[str]:
+    """Those of the mapping at `key`; empty: at the top."""
+    node = _compose(text)
+    pairs = _path(node, key) if node is not None else []
+    if key:
+        node = pairs[-1][1] if _joined(pairs) == key else None
+    return (
+        [name.value for name, _ in node.value if isinstance(name, yaml.ScalarNode)]
+        if isinstance(node, yaml.MappingNode)
+        else []
+    )
+
+
 def with_key_renamed(text: str, key: str, new: str) -> str | None:
     """None where it is not there, `new` is there already, or the change cannot be made in this way."""
     root = _compose(text)
@@ -75,7 +88,9 @@ def _with_entry_in(text: str, name: yaml.Node, value: yaml.Node, entry: str) -> 
         return None
     if not value.value:
         return f"{text[: start + 1]}{entry}{text[start + 1 :]}"
-    if any(not isinstance(one, yaml.ScalarNode) or one.style in ("|", ">") or one.value == entry for one in value.value):
+    if any(not isinstance(one, yaml.ScalarNode) or one.style in ("|", ">") for one in value.value):
+        return None
+    if entry in [one.value for one in value.value]:
         return None
     last = value.value[-1].end_mark
     if value.flow_style:

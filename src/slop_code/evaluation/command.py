@@ -47,9 +47,9 @@ def pytest_command(
         f"--rootdir={tests}",
         f"--confcutdir={tests}",
         "-p",
-        PLUGIN,
+        FIXTURES,  # before the other one: that may put the submission on the path
         "-p",
-        FIXTURES,
+        PLUGIN,
         "-p",
         "no:cacheprovider",
         f"--timeout={timeout:g}",

@@ -35,13 +35,13 @@ def pytest_load_initial_conftests(
 ) -> Generator[None, None, None]:
     """Only what was asked for and nobody declared: a conftest that is loaded later may still declare its own."""
     yield
+    groups = [parser._anonymous, *parser._groups]
+    missing = OPTIONS.keys() - {name for group in groups for option in group.options for name in option.names()}
     words = {word.partition("=")[0] for word in args}
-    if words & {*OPTIONS, "-h", "--help"}:
-        groups = [parser._anonymous, *parser._groups]
-        declared = {name for group in groups for option in group.options for name in option.names()}
-        for name in sorted(OPTIONS.keys() - declared):
+    early_config.stash[_asked] = bool(words & missing)
+    if words & {*missing, "-h", "--help"}:
+        for name in sorted(missing):
             parser.getgroup("slop-code").addoption(name, help=OPTIONS[name])
-            early_config.stash[_asked] = True
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,6 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {' '.join(marker.description.split())}")
     config.stash[fixtures.known] = Known(problem.assets if problem else None, mistake)
     config.pluginmanager.register(fixtures, NAME)
+    if IN_JUDGE and config.getoption("collectonly"):  # what is compiled now, every evaluation finds compiled
+        from . import calls, servers  # noqa: F401
     if problem:
         config.pluginmanager.register(AtHome(config, problem))
     elif mistake:

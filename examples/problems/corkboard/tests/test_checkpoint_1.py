@@ -53,6 +53,7 @@ def test_ids_are_not_given_twice(own_board: Board) -> None:
     numbers = [own_board.pin("first"), own_board.pin("second")]
     own_board.expect("DELETE", f"/notes/{numbers[-1]}", status=204)
     own_board.restart()
+    own_board.expect("GET", "/notes/2", status=404, value={"error": "no note 2"})
     assert [*numbers, own_board.pin("third")] == [1, 2, 3]
 
 

@@ -6,10 +6,11 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
+from slop_code.authoring.bench import ENVIRONMENT
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.fixes import KeyRenamed
-from slop_code.authoring.layout.reading import CONFIG, config_text, shown
-from slop_code.authoring.yaml_text import line_of
+from slop_code.authoring.layout.reading import CONFIG, read_text, shown
+from slop_code.authoring.yaml_text import keys_of, line_of
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
 
 if TYPE_CHECKING:
@@ -29,11 +30,12 @@ INVALID = Rule(
 UNKNOWN_KEY = Rule(
     "config-unknown-key",
     Severity.WARNING,
-    "A key in config.yaml means nothing",
+    "A key in config.yaml or environment.yaml means nothing",
     "Take the key out, or write the one that was meant.",
 )
 RULES = (INVALID, UNKNOWN_KEY)
 
+_PATH = re.compile(r"\A(?:.*?/)?config\.yaml(?=:)", re.DOTALL)
 _MARK = re.compile(r":(\d+):\d+: ")
 _KEY = re.compile(r": ([^\s:]+): found ")
 _UNKNOWN = re.compile(r": unknown key (.+) \(ignored\)\Z", re.DOTALL)
@@ -41,19 +43,34 @@ _UNKNOWN = re.compile(r": unknown key (.+) \(ignored\)\Z", re.DOTALL)
 
 def refusals(folder: Path, error: ConfigError) -> Iterator[Finding]:
     """One for each mistake of a file that does not load."""
-    text = config_text(folder)
-    prefix = str(folder / CONFIG)
+    text = read_text(folder / CONFIG)
     for mistake in str(error).splitlines():
-        rest = mistake.removeprefix(prefix)
+        rest = _PATH.sub("", mistake)
+        line = None
         if mark := _MARK.match(rest):
-            line: int | None = int(mark.group(1))
-        else:
-            line = line_of(text, key.group(1)) if (key := _KEY.match(rest)) else None
-        message = shown(rest.lstrip(": ") or mistake)
-        yield Finding(INVALID, Place(CONFIG, line), message)
+            line, rest = int(mark.group(1)), rest[mark.end() :]
+        elif key := _KEY.match(rest):
+            if rest.startswith("nothing", key.end()):
+                yield _missing(text, key.group(1), shown(rest.removeprefix(": ")))
+                continue
+            line = line_of(text, key.group(1))
+        yield Finding(INVALID, Place(CONFIG, line), shown(rest.removeprefix(": ")))
+
+
+def _missing(text: str, key: str, message: str) -> Finding:
+    """It may be there under a name that is nearly the same."""
+    above, _, last = key.rpartition(".")
+    strange = [one for one in keys_of(text, above) if one not in _known_at(above)]
+    near = difflib.get_close_matches(last, strange, n=1, cutoff=0.75)
+    if not near:
+        return Finding(INVALID, Place(CONFIG, line_of(text, key)), message, f"Write {shown(last)} and its value.")
+    found = f"{above}.{near[0]}" if above else near[0]
+    place, fix = Place(CONFIG, line_of(text, found)), KeyRenamed(CONFIG, found, last)
+    return Finding(INVALID, place, f"{message}; {shown(found)} is nearly that", f"Rename it to {last}.", fix=fix)
 
 
 def unknown_keys(reading: Reading) -> Iterator[Finding]:
+    yield from _unknown_in_environment(reading)
     for warning in reading.problem.warnings:
         if not (match := _UNKNOWN.search(warning)):
             continue
@@ -67,6 +84,15 @@ def unknown_keys(reading: Reading) -> Iterator[Finding]:
             yield Finding(UNKNOWN_KEY, place, f"{message}; was {near[0]} meant?", f"Rename it to {near[0]}.", fix=fix)
         else:
             yield Finding(UNKNOWN_KEY, place, message)
+
+
+def _unknown_in_environment(reading: Reading) -> Iterator[Finding]:
+    """Where it is the problem's own."""
+    own = reading.folder / ENVIRONMENT
+    for warning in reading.environment.warnings:
+        if warning.startswith(f"{own}: ") and (match := _UNKNOWN.search(warning)):
+            place = Place(ENVIRONMENT, line_of(read_text(own), match.group(1)))
+            yield Finding(UNKNOWN_KEY, place, f"the key {shown(match.group(1))} means nothing")
 
 
 def _known_at(above: str) -> list[str]:

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import CONFIG, TESTS, called, shown, strings
+from slop_code.authoring.layout.reading import CONFIG, TESTS, called, nodes, shown, strings
 from slop_code.authoring.yaml_text import line_of
 from slop_code.evaluation.quarantine import LEDGER
 from slop_code.execution.assets import ASSETS_DIR_VARIABLE, asset_variable
@@ -36,7 +36,7 @@ RULES = (UNUSED_ASSET, UNUSED_DATA)
 PREFIX = asset_variable("")
 LISTING = frozenset({"iterdir", "listdir", "scandir", "walk", "copytree"})
 GLOBS = frozenset({"glob", "rglob", "iglob"})
-ASIDE = ("README*", "LICENSE*", ".git*", "py.typed", "pytest.ini", "*.pyi", LEDGER)
+ASIDE = ("README*", "LICENSE*", ".git*", "py.typed", "pytest.ini", "*.pyi", "*_test.py", LEDGER)
 
 
 def unused_assets(reading: Reading) -> Iterator[Finding]:
@@ -58,9 +58,7 @@ def _all_assets(reading: Reading, said: list[str]) -> bool:
     if any(text.endswith((ASSETS_DIR_VARIABLE, PREFIX)) for text in said):
         return True
     return any(
-        isinstance(node, ast.arg) and node.arg == "assets"
-        for source in reading.sources
-        for node in ast.walk(source.tree)
+        isinstance(node, ast.arg) and node.arg == "assets" for source in reading.sources for node in nodes(source.tree)
     )
 
 
@@ -104,7 +102,7 @@ def _segments(reading: Reading) -> set[str]:
 def _patterns(reading: Reading) -> Iterator[str]:
     """Strings with a star anywhere, a star alone where folders are listed, and names that are put together."""
     for source in reading.sources:
-        for node in ast.walk(source.tree):
+        for node in nodes(source.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "*" in node.value.strip("*/"):
                 yield node.value
             elif isinstance(node, ast.Call) and called(node) in GLOBS:
@@ -124,7 +122,7 @@ def _joined(node: ast.JoinedStr) -> Iterator[str]:
 def _lists_folders(reading: Reading) -> bool:
     """Whether a test takes what it finds in a folder; which folder that is cannot be told."""
     for source in reading.sources:
-        for node in ast.walk(source.tree):
+        for node in nodes(source.tree):
             if isinstance(node, ast.Call):
                 if called(node) in LISTING:
                     return True

@@ -11,7 +11,7 @@ from slop_code.authoring.bench import SOLUTIONS
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.fixes import Removed
 from slop_code.authoring.layout.names import has_tests
-from slop_code.authoring.layout.reading import TESTS, shown
+from slop_code.authoring.layout.reading import TESTS, read_text, shown
 from slop_code.authoring.sources import Source, read_source
 from slop_code.evaluation.selection import checkpoint_of, is_test_file
 
@@ -71,7 +71,7 @@ def missing(reading: Reading) -> Iterator[Finding]:
     folder, names = reading.folder, list(reading.problem.checkpoints)
     tested = {checkpoint_of(file.name, names) for file in reading.files}
     for name in names:
-        if not (folder / f"{name}.md").is_file():
+        if not read_text(folder / f"{name}.md").strip():
             mend = f"Write {name}.md beside config.yaml: it is all that the submission's author is told."
             yield Finding(NO_SPEC, Place(f"{name}.md"), f"no specification of {name}", mend, checkpoint=name)
         if name not in tested:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import aliases, called, full_name, shown, strings
+from slop_code.authoring.layout.reading import aliases, called, full_name, nodes, shown, strings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ def networking(reading: Reading) -> Iterator[Finding]:
 def hosts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and name of each host out there that stands in a call that connects."""
     known = aliases(tree)
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if not isinstance(node, ast.Call) or any(one.arg in ("proxies", "proxy", "transport") for one in node.keywords):
             continue
         name = full_name(node.func, known)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.fixes import EntryAdded
-from slop_code.authoring.layout.reading import CONFIG, module_name, shown, strings
+from slop_code.authoring.layout.reading import CONFIG, module_name, nodes, shown, strings
 from slop_code.authoring.layout.requirements import distribution, given_modules, modules_of, package_for
 from slop_code.authoring.layout.submission import solution_modules
 from slop_code.authoring.yaml_text import line_of
@@ -108,7 +108,7 @@ def _mentioned(reading: Reading) -> set[str]:
     for source in reading.sources:
         for text in strings(source.tree):
             found |= {*text.replace("=", " ").replace(".", " ").split()} if len(text) < 1000 else set()
-        for node in ast.walk(source.tree):
+        for node in nodes(source.tree):
             if isinstance(node, ast.arg):
                 found |= {*node.arg.split("_"), node.arg}
             elif isinstance(node, ast.Import):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.fixes import Replaced
-from slop_code.authoring.layout.reading import CONFIG, called, full_name, shown, strings
-from slop_code.authoring.layout.reading import aliases as names_of
+from slop_code.authoring.layout.reading import CONFIG, aliases, called, full_name, nodes, shown, strings
 from slop_code.authoring.layout.requirements import distribution
 from slop_code.authoring.yaml_text import line_of
 from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS
@@ -99,11 +98,11 @@ def _unused(reading: Reading, used: set[str]) -> Iterator[Finding]:
 
 def marks(tree: ast.Module) -> Iterator[ast.Attribute]:
     """Every `pytest.mark.NAME`, whatever pytest and its mark are called in that file."""
-    known = names_of(tree)
-    for node in ast.walk(tree):
+    known = dict(aliases(tree))
+    for node in nodes(tree):
         if isinstance(node, ast.Assign) and full_name(node.value, known) == "pytest.mark":
             known |= {target.id: "pytest.mark" for target in node.targets if isinstance(target, ast.Name)}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Attribute) and full_name(node.value, known) == "pytest.mark":
             yield node
 
@@ -111,7 +110,7 @@ def marks(tree: ast.Module) -> Iterator[ast.Attribute]:
 def _registered(reading: Reading) -> Iterator[str]:
     """By a conftest: `config.addinivalue_line("markers", "slow: takes long")`."""
     for source in reading.sources:
-        for node in ast.walk(source.tree):
+        for node in nodes(source.tree):
             if isinstance(node, ast.Call) and called(node) == "addinivalue_line" and len(node.args) == 2:
                 for text in strings(node.args[1]):
                     yield text.partition(":")[0].partition("(")[0].strip()

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import dotted, shown
+from slop_code.authoring.layout.reading import dotted, nodes, shown
 from slop_code.authoring.sources import Definition, definitions
 from slop_code.evaluation.selection import is_test_file
 
@@ -149,7 +149,7 @@ def _plain(decorator: ast.expr) -> ast.expr:
 def _used_names(reading: Reading) -> set[str]:
     found: set[str] = set()
     for source in reading.sources:
-        for node in ast.walk(source.tree):
+        for node in nodes(source.tree):
             if isinstance(node, ast.Name):
                 found.add(node.id)
             elif isinstance(node, ast.Attribute):

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import called, strings
+from slop_code.authoring.layout.reading import called, nodes, strings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ def fixed_ports(reading: Reading) -> Iterator[Finding]:
 
 def ports(tree: ast.Module) -> Iterator[tuple[int, int]]:
     """Line and number of each port that is bound to a name, or handed to what listens, connects or is started."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names = [target.id for target in targets if isinstance(target, ast.Name)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from slop_code.evaluation.reports.record import visible
 from slop_code.evaluation.selection import files_in, is_test_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path, PurePosixPath
 
     from slop_code.evaluation.config import ProblemConfig
@@ -77,15 +78,14 @@ def read_problem(problem: ProblemConfig, environment: EnvironmentSpec) -> Readin
     except ConfigError as error:
         failure = str(error)
     sources, broken, unread = _load(problem.path, files)
-    specs = "\n".join(_text(problem.path / f"{name}.md") for name in problem.checkpoints)
-    return Reading(problem, environment, config_text(problem.path), specs, files, sources, broken, unread, failure)
+    specs = "\n".join(read_text(problem.path / f"{name}.md") for name in problem.checkpoints)
+    return Reading(
+        problem, environment, read_text(problem.path / CONFIG), specs, files, sources, broken, unread, failure
+    )
 
 
-def config_text(folder: Path) -> str:
-    return _text(folder / CONFIG)
-
-
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Empty for anything that is no text of some size."""
     try:
         return read_bounded(path.resolve(), LARGEST).decode("utf-8", "replace")
     except (OSError, ValueError, RuntimeError):
@@ -135,7 +135,7 @@ def module_name(file: PurePosixPath) -> str:
 
 def imported_names(tree: ast.Module) -> Iterator[str]:
     """Every part of every import, and what pytest or importlib are told to load by its name."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from alias.name.split(".")
@@ -172,16 +172,23 @@ def dotted(node: ast.AST) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
+@functools.lru_cache(maxsize=256)
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All of a file's, listed once for every rule."""
+    return tuple(ast.walk(tree))
+
+
 def strings(node: ast.AST) -> Iterator[str]:
-    for inner in ast.walk(node):
+    for inner in nodes(node) if isinstance(node, ast.Module) else ast.walk(node):
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
             yield inner.value
 
 
-def aliases(tree: ast.Module) -> dict[str, str]:
+@functools.lru_cache(maxsize=256)
+def aliases(tree: ast.Module) -> Mapping[str, str]:
     """What a name stands for by the imports of a file: `{"nap": "time.sleep", "t": "time"}`."""
-    found = {}
-    for node in ast.walk(tree):
+    found: dict[str, str] = {}
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.partition(".")[0]
@@ -192,7 +199,7 @@ def aliases(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def full_name(node: ast.AST, known: dict[str, str]) -> str:
+def full_name(node: ast.AST, known: Mapping[str, str]) -> str:
     """`time.sleep` of `nap` after `from time import sleep as nap`; empty where no import tells."""
     first, dot, rest = dotted(node).partition(".")
     return f"{known[first]}{dot}{rest}" if first in known else ""

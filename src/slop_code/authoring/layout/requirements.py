@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from importlib import resources
+
+from slop_code.evaluation.command import LOCK
 
 MODULES = {
     "attrs": ("attr", "attrs"),
@@ -81,7 +82,7 @@ def package_for(module: str) -> str | None:
 @functools.cache
 def given_modules() -> frozenset[str]:
     """What every test can import without asking for it."""
-    lock = resources.files("slop_code.evaluation").joinpath("test-tools.lock").read_text(encoding="utf-8")
+    lock = LOCK.read_text(encoding="utf-8")
     locked = [match.group(1) for match in _LOCKED.finditer(lock) if not match.group(2)]
     tools = {module for package in locked for module in modules_of(package)}
     return frozenset(sys.stdlib_module_names) | tools | OWN

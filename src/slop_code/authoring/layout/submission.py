@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import SOLUTIONS
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import aliases, full_name, module_name, shown, strings
+from slop_code.authoring.layout.reading import aliases, full_name, module_name, nodes, shown, strings
 from slop_code.authoring.layout.requirements import distribution, given_modules, modules_of
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def _outer(source: Source) -> int:
 
 
 def loads(tree: ast.Module, modules: set[str], up: int = 2) -> Iterator[tuple[int, str]]:
-    known = aliases(tree) | {"__import__": "__import__"}
-    for node in ast.walk(tree):
+    known = {**aliases(tree), "__import__": "__import__"}
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             names = [alias.name.partition(".")[0] for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

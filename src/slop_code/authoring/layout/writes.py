@@ -7,11 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import aliases, called, full_name, shown
+from slop_code.authoring.layout.reading import aliases, called, full_name, nodes, shown
 from slop_code.authoring.sources import Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from slop_code.authoring.layout.reading import Reading
 
@@ -31,6 +31,8 @@ FUNCTIONS = {
 }  # fmt: skip
 """Which argument is changed."""
 
+MOVES = frozenset({"chdir", "fchdir", "change_cwd", "working_directory", "isolated_filesystem", "pushd"})
+
 HERE = "the tests folder"
 CWD = "the working directory"
 FIXED = "a fixed path"
@@ -38,9 +40,9 @@ FIXED = "a fixed path"
 
 def writing(reading: Reading) -> Iterator[Finding]:
     moves = any(
-        isinstance(node, ast.Call) and called(node) == "chdir"
+        isinstance(node, ast.Call) and called(node) in MOVES
         for source in reading.sources
-        for node in ast.walk(source.tree)
+        for node in nodes(source.tree)
     )
     for source in reading.sources:
         for line, where in writes(source.tree, moves=moves):
@@ -55,7 +57,7 @@ def writes(tree: ast.Module, *, moves: bool = False) -> Iterator[tuple[int, str]
         yield from _in_scope(node, outer, known, moves)
 
 
-def _in_scope(root: ast.AST, outer: dict[str, str], known: dict[str, str], moves: bool) -> Iterator[tuple[int, str]]:
+def _in_scope(root: ast.AST, outer: dict[str, str], known: Mapping[str, str], moves: bool) -> Iterator[tuple[int, str]]:
     waiting: list[tuple[ast.AST, dict[str, str]]] = [(root, outer)]
     while waiting:
         node, names = waiting.pop()
@@ -72,7 +74,7 @@ def _in_scope(root: ast.AST, outer: dict[str, str], known: dict[str, str], moves
         waiting += [(inner, names) for inner in ast.iter_child_nodes(node)]
 
 
-def _names(body: list[ast.stmt], known: dict[str, str], outer: dict[str, str]) -> dict[str, str]:
+def _names(body: list[ast.stmt], known: Mapping[str, str], outer: dict[str, str]) -> dict[str, str]:
     """Names that are bound once, to a path outside: `HERE = Path(__file__).parent`."""
     plain = [node for node in body if not isinstance(node, Definition)]
     bound = Counter(
@@ -90,7 +92,7 @@ def _names(body: list[ast.stmt], known: dict[str, str], outer: dict[str, str]) -
     return found
 
 
-def _written(call: ast.Call, known: dict[str, str]) -> ast.expr | None:
+def _written(call: ast.Call, known: Mapping[str, str]) -> ast.expr | None:
     """The path that a call changes."""
     name = full_name(call.func, known)
     if name in FUNCTIONS and len(call.args) > FUNCTIONS[name]:
@@ -109,7 +111,7 @@ def _for_writing(call: ast.Call, position: int) -> bool:
     return isinstance(mode, str) and len(mode) <= 4 and bool(set(mode) & set("wax+"))
 
 
-def _where(path: ast.expr, names: dict[str, str], known: dict[str, str]) -> str | None:
+def _where(path: ast.expr, names: dict[str, str], known: Mapping[str, str]) -> str | None:
     """What a path is built on, where that is outside; None for anything that cannot be told."""
     while True:
         if isinstance(path, ast.BinOp) and isinstance(path.op, ast.Div | ast.Add):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from slop_code.authoring.mutants.solution import copy_solution, overwrite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,17 +60,16 @@ def distort(
 ) -> EnvironmentSpec:
     """Write it to `folder`, which is not there yet; the environment that it runs in."""
     *command, file = spec.entry(entry_file)
-    shutil.copytree(solution, folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(folder, folder / INNER, symlinks=True)
+    copy_solution(solution, folder)
+    copy_solution(solution, folder / INNER)
     entry = folder / file
     script = _script(distortion, command, os.path.normpath(file))
     if spec.interpreter():
         # With another command than Python's, its environment would not be set up.
         (entry.parent / SCRIPT).write_text(script, encoding="utf-8")
-        entry.write_text(_SHIM, encoding="utf-8")
+        overwrite(entry, _SHIM)
         return spec
-    entry.write_text(script, encoding="utf-8")
-    entry.chmod(0o755)
+    overwrite(entry, script)
     if not command:
         return spec
     return spec.model_copy(update={"commands": spec.commands.model_copy(update={"command": "sh"})})

@@ -5,12 +5,15 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.authoring.mutants.edit import Mutant
 from slop_code.authoring.mutants.python import compiles, python_edits
 from slop_code.authoring.mutants.text import text_edits
+from slop_code.errors import InfrastructureError
+from slop_code.evaluation.reports.record import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 LARGEST_FILE = 256 * 1024
 MOST_FILES = 1000
+REASON_LIMIT = 500
 NOT_CODE = re.compile(
     r"\.(cfg|conf|css|csv|html|ini|json|jsonl|lock|log|md|mod|rst|sum|svg|toml|tsv|txt|xml|yaml|yml)", re.IGNORECASE
 )
@@ -30,6 +34,19 @@ def mutants_of(solution: Path, entry: str, before: Path | None = None) -> list[M
     """Of the lines that the solution `before` does not have: there, the others were tried already."""
     old = code_files(before, entry) if before else {}
     return [mutant for name, text in code_files(solution, entry).items() for mutant in _of_file(name, text, old)]
+
+
+def copy_solution(solution: Path, folder: Path) -> None:
+    try:
+        shutil.copytree(solution, folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    except OSError as error:  # of several at once, the message is a list
+        raise InfrastructureError(f"{solution}: cannot be copied: {visible(str(error), REASON_LIMIT)}") from error
+
+
+def overwrite(path: Path, text: str) -> None:
+    """Its mode stays, and does not stand in the way."""
+    path.chmod(path.stat().st_mode | 0o200)
+    path.write_bytes(text.encode())
 
 
 def is_sound(mutant: Mutant) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import tempfile
 import threading
 import time
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import Trial
 from slop_code.authoring.mutants.behaviour import DISTORTIONS, FAITHFUL, can_distort, distort
-from slop_code.authoring.mutants.solution import is_sound
+from slop_code.authoring.mutants.solution import copy_solution, is_sound, overwrite
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.judging import side_by_side
 
@@ -81,12 +80,12 @@ def _step(least: float, needed: float) -> float:
 def try_mutants(
     bench: Workbench, checkpoint: CheckpointConfig, mutants: Iterable[Mutant], most: int | None, end: float
 ) -> tuple[list[Tried], int]:
-    """At most so many, until `end` on the monotonic clock; and how many could not be set up."""
+    """At most so many, until `end` on the monotonic clock but never none; and how many could not be set up."""
     reference = bench.reference(checkpoint)
     quick, solution = hurried(checkpoint, reference), bench.solution(checkpoint)
     source, found, unbuilt = _each_once(mutants), list[Tried](), list[InfrastructureError]()
-    while time.monotonic() < end and (most is None or len(found) < most) and len(unbuilt) <= 2 * (most or len(found)):
-        room = WAITING * bench.effort.jobs if most is not None else bench.effort.jobs
+    room = WAITING * bench.effort.jobs if most is not None else bench.effort.jobs
+    while len(unbuilt) <= 2 * (most or len(found)):
         batch = list(itertools.islice(source, room if most is None else min(room, most - len(found))))
         if not batch:
             break
@@ -99,6 +98,8 @@ def try_mutants(
                 unbuilt.append(outcome)
             else:
                 found.append(Tried(mutant, failed(reference, outcome), outcome.infrastructure_failure_reason))
+        if time.monotonic() >= end:
+            break
     if unbuilt and not found:
         raise unbuilt[-1]
     return found, len(unbuilt)
@@ -145,8 +146,8 @@ def _each_once(mutants: Iterable[Mutant]) -> Iterator[Mutant]:
 
 
 def _written(mutant: Mutant, solution: Path, folder: Path) -> Path:
-    shutil.copytree(solution, folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / mutant.file).write_bytes(mutant.mutated.encode())
+    copy_solution(solution, folder)
+    overwrite(folder / mutant.file, mutant.mutated)
     return folder
 
 

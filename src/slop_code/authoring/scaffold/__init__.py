@@ -99,7 +99,9 @@ def files_of(blueprint: Blueprint) -> dict[str, str]:
                 solution = path.replace(folder, f"solutions/checkpoint_{number}", 1)
                 files[solution] = _fill(template, number, words)
     if blueprint.language != "python":
-        files["environment.yaml"] = _fill((TEMPLATES / "environment.yaml.tmpl").read_text(encoding="utf-8"), last, words)
+        files["environment.yaml"] = _fill(
+            (TEMPLATES / "environment.yaml.tmpl").read_text(encoding="utf-8"), last, words
+        )
     return dict(sorted(files.items()))
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.bench import Trial
 from slop_code.authoring.controls import CONTROLS, PREVIOUS
 from slop_code.authoring.failures import first_line, first_lines, in_line, named
-from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
+from slop_code.authoring.finding import Finding, Outcome, Rule, Severity, Step
 from slop_code.authoring.sources import place_of
-from slop_code.authoring.steps.reference import verdict_on
+from slop_code.authoring.steps.reference import home_of, verdict_on
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from slop_code.authoring.bench import Workbench
-    from slop_code.evaluation.config import CheckpointConfig
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults, TestResult
 
 PASSES = Rule(
@@ -88,7 +88,7 @@ def run(bench: Workbench) -> Outcome:
     findings = [
         *broken(bench, [row for row in rows if row.results.infrastructure_failure]),
         *weak_tests(bench.problem.path, verdicts),
-        *lenient_policies(verdicts),
+        *lenient_policies(bench.problem, verdicts),
         *nothing_new(bench.problem.path, verdicts),
     ]
     summary = tuple(told(checkpoint.name, rows) for checkpoint in bench.checkpoints)
@@ -113,7 +113,7 @@ def broken(bench: Workbench, rows: Sequence[Row]) -> Iterator[Finding]:
         reason = row.results.infrastructure_failure_reason or ""
         yield Finding(
             BREAKS,
-            Place(f"tests/test_{row.checkpoint}.py"),
+            home_of(bench.problem, row.checkpoint),
             f"no verdict at {row.checkpoint} on {ABOUT[row.control]}: {in_line(first_line(reason))}",
             checkpoint=row.checkpoint,
             detail=first_lines(reason),
@@ -141,19 +141,19 @@ def weak_tests(folder: Path, rows: Sequence[Row]) -> Iterator[Finding]:
         )
 
 
-def lenient_policies(rows: Sequence[Row]) -> Iterator[Finding]:
+def lenient_policies(problem: ProblemConfig, rows: Sequence[Row]) -> Iterator[Finding]:
     for row in rows:
         if policies := [policy for policy in STRICT if row.results.passes(policy)]:
             yield Finding(
                 POLICY,
-                Place(f"tests/test_{row.checkpoint}.py"),
+                home_of(problem, row.checkpoint),
                 f"{row.checkpoint} is passed by {ABOUT[row.control]}, under {and_(policies)}",
                 checkpoint=row.checkpoint,
             )
 
 
 def nothing_new(folder: Path, rows: Sequence[Row]) -> Iterator[Finding]:
-    """Where all of a group passes, there is nothing to tell one test from the others; a policy says it, if it matters."""
+    """Where all of a group passes, no test stands out from the others; a policy tells it, if it matters."""
     for row in rows:
         passed, total = row.results.pass_counts, row.results.total_counts
         for test in row.passed if row.control == PREVIOUS else ():

@@ -8,12 +8,13 @@ from slop_code.authoring.failures import first_line, first_lines, in_line, named
 from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
 from slop_code.authoring.sources import place_of
 from slop_code.errors import InfrastructureError
+from slop_code.evaluation.selection import checkpoint_of, files_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slop_code.authoring.bench import Workbench
-    from slop_code.evaluation.config import CheckpointConfig
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
 
 FAILS = Rule(
@@ -47,7 +48,7 @@ def judged(bench: Workbench, checkpoint: CheckpointConfig, results: CorrectnessR
     if reason := results.infrastructure_failure_reason:
         yield Finding(
             NO_VERDICT,
-            Place(f"tests/test_{name}.py"),
+            home_of(bench.problem, name),
             f"no verdict on the reference of {name}: {in_line(first_line(reason))}",
             checkpoint=name,
             detail=first_lines(reason),
@@ -65,6 +66,13 @@ def judged(bench: Workbench, checkpoint: CheckpointConfig, results: CorrectnessR
             test=test.nodeid,
             detail=first_lines(test.failure_message),
         )
+
+
+def home_of(problem: ProblemConfig, checkpoint: str) -> Place:
+    """The first file with tests of that checkpoint."""
+    files = files_in(problem.path / "tests")
+    own = [file for file in files if checkpoint_of(file.name, problem.checkpoints) == checkpoint]
+    return Place(f"tests/{own[0]}" if own else "tests")
 
 
 def verdict_on(bench: Workbench, checkpoint: CheckpointConfig) -> CorrectnessResults:

@@ -125,8 +125,9 @@ def from_test(
 
 
 def files(showing: Showing) -> str:
-    count = len(showing.shown)
-    return f"{count} {'file' if count == 1 else 'files'} of the tests folder, {sum(map(looks_expected, showing.shown))} of them by name an expected output"
+    count, bad = len(showing.shown), sum(map(looks_expected, showing.shown))
+    named = f", {bad} of them by name an expected output" if bad else ""
+    return f"{count} {'file' if count == 1 else 'files'} of the tests folder{named}"
 
 
 STEP = Step(

@@ -10,9 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check import STEPS
-from slop_code.authoring.finding import Severity
-from slop_code.cli.commands import LONG
+from slop_code.cli.commands import LONG, make_folder
 from slop_code.cli.exits import Exit
 from slop_code.errors import UsageError
 from slop_code.evaluation.find import PROBLEMS_VARIABLE
@@ -22,9 +20,12 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.bench import Effort
     from slop_code.authoring.check import CheckReport
+    from slop_code.authoring.finding import Severity
     from slop_code.authoring.survey import Wanted
     from slop_code.cli.commands import Commands
 
+STEPS = "layout, reference, controls, stability, strength, secrecy, limits"
+SEVERITIES = ("note", "warning", "error")
 STATUS = (
     "Exit status: 0 nothing found that is as grave as --fail-on says, 1 something was, 2 wrong use, "
     "3 a step could not be done, so that nothing is known, 130 interrupted."
@@ -46,7 +47,7 @@ def add_to(commands: Commands) -> None:
         metavar="PATH",
         help="a problem's folder or name, or a folder of problems (default: the one we are in, else all there are)",
     )
-    option("--step", action="append", default=[], metavar="NAME", help=f"only this one of {', '.join(STEPS)}")
+    option("--step", action="append", default=[], metavar="NAME", help=f"only this one of {STEPS}; repeatable")
     option("--skip", action="append", default=[], metavar="NAME", help="all steps but this one; repeatable")
     option("-c", "--checkpoint", action="append", default=[], help="number or name of a checkpoint; repeatable")
     option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
@@ -60,8 +61,8 @@ def add_to(commands: Commands) -> None:
     option("--sarif", type=Path, metavar="FILE", help="write what was found as SARIF 2.1.0, too")
     option(
         "--fail-on",
-        choices=[str(severity) for severity in Severity],
-        default=str(Severity.WARNING),
+        choices=SEVERITIES,
+        default="warning",
         help="how grave a finding has to be for exit status 1 (default: warning)",
     )
     option(
@@ -76,6 +77,7 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.authoring.check import choose_steps
+    from slop_code.authoring.finding import Severity
     from slop_code.authoring.folders import problem_folders
     from slop_code.authoring.survey import Wanted, survey
     from slop_code.reporting.check_view import CheckView
@@ -120,19 +122,24 @@ def _agree(wanted: Wanted, arguments: argparse.Namespace) -> None:
         raise UsageError("no step is left to be done; leave out some --skip")
     if wanted.quarantine and "stability" not in wanted.steps:
         raise UsageError("--quarantine needs the step stability, which finds the tests that flake")
-    if arguments.sarif is not None and os.path.isdir(arguments.sarif):
-        raise UsageError(f"{arguments.sarif}: a folder; give --sarif a file")
+    if arguments.sarif is not None:
+        if os.path.isdir(arguments.sarif):
+            raise UsageError(f"{arguments.sarif}: a folder; give --sarif a file")
+        make_folder(arguments.sarif.parent)
 
 
 def _effort(arguments: argparse.Namespace) -> Effort:
     from slop_code.authoring.bench import Effort
+    from slop_code.authoring.mutants.choose import parse_budget
 
+    if arguments.budget is not None:
+        parse_budget(arguments.budget)
     given = {name: getattr(arguments, name) for name in ("repeat", "seed", "budget", "jobs")}
     return Effort(**{name: value for name, value in given.items() if value is not None})
 
 
 def _explain(rule: str) -> int:
-    from slop_code.authoring.check import step
+    from slop_code.authoring.check import STEPS, step
     from slop_code.reporting.check_lines import rule_lines
 
     known = {one.id: (one, name) for name in STEPS for one in step(name).rules}
@@ -146,9 +153,10 @@ def _explain(rule: str) -> int:
 def _write_sarif(reports: Sequence[CheckReport], status: int, path: Path) -> None:
     from slop_code._io import write_atomic
     from slop_code.reporting.sarif import sarif
+    from slop_code.reporting.wording import one_line
 
     write_atomic(path, json.dumps(sarif(reports, status, Path.cwd()), indent=2) + "\n")
-    print(f"· written: {os.fspath(path)!r}", file=sys.stderr)
+    print(f"· written: {one_line(os.fspath(path))}", file=sys.stderr)
 
 
 def count(text: str) -> int:

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.pdb and arguments.parallel > 1:
         raise UsageError("--pdb cannot be used with --parallel: one debugger reads one input")
     if arguments.parallel > 1 and (arguments.keyword or arguments.pytest_arg):
-        raise UsageError("--parallel cannot be used with -k or --pytest-arg: what they say is for one pytest")
+        print("· --parallel is left out: -k and --pytest-arg are for one pytest", file=sys.stderr)
     keyword = ["-k", arguments.keyword] if arguments.keyword else []
     turn = Turn(
         checkpoint=arguments.checkpoint,

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.exits import Exit
 from slop_code.cli.problems.ls import status_of, tell_step
 
 if TYPE_CHECKING:

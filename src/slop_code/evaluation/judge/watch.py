@@ -1,4 +1,4 @@
-"""Loaded into the judge's pytest as `slop_code_watch` when an author asks what a submission is shown of the tests folder.
+"""Loaded into the judge's pytest as `slop_code_watch` when an author asks what a submission is shown of the tests.
 
 Beside the other reports it leaves a JSON file: `shown`, the files that the submission could read in the end; `handed`,
 what was put there as a whole, with the test that did it; `read`, what the tests themselves opened; `copied`, what
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SHOWN = "/slop/shown"
 HANDED = "/slop/call/done"
 FILE = "shown.json"
+WRITING = os.O_WRONLY | os.O_RDWR
 MOST = 10_000
 """Of each kind; a problem with more is told of the first ones."""
 
@@ -30,21 +31,23 @@ class Watch:
         self.target = os.path.join(reports, FILE)
         self.reporter: Any = None
         self.running = ""
-        self.read: dict[str, None] = {}
+        self.read: dict[str, str] = {}
         self.copied: dict[str, str] = {}
         self.handed: dict[str, str] = {}
 
     def hook(self, event: str, args: tuple[Any, ...]) -> None:
         try:
-            if event == "open" and len(self.read) < MOST:
-                written = (args[2] or 0) & (os.O_WRONLY | os.O_RDWR)
-                if (path := self.inside(args[0])) and not written:
-                    self.read[path] = None
-            elif event == "shutil.copyfile" and len(self.copied) < MOST:
-                if (path := self.inside(args[0])) and not self.inside(args[1]):
-                    self.copied.setdefault(path, self.running)
-        except (TypeError, ValueError, OSError):  # odd arguments are for others to refuse
+            if event == "open" and not (args[2] or 0) & WRITING:
+                self.note(self.read, args[0])
+            elif event == "shutil.copyfile" and not self.inside(args[1]):
+                self.note(self.copied, args[0])
+        except (TypeError, ValueError, LookupError, OSError):  # odd arguments are for others to refuse
             return
+
+    def note(self, kind: dict[str, str], path: Any) -> None:
+        name = self.inside(path)
+        if name is not None and len(kind) < MOST:
+            kind.setdefault(name, self.running)
 
     def inside(self, path: Any) -> str | None:
         """Of a file that may be data; the tests' own code is never shown."""

@@ -119,6 +119,7 @@ def judge_arguments(
     mounts: Sequence[Mount],
     source: Mount | None,
     collecting: bool,
+    interactive: bool = False,
     environment: Mapping[str, str],
     argv: Sequence[str],
 ) -> list[str]:
@@ -145,7 +146,8 @@ def judge_arguments(
         *[word for path in own for word in ("--mkdir", path, "755", "--own", path, *user.words)],
         "--mkdir", reports, "755", "--bind", f"{JUDGE}/reports", reports, "rw",
         "--overlay", TOOLS, f"{JUDGE}/over/up", f"{JUDGE}/over/work", UV_CACHE,
-        "--listen", f"{GATE}/socket", "--ready", *([] if collecting else ["--admit", str(ADMIT_S)]),
+        "--listen", f"{GATE}/socket", "--ready", *(["--talk"] if interactive else []),
+        *([] if collecting else ["--admit", str(ADMIT_S)]),
         *[word for name in given for word in ("--give", f"{JUDGE}/{name}")],
         "--judge", BOX, "seal", str(FILE_SIZE), "0", "--user", *user.words, "--chdir", workspace, "--clearenv",
         *[word for name, value in environment.items() for word in ("--setenv", name, value)],

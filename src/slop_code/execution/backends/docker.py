@@ -7,6 +7,7 @@ gone, that input ends and both containers with it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -19,7 +20,7 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution import archive
 from slop_code.execution.backends import containers as c
 from slop_code.execution.backends.bounds import HANDED
-from slop_code.execution.backends.dialogue import finish, ready
+from slop_code.execution.backends.dialogue import finish, passing_on, ready
 from slop_code.execution.backends.engine import KEPT, Engine, owner, sweep
 from slop_code.execution.backends.kit import build_kit, kit_identity
 from slop_code.execution.backends.shops import new_volume, open_toolshop, open_workshop
@@ -206,13 +207,15 @@ class Docker:
         arguments = self._judge_arguments(names, job, source)
         try:
             self._make_volumes(names, measured)
-            with talk([self.engine.binary, *arguments], log) as child:
+            with talk([self.engine.binary, *arguments], log) as child, contextlib.ExitStack() as after:
                 try:
                     sent = beside(child.send, self._parts(job, None if source else job.submission))
                     ready(self.engine, child, log, measured if source and source.is_folder else None)
                     sent()
                     if job.submission is not None:
                         warning = self._start_subject(names, image)
+                    if job.interactive:
+                        after.enter_context(passing_on(child))
                     done = finish(self.engine, child, log, places_of(job), job.timeout)
                 finally:
                     self.engine.remove([names.of("judge"), names.of("subject")])
@@ -247,6 +250,7 @@ class Docker:
             mounts=[self.kit, tools, *self.mounts, *self._declared(names, "judge")],
             source=source,
             collecting=job.collecting,
+            interactive=job.interactive,
             environment={**job.environment, "TMPDIR": "/slop/tmp"},
             argv=job.argv,
         )

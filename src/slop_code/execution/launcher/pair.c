@@ -9,6 +9,7 @@
  *   --listen SOCKET             where launchers will ask
  *   --subject N WORD{N}         start the subject's box, the listener is its descriptor 3
  *   --ready                     say so on stdout, with the tally of --copy; from now on the end of stdin means stop
+ *   --talk                      what comes on stdin is for the judge to read, up to a byte 4, as terminals end it
  *   --admit SECONDS             the first to connect is `serve` of the other container: it gets the listener
  *   --give PATH                 sent to stdout as an archive after the judge's end
  *   --hold                      no judge: stay until stdin ends
@@ -32,9 +33,11 @@
 
 #define MOST_GROUPS 8
 #define MOST_GIVEN 16
+#define END_OF_TALK 4
 
 static char *groups[MOST_GROUPS], *given[MOST_GIVEN];
 static int group_count, given_count, listener = -1, admitted = -1, ready;
+static int heard[2] = {-1, -1}, talking; /* what the judge reads, as long as somebody talks to it */
 static pid_t subject = -1;
 
 static void mount_overlay(char **words) {
@@ -65,7 +68,7 @@ static int listen_on(const char *path) {
 static void admit(const char *seconds) {
     errno = 0;
     if (getpid() != 1) die("not process 1: whoever else is here could end this or change what it sends");
-    struct pollfd watched[2] = {{listener, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+    struct pollfd watched[2] = {{listener, POLLIN, 0}, {STDIN_FILENO, talking ? 0 : POLLIN, 0}};
     errno = 0;
     if (poll(watched, 2, atoi(seconds) * 1000) <= 0) die("the subject's box did not start within %s s", seconds);
     if (watched[1].revents) die("nobody waits for this any more");
@@ -97,7 +100,7 @@ static pid_t start(char **words, int is_subject) {
         else dup2(listener, 3);
         join_groups(groups, group_count);
     } else if (ready) {
-        dup2(null, 0);
+        dup2(talking ? heard[0] : null, 0);
         dup2(2, 1);
     }
     execv(words[0], words);
@@ -133,12 +136,18 @@ static void say_ready(void) {
     dprintf(STDOUT_FILENO, "ready %llu %llu %llu\n", copied.entries, copied.bytes, copied.sum);
 }
 
+static void start_talk(void) {
+    if (pipe2(heard, O_CLOEXEC) != 0) die("no pipe");
+    talking = 1;
+}
+
 static int box_step(const char *name, char **words, int left) {
     if (strcmp(name, "--join") == 0 && left >= 1 && group_count < MOST_GROUPS) return groups[group_count++] = words[0], 1;
     if (strcmp(name, "--give") == 0 && left >= 1 && given_count < MOST_GIVEN) return given[given_count++] = words[0], 1;
     if (strcmp(name, "--listen") == 0 && left >= 1) return listener = listen_on(words[0]), 1;
     if (strcmp(name, "--admit") == 0 && left >= 1) return admit(words[0]), 1;
     if (strcmp(name, "--ready") == 0) return say_ready(), 0;
+    if (strcmp(name, "--talk") == 0) return start_talk(), 0;
     if (strcmp(name, "--subject") == 0 && left >= 2) {
         int count = atoi(words[0]);
         char **box = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *box);
@@ -150,11 +159,37 @@ static int box_step(const char *name, char **words, int left) {
     return -1;
 }
 
+/* A page at least: as we keep both ends, writing that much neither waits nor fails. */
+static int has_room(void) {
+    struct pollfd room = {heard[1], POLLOUT, 0};
+    return heard[1] < 0 || poll(&room, 1, 0) > 0;
+}
+
+/* Whether there is more to come. */
+static int pass_on(void) {
+    char text[4096];
+    ssize_t size = read(STDIN_FILENO, text, sizeof text);
+    if (size <= 0) return size < 0 && errno == EINTR;
+    char *end = memchr(text, END_OF_TALK, (size_t)size);
+    size_t said = end ? (size_t)(end - text) : (size_t)size;
+    if (heard[1] < 0) return 1;
+    if (said > 0 && write(heard[1], text, said) < 0) die("cannot talk to the judge");
+    if (!end) return 1;
+    for (int i = 0; i < 2; i++) close(heard[i]), heard[i] = -1;
+    return 1;
+}
+
 /* Until the judge ends, or there is a reason to end it. */
 static int wait_for(pid_t judge, int signals) {
     for (;;) {
-        struct pollfd watched[3] = {{signals, POLLIN, 0}, {ready ? STDIN_FILENO : -1, POLLIN, 0}, {admitted, POLLIN, 0}};
-        if (poll(watched, 3, -1) < 0 && errno != EINTR) die("lost the boxes");
+        int room = !talking || has_room();
+        struct pollfd watched[4] = {
+            {signals, POLLIN, 0},
+            {ready ? STDIN_FILENO : -1, room ? POLLIN : 0, 0},
+            {admitted, POLLIN, 0},
+            {room ? -1 : heard[1], POLLOUT, 0},
+        };
+        if (poll(watched, 4, -1) < 0 && errno != EINTR) die("lost the boxes");
         struct signalfd_siginfo information;
         int told_to_stop = 0, status;
         while (read(signals, &information, sizeof information) > 0) told_to_stop |= information.ssi_signo == SIGTERM;
@@ -165,6 +200,7 @@ static int wait_for(pid_t judge, int signals) {
                 return SUBJECT_BOX_ENDED << 8;
             }
         }
+        if (talking && watched[1].revents & POLLIN && pass_on()) watched[1].revents = 0;
         if (told_to_stop || watched[1].revents) return judge > 0 ? SIGKILL : 0;
         if (watched[2].revents) {
             fputs("slop-code: the subject's box ended before the tests\n", stderr);

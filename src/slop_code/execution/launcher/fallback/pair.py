@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 PRIVATE = MS_NOSUID | MS_NODEV
+END_OF_TALK = b"\4"
+PAGE = 4096
 
 
 def mount_or_die(
@@ -108,7 +110,9 @@ class Pair:
         self.given: list[str] = []
         self.listener: socket.socket | None = None
         self.admitted: socket.socket | None = None
-        self.ready = self.holding = False
+        self.ready = self.holding = self.talking = False
+        self.heard = (-1, -1)
+        """What the judge reads, as long as somebody talks to it."""
         self.subject = -1
         self.steps: dict[str, tuple[int, Callable[..., object]]] = {
             **MOUNT_STEPS,
@@ -117,6 +121,7 @@ class Pair:
             "--listen": (1, self.listen),
             "--admit": (1, self.admit),
             "--ready": (0, self.say_ready),
+            "--talk": (0, self.start_talk),
             "--hold": (0, self.hold),
         }
 
@@ -139,7 +144,7 @@ class Pair:
             die("not process 1: whoever else is here could end this or change what it sends")
         watched = select.poll()
         watched.register(self.listener.fileno(), select.POLLIN)
-        watched.register(0, select.POLLIN)
+        watched.register(0, 0 if self.talking else select.POLLIN)
         found = dict(watched.poll(int(seconds) * 1000))
         if not found:
             die(f"the subject's box did not start within {seconds} s")
@@ -160,6 +165,9 @@ class Pair:
     def say_ready(self) -> None:
         self.ready = True
         os.write(1, b"ready %d %d %d\n" % (copied.entries, copied.bytes, copied.sum))
+
+    def start_talk(self) -> None:
+        self.heard, self.talking = os.pipe(), True
 
     def hold(self) -> None:
         self.holding = True
@@ -194,7 +202,7 @@ class Pair:
                 os.set_inheritable(3, True)
             join_groups(self.groups)
         elif self.ready:
-            os.dup2(null, 0)
+            os.dup2(self.heard[0] if self.talking else null, 0)
             os.dup2(2, 1)
         die(f"cannot run {os.fsdecode(words[0])}", execute(words, environment()))
 
@@ -202,12 +210,14 @@ class Pair:
         """The status of the judge when it ends, or of this when there is a reason to end it."""
         watched = select.poll()
         watched.register(signals, select.POLLIN)
-        if self.ready:
-            watched.register(0, select.POLLIN)
         if self.admitted is not None:
             watched.register(self.admitted.fileno(), select.POLLIN)
         while True:
+            if self.ready:
+                watched.register(0, select.POLLIN if self.has_room(watched) else 0)
             found = dict(watched.poll())
+            if self.talking and found.get(0, 0) & select.POLLIN and self.pass_on(watched):
+                del found[0]
             told_to_stop = signal.SIGTERM in signals_heard(signals)
             status = self.end_of(judge)
             if status is not None:
@@ -217,6 +227,27 @@ class Pair:
             if self.admitted is not None and self.admitted.fileno() in found:
                 complain("the subject's box ended before the tests")
                 return SUBJECT_BOX_ENDED << 8
+
+    def has_room(self, watched: select.poll) -> bool:
+        """For a page at least: as we keep both ends, writing that much neither waits nor fails."""
+        if self.heard[1] < 0:
+            return True
+        room = bool(select.select([], [self.heard[1]], [], 0)[1])
+        watched.register(self.heard[1], 0 if room else select.POLLOUT)
+        return room
+
+    def pass_on(self, watched: select.poll) -> bool:
+        """Whether there is more to come."""
+        text = os.read(0, PAGE)
+        said, ended, _ = text.partition(END_OF_TALK)
+        if self.heard[1] >= 0 and said:
+            os.write(self.heard[1], said)
+        if self.heard[1] >= 0 and ended:
+            watched.unregister(self.heard[1])
+            for end in self.heard:
+                os.close(end)
+            self.heard = (-1, -1)
+        return bool(text)
 
     def end_of(self, judge: int) -> int | None:
         while True:

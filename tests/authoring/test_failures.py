@@ -1,0 +1,56 @@
+import pytest
+
+from slop_code.authoring.failures import DETAIL, LINE, LINES, first_lines, named, outcome, some, why
+from tests.authoring.judged import case
+
+LONGREPR = """run = <function call>
+
+    def test_one_word(run):
+>       assert run("hello").stdout == "HELLO\\n"
+E       AssertionError: assert 'hello' == 'HELLO'
+E         - HELLO
+E         + hello
+"""
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        (LONGREPR, "AssertionError: assert 'hello' == 'HELLO'"),
+        ("no marks\nlast line\n\n", "last line"),
+        ("not today", "not today"),
+        (None, "it left no message"),
+        ("", "it left no message"),
+        ("E   red \x1b[31m\x07 text", r"red \x1b[31m\x07 text"),
+    ],
+)
+def test_one_line_says_why(message, line):
+    assert why(message) == line
+
+
+def test_whatever_a_test_prints_stays_within_bounds():
+    assert len(why("E  " + "x" * 10_000)) <= LINE
+    assert len(first_lines("y" * 100_000)) <= DETAIL
+    assert first_lines("a\n" * 100).count("\n") == LINES - 1
+    assert named(case("test_x[\x1b]0;a\nb]")) == "test_checkpoint_1.py::test_x[\\x1b]0;a b]"
+
+
+@pytest.mark.parametrize(
+    ("status", "markers", "told"),
+    [
+        ("failed", [], "fails"),
+        ("error", [], "ends in an error"),
+        ("skipped", ["skip"], "is skipped"),
+        ("skipped", ["xfail"], "is expected to fail"),
+        ("failed", ["xfail"], "fails"),
+    ],
+)
+def test_outcomes(status, markers, told):
+    assert outcome(case("test_x", status, markers=markers)) == told
+
+
+@pytest.mark.parametrize(
+    ("names", "told"), [(["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")]
+)
+def test_some_of_many(names, told):
+    assert some(names) == told

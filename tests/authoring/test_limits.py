@@ -1,0 +1,150 @@
+import pytest
+
+from slop_code.authoring.check import check_problem
+from slop_code.authoring.headroom import FLOORS, Times, a_quarter, amount, divided, suggested_timeout
+from slop_code.authoring.steps.limits import long_sessions, lost, slow_tests
+from slop_code.evaluation.config import CheckpointConfig
+from slop_code.execution import EnvironmentSpec
+from tests.authoring.judged import case, judged
+
+ENOUGH = judged(case("a"), case("b"), case("c", "failed"))
+
+
+@pytest.mark.parametrize(
+    ("slowest", "seconds"),
+    [(0.0, 5), (0.5, 5), (0.51, 10), (1.0, 10), (1.01, 15), (5.9, 60), (60.0, 600), (61.0, 1200), (130.0, 1800)],
+)
+def test_the_suggested_timeout_is_round_and_generous(slowest, seconds):
+    assert suggested_timeout(slowest) == seconds
+
+
+@pytest.mark.parametrize(
+    ("limit", "floor", "tried"), [(100, 2, 25), (7, 2, 2), (2, 2, 2), (1, 2, 1), (1 << 30, 32 << 20, 256 << 20)]
+)
+def test_a_quarter_is_never_less_than_any_program_needs(limit, floor, tried):
+    assert a_quarter(limit, floor) == tried
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("processes", 25, "25"),
+        ("memory", 1 << 30, "1G"),
+        ("memory", 3 << 29, "1.5G"),
+        ("disk", 50 << 20, "50M"),
+        ("disk", 1023 << 20, "1023M"),
+        ("output", 64 << 10, "64K"),
+        ("output", 100, "100"),
+    ],
+)
+def test_amounts(name, value, text):
+    assert amount(name, value) == text
+
+
+def test_only_the_named_limits_are_divided():
+    spec = EnvironmentSpec.model_validate({"type": "local", "name": "test", "limits": {"memory": "1G", "disk": "1M"}})
+    assert divided(spec, ["memory"]).limits == spec.limits.model_copy(update={"memory": 256 << 20})
+    assert divided(spec, FLOORS).limits == spec.limits.model_copy(
+        update={"memory": 256 << 20, "processes": 25, "disk": 1 << 20, "output": 8 << 20}
+    )
+
+
+@pytest.mark.parametrize(
+    ("tried", "fault"),
+    [
+        (judged(case("a"), case("b"), case("c", "failed")), None),
+        (judged(case("a"), case("b", "error", failure_message="no room"), case("c")), ("b", "no room")),
+        (judged(case("a", "failed"), case("b", "failed")), ("a", "it left no message")),
+        (judged(reason="the boxes could not be opened"), (None, "the boxes could not be opened")),
+        ("no box", (None, "no box")),
+    ],
+)
+def test_what_is_lost_with_less(tried, fault):
+    found = lost(ENOUGH, tried)
+    assert (found and (found[0] and found[0].id, found[1])) == fault
+
+
+def times(*tests, timeout=10.0, whole=1.0, session_timeout=None):
+    checkpoint = CheckpointConfig(timeout=timeout, session_timeout=session_timeout)
+    return Times.of(checkpoint, judged(*tests, whole=whole))
+
+
+@pytest.mark.parametrize(
+    ("test", "found"),
+    [
+        (case("a", seconds=2.4), []),
+        (case("a", seconds=2.6), ["Set timeout: 30 in config.yaml, or make the test quicker."]),
+        (case("a", "failed", seconds=9.0), []),
+        (case("a", seconds=9.0, markers=["timeout"]), []),
+    ],
+)
+def test_tests_that_come_near_their_timeout(tmp_path, test, found):
+    assert [one.mend for one in slow_tests(tmp_path, {"checkpoint_1": times(test)})] == found
+
+
+def test_a_slow_test_is_told_once_where_it_has_the_least_room(tmp_path):
+    seen = {f"checkpoint_{number}": times(case("a", seconds=taken)) for number, taken in enumerate((3.0, 4.0, 2.7), 1)}
+    [finding] = slow_tests(tmp_path, seen)
+    assert finding.checkpoint == "checkpoint_2"
+    assert "takes 4.0 s" in finding.message
+    assert "timeout of 10 s is 2.5 times that" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("whole", "session_timeout", "short"),
+    [(24.0, 100.0, False), (26.0, 100.0, True), (19.0, None, False), (21.0, None, True)],
+)
+def test_sessions_that_come_near_their_timeout(whole, session_timeout, short):
+    """By default a session has 60 seconds and the timeout of each test."""
+    own = times(case("a"), case("b"), whole=whole, session_timeout=session_timeout)
+    assert len(list(long_sessions({"checkpoint_1": own}))) == short
+
+
+NEEDY = """\
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+what = sys.argv[1]
+if what == "processes":
+    started = [subprocess.Popen(["cat"], stdin=subprocess.PIPE) for _ in range(30)]
+    for one in started:
+        one.communicate()
+    print(len(started))
+elif what == "disk":
+    with tempfile.TemporaryFile() as file:
+        print(file.write(bytes(60 << 20)))
+else:
+    sys.stdout.write("x" * (10 << 20))
+"""
+NEEDS = """\
+import pytest
+
+
+@pytest.mark.parametrize(("what", "length"), [("processes", 3), ("disk", 9), ("output", 10 << 20)])
+def test_needs(run, what, length):
+    done = run(what)
+    assert (done.returncode, len(done.stdout)) == (0, length)
+"""
+
+
+def test_the_limit_is_named(bench, cache, need_bubblewrap):
+    need_bubblewrap()
+    needy = {"solutions/checkpoint_1/main.py": NEEDY, "tests/test_checkpoint_1.py": NEEDS}
+    [report] = check_problem(bench(needy), ["limits"])
+    assert report.broken is None
+    found = [one for one in report.outcome.findings if one.rule.id == "limit-headroom"]
+    assert [one.message.partition(":")[0] for one in found] == [
+        "the reference of checkpoint_1 with processes 25 instead of 100",
+        "the reference of checkpoint_1 with disk 50M instead of 200M",
+        "the reference of checkpoint_1 with output 8M instead of 32M",
+    ]
+    assert [one.test for one in found] == [
+        f"test_checkpoint_1.py::test_needs[{what}]" for what in ("processes-3", "disk-9", "output-10485760")
+    ]
+    assert found[0].mend.startswith("Set limits: {processes: 200} or more in environment.yaml")
+    assert report.outcome.facts["limits"]["disk"] == {"limit": 200 << 20, "tried": 50 << 20}
+    assert set(report.outcome.facts["checkpoints"]["checkpoint_1"]) == {
+        "slowest_test", "slowest_seconds", "timeout", "suggested_timeout", "tests_seconds", "session_timeout",
+    }  # fmt: skip

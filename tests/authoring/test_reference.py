@@ -1,0 +1,112 @@
+import json
+
+import pytest
+
+from slop_code.authoring.check import check_problem
+from slop_code.authoring.finding import Severity
+from slop_code.authoring.steps.reference import home_of
+from slop_code.authoring.steps.reference import judged as findings_of
+from tests.authoring.judged import case, judged
+
+TESTS = """\
+import pytest
+
+
+def test_right(run):
+    assert run("hello").stdout == "HELLO\\n"
+
+
+@pytest.mark.parametrize("word", ["\\x1b[31m", "plain"])
+def test_wrong(run, word):
+    assert run(word).stdout == "no such\\n"
+
+
+@pytest.mark.skip(reason="not today")
+def test_skipped(run):
+    assert run("hello").stdout == "HELLO\\n"
+
+
+@pytest.fixture
+def broken():
+    raise RuntimeError("no fixture")
+
+
+def test_error(broken):
+    pass
+
+
+def test_flaky(run):
+    assert run("a").stdout == "b\\n"
+"""
+
+
+@pytest.fixture
+def reference(bench, cache, need_bubblewrap):
+    need_bubblewrap()
+
+    def check(*overlays):
+        [report] = check_problem(bench(*overlays), ["reference"])
+        return report
+
+    return check
+
+
+def test_every_test_that_does_not_pass_is_told(reference):
+    ledger = json.dumps({"schema_version": 1, "tests": [{"test": "test_checkpoint_1.py::test_flaky"}]})
+    report = reference({"tests/test_checkpoint_1.py": TESTS, "tests/flaky.json": ledger})
+    found = {finding.test.partition("::")[2]: finding for finding in report.outcome.findings}
+    assert {name: (one.place.line, one.graveness) for name, one in found.items()} == {
+        "test_wrong[\\x1b[31m]": (9, Severity.ERROR),
+        "test_wrong[plain]": (9, Severity.ERROR),
+        "test_skipped": (14, Severity.ERROR),
+        "test_error": (23, Severity.ERROR),
+        "test_flaky": (27, Severity.NOTE),
+    }
+    assert found["test_skipped"].message.endswith("is skipped with the reference of checkpoint_1: not today")
+    assert "RuntimeError: no fixture" in found["test_error"].message
+    assert 'assert run(word).stdout == "no such\\n"' in found["test_wrong[plain]"].detail
+    assert not any("\x1b" in one.message + one.detail for one in found.values())
+    assert report.outcome.facts["checkpoints"]["checkpoint_1"] | {"seconds": 0} == {
+        "passed": 1, "total": 6, "seconds": 0, "no_verdict": None,
+    }  # fmt: skip
+    assert report.outcome.summary[0].startswith("checkpoint_1: 1 of 6 tests passed in ")
+
+
+def test_a_session_that_does_not_end_is_a_finding(reference):
+    config = "name: shout\nversion: 1\ndescription: ''\ntags: []\nentry_file: main\nsession_timeout: 3\n"
+    report = reference(
+        {
+            "config.yaml": f"{config}checkpoints:\n  checkpoint_1:\n",
+            "tests/test_checkpoint_1.py": "import os\n\n\ndef test_hangs():\n    os.read(os.pipe()[0], 1)\n",
+        }
+    )
+    assert report.broken is None
+    [finding] = report.outcome.findings
+    assert finding.rule.id == "reference-no-verdict"
+    assert "session timeout of 3 s" in finding.message
+
+
+def test_without_a_reference_there_is_nothing_to_find(bench):
+    [report] = check_problem(bench({"solutions/checkpoint_1/main.py": None}), ["reference"])
+    assert (report.outcome.findings, report.outcome.summary) == ((), ("no checkpoint has a reference",))
+
+
+@pytest.mark.parametrize(
+    ("file", "place"),
+    [
+        ("tests/test_checkpoint_1.py", "tests/test_checkpoint_1.py"),
+        ("tests/deep/test_checkpoint_1_more.py", "tests/deep/test_checkpoint_1_more.py"),
+        ("tests/test_other.py", "tests"),
+    ],
+)
+def test_where_the_tests_of_a_checkpoint_are(bench, file, place):
+    own = bench({"tests/test_checkpoint_1.py": None, file: ""})
+    assert str(home_of(own.problem, "checkpoint_1")) == place
+
+
+def test_a_reason_of_many_lines_is_told_in_one(bench):
+    own = bench()
+    results = judged(case("test_a", "error"), reason="collection failed: \x1b[1mbad\nmore\nlines")
+    [finding] = findings_of(own, own.checkpoints[0], results)
+    assert finding.message == r"no verdict on the reference of checkpoint_1: collection failed: \x1b[1mbad"
+    assert finding.detail.endswith("more\nlines")

@@ -1,0 +1,205 @@
+import json
+
+import pytest
+
+from slop_code.authoring.bench import Workbench
+from slop_code.authoring.check import check_problem
+from slop_code.authoring.finding import Severity
+from slop_code.authoring.showing import Showing, covering, looks_expected, read_showing
+from slop_code.authoring.steps import secrecy
+from slop_code.evaluation import ProblemConfig
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("data/expected/a.txt", True),
+        ("cases/one/expected_output.json", True),
+        ("cases/one/Expected.TXT", True),
+        ("cases/one.out", True),
+        ("cases/7.ans", True),
+        ("golden/a.bin", True),
+        ("answers.csv", True),
+        ("cases/one/stdout", True),
+        ("data/recipes/pancakes.txt", False),
+        ("data/logs/day.log", False),
+        ("cases/unexpectedly.txt", False),
+        ("cases/outside.txt", False),
+        ("marigold.txt", False),
+        ("cases/one/input.txt", False),
+    ],
+)
+def test_names_of_expected_outputs(file, expected):
+    assert looks_expected(file) is expected
+
+
+@pytest.mark.parametrize(
+    ("handed", "file", "root"),
+    [
+        ([], "cases/one/a.txt", None),
+        (["cases/one/a.txt"], "cases/one/a.txt", "cases/one/a.txt"),
+        (["cases", "cases/one"], "cases/one/a.txt", "cases/one"),
+        (["cases", "cases/one/a.txt"], "cases/one/a.txt", "cases/one/a.txt"),
+        (["cases/on"], "cases/one/a.txt", None),
+    ],
+)
+def test_what_a_file_was_handed_over_with(handed, file, root):
+    showing = Showing((), dict.fromkeys(handed, "test"), frozenset(), {})
+    assert showing.handed_with(file) == root
+
+
+def showing(shown=(), handed=(), read=(), copied=()):
+    test = "test_checkpoint_1.py::test_x"
+    return Showing(tuple(shown), dict.fromkeys(handed, test), frozenset(read), dict.fromkeys(copied, test))
+
+
+@pytest.mark.parametrize(
+    ("what", "found"),
+    [
+        ({"shown": ["c/in.txt"], "handed": ["c/in.txt"], "read": ["c/in.txt"]}, []),
+        ({"shown": ["c/in.txt", "c/want.txt"], "handed": ["c"]}, []),
+        ({"shown": ["c/in.txt", "c/other.txt"], "handed": ["c"], "read": ["c/other.txt"]}, [("expected-shown", 2)]),
+        ({"shown": ["c/in.txt", "c/expected.txt"], "handed": ["c"]}, [("expected-shown", 3)]),
+        ({"shown": ["c/expected.txt"], "handed": ["c/expected.txt"]}, [("expected-shown", 3)]),
+        ({"shown": ["c/expected.txt"]}, [("expected-visible", 3)]),
+        ({"shown": ["assets/expected/a"]}, [("expected-visible", 3)]),
+        ({"shown": ["assets/units"], "read": ["assets/units"]}, []),
+        ({"copied": ["c/expected.txt", "c/in.txt"]}, [("expected-copied", 2)]),
+    ],
+)
+def test_what_a_showing_gives_away(tmp_path, what, found):
+    findings = secrecy.judged(tmp_path, "checkpoint_1", showing(**what))
+    assert [(finding.rule.id, finding.graveness) for finding in findings] == found
+
+
+def test_one_finding_for_all_that_came_along_with_a_folder(tmp_path):
+    files = [f"c/{name}" for name in "abcdef"]
+    [finding] = secrecy.judged(tmp_path, "checkpoint_1", showing(files, ["c"], files))
+    assert "tests/c/a, c/b, c/c and 3 more is shown, as the folder tests/c is handed over" in finding.message
+    assert (finding.graveness, finding.test) == (Severity.WARNING, "test_checkpoint_1.py::test_x")
+
+
+@pytest.mark.parametrize(
+    ("prior", "chosen"), [([True, True, True], [3]), ([True, False, True], [3]), ([True, True, False], [2, 3])]
+)
+def test_as_few_checkpoints_as_have_all_tests(authored, prior, chosen):
+    lines = [f"  c{number}: {{include_prior_tests: {str(own).lower()}}}" for number, own in enumerate(prior, 1)]
+    head = "name: x\nversion: 1\ndescription: ''\ntags: []\nentry_file: main\ncheckpoints:\n"
+    problem = ProblemConfig.from_yaml(authored({"config.yaml": head + "\n".join(lines)}))
+    assert [one.name for one in covering(list(problem.checkpoints.values()))] == [f"c{number}" for number in chosen]
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"shown": 1}', "[" * 100_000])
+def test_a_word_that_cannot_be_read_is_none(tmp_path, text):
+    if text is not None:
+        (tmp_path / ".scbench").mkdir()
+        (tmp_path / ".scbench" / "shown.json").write_text(text)
+    assert read_showing(tmp_path) is None
+
+
+def test_a_word_that_can_be_read(tmp_path):
+    (tmp_path / ".scbench").mkdir()
+    word = {"shown": ["a"], "handed": {"a": "t"}, "read": ["b"], "copied": {}}
+    (tmp_path / ".scbench" / "shown.json").write_text(json.dumps(word))
+    assert read_showing(tmp_path) == Showing(("a",), {"a": "t"}, frozenset("b"), {})
+
+
+CONFIG = """\
+name: shout
+version: 1
+description: Prints files in capitals.
+tags: [cli]
+entry_file: main
+visible: ["open/*"]
+static_assets:
+  units: {path: units}
+checkpoints:
+  checkpoint_1:
+  checkpoint_2:
+"""
+CONFTEST = """\
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CASES = [path.name for path in sorted((HERE / "cases").iterdir()) if (path / "cmd").read_text()]
+"""
+FIRST = """\
+from conftest import CASES, HERE
+
+
+def test_folder(run):
+    for case in CASES:
+        assert run(HERE / "cases" / case).returncode == 0
+
+
+def test_file(run):
+    assert run(HERE / "data" / "one.txt").stdout == (HERE / "data" / "one.right").read_text()
+"""
+SECOND = """\
+from conftest import HERE
+
+
+def test_second(run):
+    assert run(f"--file={HERE / 'data' / 'two.txt'}").returncode == 0
+"""
+MAIN = """\
+import pathlib
+import sys
+
+path = pathlib.Path(sys.argv[1])
+print(path.read_text().upper() if path.is_file() else "")
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
+def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, need_bubblewrap, need_docker):
+    {"bubblewrap": need_bubblewrap, "docker": need_docker}[sandbox]()
+    files = {
+        "config.yaml": CONFIG,
+        "units": "cup = 240 ml",
+        "tests/test_checkpoint_1.py": FIRST,
+        "tests/test_checkpoint_2.py": SECOND,
+        "tests/open/answers.txt": "42",
+        "tests/cases/a/cmd": "x",
+        "tests/cases/a/right": "y",
+        "tests/data/one.txt": "one",
+        "tests/data/one.right": "ONE\n",
+        "tests/data/two.txt": "two",
+        "tests/hidden/golden.txt": "secret",
+        "solutions/checkpoint_1/main.py": MAIN,
+        "solutions/checkpoint_2/main.py": MAIN,
+    }
+    folder = authored(files)
+    conftest = folder / "tests" / "conftest.py"
+    conftest.write_text(CONFTEST + conftest.read_text())
+    problem = ProblemConfig.from_yaml(folder)
+    [report] = check_problem(Workbench(problem, environment_spec(sandbox=sandbox)), ["secrecy"])
+    assert report.broken is None
+    assert report.outcome.facts == {
+        "shown": {
+            "checkpoint_2": [
+                "assets/units", "cases/a/cmd", "cases/a/right", "data/one.txt", "data/two.txt", "open/answers.txt",
+            ]
+        }
+    }  # fmt: skip
+    assert [(one.rule.id, str(one.place), one.graveness) for one in report.outcome.findings] == [
+        ("expected-visible", "config.yaml", Severity.ERROR),
+        ("expected-shown", "tests/test_checkpoint_1.py:4", Severity.WARNING),
+    ]
+    assert (
+        "tests/cases/a/cmd is shown, as the folder tests/cases/a is handed over" in report.outcome.findings[1].message
+    )
+
+
+@pytest.mark.parametrize(
+    ("overlay", "place"),
+    [
+        ({"environment.yaml": "type: local\nname: bare\nisolation: none\n"}, "environment.yaml"),
+        ({"config.yaml": CONFIG.replace("checkpoints:", "in_process: true\ncheckpoints:"), "units": ""}, "config.yaml"),
+    ],
+)
+def test_where_nothing_is_hidden_nothing_is_run(bench, overlay, place):
+    [report] = check_problem(bench(overlay), ["secrecy"])
+    assert [(one.rule.id, str(one.place)) for one in report.outcome.findings] == [("nothing-hidden", place)]

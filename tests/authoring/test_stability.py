@@ -1,0 +1,317 @@
+"""Tests that flip: what decides it, who is named, and how it is seen again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+
+from slop_code.authoring.bench import Effort, Trial, Workbench
+from slop_code.authoring.check import check_problem
+from slop_code.authoring.conditions import AS_IS, Condition, Kind, Run, command, conditions_for, left_out, split
+from slop_code.authoring.finding import Finding, Place
+from slop_code.authoring.flips import MOST_AGAIN, Cause, cause_of, flipping, flips, seed_of, to_try_again
+from slop_code.authoring.instability import FLAKY, LOST, ORDER, Observed, counted, needless
+from slop_code.authoring.ledger import quarantine
+from slop_code.authoring.steps.stability import observe
+from slop_code.cli.main import parser
+from slop_code.errors import UsageError
+from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
+from slop_code.execution import EnvironmentSpec
+from slop_code.execution.threads import processors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TEST = "test_checkpoint_1.py::test_second"
+BUSY = Condition(Kind.BUSY)
+PARALLEL = Condition(Kind.PARALLEL, pairs=2)
+
+
+def order(seed: int) -> Condition:
+    return Condition(Kind.ORDER, seed=seed)
+
+
+def runs(*told: tuple[Condition, str], alone: tuple[tuple[Condition, str], ...] = ()) -> list[Run]:
+    """`(AS_IS, "++-")`: three runs of one test, which passed twice."""
+    whole = [Run(condition, {TEST: one == "+"}) for condition, marks in told for one in marks]
+    return [*whole, *[Run(condition, {TEST: one == "+"}, alone=TEST) for condition, marks in alone for one in marks]]
+
+
+@pytest.mark.parametrize(
+    ("told", "alone", "cause"),
+    [
+        ([(AS_IS, "+++"), (order(1), "+"), (BUSY, "+"), (PARALLEL, "+")], (), None),
+        ([(AS_IS, "---"), (order(1), "-"), (BUSY, "-"), (PARALLEL, "-")], (), None),
+        ([(AS_IS, "+-+")], (), Cause.CHANCE),
+        ([(AS_IS, "-++")], (), Cause.CHANCE),
+        ([(AS_IS, "+-+"), (order(1), "--"), (BUSY, "--")], (), Cause.CHANCE),
+        ([(AS_IS, "+++"), (order(1), "-+")], (), Cause.CHANCE),
+        ([(AS_IS, "+++"), (order(1), "--"), (order(2), "-+")], (), Cause.CHANCE),
+        ([(AS_IS, "+++"), (order(1), "--"), (order(2), "+")], (), Cause.ORDER),
+        ([(AS_IS, "---"), (order(1), "++")], (), Cause.ORDER),
+        ([(AS_IS, "+++"), (order(1), "--")], ((order(1), "+"),), Cause.ORDER),
+        ([(AS_IS, "+++"), (order(1), "--")], ((order(1), "-"), (AS_IS, "-")), Cause.ORDER),
+        ([(AS_IS, "+++"), (order(1), "--")], ((order(1), "-"), (AS_IS, "+")), Cause.SEED),
+        ([(AS_IS, "+++"), (order(1), "--"), (BUSY, "--"), (PARALLEL, "--")], (), Cause.ORDER),
+        ([(AS_IS, "+++"), (BUSY, "--")], (), Cause.LOAD),
+        ([(AS_IS, "+++"), (BUSY, "-+-")], (), Cause.LOAD),
+        ([(AS_IS, "+++"), (BUSY, "-++")], (), Cause.CHANCE),
+        ([(AS_IS, "+++"), (BUSY, "--"), (PARALLEL, "--")], (), Cause.LOAD),
+        ([(AS_IS, "+++"), (BUSY, "++"), (PARALLEL, "--")], (), Cause.PARALLEL),
+        ([(AS_IS, "+++"), (BUSY, "++"), (PARALLEL, "-+")], (), Cause.CHANCE),
+    ],
+)
+def test_what_decides(told, alone, cause):
+    found = runs(*told, alone=alone)
+    assert cause_of(found, TEST) is cause
+    assert flipping(found) == ([TEST] if cause else [])
+
+
+@pytest.mark.parametrize(
+    ("told", "again"),
+    [
+        ([(AS_IS, "++"), (order(1), "+"), (BUSY, "+")], []),
+        ([(AS_IS, "+-"), (order(1), "-"), (BUSY, "-")], []),
+        ([(AS_IS, "++"), (order(1), "+"), (order(2), "-"), (order(3), "-")], [AS_IS, order(2)]),
+        ([(AS_IS, "++"), (order(1), "-"), (BUSY, "--"), (PARALLEL, "-")], [AS_IS, order(1), BUSY, PARALLEL]),
+    ],
+)
+def test_what_is_tried_again(told, again):
+    assert to_try_again(runs(*told), [TEST]) == again
+
+
+def test_however_many_flip_little_is_tried_again():
+    names = [f"test_checkpoint_1.py::test_{number}" for number in range(50)]
+    every = dict.fromkeys(names, True)
+    found = [Run(AS_IS, every), Run(AS_IS, every), *[Run(order(n), every | {names[n]: False}) for n in range(50)]]
+    assert to_try_again(found, names) == [AS_IS, *[order(number) for number in range(MOST_AGAIN)]]
+
+
+def test_the_odd_run_is_the_one_that_differs_from_most():
+    told = runs((AS_IS, "-++"), (BUSY, "+"))
+    assert flips(told, TEST) == told[:1]
+
+
+def test_the_seed_that_shows_it():
+    assert seed_of(runs((AS_IS, "++"), (order(7), "+"), (order(8), "-"), (order(9), "-")), TEST) == 8
+    assert seed_of(runs((AS_IS, "++"), (BUSY, "-")), TEST) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ([(AS_IS, "+-+"), (BUSY, "++")], "passed in 2 of 3 runs as it is"),
+        (
+            [(AS_IS, "+++"), (order(4), "--"), (order(5), "+"), (order(6), "-"), (PARALLEL, "-")],
+            "passed in 3 of 3 runs as it is, 1 of 4 in random order (not with seeds 4, 6), 0 of 1 in parallel",
+        ),
+        ([(AS_IS, "---"), (order(4), "+")], "passed in 0 of 3 runs as it is, 1 of 1 in random order"),
+    ],
+)
+def test_how_often_in_words(told, words):
+    assert counted(runs(*told), TEST) == words
+
+
+def environment(**keys: object) -> EnvironmentSpec:
+    return EnvironmentSpec.model_validate({"type": "local", "name": "test", **keys})
+
+
+def test_conditions_repeat_and_seeds_follow_each_other():
+    found = conditions_for(environment(), Effort(repeat=2, seed=7))
+    assert found[:6] == [AS_IS, AS_IS, order(7), order(8), BUSY, BUSY]
+    assert [one.kind for one in found[6:]] == [Kind.PARALLEL] * (2 if processors() > 1 else 0)
+    assert all(2 <= one.pairs <= processors() for one in found[6:])
+
+
+@pytest.mark.parametrize("keys", [{"isolation": "none"}, {"network": "full"}])
+def test_one_network_leaves_out_parallel_tests_and_says_so(keys):
+    assert Kind.PARALLEL not in [one.kind for one in conditions_for(environment(**keys), Effort())]
+    assert "one network" in str(left_out(environment(**keys)))
+
+
+@pytest.mark.parametrize(
+    ("keys", "pairs", "expected"),
+    [("", 1, (1, "file")), ("", 3, (3, "test")), ("parallel: 8\n", 3, (3, "file"))],
+)
+def test_tests_are_split_as_the_author_allows(authored, keys, pairs, expected):
+    folder = authored()
+    with (folder / "config.yaml").open("a") as config:
+        config.write(keys)
+    problem = split(ProblemConfig.from_yaml(folder), pairs)
+    assert (problem.parallel, problem.parallel_by) == expected
+    assert problem.path == folder
+
+
+@pytest.mark.parametrize(
+    ("condition", "test", "options"),
+    [
+        (AS_IS, None, []),
+        (AS_IS, "test_a.py::TestB::test_c[d::e]", ["-k", "test_c"]),
+        (AS_IS, "test_a.py::odd name", []),
+        (order(7), TEST, ["--seed", "7", "-k", "test_second"]),
+        (BUSY, None, ["--busy"]),
+        (PARALLEL, TEST, ["--parallel", "2"]),
+    ],
+)
+def test_the_command_is_one_that_the_command_line_takes(bench, condition, test, options):
+    one = bench()
+    words = shlex.split(command(one, one.checkpoints[0], condition, test))
+    assert words == ["slop-code", "problems", "run", str(one.problem.path), "-c", "checkpoint_1", *options]
+    taken = parser().parse_args(words[1:])
+    assert (taken.checkpoint, taken.seed, taken.busy) == ("checkpoint_1", condition.seed, condition == BUSY)
+    assert taken.parallel == condition.pairs
+
+
+def flip(rule, test):
+    return Finding(rule, Place("tests/test_checkpoint_1.py", 5), "flips\x1b[2J", checkpoint="checkpoint_1", test=test)
+
+
+def test_the_ledger_gets_what_flips_and_keeps_what_it_has(bench):
+    one = bench()
+    kept = Quarantined(test="test_checkpoint_1.py::test_one_word", reason="by hand")
+    Ledger(tests=(kept,)).save(ledger_path(one.problem))
+    found = [
+        flip(ORDER, TEST),
+        flip(FLAKY, "test_checkpoint_1.py::test_a[1]"),
+        flip(FLAKY, TEST),
+        flip(FLAKY, "test_checkpoint_1.py::test_one_word"),
+        flip(LOST, "test_checkpoint_1.py::test_lost"),
+    ]
+    assert quarantine(one, found) == ledger_path(one.problem)
+    ledger = read_ledger(one.problem)
+    assert [entry.test.partition("::")[2] for entry in ledger.tests] == ["test_a[1]", "test_one_word", "test_second"]
+    assert ledger.tests[1] == kept
+    assert ledger.tests[2].reason.startswith("order-dependent-test: flips")
+    before = ledger_path(one.problem).stat().st_mtime_ns
+    assert quarantine(one, found) is None
+    assert ledger_path(one.problem).stat().st_mtime_ns == before
+
+
+def test_without_flips_there_is_no_ledger(bench):
+    one = bench()
+    assert quarantine(one, [flip(LOST, TEST)]) is None
+    assert not ledger_path(one.problem).exists()
+
+
+def test_a_name_that_no_ledger_can_hold_is_told(bench):
+    with pytest.raises(UsageError, match="rename"):
+        quarantine(bench(), [flip(FLAKY, "a:b.py::test_c")])
+
+
+LEDGER = {
+    "tests/flaky.json": json.dumps(
+        {
+            "schema_version": 1,
+            "tests": [
+                {"test": TEST, "reason": ""},
+                {"test": "test_checkpoint_1.py::test_gone", "reason": ""},
+            ],
+        },
+        indent=1,
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("told", "lines"),
+    [([(AS_IS, "++")], [5]), ([(AS_IS, "++"), (BUSY, "-")], []), ([], [])],
+    ids=["steady", "flips", "not seen"],
+)
+def test_needless_entries_of_the_ledger(bench, told, lines):
+    """Of a test that nobody has seen, such as that of another checkpoint, nothing is known."""
+    one = bench(LEDGER)
+    seen = [Observed(one.checkpoints[0], tuple(runs(*told)))] if told else []
+    assert [finding.place.line for finding in needless(one, seen, read_ledger(one.problem))] == lines
+
+
+PLANTS = """\
+import os
+import random
+
+SEEN = []
+
+
+def test_first():
+    SEEN.append("first")
+
+
+def test_second():
+    assert "first" in SEEN
+
+
+def test_spoilt():
+    assert "spoilt" not in SEEN
+
+
+def test_spoils():
+    SEEN.append("spoilt")
+
+
+class TestSteps:
+    def test_one(self):
+        SEEN.append("one")
+
+    def test_two(self):
+        assert "one" in SEEN
+
+
+def test_seeded():
+    # Python's hashes are such a thing: they differ with each seed, and here they are as it were fixed without one.
+    assert random.Random(os.environ.get("PYTHONHASHSEED", "none")).random() < 0.5
+
+"""
+
+
+def test_planted_flips_are_told_apart_and_seen_again(bench: Callable[..., Workbench], cache, need_bubblewrap):
+    need_bubblewrap()
+    one = bench({"tests/test_checkpoint_1.py": PLANTS}, repeat=1, seed=7)
+    said: list[str] = []
+    one.progress = said.append
+    [report] = check_problem(one, ["stability"])
+    found = {str(finding.test).rpartition("::")[2]: finding for finding in report.outcome.findings}
+    rules = {"test_second": ORDER, "test_spoilt": ORDER, "test_seeded": FLAKY}
+    assert {name: finding.rule for name, finding in found.items()} == rules
+    assert any("run 2 of" in line and "in random order, seed 7" in line for line in said)
+    spread = report.outcome.facts["checkpoints"]["checkpoint_1"]["seconds"]["test_checkpoint_1.py::test_first"]
+    assert 0 <= spread["min"] <= spread["median"] <= spread["max"]
+    json.dumps(report.outcome.facts)
+    seeds = {parser().parse_args(shlex.split(_again(finding))[1:]).seed for finding in found.values()}
+    assert seeds == {7}
+    results = one.evaluate(Trial(one.checkpoints[0], one.solution(one.checkpoints[0]), seed=7))
+    assert {test.id for test in results.tests if test.status != "passed"} == set(rules)
+
+
+def _again(finding: Finding) -> str:
+    return next(line.removeprefix("again: ") for line in finding.detail.splitlines() if line.startswith("again: "))
+
+
+QUICK = """\
+import time
+
+
+def test_quick_enough():
+    # Some tenth of a second in which it has half a processor to itself.
+    for _ in range(15):
+        began, used = time.monotonic(), time.process_time()
+        while time.monotonic() - began < 0.1:
+            pass
+        if time.process_time() - used > 0.05:
+            return
+    raise AssertionError("slow")
+"""
+
+
+def test_a_planted_load_dependence_is_found(bench: Callable[..., Workbench], cache, need_bubblewrap):
+    """By what it uses of a processor: never enough of a busy one. Where others keep the machine busy, too, it may be
+    chance; the case of the rule itself does not hang on that."""
+    need_bubblewrap()
+    one = bench({"tests/test_checkpoint_1.py": QUICK}, repeat=1)
+    test = "test_checkpoint_1.py::test_quick_enough"
+    seen = observe(one, one.checkpoints[0], Ledger()).runs
+    assert not any(run.passed[test] for run in seen if run.condition == BUSY)
+    if any(run.passed[test] for run in seen):
+        assert cause_of(seen, test) is not None

@@ -1,0 +1,530 @@
+"""The plugin for authors: real pytest processes in folders of problems, and its parts by themselves."""
+
+import inspect
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from slop_code.pytest_plugin import fixtures, wording
+from slop_code.pytest_plugin.calls import MOST_BYTES, Finished, run_command
+from slop_code.pytest_plugin.servers import Answer, Server, ask, free_port, servers
+from tests.conftest import write_files
+from tests.docs.test_snippets import reference, rows
+
+PYTHON = sys.executable
+PAGE = "pytest-plugin.md"
+CONFIG = """\
+name: echo
+version: 1
+description: Prints its arguments.
+tags: []
+entry_file: main
+env:
+  COLOUR: red
+static_assets:
+  stop-words:
+    path: assets/words.txt
+markers:
+  slow:
+    description: takes long
+    group: Functionality
+checkpoints:
+  checkpoint_1: {}
+  checkpoint_2: {}
+"""
+PROBLEM = {
+    "config.yaml": CONFIG,
+    "assets/words.txt": "the\n",
+    "solutions/checkpoint_1/main.py": "import sys\nprint(*sys.argv[1:])\n",
+    "tests/test_checkpoint_1.py": """
+        import os
+        import pytest
+
+        @pytest.mark.slow
+        @pytest.mark.error
+        def test_everything(run, assets, checkpoint_name, entrypoint_argv, tmp_path):
+            run("a", "b", cwd=tmp_path).expect("a b\\n")
+            assert assets["stop-words"].read_text() == "the\\n"
+            assert checkpoint_name == os.environ["SCBENCH_CHECKPOINT"] == "checkpoint_1"
+            assert os.environ["COLOUR"] == "red"
+            assert os.environ["SCBENCH_ASSET_STOP_WORDS"] == str(assets["stop-words"])
+            assert os.path.isabs(entrypoint_argv[-1])
+        """,
+    "tests/test_checkpoint_2.py": "def test_later(run):\n    run('later').expect('never')\n",
+}
+OPTIONS = ("--entrypoint=python solutions/checkpoint_1/main.py", "--checkpoint=checkpoint_1")
+DECLARES = """
+    import shlex
+    import pytest
+
+    def pytest_addoption(parser):
+        {parser}.addoption("--entrypoint", required=True)
+        {parser}.addoption("--checkpoint", required=True)
+
+    @pytest.fixture
+    def run(request):
+        return lambda: shlex.split(request.config.getoption("--entrypoint"))
+    """
+CALLS = "def test_own(run):\n    assert run() == ['python', 'solutions/checkpoint_1/main.py']\n"
+
+
+@pytest.fixture
+def problem(tmp_path):
+    """`problem({"tests/conftest.py": ...})`: its folder; what is None is not there."""
+
+    def write(changes=None):
+        files = {**PROBLEM, **(changes or {})}
+        return write_files(tmp_path / "echo", {name: text for name, text in files.items() if text is not None})
+
+    return write
+
+
+def plain_pytest(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    unwanted = ("PYTEST", "SCBENCH", "COV")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    path = f"{Path(PYTHON).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error", f"--rootdir={folder}", *arguments],
+        cwd=folder,
+        env={**kept, "PATH": path, "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1", **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.e2e
+class TestPlainPytest:
+    @pytest.mark.parametrize(
+        "options",
+        [OPTIONS, tuple(word for option in OPTIONS for word in option.split("=", 1))],
+        ids=["joined", "apart"],
+    )
+    def test_a_problem_needs_no_conftest(self, problem, options):
+        done = plain_pytest(problem(), "tests", "--strict-markers", *options)
+        assert "slop-code: problem echo, checkpoint_1" in done.stdout
+        assert re.search(r"=+ 1 passed in", done.stdout), done.stdout
+
+    def test_the_entry_point_is_what_loads_it(self, problem):
+        done = plain_pytest(problem(), "tests", *OPTIONS, "-p", "no:slop_code")
+        assert "unrecognized arguments" in done.stderr
+
+    @pytest.mark.parametrize("parser", ["parser", "parser.getgroup('own')"])
+    def test_a_conftest_may_declare_the_options_and_the_fixtures(self, problem, parser):
+        folder = problem({"tests/conftest.py": DECLARES.format(parser=parser), "tests/test_checkpoint_1.py": CALLS})
+        done = plain_pytest(folder, "tests/", *OPTIONS)
+        assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+    def test_a_conftest_may_declare_them_where_it_is_loaded_late(self, problem):
+        changes = {"tests/conftest.py": DECLARES.format(parser="parser"), "tests/test_checkpoint_1.py": CALLS}
+        done = plain_pytest(problem(changes).parent, "--collect-only", "-q")
+        assert "2 tests collected" in done.stdout, done.stdout + done.stderr
+
+    def test_a_missing_option_is_named_by_the_fixture_that_needs_it(self, problem):
+        done = plain_pytest(problem(), "tests/test_checkpoint_1.py")
+        assert "Failed: --entrypoint is missing: call pytest with --entrypoint, the command that" in done.stdout
+        only = {"tests/test_checkpoint_1.py": "def test_it(checkpoint_name):\n    pass\n"}
+        assert "--checkpoint is missing" in plain_pytest(problem(only), "tests", OPTIONS[0]).stdout
+
+    def test_a_test_file_that_is_asked_for_runs_whatever_its_checkpoint(self, problem):
+        done = plain_pytest(problem(), "tests/test_checkpoint_2.py", *OPTIONS)
+        assert "1 failed" in done.stdout
+        assert "expected: exit status 0" in done.stdout
+
+    def test_an_unknown_checkpoint(self, problem):
+        done = plain_pytest(problem(), "tests", OPTIONS[0], "--checkpoint=three")
+        assert "echo has no checkpoint 'three'; there are checkpoint_1, checkpoint_2" in done.stderr
+
+    def test_a_mistake_in_the_configuration_is_told(self, problem):
+        only = "def test_it(assets):\n    pass\n"
+        changes = {"config.yaml": CONFIG + "parallel: many\n", "tests/test_checkpoint_1.py": only}
+        done = plain_pytest(problem(changes), "tests", *OPTIONS)
+        assert "config.yaml: parallel" in done.stdout
+        assert "the assets are not known" in done.stdout
+
+    def test_other_projects_are_left_alone(self, tmp_path):
+        """Also one with an option of that name, and fixtures that it expects not to be there."""
+        folder = write_files(
+            tmp_path,
+            {
+                "config.yaml": "checkpoints: weights/\n",
+                "conftest.py": "def pytest_addoption(parser):\n    parser.addoption('--checkpoint')\n",
+                "tests/test_it.py": """
+                    import pytest
+
+                    def test_it(request):
+                        assert request.config.getoption("--checkpoint") == "model.pt"
+                        with pytest.raises(pytest.FixtureLookupError):
+                            request.getfixturevalue("run")
+                        assert not any(line.startswith("error:") for line in request.config.getini("markers"))
+                    """,
+            },
+        )
+        done = plain_pytest(folder, "--checkpoint=model.pt")
+        assert "1 passed" in done.stdout, done.stdout + done.stderr
+        assert "slop-code:" not in done.stdout
+        assert "--entrypoint" not in plain_pytest(folder, "--fixtures").stdout
+
+
+def call(code: str, *words: str, **options) -> Finished:
+    return run_command([PYTHON, "-S", "-c", dedent(code), *words], **options)
+
+
+@pytest.mark.e2e
+class TestRun:
+    def test_both_outputs_the_status_and_what_goes_in(self, tmp_path):
+        code = """
+            import os, sys
+            sys.stderr.write(sys.argv[1])
+            print(sys.stdin.read(), os.getcwd(), os.environ["COLOUR"])
+            sys.exit(3)
+            """
+        done = call(code, "é", stdin="ü", cwd=tmp_path, env={"COLOUR": "red", "PYTHONUTF8": "1"})
+        assert (done.returncode, done.stdout, done.stderr) == (3, f"ü {tmp_path} red\n", "é")
+        assert repr(done).endswith(f"exit status 3, stdout 'ü {tmp_path} red\\n', stderr 'é'>")
+
+    def test_more_than_a_pipe_holds_goes_both_ways(self):
+        code = "import sys; text = sys.stdin.read(); print(text); print(text, file=sys.stderr)"
+        text = "x" * 3_000_000
+        done = call(code, stdin=text)
+        assert (done.stdout, done.stderr) == (text + "\n", text + "\n")
+
+    @pytest.mark.parametrize("code", ["pass", "import os; os.close(0)", "import os; os.close(1); os.close(2)"])
+    def test_input_that_nobody_reads(self, code):
+        assert call(code, stdin="x" * 1_000_000) == Finished([PYTHON, "-S", "-c", code], 0, "", "")
+
+    def test_output_that_is_no_text(self):
+        done = call(r"import os; os.write(1, b'\xff\r\n')")
+        assert done.stdout == "\N{REPLACEMENT CHARACTER}\r\n"
+
+    def test_a_signal_is_a_negative_status(self):
+        assert call("import os; os.kill(os.getpid(), 9)").returncode == -signal.SIGKILL
+
+    def test_too_long_ends_all_of_it(self, tmp_path):
+        """Whatever it started, and although that holds the pipe."""
+        lock = tmp_path / "lock"
+        code = f"""
+            import fcntl, os, signal, subprocess, sys
+            held = open({str(lock)!r}, "w")
+            fcntl.flock(held, fcntl.LOCK_EX)
+            waits = [sys.executable, "-S", "-c", "import signal; signal.alarm(60); signal.pause()"]
+            subprocess.Popen(waits, pass_fds=[held.fileno()])
+            print("started", flush=True)
+            signal.alarm(60)
+            signal.pause()
+            """
+        with pytest.raises(pytest.fail.Exception) as failed:
+            call(code, timeout=3)
+        message = str(failed.value)
+        assert message.startswith("ran: ")
+        assert "expected: it ends within 3 s\n\nfound: it still runs after 3 s\n\nstdout so far:\nstarted" in message
+        subprocess.run(["flock", "--timeout", "20", str(lock), "true"], check=True)  # gone with the last of them
+
+    def test_what_it_leaves_running_does_not_hold_the_call_up(self, tmp_path):
+        until = tmp_path / "until"
+        os.mkfifo(until)
+        code = f"""
+            import subprocess, sys
+            subprocess.Popen([sys.executable, "-S", "-c", "open({str(until)!r}).read()"])
+            print("left")
+            """
+        assert call(code, timeout=60).stdout == "left\n"
+        until.write_text("")
+
+    def test_endless_output_is_given_up(self):
+        with pytest.raises(pytest.fail.Exception, match=f"it printed more than {MOST_BYTES} bytes") as failed:
+            call("import os, signal\nsignal.alarm(60)\nwhile True: os.write(1, b'x' * 65536)", timeout=60)
+        assert len(str(failed.value)) < 20_000
+
+    def test_a_command_that_does_not_start(self, tmp_path):
+        with pytest.raises(pytest.fail.Exception, match=r"expected: it starts\n\nfound: .*No such file"):
+            run_command([str(tmp_path / "nothing")])
+
+
+def finished(stdout="", stderr="", code=0) -> Finished:
+    return Finished(["python", "main.py", "a b"], code, stdout, stderr)
+
+
+class TestExpect:
+    @pytest.mark.parametrize(
+        ("found", "expected"),
+        [
+            (finished("6\n", "note"), {}),
+            (finished("6\n", "note"), {"stdout": "6\n"}),
+            (finished("6\n", "note", 2), {"stdout": "6\n", "stderr": "note", "code": 2}),
+            (finished(code=2), {"code": None}),
+        ],
+    )
+    def test_what_is_given_is_compared(self, found, expected):
+        assert found.expect(**expected) is found
+
+    @pytest.mark.parametrize(
+        ("found", "expected", "message"),
+        [
+            (finished(code=1), {}, "expected: exit status 0\n\nfound: exit status 1"),
+            (
+                finished("7\n"),
+                {"stdout": "6\n"},
+                "expected: exit status 0\nstdout:\n6\n\nfound: exit status 0\nstdout:\n7",
+            ),
+            (finished("6"), {"stdout": "6\n"}, "stdout:\n'6'\n''\n\nfound: exit status 0\nstdout:\n'6'"),
+            (finished("a  b\n"), {"stdout": "a b\n"}, "'a b'\n''\n\nfound: exit status 0\nstdout:\n'a  b'\n''"),
+            (finished(code=1, stderr="oh"), {"stdout": ""}, "found: exit status 1\nstdout:\n\nstderr:\noh"),
+            (finished("\x1b[2J\x9b"), {"stdout": ""}, "found: exit status 0\nstdout:\n\\x1b[2J\\x9b"),
+        ],
+    )
+    def test_a_failure_says_both(self, found, expected, message):
+        with pytest.raises(pytest.fail.Exception) as failed:
+            found.expect(**expected)
+        assert str(failed.value) == f"ran: python main.py 'a b'\n\n{message}" or str(failed.value).endswith(message)
+
+    def test_long_outputs_begin_where_they_differ_and_have_a_difference(self):
+        lines = [str(number) for number in range(1, 101)]
+        wrong = [*lines[:60], "wrong", *lines[61:]]
+        with pytest.raises(pytest.fail.Exception) as failed:
+            finished("\n".join(wrong)).expect("\n".join(lines))
+        message = str(failed.value)
+        assert "found: exit status 0\nstdout:\n[... 60 equal lines ...]\nwrong\n62\n" in message
+        assert message.endswith(
+            "difference of stdout, from line 58 on:\n@@ -1,7 +1,7 @@\n 58\n 59\n 60\n-61\n+wrong\n 62\n 63\n 64"
+        )
+
+    @pytest.mark.parametrize(
+        "text", ["x" * 5_000_000, "\n" * 5_000_000, "a\nb\n" * 1_000_000], ids=["wide", "empty", "long"]
+    )
+    def test_huge_outputs_make_short_messages(self, text):
+        with pytest.raises(pytest.fail.Exception) as failed:
+            finished(text).expect(text[:-1] + "!")
+        assert len(str(failed.value)) < 40_000
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a\tb\nc", "a\tb\nc"), ("\x1b]0;x\x07", "\\x1b]0;x\\x07"), ("é\u202e", "é\\u202e"), ("\r", "\\r")],
+)
+def test_nothing_that_a_terminal_obeys(text, shown):
+    assert wording.visible(text) == shown
+
+
+@pytest.fixture
+def start():
+    with servers(["python"]) as found:
+        yield found
+
+
+class TestReference:
+    """The page names all there is, with its defaults."""
+
+    @pytest.mark.parametrize("name", ["run", "server"])
+    def test_every_parameter(self, start, name):
+        function = {"run": run_command, "server": start}[name]
+        parameters = inspect.signature(function).parameters.values()
+        defaults = {one.name: repr(one.default) for one in parameters if one.kind is one.KEYWORD_ONLY}
+        assert {key: cells[1].strip("`") for key, cells in rows(reference(PAGE, name)).items()} == defaults
+
+    @pytest.mark.parametrize(("heading", "kind"), [("Finished call", Finished), ("Answer", Answer)])
+    def test_every_field(self, heading, kind):
+        fields = {name for name in {*dir(kind), *kind.__dataclass_fields__} if not name.startswith("_")}
+        assert fields_of(heading) == fields
+
+    def test_every_field_of_a_server(self):
+        inner = {"ready", "timeout", "cwd", "env", "log"}
+        fields = {name for name in {*dir(Server), *Server.__dataclass_fields__} if not name.startswith("_")}
+        assert fields_of("Running server") == fields - inner
+
+    def test_every_option_and_fixture(self):
+        assert set(rows(reference(PAGE, "Options"))) == set(fixtures.OPTIONS)
+        found = [one for one in vars(fixtures).values() if type(one).__name__ == "FixtureFunctionDefinition"]
+        scopes = {one.name: one._fixture_function_marker.scope for one in found}
+        lines = [line.split("|") for line in reference(PAGE, "Fixtures").splitlines() if line.startswith("| `")]
+        assert {name.strip(" `"): scope.strip() for _, name, scope, *_ in lines} == scopes
+
+
+def fields_of(heading: str) -> set[str]:
+    lines = [line for line in reference(PAGE, heading).splitlines() if line.startswith("| `")]
+    return {line.split("`")[1] for line in lines}
+
+
+SERVER = """
+    import http.server, json, os, sys
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            size = int(self.headers.get("Content-Length") or 0)
+            told = {"asked": self.path, "sent": self.rfile.read(size).decode(), "kind": self.headers["Content-Type"],
+                    "pid": os.getpid(), "port": os.environ.get("PORT")}
+            self.send_response(302 if self.path == "/away" else 200)
+            self.send_header("Location", "file:///etc/passwd")
+            self.end_headers()
+            self.wfile.write(b"no JSON" if self.path == "/text" else json.dumps(told).encode())
+
+        do_POST = do_GET
+
+    print("begins", flush=True)
+    http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+    """
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """`serve(code, *words)`: as the fixture `server` does."""
+    with servers([PYTHON, "-S"]) as start:
+
+        def write(code, *words, **options):
+            file = tmp_path / "main.py"
+            file.write_text(dedent(code))
+            return start(file, *words, **options)
+
+        yield write
+
+
+@pytest.mark.e2e
+class TestServer:
+    def test_requests(self, serve, monkeypatch):
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        server = serve(SERVER, "{port}", ready="/health", env={"PORT": "{port}"})
+        assert server.url == f"http://127.0.0.1:{server.port}"
+        told = server.request("POST", "/a?b=c", json={"x": 1}).expect(200).json()
+        assert (told["asked"], told["sent"], told["kind"]) == ("/a?b=c", '{"x": 1}', "application/json")
+        assert told["port"] == str(server.port)
+        assert server.request("POST", "/", data="é").json()["sent"] == "é"
+        assert "begins" in server.output
+
+    def test_redirects_are_not_followed(self, serve):
+        answer = serve(SERVER, "{port}").request("GET", "/away")
+        assert (answer.status, answer.headers["location"]) == (302, "file:///etc/passwd")
+
+    def test_failed_expectations(self, serve):
+        answer = serve(SERVER, "{port}").request("GET", "/text")
+        with pytest.raises(pytest.fail.Exception, match=r"asked: GET /text\n\nexpected: 404\n\nfound: 200 no JSON"):
+            answer.expect(404)
+        with pytest.raises(pytest.fail.Exception, match=r"expected: a body of JSON\n\nfound: no JSON"):
+            answer.expect(200, json={})
+
+    def test_it_starts_again_on_its_port_and_stops(self, serve):
+        server = serve(SERVER, "{port}", port=free_port())
+        first = server.request("GET", "/").json()["pid"]
+        server.restart()
+        second = server.request("GET", "/").json()["pid"]
+        assert first != second
+        assert server.stop() == -signal.SIGTERM
+        with pytest.raises(pytest.fail.Exception, match=r"expected: an answer within 10 s\n\nfound: Connection"):
+            server.request("GET", "/")
+
+    def test_a_crash_at_the_start(self, serve):
+        with pytest.raises(pytest.fail.Exception) as failed:
+            serve("print('oh \\x1b[2J'); raise SystemExit(7)", "{port}")
+        port = re.search(r"main.py (\d+)\n", str(failed.value))[1]
+        assert str(failed.value).endswith(
+            f"expected: connections are taken on port {port} within 10 s\n\n"
+            "found: it ended with status 7\n\noutput:\noh \\x1b[2J\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("code", "ready"),
+        [
+            ("import signal; signal.pause()", None),
+            (
+                "import signal, socket, sys\n"
+                "with socket.create_server(('127.0.0.1', int(sys.argv[1]))):\n"
+                "    signal.pause()",
+                "/health",
+            ),
+        ],
+        ids=["does not listen", "does not answer"],
+    )
+    def test_never_ready(self, serve, code, ready):
+        with pytest.raises(pytest.fail.Exception, match="found: it runs, but does not answer"):
+            serve(code, "{port}", ready=ready, timeout=1)
+
+    def test_a_port_that_is_taken(self, serve, monkeypatch):
+        monkeypatch.setattr("slop_code.pytest_plugin.servers.SECONDS_TO_STOP", 0)
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            with pytest.raises(pytest.fail.Exception, match=f"expected: port {port} is free"):
+                serve(SERVER, "{port}", port=port)
+
+    def test_all_of_it_is_stopped(self, tmp_path):
+        """Also what ignores the signal, and its children."""
+        lock = tmp_path / "lock"
+        code = f"""
+            import fcntl, os, signal, sys, time
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            held = open({str(lock)!r}, "w")
+            fcntl.flock(held, fcntl.LOCK_EX)
+            signal.alarm(60)
+            if os.fork() == 0:
+                signal.alarm(60)
+                signal.pause()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            import socket
+            with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:
+                while True:
+                    server.accept()[0].close()
+            """
+        with servers([PYTHON, "-S", "-c", dedent(code)]) as start:
+            start("{port}")
+        subprocess.run(["flock", "--timeout", "20", str(lock), "true"], check=True)
+
+
+@pytest.fixture
+def answers():
+    """`answers([b"HTTP/1.1 200 OK", ...])`: the port of a server that sends this, and then the last part on and on."""
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve(parts, pause):
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                try:
+                    for part in parts:
+                        connection.sendall(part)
+                    while not stop.wait(pause):
+                        connection.sendall(parts[-1])
+                except OSError:
+                    pass
+
+        def start(*parts, pause=0.0):
+            thread = threading.Thread(target=serve, args=(parts, pause))
+            threads.append(thread)
+            thread.start()
+            return listening.getsockname()[1]
+
+        threads = []
+        yield start
+        stop.set()
+        for thread in threads:
+            thread.join(20)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("parts", "pause", "error"),
+    [
+        ((b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"), 0.01, "HTTPException"),
+        ((b"HTTP/1.1 100 Continue\r\n\r\n",), 0.01, "TimeoutError"),
+        ((b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n", b"x"), 0.05, "TimeoutError"),
+        ((b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 1_000_000), 0, "OSError"),
+        ((b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", b"x" * 1_000_000), 0, "OSError"),
+        ((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffff\r\n", b"x" * 1_000_000), 0, "OSError"),
+        ((b"\0" * 100_000,), 0, "LineTooLong"),
+    ],
+    ids=["headers", "interim", "drips", "endless", "huge", "huge chunk", "no HTTP"],
+)
+def test_every_request_ends(answers, parts, pause, error):
+    """A server that drips is given up at the set end, one that floods at the set size."""
+    port = answers(*parts, pause=pause)
+    with pytest.raises(Exception) as failed:  # noqa: PT011
+        ask(port, "GET", "/", None, {}, time.monotonic() + (1 if error == "TimeoutError" else 60))
+    assert type(failed.value).__name__ == error

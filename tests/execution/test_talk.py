@@ -1,0 +1,77 @@
+"""`slopbox pair --talk`: what a person types reaches the judge, however much it is, and so does its end."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from slop_code.execution import launcher
+from slop_code.execution.launcher import fallback
+
+PATIENCE_S = 60
+LARGE = b"words and more words\n" * 30_000
+
+
+@pytest.fixture(params=["native", "fallback"])
+def helper(request, tmp_path):
+    if request.param == "native":
+        path = launcher.native(platform.machine())
+        if path is None:
+            pytest.skip("no native helper for this processor")
+        return str(path)
+    script = tmp_path / "slopbox"
+    script.write_text(fallback.script(os.path.realpath(sys.executable)))
+    script.chmod(0o755)
+    return str(script)
+
+
+@pytest.fixture
+def pair(helper, tmp_path):
+    """A pair whose judge is a line for the shell."""
+    started = []
+
+    def start(line):
+        argv = [helper, "pair", "--ready", "--talk", "--judge", "/bin/sh", "-c", line]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_the_judge_reads_all_of_it_and_its_end(pair, tmp_path):
+    process = pair("read first; echo $first >&2; cat > rest; exit 7")
+    process.stdin.write(b"hello\n")
+    process.stdin.flush()
+    assert process.stderr.readline() == b"hello\n"
+    process.stdin.write(LARGE + b"\4" + b"too late")
+    process.stdin.flush()
+    assert process.stdout.read().startswith(b"ready 0 0 0\n")
+    assert process.wait(PATIENCE_S) == 7
+    assert (tmp_path / "rest").read_bytes() == LARGE
+
+
+def test_who_goes_away_ends_it(pair):
+    """As without a talk: nobody is left who waits for the judge."""
+    process = pair("echo here >&2; while :; do read line; done")
+    assert process.stderr.readline() == b"here\n"
+    process.stdin.close()
+    process.stdin = None
+    assert process.wait(PATIENCE_S) == 128 + 9
+
+
+def test_a_judge_that_reads_nothing_holds_nobody_up(pair, tmp_path):
+    os.mkfifo(tmp_path / "gate")
+    process = pair("read word < gate; exit 3")
+    os.set_blocking(process.stdin.fileno(), False)
+    assert os.write(process.stdin.fileno(), LARGE) < len(LARGE)
+    (tmp_path / "gate").write_text("go\n")
+    process.stdout.read()
+    assert process.wait(PATIENCE_S) == 3
