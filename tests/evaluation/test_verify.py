@@ -103,7 +103,7 @@ def double(data):
     data["tests"].append(data["tests"][0])
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_an_untouched_result_of_every_format(result, version):
     path = result(version)
     stored = CorrectnessResults.load(path)
