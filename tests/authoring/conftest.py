@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +11,7 @@ from slop_code.evaluation import ProblemConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
 SOUND = {
     "config.yaml": """\
@@ -26,7 +26,7 @@ checkpoints:
     order: 1
 """,
     "checkpoint_1.md": "main.py prints its arguments in capitals. Without any it complains and ends with status 2.\n",
-    "tests/test_checkpoint_1.py": '''\
+    "tests/test_checkpoint_1.py": """\
 import pytest
 
 
@@ -43,8 +43,8 @@ def test_several_words(run):
 def test_no_words(run):
     done = run()
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "shout: no words\\n")
-''',
-    "tests/conftest.py": '''\
+""",
+    "tests/conftest.py": """\
 import shlex
 import subprocess
 
@@ -64,15 +64,15 @@ def run(request):
         return subprocess.run([*argv, *map(str, words)], capture_output=True, text=True, timeout=5)
 
     return call
-''',
-    "solutions/checkpoint_1/main.py": '''\
+""",
+    "solutions/checkpoint_1/main.py": """\
 import sys
 
 if len(sys.argv) == 1:
     print("shout: no words", file=sys.stderr)
     sys.exit(2)
 print(" ".join(sys.argv[1:]).upper())
-''',
+""",
 }
 
 
