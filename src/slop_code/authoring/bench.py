@@ -78,14 +78,16 @@ class Workbench:
         environment: EnvironmentSpec,
         *,
         checkpoints: Sequence[CheckpointConfig] = (),
+        asked: str | None = None,
         effort: Effort | None = None,
         cache: Cache | None = None,
         progress: Progress = lambda _: None,
     ) -> None:
-        """`checkpoints`: those to look at; none: all."""
+        """`checkpoints`: those to look at; none: all. `asked`: the word that the environment was asked for with."""
         self.problem = problem
         self.environment = environment
         self.checkpoints = tuple(checkpoints) or tuple(problem.checkpoints.values())
+        self.asked = asked
         self.effort = effort or Effort()
         self.cache = cache or Cache.default()
         self.progress = progress

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import Trial
-from slop_code.errors import InfrastructureError
 from slop_code.evaluation.pairs import shared_network
 from slop_code.evaluation.reports.record import visible
 from slop_code.execution.process import busy
@@ -114,21 +113,13 @@ def run_under(bench: Workbench, checkpoint: CheckpointConfig, condition: Conditi
         pairs=condition.pairs,
     )
     with busy(SPINNERS * processors()) if condition.kind is Kind.BUSY else contextlib.nullcontext():
-        return _run(bench, condition, trial)
+        return run_of(condition, bench.evaluate(trial))
 
 
 def run_alone(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition, test: str, mates: list[str]) -> Run:
     """`mates`: the tests that it may build on, itself among them."""
     trial = Trial(checkpoint, bench.solution(checkpoint), seed=condition.seed, only=tuple(mates))
-    return _run(bench, condition, trial, alone=test)
-
-
-def _run(bench: Workbench, condition: Condition, trial: Trial, alone: str | None = None) -> Run:
-    """Whatever comes of it: that this machine can evaluate was seen before."""
-    try:
-        return run_of(condition, bench.evaluate(trial), alone)
-    except InfrastructureError as error:
-        return Run(condition, {}, lost=str(error), alone=alone)
+    return run_of(condition, bench.evaluate(trial), alone=test)
 
 
 def run_of(condition: Condition, results: CorrectnessResults, alone: str | None = None) -> Run:
@@ -149,5 +140,6 @@ def command(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition
     chosen = ["-k", name] if name.isidentifier() and condition.pairs == 1 else []
     path, here = bench.problem.path, Path.cwd()
     folder = path.relative_to(here) if path.is_relative_to(here) else path
-    argv = ["slop-code", "problems", "run", str(folder), "-c", checkpoint.name, *condition.options, *chosen]
+    where = ["-e", bench.asked] if bench.asked else []
+    argv = ["slop-code", "problems", "run", str(folder), "-c", checkpoint.name, *where, *condition.options, *chosen]
     return visible(shlex.join(argv), COMMAND)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import SOLUTIONS, environment_for
-from slop_code.authoring.conditions import SPINNERS
+from slop_code.authoring.conditions import SPINNERS, split
 from slop_code.errors import UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.process import busy
@@ -82,12 +82,6 @@ def run_turn(
     runner.keep_apart()
     with busy(SPINNERS * processors()) if turn.busy else contextlib.nullcontext():
         return runner.run([*turn.pytest_args, *(["--pdb"] if turn.interactive else [])])
-
-
-def split(problem: ProblemConfig, pairs: int) -> ProblemConfig:
-    """As the author allows it; where nothing is said, test by test."""
-    by = problem.parallel_by if problem.parallel > 1 else "test"
-    return problem.model_copy(update={"parallel": pairs, "parallel_by": by}) if pairs > 1 else problem
 
 
 def was_left(results: CorrectnessResults, turn: Turn) -> bool:

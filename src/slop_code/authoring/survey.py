@@ -86,6 +86,7 @@ def _bench(problem: ProblemConfig, wanted: Wanted, progress: Progress) -> Workbe
         problem,
         environment_for(problem, wanted.environment),
         checkpoints=[problem.checkpoint(one) for one in wanted.checkpoints],
+        asked=wanted.environment,
         effort=wanted.effort,
         progress=progress,
     )
