@@ -15,7 +15,7 @@ from slop_code.runs.parcel import results_in
 from slop_code.runs.store import Store
 from tests.e2e.conftest import most_at_a_time
 
-RUNS = 20
+RUNS = 12
 KILLS = 20
 WORKERS = 2
 SEED = "SLOP_CODE_TEST_SEED"

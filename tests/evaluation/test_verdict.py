@@ -96,11 +96,30 @@ def test_deselected_tests_are_not_expected():
     assert verdict(0, expected=["x"], deselected=frozenset({"x"})) == "no tests were expected"
 
 
+SYNTAX = """test_a.py: /judge/_pytest/python.py:528: in importtestmodule
+    mod = import_path(
+E     File "/workspace/.evaluation_tests/test_a.py", line 53
+E       def (
+E           ^
+E   SyntaxError: invalid syntax
+"""
+IMPORT = """test_a.py: ImportError while importing test module '/workspace/.evaluation_tests/test_a.py'.
+Traceback:
+.evaluation_tests/test_a.py:1: in <module>
+    import help
+.evaluation_tests/deep/help.py:7: in <module>
+    import nope
+E   ModuleNotFoundError: No module named 'nope'
+"""
+
+
 @pytest.mark.parametrize(
     ("exit_code", "errors", "words"),
     [
         (0, [], None),
         (2, ["test_a.py: broken"], "collection failed: test_a.py: broken"),
+        (2, [SYNTAX], "collection failed: test_a.py:53: SyntaxError: invalid syntax"),
+        (2, [IMPORT], "collection failed: deep/help.py:7: ModuleNotFoundError: No module named 'nope'"),
         (4, [], "refused its arguments"),
         (5, [], "no tests"),
     ],

@@ -271,6 +271,19 @@ def test_the_environment_of_one_problem_goes_before_that_of_the_run(world, monda
     assert environments(environment=load_environment("local")) == {"ants": "local", "words": "local"}
 
 
+def test_a_problem_s_own_environment_goes_before_the_usual_one_alone(world, monday):
+    (world.problems / "words" / "environment.yaml").write_text("type: local\nname: problem\n")
+
+    def environments(**options):
+        [run] = world.discover(**options)
+        return {one.environment.name for one in run.submissions}
+
+    assert environments() == {"problem"}
+    assert environments(environment=load_environment("local")) == {"local"}
+    world.write({"monday/environment.yaml": OF_RUN})
+    assert environments() == {"run"}
+
+
 def test_what_is_probably_not_meant_is_a_warning(world, monday):
     world.problem("ants", 1, tymeout=3)
     world.run(snapshots={"ants": ["x"]})

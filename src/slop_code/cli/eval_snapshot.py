@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.commands import LONG, add_policy, make_folder, tell_written
 from slop_code.cli.exits import EXIT_HELP, Exit, exit_for
-from slop_code.evaluation.find import PROBLEMS_VARIABLE, find_problem
+from slop_code.evaluation.find import PROBLEMS_VARIABLE, environment_word, find_problem
 from slop_code.evaluation.origin import Origin, place_of_environment
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.spec import load_environment
@@ -37,7 +37,7 @@ def add_to(commands: Commands) -> None:
     option("snapshot", metavar="DIR", type=Path, help="folder with the submission's files")
     option("-p", "--problem", required=True, help="name or path of the problem")
     option("-c", "--checkpoint", required=True, help="number or name of the checkpoint")
-    option("-e", "--environment", default="local", help="name or path of the environment (default: local)")
+    option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
     option("-o", "--output", metavar="OUT", type=Path, help="folder for evaluation.json and the raw reports")
     add_policy(parser)
     option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match, as pytest's -k")
@@ -55,10 +55,11 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     problem = find_problem(arguments.problem, arguments.problems_dir)
+    environment = environment_word(problem, arguments.environment)
     runner = PytestRunner(
         problem,
         problem.checkpoint(arguments.checkpoint),
-        load_environment(arguments.environment),
+        load_environment(environment),
         arguments.snapshot,
         output_dir=arguments.output,
         progress=lambda step: _tell(step, verbose=arguments.verbose, quiet=arguments.json),
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         results.save(arguments.output / "evaluation.json")
         Origin(
             problem=str(problem.path.absolute()),
-            environment=place_of_environment(arguments.environment),
+            environment=place_of_environment(environment),
             snapshot=str(arguments.snapshot.absolute()),
         ).keep(arguments.output)
     with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status

@@ -9,6 +9,16 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 
 PROBLEMS_VARIABLE = "SCBENCH_PROBLEMS_DIR"
+ENVIRONMENT = "environment.yaml"
+"""In a problem's folder, or in those of a run: where and how its submissions run."""
+
+DEFAULT_ENVIRONMENT = "local"
+
+
+def environment_word(problem: ProblemConfig, given: str | None) -> str:
+    """What was asked for, else the problem's own environment by its path, else the usual one by its name."""
+    own = problem.path / ENVIRONMENT
+    return given or (str(own) if os.path.lexists(own) else DEFAULT_ENVIRONMENT)
 
 
 def problems_folder(given: Path | None) -> Path:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.reports.record import visible
+from slop_code.evaluation.roster import TESTS_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -20,6 +22,8 @@ _EXIT_CODES = {
     124: "the subject's box ended before the tests did",
     125: "the boxes could not be opened",
 }
+
+_PLACE = re.compile(rf"{re.escape(TESTS_FOLDER)}/([^\"\n]+?\.py)(?:\", line |:)(\d+)")
 
 
 def infrastructure_failure(
@@ -44,10 +48,12 @@ def collection_failure(exit_code: int | None, errors: Sequence[str]) -> str | No
 
 
 def _in_short(error: str) -> str:
-    """The first line says which file, the last one that pytest marks as the error says why."""
+    """Where in the tests, as far as it says; the last line that pytest marks as the error says why."""
     lines = [line.strip() for line in error.splitlines() if line.strip()] or ["no message"]
     why = [line.removeprefix("E").strip() for line in lines[1:] if line.startswith("E ")]
-    return visible(" ".join([lines[0], *why[-1:]]), 500)
+    places = [place for line in lines[1:] for place in _PLACE.findall(line)]
+    where = f"{places[-1][0]}:{places[-1][1]}:" if places and why else lines[0]
+    return visible(" ".join([where, *why[-1:]]), 500)
 
 
 def _exit_failure(exit_code: int | None) -> str | None:

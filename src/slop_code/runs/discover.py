@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.find import PROBLEMS_VARIABLE, problems_folder
+from slop_code.evaluation.find import DEFAULT_ENVIRONMENT, ENVIRONMENT, PROBLEMS_VARIABLE, problems_folder
 from slop_code.execution.spec import EnvironmentSpec, load_environment
 from slop_code.runs.layout import (
     LAYOUT,
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
     _Spec = EnvironmentSpec | UsageError
 
-ENVIRONMENT = "environment.yaml"
 MISNAMED = "environment.yml"
 RESULT = "evaluation.json"
-DEFAULT = "local"
 LOOSE = ""
 """What a run is called that is none: submissions that lie anywhere."""
 
@@ -91,14 +89,14 @@ def discover_problem(folder: Path, problem: ProblemConfig, environment: Environm
     check_folder(folder)
     within = folder.resolve().parent
     run = Run(text_of(within.name), folder, within=within)
-    spec = environment or environment_in(folder, within)
+    spec = environment or environment_in(folder, within, problem.path)
     return _collected(run, _checkpoints(run, folder, problem, spec))
 
 
 def environment_in(*folders: Path) -> _Spec:
     """That of the first of these folders that has one, else the usual one."""
     found = (_own_environment(folder) for folder in folders)
-    return next((spec for spec in found if spec is not None), None) or load_environment(DEFAULT)
+    return next((spec for spec in found if spec is not None), None) or load_environment(DEFAULT_ENVIRONMENT)
 
 
 def place_of(problem: ProblemConfig, checkpoint: str) -> int:
@@ -134,14 +132,13 @@ class _Finder:
             names = names_in(folder)
         except OSError as error:
             return replace(run, troubles=(Trouble(name, None, None, unreadable(folder, error)),))
-        spec = self.environment or environment_in(folder)
         wanted = [one for one in names if not self.only or one in self.only]
-        found = {one: list(self.problem(run, folder / one, spec)) for one in wanted}
+        found = {one: list(self.problem(run, folder, folder / one)) for one in wanted}
         missing = [one for one in sorted(self.only) if not found.get(one)]
         troubles = [Trouble(name, one, None, "no such problem in this run") for one in missing]
         return _collected(run, [*(item for items in found.values() for item in items), *troubles])
 
-    def problem(self, run: Run, folder: Path, spec: _Spec) -> Iterator[Submission | Trouble]:
+    def problem(self, run: Run, within: Path, folder: Path) -> Iterator[Submission | Trouble]:
         """Nothing for what is no problem's: logs, for one."""
         where = self.problems / folder.name
         try:
@@ -154,8 +151,8 @@ class _Finder:
                 found = list(_on_disk(run, folder, str(error)))
                 yield from found or [Trouble(run.name, folder.name, None, str(error))]
                 return
-            own = None if self.environment else _own_environment(folder)
-            yield from _checkpoints(run, folder, problem, own or spec)
+            spec = self.environment or environment_in(folder, within, problem.path)
+            yield from _checkpoints(run, folder, problem, spec)
         except OSError as error:
             yield Trouble(run.name, folder.name, None, unreadable(folder, error))
 

@@ -52,7 +52,7 @@ def submission_of(
         problems_dir = Path(origin.problems_dir) if origin.problems_dir else None
     found = problem_of(stored.problem_name, problem, problems_dir)
     named = environment or origin.environment
-    spec = load_environment(named) if named is not None else environment_in(above, above.parent)
+    spec = load_environment(named) if named is not None else environment_in(above, above.parent, found.path)
     if isinstance(spec, UsageError):
         raise spec
     return Submission(

@@ -184,16 +184,16 @@ def result_at(given: Path) -> Path:
     raise UsageError(f"{given}: a folder around results; give one of them:{several}{more}")
 
 
-def check_output(path: Path) -> None:
+def check_output(path: Path, option: str = "-o") -> None:
     """Nothing that is written from results takes the place of one, or lies where a submission does."""
     if path.is_dir():
-        raise UsageError(f"{path}: a folder; give the name of a file with -o")
+        raise UsageError(f"{path}: a folder; give the name of a file with {option}")
     if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
-        raise UsageError(f"{path}: not a plain file, and would be replaced by one; give another name with -o")
+        raise UsageError(f"{path}: not a plain file, and would be replaced by one; give another name with {option}")
     if SNAPSHOT in path.absolute().parent.resolve().parts:
-        raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another place with -o")
+        raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another place with {option}")
     if path.name in (RESULT, LINES, SUMMARY) or REPORTS_DIR in path.absolute().parts:
-        raise UsageError(f"{path}: a name of the results' own; give another one with -o")
+        raise UsageError(f"{path}: a name of the results' own; give another one with {option}")
 
 
 def read_runs(given: Sequence[Path]) -> list[RunResults]:
