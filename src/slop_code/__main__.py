@@ -11,11 +11,25 @@ from typing import TYPE_CHECKING, TextIO, cast
 if TYPE_CHECKING:
     from io import TextIOWrapper
 
+INTERRUPTED = 130
+"""As `cli.exits` has it, which may not be imported yet."""
 READER_GONE = 141
 """What a shell says of a program that a closed pipe ended; never 0, which would read as passed."""
 
 
 def main() -> None:
+    """Interrupted while it is still being imported, it ends as it does later."""
+    status = INTERRUPTED
+    try:
+        status = run_command()
+    except KeyboardInterrupt:
+        print("slop-code: interrupted", file=sys.stderr)
+    sys.stderr.flush()
+    # Taking the interpreter apart would take a tenth of a short evaluation.
+    os._exit(status)
+
+
+def run_command() -> int:
     gc.disable()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     open_streams()
@@ -28,9 +42,7 @@ def main() -> None:
     with contextlib.suppress(BrokenPipeError):  # whoever read our output has seen enough
         status = run(sys.argv[1:])
         sys.stdout.flush()
-    sys.stderr.flush()
-    # Taking the interpreter apart would take a tenth of a short evaluation.
-    os._exit(status)
+    return status
 
 
 def open_streams() -> None:

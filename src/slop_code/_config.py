@@ -104,8 +104,9 @@ class FileModel(BaseModel):
 Model = TypeVar("Model", bound=FileModel)
 
 
-def load_yaml_model(path: Path, model: type[Model]) -> Model:
-    data = read_yaml(path)
+def load_yaml_model(path: Path, model: type[Model], text: str | None = None) -> Model:
+    """`text`: what the file would hold, instead of what it does."""
+    data = read_yaml(path, text)
     mistakes: list[Mistake] = []
     value: Model | None = None
     try:
@@ -119,8 +120,8 @@ def load_yaml_model(path: Path, model: type[Model]) -> Model:
     return value
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    text = _read_text(path)
+def read_yaml(path: Path, text: str | None = None) -> dict[str, Any]:
+    text = _read_text(path) if text is None else text
     try:
         data = _parse(text, path)
     except yaml.MarkedYAMLError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slop_code.authoring.bench import Effort, Workbench, environment_for
+from slop_code.authoring.mutants.choose import parse_budget
 from slop_code.evaluation import ProblemConfig
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def bench(authored: Callable[..., Path]) -> Callable[..., Workbench]:
 
     def make(*overlays: Mapping[str, str | None], **effort: Any) -> Workbench:
         problem = ProblemConfig.from_yaml(authored(*overlays))
+        if "budget" in effort:
+            effort["budget"] = parse_budget(effort["budget"])
         return Workbench(problem, environment_for(problem, None), effort=Effort(**effort))
 
     return make

@@ -3,11 +3,11 @@ import subprocess
 
 import pytest
 
-from slop_code.authoring.check import check_problem
+from slop_code.authoring.check import check_step
 from slop_code.authoring.controls import CONTROLS, PREVIOUS
 from slop_code.authoring.finding import Severity
 from slop_code.authoring.steps.controls import Row, broken, facts, lenient_policies, nothing_new, told, weak_tests
-from slop_code.errors import InfrastructureError
+from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution import EnvironmentSpec
 from tests.authoring.judged import case, judged
@@ -97,6 +97,26 @@ def test_what_a_passed_test_means(tmp_path, passed, rule, severity):
     assert (finding.rule.id, finding.graveness) == (rule, severity)
 
 
+@pytest.mark.parametrize(
+    ("tests", "passed", "severities"),
+    [
+        (["TestA::first", "TestA::second"], {"silent": ["TestA::first"]}, [Severity.WARNING]),
+        (["TestA::first", "TestA::second"], {"silent": ["TestA::first", "TestA::second"]}, [Severity.ERROR] * 2),
+        (["TestA::one[a::b]", "TestA::one[c]"], {"silent": ["TestA::one[a::b]"]}, [Severity.WARNING]),
+        (["TestA::first", "TestB::first"], {"silent": ["TestA::first"]}, [Severity.ERROR]),
+        (["one[a::b]", "two"], {"silent": ["one[a::b]"]}, [Severity.ERROR]),
+        (
+            ["TestA::first", "TestA::second"],
+            {"silent": ["TestA::first"], "echo": ["TestA::second"]},
+            [Severity.WARNING] * 2,
+        ),
+    ],
+)
+def test_a_step_of_a_class_may_only_prepare(tmp_path, tests, passed, severities):
+    found = weak_tests(tmp_path, rows(passed, tests=[(name, "C") for name in tests]))
+    assert [finding.graveness for finding in found] == severities
+
+
 def test_a_test_is_told_once_with_every_control(tmp_path):
     first = rows({"silent": ["core"], "echo": ["core"]})
     later = rows({"fails-1": ["core"]}, tests=[("core", "R")], checkpoint="checkpoint_2")
@@ -181,7 +201,7 @@ def test_prints_something(run):
 def test_a_test_that_any_output_satisfies(bench, cache, need_bubblewrap):
     """In another language, and with a set-up that a control has nothing for; what a comment allows is apart."""
     need_bubblewrap()
-    [report] = check_problem(bench(SHELL), ["controls"])
+    report = check_step(bench(SHELL), "controls")
     assert report.broken is None
     [finding] = report.outcome.findings
     assert (finding.rule.id, finding.graveness, finding.place.line) == ("control-passes", Severity.ERROR, 10)
@@ -197,5 +217,5 @@ def test_a_test_that_any_output_satisfies(bench, cache, need_bubblewrap):
 def test_controls_say_nothing_where_the_tests_themselves_are_broken(bench, cache, need_bubblewrap):
     need_bubblewrap()
     own = bench({"tests/test_checkpoint_1.py": "import no_such_module\n"})
-    with pytest.raises(InfrastructureError, match="checkpoint_1: no verdict on the reference: collection failed"):
+    with pytest.raises(UsageError, match="no verdict on the reference of checkpoint_1: collection failed"):
         list(broken(own, [Row("checkpoint_1", "empty", judged(reason="collection failed"))]))

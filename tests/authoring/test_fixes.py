@@ -166,6 +166,18 @@ def test_config_is_mended_once_for_all_findings(tmp_path):
     assert apply(tmp_path, wanted) == []
 
 
+def test_what_config_cannot_hold_is_not_written(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "name: x\nversion: 1\ndescription: x\ntags: [cli]\nentry_file: main\ntime_out: soon\n"
+        "checkpoints:\n  checkpoint_1: {order: 1, time_out: 3}\n"
+    )
+    good = KeyRenamed("config.yaml", "checkpoints.checkpoint_1.time_out", "timeout")
+    bad = KeyRenamed("config.yaml", "time_out", "timeout")
+    assert apply(tmp_path, findings(bad, good)) == findings(good)
+    assert "time_out: soon" in path.read_text()
+
+
 def test_files_and_folders_are_removed(tmp_path):
     (tmp_path / "tests/__pycache__").mkdir(parents=True)
     (tmp_path / "tests/__pycache__/a.pyc").touch()

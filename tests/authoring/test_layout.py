@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from slop_code.authoring.bench import Workbench, environment_for
-from slop_code.authoring.check import check_problem, step
+from slop_code.authoring.check import check_step, step
 from slop_code.authoring.fixes import apply
-from slop_code.authoring.steps.layout import refused
+from slop_code.authoring.survey import refused
 from slop_code.errors import ConfigError
 from slop_code.evaluation import ProblemConfig
 
@@ -24,7 +24,7 @@ def found(bench):
     """`found(overlay)`: rule and place of each finding of the step."""
 
     def check(*overlays):
-        [report] = check_problem(bench(*overlays), ["layout"])
+        report = check_step(bench(*overlays), "layout")
         return [(one.rule.id, str(one.place)) for one in report.outcome.findings]
 
     return check
@@ -214,6 +214,52 @@ def test_a_misspelt_key_that_has_to_be_there(authored):
     assert ProblemConfig.from_yaml(folder).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("lines", "meant", "fixable"),
+    [
+        (["timout: 3"], "; was timeout meant?", True),
+        (["timout: soon"], "; was timeout meant?", False),
+        (["timeout: 3", "timout: 4"], "", False),
+        (["markers:", "  loud: {group: Core, gruop: Core}"], "", False),
+    ],
+    ids=["nearly", "another value", "there already", "there already, inside"],
+)
+def test_a_key_that_means_nothing(bench, lines, meant, fixable):
+    """What --fix cannot do is not promised."""
+    outcome = step("layout").run(bench(config(*lines)))
+    [only] = [one for one in outcome.findings if one.rule.id == "config-unknown-key"]
+    assert (only.message.partition(" means nothing")[2], only.fix is not None) == (meant, fixable)
+
+
+def test_a_dependency_that_cannot_be_added(bench):
+    """As the whole file is one line."""
+    line = "{name: shout, version: 1, description: x, tags: [cli], entry_file: main, checkpoints: {checkpoint_1: {}}}"
+    outcome = step("layout").run(bench({"config.yaml": line}, with_tests("import yaml\n")))
+    assert [(one.rule.id, one.fix) for one in outcome.findings] == [("import-undeclared", None)]
+
+
+@pytest.mark.parametrize(
+    ("overlay", "left"),
+    [
+        ({"tests/__pycache__/x.pyc": "", "x.pyc": ""}, [("tests/__pycache__", True), ("x.pyc", True)]),
+        ({"tests/a.orig": "", **with_tests("HERE.glob('*')")}, [("tests/a.orig", False)]),
+        (
+            {"solutions/checkpoint_1/a.rej": "", ".vscode/x": ""},
+            [(".vscode", False), ("solutions/checkpoint_1/a.rej", False)],
+        ),
+        ({"tests/a.orig": "", **with_tests("NAME = 'a.orig'")}, []),
+        ({"tests/a.orig": "", **with_tests("HERE.glob('data/*.orig')")}, []),
+        ({"more/a~": "", **config("static_assets:", "  a: {path: ./more/a~}"), **with_tests("A = 'a'")}, []),
+        ({"x.pyc": "", **config("static_assets:", "  x: {path: x.pyc}"), **with_tests("X = 'x'")}, []),
+    ],
+    ids=["made again", "kept", "kept elsewhere", "named", "named by a glob", "asset", "asset made again"],
+)
+def test_what_tools_left_behind(bench, overlay, left):
+    """Removed is only what tools make again; what the problem names is none of it."""
+    found = [one for one in step("layout").run(bench(overlay)).findings if one.rule.id == "leftover-file"]
+    assert [(str(one.place), one.fix is not None) for one in found] == left
+
+
 def test_a_place_in_broken_yaml(authored):
     folder = authored({"config.yaml": "name: shout\ntags: [cli\n"})
     with pytest.raises(ConfigError) as error:
@@ -250,9 +296,9 @@ def test_an_empty_specification_is_none(found):
 
 def test_fixes_mend_what_was_found_and_nothing_else(bench):
     text = "import pytest\nimport yaml\n\n\n@pytest.mark.eror  # eror\ndef test_x(run): ...\n"
-    tried = bench(config("time_out: 3  # mine"), with_tests(text), {"a~": "", "solutions/__pycache__/x.pyc": ""})
+    tried = bench(config("time_out: 3  # mine"), with_tests(text), {"solutions/__pycache__/x.pyc": ""})
     folder = tried.problem.path
-    [report] = check_problem(tried, ["layout"])
+    report = check_step(tried, "layout")
     assert apply(folder, report.outcome.findings) == list(report.outcome.findings)
     again = ProblemConfig.from_yaml(folder)
     assert step("layout").run(Workbench(again, tried.environment)).findings == ()
@@ -268,6 +314,7 @@ ODD = {
     "not utf-8": b"x = '\xff'\n",
     "unknown coding": b"# coding: klingon\n",
     "brackets": b"(" * 100_000,
+    "terms": b"if " + b"1+" * 2500 + b"1:\n    import os\n",
     "minus": b"x = " + b"-" * 100_000 + b"1\n",
     "dots": b"x = a" + b".b" * 50_000 + b"\n",
     "long": b"x = 1\n" * 1_000_000,
@@ -281,10 +328,10 @@ ODD = {
 def test_odd_files_end_as_findings(bench, name):
     tried = bench({"tests/more.txt": "x"})
     (tried.problem.path / "tests/test_checkpoint_1.py").write_bytes(ODD[name])
-    [report] = check_problem(tried, ["layout"])
+    report = check_step(tried, "layout")
     assert report.broken is None
     assert all(len(one.message) < 1000 and one.message.isprintable() for one in report.outcome.findings)
-    fine = {"latin", "long", "escape", "empty", "names"}
+    fine = {"latin", "long", "escape", "empty", "names", "terms"}
     assert ("python-unreadable" in {one.rule.id for one in report.outcome.findings}) is (name not in fine)
 
 
@@ -304,5 +351,5 @@ def test_a_pipe_and_a_link_out_of_the_folder_are_not_read(bench, tmp_path):
 
 def test_an_allowed_finding_passes(bench):
     text = "import time\n\n\ndef test_x(run):\n    time.sleep(2)  # slop-code: allow fixed-sleep  notes expire\n"
-    [report] = check_problem(bench(with_tests(text)), ["layout"])
+    report = check_step(bench(with_tests(text)), "layout")
     assert (report.outcome.findings, len(report.allowed)) == ((), 1)

@@ -1,13 +1,14 @@
 import pytest
 
-from slop_code.authoring.check import check_problem
-from slop_code.authoring.headroom import FLOORS, Times, a_quarter, amount, divided, suggested_timeout
-from slop_code.authoring.steps.limits import long_sessions, lost, slow_tests
+from slop_code.authoring.check import check_step
+from slop_code.authoring.headroom import FLOORS, Times, a_quarter, about, amount, divided, divisible, suggested_timeout
+from slop_code.authoring.steps.limits import Shortage, long_sessions, shortage, slow_tests, too_little
+from slop_code.errors import InfrastructureError
 from slop_code.evaluation.config import CheckpointConfig
 from slop_code.execution import EnvironmentSpec
 from tests.authoring.judged import case, judged
 
-ENOUGH = judged(case("a"), case("b"), case("c", "failed"))
+FLAKY = case("c", "failed", markers=["quarantined"])
 
 
 @pytest.mark.parametrize(
@@ -50,18 +51,50 @@ def test_only_the_named_limits_are_divided():
 
 
 @pytest.mark.parametrize(
-    ("tried", "fault"),
+    ("limits", "names", "told"),
     [
-        (judged(case("a"), case("b"), case("c", "failed")), None),
-        (judged(case("a"), case("b", "error", failure_message="no room"), case("c")), ("b", "no room")),
-        (judged(case("a", "failed"), case("b", "failed")), ("a", "it left no message")),
-        (judged(reason="the boxes could not be opened"), (None, "the boxes could not be opened")),
-        ("no box", (None, "no box")),
+        ({"memory": "1G"}, ["memory", "processes", "disk", "output"], "memory 1G (tried 256M)"),
+        ({"memory": "64M"}, ["memory", "processes", "disk", "output"], "memory 64M (tried 32M)"),
+        ({"memory": "32M", "processes": 2}, ["disk", "output"], "memory 32M (not tried: the floor)"),
+        ({"memory": "16M", "processes": 1, "disk": "4M", "output": "64K"}, [], "memory 16M (not tried: the floor)"),
     ],
 )
-def test_what_is_lost_with_less(tried, fault):
-    found = lost(ENOUGH, tried)
-    assert (found and (found[0] and found[0].id, found[1])) == fault
+def test_only_what_can_be_less_is_tried(limits, names, told):
+    own = EnvironmentSpec.model_validate({"type": "local", "name": "test", "limits": limits}).limits
+    assert (list(divisible(own)), about(own, "memory")) == (names, told)
+
+
+@pytest.mark.parametrize(
+    ("tried", "test", "reason"),
+    [
+        (judged(case("a"), case("b", "error", failure_message="no room"), FLAKY), "b", "no room"),
+        (judged(FLAKY, case("a", "failed"), case("b", "failed")), "a", "it left no message"),
+        (judged(reason="the session took too long"), None, "the session took too long"),
+        (
+            InfrastructureError("no box"),
+            None,
+            "twice it could not even be started, and with the whole limits it can: no box",
+        ),
+    ],
+)
+def test_why_less_is_too_little(tried, test, reason):
+    short = shortage(tried)
+    assert (short.test and short.test.id, short.reason) == (test, reason)
+
+
+def test_what_is_quarantined_tells_nothing_of_limits():
+    assert shortage(judged(case("a"), FLAKY)) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "place", "file"), [(None, "environment.yaml", "environment.yaml"), ("o.yaml", "config.yaml", "o.yaml")]
+)
+def test_the_environment_that_was_asked_for_is_to_be_changed(bench, asked, place, file):
+    own = bench({"environment.yaml": "type: local\nname: own\n"})
+    own.asked = asked
+    finding = too_little(own, "checkpoint_1", ["memory"], Shortage("no room"))
+    assert str(finding.place) == place
+    assert finding.mend == f"Set limits: {{memory: 2G}} or more in {file}, or make the reference use less."
 
 
 def times(*tests, timeout=10.0, whole=1.0, session_timeout=None):
@@ -132,7 +165,7 @@ def test_needs(run, what, length):
 def test_the_limit_is_named(bench, cache, need_bubblewrap):
     need_bubblewrap()
     needy = {"solutions/checkpoint_1/main.py": NEEDY, "tests/test_checkpoint_1.py": NEEDS}
-    [report] = check_problem(bench(needy), ["limits"])
+    report = check_step(bench(needy), "limits")
     assert report.broken is None
     found = [one for one in report.outcome.findings if one.rule.id == "limit-headroom"]
     assert [one.message.partition(":")[0] for one in found] == [
@@ -145,6 +178,10 @@ def test_the_limit_is_named(bench, cache, need_bubblewrap):
     ]
     assert found[0].mend.startswith("Set limits: {processes: 200} or more in environment.yaml")
     assert report.outcome.facts["limits"]["disk"] == {"limit": 200 << 20, "tried": 50 << 20}
+    assert report.outcome.summary[-1] == (
+        "limits: memory 1G (tried 256M), processes 100 (tried 25), disk 200M (tried 50M), output 32M (tried 8M); "
+        "with what was tried not every reference passes"
+    )
     assert set(report.outcome.facts["checkpoints"]["checkpoint_1"]) == {
         "slowest_test", "slowest_seconds", "timeout", "suggested_timeout", "tests_seconds", "session_timeout",
     }  # fmt: skip

@@ -196,7 +196,7 @@ def test_names_and_diffs_are_safe_to_show():
     ],
 )
 def test_budget(text, budget):
-    assert parse_budget(text) == budget
+    assert parse_budget(text) == parse_budget(str(budget)) == budget
 
 
 @pytest.mark.parametrize("text", ["", "0", "0s", "-1", "1.5", "5 mutants", "1d", "s", "٣", "1e3", "nan", "x" * 10_000])
@@ -239,7 +239,7 @@ SEEN = {
 }
 
 
-@pytest.mark.parametrize("distortion", [FAITHFUL, *DISTORTIONS[:-1]], ids=lambda one: one.name)
+@pytest.mark.parametrize("distortion", [FAITHFUL, *DISTORTIONS[1:]], ids=lambda one: one.name)
 @pytest.mark.parametrize("command", ["sh", "", "python"])
 def test_distortions(distortion, command, tmp_path):
     """A Python environment keeps its command; one of another language gets a shell's."""

@@ -13,11 +13,9 @@ from slop_code.authoring.overview import (
     Broken,
     CheckpointView,
     ProblemView,
-    as_json,
     asset_of,
     by_group,
     checkpoint_view,
-    distribution,
     overviews,
     view,
 )
@@ -25,6 +23,7 @@ from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.cache import Cache
+from slop_code.reporting.problem_json import as_json
 from slop_code.reporting.problem_lines import listed_line, problem_lines, written_lines
 from slop_code.runs.store import Store
 
@@ -40,9 +39,16 @@ def checkpoint(name="checkpoint_1", state="Draft", **keys):
     return CheckpointView(name=name, state=state, **{**plain, **keys})
 
 
-def problem_view(tmp_path, *checkpoints, **keys):
-    plain = {"version": "1", "description": "Sums.", "author": None, "difficulty": "Easy", "environment": "local"}
-    return ProblemView(name="tally", path=tmp_path, entry_file="main.py", checkpoints=checkpoints, **{**plain, **keys})
+def problem_view(path, *checkpoints, **keys):
+    plain = {
+        "name": "tally",
+        "version": "1",
+        "description": "Sums.",
+        "author": None,
+        "difficulty": "Easy",
+        "environment": "local",
+    }
+    return ProblemView(path=path, entry_file="main.py", checkpoints=checkpoints, **{**plain, **keys})
 
 
 @pytest.mark.parametrize(
@@ -56,14 +62,6 @@ def problem_view(tmp_path, *checkpoints, **keys):
 )
 def test_a_problem_is_as_far_as_its_least_checkpoint(states, expected, tmp_path):
     assert problem_view(tmp_path, *(checkpoint(state=state) for state in states)).state == expected
-
-
-@pytest.mark.parametrize(
-    ("requirement", "expected"),
-    [("httpx", "httpx"), ("PyYAML>=6", "pyyaml"), (" a_B.c [x,y] ; os_name=='nt'", "a-b-c"), ("", ""), ("@", "")],
-)
-def test_the_name_in_a_requirement(requirement, expected):
-    assert distribution(requirement) == expected
 
 
 def test_tests_count_in_their_group(authored):
@@ -117,12 +115,23 @@ def test_an_asset_is_a_file_or_a_folder(tmp_path):
 
 def test_a_line_for_each_problem(tmp_path):
     counts = {"Core": 2, "Functionality": 0, "Error": 1, "Regression": 9}
-    found = problem_view(tmp_path, checkpoint(), checkpoint(tests=counts))
+    found = problem_view(tmp_path / "tally", checkpoint(), checkpoint(tests=counts))
     expected = "tally: version 1, Easy, 2 checkpoints, Draft, 12 tests (2 core, 1 error, 9 regression)"
     assert listed_line(found) == expected
-    troubled = problem_view(tmp_path, checkpoint(state=None, trouble="no test was found\nfurther"), difficulty=None)
+    troubled = problem_view(
+        tmp_path / "tally", checkpoint(state=None, trouble="no test was found\nfurther"), difficulty=None
+    )
     assert listed_line(troubled) == "tally: version 1, 1 checkpoint, broken: no test was found"
     assert listed_line(Broken(tmp_path / "x", "config.yaml: odd\nmore")) == "x: broken: config.yaml: odd"
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "expected"),
+    [("tally", "problems/tally", "tally: "), ("tally", "problems/copy", "tally in problems/copy: ")],
+)
+def test_problems_of_one_name_differ_by_their_folders(name, folder, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert listed_line(problem_view(tmp_path / folder, checkpoint(), name=name)).startswith(f"{expected}version 1,")
 
 
 def test_a_problem_in_words(tmp_path):

@@ -2,9 +2,10 @@ import json
 
 import pytest
 
-from slop_code.authoring.check import check_problem
+from slop_code.authoring.check import check_step
 from slop_code.authoring.finding import Severity
-from slop_code.authoring.steps.reference import home_of
+from slop_code.authoring.reference import home_of, unsound
+from slop_code.authoring.sources import is_allowed, read_source
 from slop_code.authoring.steps.reference import judged as findings_of
 from tests.authoring.judged import case, judged
 
@@ -45,8 +46,7 @@ def reference(bench, cache, need_bubblewrap):
     need_bubblewrap()
 
     def check(*overlays):
-        [report] = check_problem(bench(*overlays), ["reference"])
-        return report
+        return check_step(bench(*overlays), "reference")
 
     return check
 
@@ -87,15 +87,15 @@ def test_a_session_that_does_not_end_is_a_finding(reference):
 
 
 def test_without_a_reference_there_is_nothing_to_find(bench):
-    [report] = check_problem(bench({"solutions/checkpoint_1/main.py": None}), ["reference"])
+    report = check_step(bench({"solutions/checkpoint_1/main.py": None}), "reference")
     assert (report.outcome.findings, report.outcome.summary) == ((), ("no checkpoint has a reference",))
 
 
 @pytest.mark.parametrize(
     ("file", "place"),
     [
-        ("tests/test_checkpoint_1.py", "tests/test_checkpoint_1.py"),
-        ("tests/deep/test_checkpoint_1_more.py", "tests/deep/test_checkpoint_1_more.py"),
+        ("tests/test_checkpoint_1.py", "tests/test_checkpoint_1.py:1"),
+        ("tests/deep/test_checkpoint_1_more.py", "tests/deep/test_checkpoint_1_more.py:1"),
         ("tests/test_other.py", "tests"),
     ],
 )
@@ -110,3 +110,35 @@ def test_a_reason_of_many_lines_is_told_in_one(bench):
     [finding] = findings_of(own, own.checkpoints[0], results)
     assert finding.message == r"no verdict on the reference of checkpoint_1: collection failed: \x1b[1mbad"
     assert finding.detail.endswith("more\nlines")
+
+
+FLAKY = case("flaky", "failed", markers=["quarantined"])
+
+
+@pytest.mark.parametrize(
+    ("results", "fault"),
+    [
+        (judged(case("a"), case("b")), None),
+        (judged(case("a"), FLAKY), None),
+        (judged(case("a"), case("b", "failed"), case("c", "skipped"), FLAKY), "2 of 3 tests fail with the reference"),
+        (judged(reason="pytest exited with 2\nmore"), "no verdict on the reference of c1: pytest exited with 2;"),
+    ],
+)
+def test_what_other_steps_can_build_on(results, fault):
+    found = unsound("c1", results)
+    assert found is None if fault is None else found.startswith(fault) and found.endswith("mend that first")
+
+
+def test_a_comment_at_the_top_lets_a_finding_on_the_whole_pass(bench):
+    own = bench({"tests/test_checkpoint_1.py": "# slop-code: allow reference-no-verdict  on purpose\nimport a\n"})
+    [finding] = findings_of(own, own.checkpoints[0], judged(reason="collection failed"))
+    assert is_allowed(finding, read_source(own.problem.path, finding.place.file))
+
+
+@pytest.mark.parametrize("step", ["secrecy", "limits"])
+def test_steps_that_need_a_sound_reference_are_not_done_without(step, bench, cache, need_bubblewrap):
+    need_bubblewrap()
+    wrong = "def test_wrong(run):\n    assert run('a').stdout == 'a'\n"
+    report = check_step(bench({"tests/test_checkpoint_1.py": wrong}), step)
+    assert report.outcome.findings == ()
+    assert report.blocked == "1 of 1 tests fail with the reference of checkpoint_1; mend that first"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slop_code.authoring.bench import Effort, Workbench, environment_for
-from slop_code.authoring.check import check_problem
+from slop_code.authoring.check import STEPS, check_step
+from slop_code.authoring.mutants.choose import Budget
 from slop_code.authoring.scaffold import (
     KINDS,
     LANGUAGES,
@@ -27,6 +28,7 @@ from slop_code.execution.boxes import PATH
 from slop_code.execution.spec import load_environment
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 COMBINATIONS = [(kind, language) for kind in KINDS for language in LANGUAGES if has_templates(kind, language)]
@@ -51,6 +53,7 @@ def test_every_checkpoint_has_its_files(kind, language, count):
         assert {"functionality", "error"} <= marks
         assert ("regression" in marks) == (number == 2)
     assert not any(f"checkpoint_{count + 1}" in path for path in files)
+    assert ".gitignore" in files
     assert ("environment.yaml" in files) == (language != "python")
     references = [files[f"solutions/checkpoint_{number}/{entry}"] for number in range(1, count + 1)]
     assert references == sorted(references, key=len)
@@ -157,11 +160,9 @@ def need_program(language: str) -> None:
     pytest.skip(missing)
 
 
-def check(folder: Path, steps: list[str], effort: Effort | None = None) -> list[str]:
-    problem = ProblemConfig.from_yaml(folder)
-    bench = Workbench(problem, environment_for(problem, None), effort=effort)
-    reports = list(check_problem(bench, steps))
-    assert [report.broken for report in reports] == [None] * len(steps)
+def findings(bench: Workbench, steps: Sequence[str]) -> list[str]:
+    reports = [check_step(bench, name) for name in steps]
+    assert [(report.broken, report.blocked) for report in reports] == [(None, None)] * len(steps)
     return [
         f"{one.place} {one.graveness} {one.rule.id}: {one.message}"
         for report in reports
@@ -169,17 +170,23 @@ def check(folder: Path, steps: list[str], effort: Effort | None = None) -> list[
     ]
 
 
-# The tutorial checks the first of them, and tests/docs runs its commands.
-@pytest.mark.parametrize(("kind", "language"), COMBINATIONS[1:])
-def test_it_is_sound(kind, language, tmp_path, cache, need_bubblewrap):
+@ALL
+def test_its_last_reference_passes_all_its_tests(kind, language, tmp_path, cache, need_bubblewrap):
+    """One evaluation of the largest problem there is: the tests of all checkpoints run at the last one."""
     need_bubblewrap()
     need_program(language)
-    folder = write_problem(Blueprint("tally", kind, 2, language), tmp_path)
-    assert check(folder, ["layout", "reference", "controls"]) == []
+    problem = ProblemConfig.from_yaml(write_problem(Blueprint("tally", kind, MOST_CHECKPOINTS, language), tmp_path))
+    bench = Workbench(problem, environment_for(problem, None))
+    assert findings(bench, ["layout"]) == []
+    results = bench.reference(problem.checkpoint(MOST_CHECKPOINTS))
+    assert [test.id for test in results.tests if test.status != "passed"] == []
+    assert {test.checkpoint for test in results.tests} == set(problem.checkpoints)
+    assert not results.infrastructure_failure
 
 
 @pytest.mark.timeout(600)
-def test_it_is_sound_by_the_steps_that_take_long(tmp_path, cache, need_bubblewrap):
+def test_it_is_sound_by_every_step(tmp_path, cache, need_bubblewrap):
     need_bubblewrap()
-    folder = write_problem(Blueprint("tally", checkpoints=1), tmp_path)
-    assert check(folder, ["stability", "strength"], Effort(repeat=1, budget="4")) == []
+    problem = ProblemConfig.from_yaml(write_problem(Blueprint("tally", checkpoints=1), tmp_path))
+    effort = Effort(repeat=1, budget=Budget(mutants=1))
+    assert findings(Workbench(problem, environment_for(problem, None), effort=effort), STEPS) == []

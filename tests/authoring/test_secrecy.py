@@ -1,13 +1,15 @@
 import json
+import os
 
 import pytest
 
 from slop_code.authoring.bench import Workbench
-from slop_code.authoring.check import check_problem
+from slop_code.authoring.check import check_step
 from slop_code.authoring.finding import Severity
-from slop_code.authoring.showing import Showing, covering, looks_expected, read_showing
+from slop_code.authoring.showing import Showing, Told, covering, looks_expected, read_showing
 from slop_code.authoring.steps import secrecy
 from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation.judge.watch import LONGEST, Watch
 
 
 @pytest.mark.parametrize(
@@ -48,9 +50,11 @@ def test_what_a_file_was_handed_over_with(handed, file, root):
     assert showing.handed_with(file) == root
 
 
-def showing(shown=(), handed=(), read=(), copied=()):
+def showing(shown=(), handed=(), read=(), copied=(), told=()):
+    """`told`: pairs of a way and files."""
     test = "test_checkpoint_1.py::test_x"
-    return Showing(tuple(shown), dict.fromkeys(handed, test), frozenset(read), dict.fromkeys(copied, test))
+    texts = tuple(Told(tuple(files), way, test) for way, files in told)
+    return Showing(tuple(shown), dict.fromkeys(handed, test), frozenset(read), dict.fromkeys(copied, test), texts)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +69,14 @@ def showing(shown=(), handed=(), read=(), copied=()):
         ({"shown": ["assets/expected/a"]}, [("expected-visible", 3)]),
         ({"shown": ["assets/units"], "read": ["assets/units"]}, []),
         ({"copied": ["c/expected.txt", "c/in.txt"]}, [("expected-copied", 2)]),
+        ({"copied": ["c/case.json"], "read": ["c/case.json"]}, [("expected-copied", 1)]),
+        ({"told": [("an argument", ["c/expected.txt"])]}, [("expected-shown", 2)]),
+        ({"told": [("the environment", ["c/a.out", "c/b.out"])]}, [("expected-shown", 2)]),
+        ({"told": [("a file", ["c/expected.txt"])]}, [("expected-copied", 2)]),
+        ({"told": [("a file", ["c/expected.txt"])], "copied": ["c/expected.txt"]}, [("expected-copied", 2)]),
+        ({"told": [("an argument", ["c/in.txt"])]}, []),
+        ({"told": [("an argument", ["c/expected.txt", "c/in.txt"])]}, []),
+        ({"told": [("an argument", [])]}, []),
     ],
 )
 def test_what_a_showing_gives_away(tmp_path, what, found):
@@ -89,6 +101,81 @@ def test_as_few_checkpoints_as_have_all_tests(authored, prior, chosen):
     assert [one.name for one in covering(list(problem.checkpoints.values()))] == [f"c{number}" for number in chosen]
 
 
+@pytest.fixture
+def watched(tmp_path):
+    """A watch over a folder of tests, asked as an audit hook is: `watched(event, ...)`."""
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "expected.txt").write_text("the answer is 42\n")
+    (tests / "same.txt").write_text("  the answer is 42")
+    (tests / "short.out").write_text("42\n")
+    (tests / "long.out").write_text("4" * (LONGEST + 1))
+    watch = Watch(str(tests), str(tmp_path))
+    watch.running = "test_x"
+    return watch
+
+
+def start(watch, *argv, **environment):
+    watch.hook("subprocess.Popen", (argv[0], list(argv), None, environment))
+
+
+def opens(watch, path, flags=os.O_RDONLY):
+    watch.hook("open", (str(path), "", flags))
+
+
+def test_a_text_is_met_in_arguments_environment_and_files(watched, tmp_path):
+    start(watched, "main", "the answer is 42")
+    opens(watched, tmp_path / "tests" / "expected.txt")
+    start(watched, "main", "what is the answer?", A="b")
+    assert watched.told.found == []
+    start(watched, "main", "--is=the answer is 42", WORD="the answer is 42")
+    start(watched, "main", "the answer is 42 again")
+    (tmp_path / "copy").write_text("# the answer is 42")
+    opens(watched, tmp_path / "copy", os.O_WRONLY)
+    start(watched, b"main")
+    opens(watched, tmp_path / "tests" / "same.txt")
+    files = ["expected.txt", "same.txt"]
+    assert watched.told.found == [
+        {"files": files, "way": way, "test": "test_x"} for way in ("an argument", "the environment", "a file")
+    ]
+
+
+def test_what_a_program_writes_is_its_own(watched, tmp_path):
+    """A file that the test opens for it is looked at as the program starts, and not again."""
+    opens(watched, tmp_path / "tests" / "expected.txt")
+    (tmp_path / "out").touch()
+    opens(watched, tmp_path / "out", os.O_WRONLY)
+    start(watched, "main")
+    (tmp_path / "out").write_text("the answer is 42\n")
+    start(watched, "main")
+    assert watched.told.found == []
+
+
+@pytest.mark.parametrize("name", ["short.out", "long.out", "none.out"])
+def test_texts_that_are_not_looked_for(watched, tmp_path, name):
+    opens(watched, tmp_path / "tests" / name)
+    start(watched, "main", "42", "4" * (LONGEST + 1))
+    assert watched.told.found == []
+
+
+@pytest.mark.parametrize("arguments", [(), (1, None), ("main", 5, None, None), ("main", ["\0", 5], None, {1: 2})])
+def test_odd_arguments_are_for_others_to_refuse(watched, tmp_path, arguments):
+    opens(watched, tmp_path / "tests" / "expected.txt")
+    watched.hook("subprocess.Popen", arguments)
+    opens(watched, tmp_path / "tests" / "same.txt")
+    assert sorted(watched.read) == ["expected.txt", "same.txt"]
+
+
+def test_a_copy_is_not_a_reading(watched, tmp_path):
+    source, other = tmp_path / "tests" / "expected.txt", tmp_path / "tests" / "same.txt"
+    watched.hook("shutil.copyfile", (str(source), str(tmp_path / "copy")))
+    opens(watched, source)
+    watched.hook("os.link", (str(other), str(tmp_path / "link"), -1, -1))
+    assert (sorted(watched.copied), watched.read) == (["expected.txt", "same.txt"], {})
+    opens(watched, source)
+    assert list(watched.read) == ["expected.txt"]
+
+
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"shown": 1}', "[" * 100_000])
 def test_a_word_that_cannot_be_read_is_none(tmp_path, text):
     if text is not None:
@@ -99,9 +186,15 @@ def test_a_word_that_cannot_be_read_is_none(tmp_path, text):
 
 def test_a_word_that_can_be_read(tmp_path):
     (tmp_path / ".scbench").mkdir()
-    word = {"shown": ["a"], "handed": {"a": "t"}, "read": ["b"], "copied": {}}
+    word = {
+        "shown": ["a"],
+        "handed": {"a": "t"},
+        "read": ["b"],
+        "copied": {},
+        "told": [{"files": ["b"], "way": "w", "test": "t"}],
+    }
     (tmp_path / ".scbench" / "shown.json").write_text(json.dumps(word))
-    assert read_showing(tmp_path) == Showing(("a",), {"a": "t"}, frozenset("b"), {})
+    assert read_showing(tmp_path) == Showing(("a",), {"a": "t"}, frozenset("b"), {}, (Told(("b",), "w", "t"),))
 
 
 CONFIG = """\
@@ -143,6 +236,12 @@ from conftest import HERE
 
 def test_second(run):
     assert run(f"--file={HERE / 'data' / 'two.txt'}").returncode == 0
+
+
+def test_tells(run, tmp_path):
+    word = (HERE / "hidden" / "golden.txt").read_text()
+    (tmp_path / "word").write_text(word)
+    assert run(f"--word={word}").returncode == 0
 """
 MAIN = """\
 import pathlib
@@ -167,7 +266,7 @@ def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, 
         "tests/data/one.txt": "one",
         "tests/data/one.right": "ONE\n",
         "tests/data/two.txt": "two",
-        "tests/hidden/golden.txt": "secret",
+        "tests/hidden/golden.txt": "the secret",
         "solutions/checkpoint_1/main.py": MAIN,
         "solutions/checkpoint_2/main.py": MAIN,
     }
@@ -175,7 +274,7 @@ def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, 
     conftest = folder / "tests" / "conftest.py"
     conftest.write_text(CONFTEST + conftest.read_text())
     problem = ProblemConfig.from_yaml(folder)
-    [report] = check_problem(Workbench(problem, environment_spec(sandbox=sandbox)), ["secrecy"])
+    report = check_step(Workbench(problem, environment_spec(sandbox=sandbox)), "secrecy")
     assert report.broken is None
     assert report.outcome.facts == {
         "shown": {
@@ -187,6 +286,8 @@ def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, 
     assert [(one.rule.id, str(one.place), one.graveness) for one in report.outcome.findings] == [
         ("expected-visible", "config.yaml", Severity.ERROR),
         ("expected-shown", "tests/test_checkpoint_1.py:4", Severity.WARNING),
+        ("expected-shown", "tests/test_checkpoint_2.py:8", Severity.WARNING),
+        ("expected-copied", "tests/test_checkpoint_2.py:8", Severity.WARNING),
     ]
     assert (
         "tests/cases/a/cmd is shown, as the folder tests/cases/a is handed over" in report.outcome.findings[1].message
@@ -201,5 +302,12 @@ def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, 
     ],
 )
 def test_where_nothing_is_hidden_nothing_is_run(bench, overlay, place):
-    [report] = check_problem(bench(overlay), ["secrecy"])
+    report = check_step(bench(overlay), "secrecy")
     assert [(one.rule.id, str(one.place)) for one in report.outcome.findings] == [("nothing-hidden", place)]
+
+
+def test_an_environment_that_was_asked_for_is_not_the_problem_s_own(bench):
+    own = bench({"environment.yaml": "type: local\nname: bare\nisolation: none\n"})
+    own.asked = "bare.yaml"
+    [finding] = check_step(own, "secrecy").outcome.findings
+    assert str(finding.place) == "config.yaml"

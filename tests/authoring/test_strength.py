@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
-from slop_code.authoring.check import check_problem
+from slop_code.authoring.check import check_step
 from slop_code.authoring.mutants.behaviour import DISTORTIONS
+from slop_code.authoring.mutants.distorting import Distorted, distorted_of, try_distortions, undistortable, unfaithful
 from slop_code.authoring.mutants.edit import Edit, Mutant
-from slop_code.authoring.mutants.trying import Distorted, Tried, hurried, telling, try_distortions, try_mutants
-from slop_code.authoring.steps.strength import Strength, facts, told
+from slop_code.authoring.mutants.trying import MOST_UNBUILT, Tried, goes_on, hurried, telling, tried_of, try_mutants
+from slop_code.authoring.steps.strength import STEP, Strength, facts, told
+from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import CheckpointConfig, GroupType, TestResult
+from tests.authoring.conftest import SOUND
+from tests.authoring.judged import case, judged
 
 ENDLESS = {
     "config.yaml": """\
@@ -91,17 +94,18 @@ def test_an_endless_loop_ends_and_is_caught(bench, cache, need_bubblewrap):
 
 def test_a_shell_solution(bench, cache, need_bubblewrap):
     need_bubblewrap()
-    [report] = check_problem(bench(SHELL, budget="5", jobs=2), ["strength"])
+    report = check_step(bench(SHELL, budget="5", jobs=2), "strength")
     found = report.outcome.facts["checkpoints"]["checkpoint_1"]
     assert (found["made"], found["tried"], found["caught"]) == (9, 5, 4)
     assert [one["line"] for one in found["mutants"] if not one["caught"]] == [1]
     assert found["groups"]["Functionality"] == {"tests": 1, "caught": 0, "alone": 0}
     assert found["groups"]["Core"]["alone"] > 0
-    assert [one["failed"] for one in found["distorted"]] == [2, 1, 0, 1, 2, 2]
+    # Only the test that no mutant made fail is tried with them.
+    assert found["distorted"] == [{"program": one.name, "failed": 0, "no_verdict": None} for one in DISTORTIONS]
+    assert found["not_distorted"] is None
     assert found["unfailing"] == ["test_checkpoint_1.py::test_anything_goes"]
     [finding] = report.outcome.findings
     assert (finding.rule.id, finding.place.line) == ("unfailing-test", 15)
-    assert "  no test notices a program that prints nothing on stderr" in report.outcome.summary
     assert "    -unused=x" in report.outcome.summary
     assert json.loads(json.dumps(report.outcome.facts)) == report.outcome.facts
 
@@ -111,9 +115,8 @@ def test_what_cannot_be_set_up_is_no_mutant(bench, cache, need_bubblewrap):
     compiled = f"{SHELL['environment.yaml']}setup: {{commands: [sh -n main.sh]}}\n"
     own = bench(SHELL, {"environment.yaml": compiled}, jobs=1)
     mutants = [mutant(own, "main.sh", '"$*"', '"$*'), mutant(own, "main.sh", '"$*"', '"~$*"')]
-    more = [mutant(own, "main.sh", "exit 2", f"exit {status}") for status in range(3, 9)]
-    # It is too late for a second batch, not for the first.
-    [tried], unbuilt = try_mutants(own, own.checkpoints[0], [*mutants, *more], 2, end=0.0)
+    # It is late from the beginning: there is time for one, and the first is none.
+    [tried], unbuilt = try_mutants(own, own.checkpoints[0], [*mutants, *mutants], None, end=0.0)
     assert unbuilt == 1
     assert tried.mutant == mutants[1]
     assert tried.failed == {"test_checkpoint_1.py::test_words"}
@@ -125,31 +128,62 @@ def test_a_program_that_bears_no_wrapper_is_not_distorted(bench, cache, need_bub
     own_process = "import os\nprint(open(f'/proc/{os.getppid()}/cmdline').read().partition('\\0')[0] == 'sh')\n"
     test = "def test_parent(run):\n    assert run().stdout == 'False\\n'\n"
     own = bench({"solutions/checkpoint_1/main.py": own_process, "tests/test_checkpoint_1.py": test}, jobs=1)
-    assert try_distortions(own, own.checkpoints[0]) == []
+    found = try_distortions(own, own.checkpoints[0], ["test_checkpoint_1.py::test_parent"])
+    assert found == "1 of 1 tests fail when the reference runs behind a wrapper"
 
 
-def result(name: str, group: GroupType, *, status: str = "passed", home: str = "checkpoint_2", **more) -> TestResult:
-    return TestResult(
-        id=name, checkpoint=home, group_type=group, status=status, duration_ms=1,
-        file_path=f"test_{home}.py", **{"markers": [], **more},
-    )  # fmt: skip
+def test_distortions_end_with_the_last_test_that_passes(bench, cache, need_bubblewrap):
+    need_bubblewrap()
+    own, only = bench(SHELL, jobs=1), ["test_checkpoint_1.py::test_words"]
+    assert try_distortions(own, own.checkpoints[0], only) == [Distorted(DISTORTIONS[0], frozenset(only))]
 
 
-CORE, OTHER = result("core", GroupType.CORE), result("other", GroupType.CORE)
-ERROR, OLD = result("error", GroupType.ERROR), result("old", GroupType.REGRESSION, home="checkpoint_1")
+def test_a_reference_that_fails_a_test_has_no_mutants(bench, cache, need_bubblewrap):
+    need_bubblewrap()
+    wrong = "\n\ndef test_wrong(run):\n    assert run('hello').stdout == ''\n"
+    with pytest.raises(UsageError, match=r"^1 of 4 tests fail with the reference of checkpoint_1"):
+        STEP.run(bench({"tests/test_checkpoint_1.py": SOUND["tests/test_checkpoint_1.py"] + wrong}))
+
+
+def test_without_a_reference(bench):
+    found = STEP.run(bench({"solutions/checkpoint_1/main.py": None}))
+    assert (found.findings, found.summary) == ((), ("no checkpoint has a reference",))
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ("entry_file: main\n", None),
+        ("entry_file: main\nin_process: true\n", "the tests load the program into their own process"),
+        ("entry_file: bin/app\n", "the reference has no file bin/app.py"),
+    ],
+    ids=["can be", "in process", "built"],
+)
+def test_why_nothing_is_distorted(bench, keys, reason):
+    own = bench({"config.yaml": SOUND["config.yaml"].replace("entry_file: main\n", keys)})
+    assert undistortable(own.problem, own.environment, own.solution(own.checkpoints[0])) == reason
+
+
+NEW = {"checkpoint": "checkpoint_2", "file_path": "test_checkpoint_2.py"}
+CORE, OTHER, ERROR = case("core", **NEW), case("other", **NEW), case("error", group="E", **NEW)
+OLD = case("old", group="R")
 MUTANT = Mutant("main.py", "a = 1\n", Edit(4, 5, "2", "number"))
 
 
+def names(*tests: TestResult) -> frozenset[str]:
+    return frozenset(test.nodeid for test in tests)
+
+
 def tried(*tests: TestResult, ended: str | None = None) -> Tried:
-    return Tried(MUTANT, frozenset(test.nodeid for test in tests), ended)
+    return Tried(MUTANT, names(*tests), ended)
 
 
-def strength(*outcomes: Tried, distorted: list[Distorted] | None = None) -> Strength:
-    return Strength("checkpoint_2", [CORE, OTHER, ERROR, OLD], 9, outcomes, 0, distorted or [])
+def strength(*outcomes: Tried, distorted: tuple[Distorted, ...] = (), undistorted: str | None = None) -> Strength:
+    return Strength("checkpoint_2", [CORE, OTHER, ERROR, OLD], 9, outcomes, 0, distorted, undistorted)
 
 
 def test_counts_by_group():
-    found = strength(tried(CORE, OTHER), tried(CORE, ERROR), tried(OLD), tried(), tried(CORE, ERROR, ended="too long"))
+    found = strength(tried(CORE, OTHER), tried(CORE, ERROR), tried(OLD), tried(), tried(ended="too long"))
     assert (found.caught, len(found.survivors)) == (4, 1)
     assert found.groups() == {
         GroupType.CORE: (2, 2, 1),
@@ -176,9 +210,98 @@ def test_counts_by_group():
     ],
 )
 def test_unfailing(by_mutants, by_distortions, unfailing):
-    distorted = [Distorted(DISTORTIONS[0], frozenset(test.nodeid for test in by_distortions))]
+    distorted = (Distorted(DISTORTIONS[0], names(*by_distortions)),)
     assert strength(tried(*by_mutants), distorted=distorted).unfailing == unfailing
     assert strength(tried(*by_mutants)).unfailing == []
+
+
+def test_what_was_not_distorted_is_told():
+    found = strength(undistorted="the reference has no file main")
+    assert list(told(found))[-1] == "  not distorted: the reference has no file main"
+    assert facts(found)[1]["not_distorted"] == "the reference has no file main"
+    found = strength(distorted=(Distorted(DISTORTIONS[0], names(CORE), "box gone\nand more"),))
+    assert list(told(found))[-1] == "  no verdict on a program that crashes at once: box gone"
+    assert facts(found)[1]["distorted"][0]["no_verdict"] == "box gone"
+
+
+FAILED, NEVER = case("other", "failed", **NEW), case("error", "error", group="E", **NEW)
+REFERENCE = judged(CORE, OTHER, ERROR)
+BOXES = {"sandbox": "bubblewrap"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "exit_code", "isolation", "expected"),
+    [
+        (None, 1, BOXES, tried(OTHER, ERROR)),
+        ("session timeout of 20 s", -1, BOXES, tried(ended="session timeout of 20 s")),
+        ("interrupted", 2, BOXES, tried(ended="interrupted")),
+        ("internal error", 3, BOXES, tried(ended="internal error")),
+        ("conftest refused", 4, BOXES, tried(ended="conftest refused")),
+        ("no tests", 5, BOXES, tried(ended="no tests")),
+        ("collection failed", 2, {}, "collection failed"),
+        ("no report", 1, BOXES, "no report"),
+        ("box gone", 124, BOXES, "box gone"),
+        ("no boxes", 125, BOXES, "no boxes"),
+        ("killed", 137, BOXES, "killed"),
+        ("killed", -9, BOXES, "killed"),
+    ],
+)
+def test_what_a_mutant_is_to_blame_for(reason, exit_code, isolation, expected):
+    """Where it ended, no single test caught it: some were never run."""
+    about = {"pytest_exit_code": exit_code, "isolation": isolation}
+    outcome = judged(CORE, FAILED, NEVER, reason=reason).model_copy(update=about)
+    assert tried_of(MUTANT, REFERENCE, outcome) == expected
+
+
+def test_what_cannot_be_evaluated_is_not_tried():
+    assert tried_of(MUTANT, REFERENCE, InfrastructureError("disk full")) == "disk full"
+
+
+@pytest.mark.parametrize(
+    ("found", "unbuilt", "most", "late", "more"),
+    [
+        (0, 0, 1, False, True),
+        (1, 0, 1, False, False),
+        (19, 0, 20, False, True),
+        (0, 0, None, True, True),
+        (0, 2, None, False, True),
+        (0, MOST_UNBUILT, None, True, True),
+        (0, MOST_UNBUILT + 1, None, False, False),
+        (0, MOST_UNBUILT, 1, False, True),
+        (0, MOST_UNBUILT + 1, 1, False, False),
+        (0, 40, 20, False, True),
+        (0, 41, 20, False, False),
+        (15, 30, None, False, True),
+        (15, 31, None, False, False),
+        (1, 0, None, True, False),
+        (1, 0, 20, True, False),
+    ],
+)
+def test_how_long_it_goes_on(found, unbuilt, most, late, more):
+    assert goes_on(found, unbuilt, most, late=late) is more
+
+
+OWN = (CORE.nodeid, OTHER.nodeid, ERROR.nodeid)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "failed", "no_verdict", "unsuited"),
+    [
+        (judged(CORE, OTHER, ERROR), (), None, None),
+        (judged(CORE, FAILED, ERROR), (OTHER,), None, "1 of 3 tests fail when the reference runs behind a wrapper"),
+        (judged(CORE, FAILED, NEVER, reason="box gone\nand more"), (OTHER, ERROR), "box gone\nand more",
+         "no verdict on the reference behind a wrapper: box gone"),
+        (judged(CORE, OTHER, ERROR, reason="no report"), (), "no report",
+         "no verdict on the reference behind a wrapper: no report"),
+        (InfrastructureError("disk full"), (CORE, OTHER, ERROR), "disk full",
+         "no verdict on the reference behind a wrapper: disk full"),
+    ],
+    ids=["all pass", "one fails", "some never ran", "no report", "no evaluation"],
+)  # fmt: skip
+def test_what_comes_of_a_distortion(outcome, failed, no_verdict, unsuited):
+    found = distorted_of(DISTORTIONS[0], OWN, outcome)
+    assert found == Distorted(DISTORTIONS[0], names(*failed), no_verdict)
+    assert unfaithful(found, len(OWN)) == unsuited
 
 
 def test_all_survivors_are_facts_and_a_few_are_told():
@@ -189,26 +312,20 @@ def test_all_survivors_are_facts_and_a_few_are_told():
 
 
 def test_only_tests_that_pass_and_decide_can_catch():
-    tests = [
-        CORE,
-        result("failed", GroupType.CORE, status="failed"),
-        result("skipped", GroupType.CORE, status="skipped"),
-        result("flaky", GroupType.CORE, markers=["quarantined"]),
-    ]
-    assert telling(SimpleNamespace(tests=tests)) == [CORE]
+    others = [case("failed", "failed"), case("skipped", "skipped"), case("flaky", markers=["quarantined"])]
+    assert telling(judged(CORE, *others)) == [CORE]
 
 
 @pytest.mark.parametrize(
-    ("longest_ms", "phase", "given", "timeout", "session"),
+    ("longest", "whole", "given", "timeout", "session"),
     [
-        (10, 1.0, {"timeout": 30}, 5, 20),
-        (900, 7.0, {"timeout": 30}, 10, 40),
-        (900, 7.0, {"timeout": 3}, 3, 40),
-        (10, 1.0, {"timeout": 30, "session_timeout": 8}, 5, 8),
+        (0.01, 1.0, {"timeout": 30}, 5, 20),
+        (0.9, 7.0, {"timeout": 30}, 10, 40),
+        (0.9, 7.0, {"timeout": 3}, 3, 40),
+        (0.01, 1.0, {"timeout": 30, "session_timeout": 8}, 5, 8),
     ],
 )
-def test_mutants_get_the_time_of_the_reference_many_times_over(longest_ms, phase, given, timeout, session):
-    test = CORE.model_copy(update={"duration_ms": longest_ms})
-    reference = SimpleNamespace(tests=[CORE, test], phases={"tests": phase})
+def test_mutants_get_the_time_of_the_reference_many_times_over(longest, whole, given, timeout, session):
+    reference = judged(case("quick", seconds=0.001), case("slow", seconds=longest), whole=whole)
     found = hurried(CheckpointConfig(**given), reference)
     assert (found.timeout, found.session_timeout) == (timeout, session)

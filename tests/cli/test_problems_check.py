@@ -1,6 +1,7 @@
 """`slop-code problems check`: what is refused, exit statuses, and the same findings in every form."""
 
 import json
+import os
 import re
 import signal
 from pathlib import Path
@@ -21,10 +22,10 @@ ALLOWED = SLEEPS.replace("sleep(1)", "sleep(1)  # slop-code: allow fixed-sleep  
 NO_ENGINE = {"type": "docker", "name": "boxed", "docker": {"image": "none:1", "binary": "no-such-engine"}}
 
 
-def reported(*severities, broken=None):
+def reported(*severities, **undone):
     rule = Rule("a-rule", Severity.ERROR, "Wrong", "Mend it.")
     found = tuple(Finding(rule, Place("a.py"), "wrong", severity=severity) for severity in severities)
-    return CheckReport("shout", Path("shout"), "local", (StepReport("layout", Outcome(found), 0.0, broken=broken),))
+    return CheckReport("shout", Path("shout"), "local", (StepReport("layout", Outcome(found), 0.0, **undone),))
 
 
 @pytest.mark.parametrize(
@@ -40,10 +41,12 @@ def reported(*severities, broken=None):
         ([reported(), reported(Severity.ERROR)], Severity.ERROR, 1),
         ([reported(broken="no sandbox")], Severity.ERROR, 3),
         ([reported(Severity.ERROR), reported(broken="no sandbox")], Severity.ERROR, 3),
+        ([reported(blocked="no reference")], Severity.ERROR, 1),
+        ([reported(blocked="no reference"), reported(broken="no sandbox")], Severity.ERROR, 3),
     ],
     ids=[
         "none", "clean", "note", "note below", "warning", "warning below", "worst counts", "any counts",
-        "not done", "not done and found",
+        "not done", "not done and found", "in the way", "in the way and not done",
     ],
 )  # fmt: skip
 def test_status(reports, fail_on, status):
@@ -82,7 +85,10 @@ def check(problem, capsys):
         (["--step", "layout", "--quarantine"], "--quarantine needs the step stability"),
         (["elsewhere"], "elsewhere: no such folder"),
         (["-c", "7"], "no checkpoint '7'"),
-        (["--sarif", "."], "a folder; give --sarif a file"),
+        (["--sarif", "."], "a folder; give the name of a file with --sarif"),
+        (["--sarif", "pipe"], "not a plain file"),
+        (["--sarif", "link"], "not a plain file"),
+        (["--sarif", "nowhere/found.sarif"], "its folder is not there"),
         (["-e", "nowhere.yaml"], "nowhere.yaml"),
         (["--repeat", "0"], "expected a number from 1 to 1000"),
         (["--budget", "much"], "much"),
@@ -96,6 +102,9 @@ def check(problem, capsys):
         "path",
         "checkpoint",
         "sarif",
+        "sarif to a pipe",
+        "sarif to a link",
+        "sarif far away",
         "environment",
         "number",
         "budget",
@@ -103,9 +112,13 @@ def check(problem, capsys):
         "rule",
     ],
 )
-def test_refused(check, arguments, words):
+def test_refused(check, problem, arguments, words):
+    os.mkfifo(problem / "pipe")
+    (problem / "link").symlink_to("config.yaml")
+    before = sorted(os.listdir(problem))
     status, out, err = check(*arguments)
     assert (status, words in err, out) == (2, True, "")
+    assert sorted(os.listdir(problem)) == before
 
 
 def test_lines(check):
@@ -133,6 +146,7 @@ def test_allowed_by_a_comment(check, problem):
 
 
 def test_documents(check, problem):
+    (problem / "out").mkdir()
     status, out, err = check("--step", "layout", "--json", "--sarif", "out/found.sarif")
     assert (status, "found.sarif" in err) == (1, True)
     document = json.loads(out)
@@ -159,7 +173,14 @@ def test_a_configuration_that_does_not_load_is_a_finding(check, problem):
     status, out, _ = check()
     assert status == 1
     assert "config.yaml" in out
-    assert out.splitlines()[-1] == "1 problem: 1 error"
+    assert out.splitlines()[0].endswith(", environment not known)")
+    assert "  reference  NOT DONE: config.yaml is refused; mend that first\n" in out
+    assert out.splitlines()[-1] == "1 problem: 1 error; 6 steps NOT DONE"
+    [about] = json.loads(check("--json")[1])["problems"]
+    assert (about["environment"], {step["blocked"] for step in about["steps"][1:]}) == (
+        None,
+        {"config.yaml is refused; mend that first"},
+    )
 
 
 def test_a_step_that_cannot_be_done(check, problem):
@@ -175,8 +196,20 @@ def test_a_step_that_cannot_be_done(check, problem):
 def test_an_environment_of_its_own_that_does_not_load(check, problem):
     (problem / "environment.yaml").write_text("type: ship\n")
     status, out, _ = check("--step", "layout")
-    assert status == 3
-    assert re.search("^  layout     NOT DONE: .*environment.yaml: type: found 'ship'", out, re.M)
+    assert status == 1
+    assert re.search("^environment.yaml:1: error: type: found 'ship'.* \\[config-invalid\\]$", out, re.M)
+
+
+def test_tests_that_are_missing(check, problem, cache, need_bubblewrap):
+    """The problem itself stands in the way of the other steps: no trouble of this machine."""
+    need_bubblewrap()
+    (problem / "tests/test_checkpoint_1.py").unlink()
+    status, out, _ = check("--step", "layout", "--step", "reference", "--json")
+    assert status == 1
+    [about] = json.loads(out)["problems"]
+    assert "tests-missing" in [finding["rule"] for finding in about["findings"]]
+    [_, reference] = about["steps"]
+    assert (reference["broken"], "test_checkpoint_1.py" in reference["blocked"]) == (None, True)
 
 
 def test_mending(check, problem):
@@ -191,9 +224,23 @@ def test_mending(check, problem):
     assert not (problem / "tests/__pycache__").exists()
 
 
-def test_a_rule_explained(check):
-    status, out, _ = check("--explain", "fixed-sleep")
-    assert (status, out.splitlines()[0]) == (0, "fixed-sleep (warning, step layout)")
+def test_what_would_break_the_configuration_stays(check, problem):
+    """A value that does not fit the key that was nearly written; and the other steps go on."""
+    with (problem / "config.yaml").open("a") as config:
+        config.write("dificulty: Sometimes\n")
+    before = (problem / "config.yaml").read_text()
+    status, out, err = check("--step", "layout", "--fix")
+    assert (status, err) == (1, "")
+    assert "the key dificulty means nothing; was difficulty meant? [config-unknown-key]" in out
+    assert "--fix does it" not in out
+    assert (problem / "config.yaml").read_text() == before
+
+
+@pytest.mark.parametrize(("rule", "comment"), [("fixed-sleep", True), ("config-invalid", False)])
+def test_a_rule_explained(check, rule, comment):
+    status, out, _ = check("--explain", rule)
+    assert (status, out.startswith(f"{rule} (")) == (0, True)
+    assert (f"# slop-code: allow {rule}" in out) is comment
 
 
 def test_control_sequences_stay_here(check, problem):

@@ -49,6 +49,7 @@ def test_without_a_terminal_there_are_defaults(call, tmp_path):
         "written: problems/tally",
         "try it:   slop-code problems run tally -c 1",
         "check it: slop-code problems check tally",
+        "use it:   slop-code eval-snapshot SUBMISSION -p tally -c 1",
     ]
     problem = ProblemConfig.from_yaml(tmp_path / "problems" / "tally")
     assert (list(problem.checkpoints), problem.category, problem.author) == (
@@ -74,7 +75,7 @@ def test_everything_can_be_said_by_options(call, tmp_path):
     ]
     status, out, _ = call("new", "web", *options)
     assert (status, out.splitlines()[0]) == (0, "written: a/b/web")
-    assert out.splitlines()[-1] == "check it: slop-code problems check a/b/web"
+    assert out.splitlines()[-1] == "use it:   slop-code eval-snapshot SUBMISSION -p a/b/web -c 1"
     problem = ProblemConfig.from_yaml(tmp_path / "a" / "b" / "web")
     assert (len(problem.checkpoints), problem.category, problem.author) == (4, "service", "Ada")
     assert (tmp_path / "a/b/web/solutions/checkpoint_4/main.js").is_file()
@@ -127,7 +128,8 @@ def test_a_missing_program_is_told(monkeypatch, tmp_path):
     [
         ({}, {}, ("cli", 2, "python", "")),
         ({}, {"what is it": "http", "written in": "javascript", "author": "Ada"}, ("http", 2, "javascript", "Ada")),
-        ({"kind": "http", "checkpoints": "3", "language": "python", "author": ""}, None, ("http", 3, "python", "")),
+        ({"kind": "http", "checkpoints": "3", "language": "python", "author": ""}, {}, ("http", 3, "python", "")),
+        ({"language": "shell"}, {"what is it (cli)?": "cli"}, ("cli", 2, "shell", "")),
     ],
 )
 def test_what_is_not_given_is_asked_for(given, answers, expected):
@@ -145,20 +147,53 @@ def test_what_is_not_given_is_asked_for(given, answers, expected):
         assert "what is the reference written in (python, javascript)?" in asked
 
 
+@pytest.mark.parametrize(
+    ("given", "answers", "expected", "told"),
+    [
+        ({}, ["htp", "http", "", "", ""], ("http", 2, "python", ""), ["no kind 'htp'; there are cli, http"]),
+        ({}, ["", "many", "0", "3", "", ""], ("cli", 3, "python", ""), ["'many' checkpoints;", "0 checkpoints;"]),
+        (
+            {},
+            ["http", "", "shell", "perl", "javascript", ""],
+            ("http", 2, "javascript", ""),
+            ["a plain", "no language"],
+        ),
+        ({"language": "shell"}, ["http", "", "", ""], ("cli", 2, "shell", ""), ["a plain shell script"]),
+        ({}, ["", "", "", "A\x07", "Ada"], ("cli", 2, "python", "Ada"), ["the author's name"]),
+    ],
+    ids=["kind", "checkpoints", "language", "option", "author"],
+)
+def test_a_wrong_answer_is_asked_for_again(given, answers, expected, told, capsys):
+    left = iter(answers)
+    plain = {"name": "x", "kind": None, "checkpoints": None, "language": None, "author": None}
+    made = new.blueprint_of(argparse.Namespace(**{**plain, **given}), lambda _, default: next(left) or default)
+    assert (made.kind, made.checkpoints, made.language, made.author) == expected
+    assert list(left) == []
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.startswith(start) for line, start in zip(lines, told, strict=True)] == [True] * len(told)
+
+
+def test_nobody_is_asked_about_a_problem_that_is_there(call, tmp_path, monkeypatch):
+    (tmp_path / "problems" / "tally").mkdir(parents=True)
+    monkeypatch.setattr(sys, "stdin", None)  # whoever reads an answer fails
+    status, _, err = call("new", "tally")
+    assert (status, "there is something already" in err) == (2, True)
+
+
 def test_a_terminal_is_asked(tmp_path):
     """Through a terminal of its own; an answer left empty is the default."""
     main, other = pty.openpty()
     argv = [sys.executable, "-m", "slop_code", "problems", "new", "tally", "--author", "Ada"]
     process = subprocess.Popen(argv, stdin=other, stdout=subprocess.PIPE, stderr=other, cwd=tmp_path, text=True)
     os.close(other)
-    os.write(main, b"http\n1\n\n")
+    os.write(main, b"htp\nhttp\n1\n\n")
     out, _ = process.communicate(timeout=60)
     told = b""
     while chunk := _read(main):
         told += chunk
     os.close(main)
     assert (process.returncode, out.splitlines()[0]) == (0, "written: problems/tally")
-    assert b"what is it (cli, http)? [cli] " in told
+    assert told.count(b"what is it (cli, http)? [cli] ") == 2
     assert b"what is the reference written in (python, javascript)? [python] " in told
     assert b"author" not in told
     problem = ProblemConfig.from_yaml(tmp_path / "problems" / "tally")

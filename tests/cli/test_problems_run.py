@@ -21,6 +21,8 @@ def problem(make_problem, monkeypatch):
     ("arguments", "words"),
     [
         (["--pdb", "--parallel", "2"], "--pdb cannot be used with --parallel"),
+        (["--parallel", "2", "-k", "x"], "--parallel cannot be used with -k or --pytest-arg"),
+        (["--parallel", "2", "--pytest-arg=-x"], "--parallel cannot be used with -k or --pytest-arg"),
         (["--parallel", "0"], "expected a number from 1 to 1000"),
         (["elsewhere"], "no problem 'elsewhere' in problems"),
         (["-c", "7"], "no checkpoint '7'"),
@@ -28,7 +30,7 @@ def problem(make_problem, monkeypatch):
         (["--solution", "tests/none"], "tests/none: no such folder"),
         (["-e", "nowhere.yaml"], "nowhere.yaml"),
     ],
-    ids=["parallel", "number", "problem", "checkpoint", "reference", "solution", "environment"],
+    ids=["parallel", "keyword", "argument", "number", "problem", "checkpoint", "reference", "solution", "environment"],
 )
 def test_refused(problem, capsys, arguments, words):
     assert run(["problems", "run", *arguments]) == 2

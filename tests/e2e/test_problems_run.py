@@ -197,6 +197,11 @@ def test_conditions(problem, loop):
     status, said = loop(problem, "--seed", "7", "--busy", "--parallel", "2").end()
     assert status == 1
     assert said.count("test session starts") == 2
-    assert "1 of 2 tests passed" in said
+    live, _, told = said.partition("core: 1/2\n")
+    assert "assert not" in live
+    assert told.splitlines() == [
+        "FAILED Core test_checkpoint_1.py::test_prints[\\x1b[31mred]",
+        "NOT PASSED (all-cases): 1 of 2 tests passed",
+    ]
     assert "\\x1b[31mred" in said
     assert "\x1b" not in said

@@ -152,6 +152,12 @@ def test_unknown_checkpoints_are_told_with_the_known(wanted):
         ("markers", "markers: {slow: x}", "markers.slow: found 'x', expected a mapping"),
         (
             "markers",
+            "markers: {quarantined: {group: Core}}",
+            "markers.quarantined: found 'quarantined', expected another name: it is kept for the tests "
+            "in tests/flaky.json",
+        ),
+        (
+            "markers",
             "markers: {slow: {group: Fast}}",
             "markers.slow.group: found 'Fast', expected one of Core, Functionality, Error, Regression",
         ),

@@ -14,11 +14,13 @@ import pytest
 
 from slop_code.evaluation.evidence import Evidence, read_evidence
 from slop_code.evaluation.grading import grade
-from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.judge import plugin
+from slop_code.evaluation.groups import QUARANTINED, GroupType
+from slop_code.evaluation.judge import plugin, watch
+from slop_code.evaluation.judging import SHOWN
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.verdict import infrastructure_failure
+from slop_code.evaluation.workspace import SETTINGS_VARIABLE
 
 pytestmark = pytest.mark.e2e
 
@@ -510,7 +512,7 @@ def test_a_seed_decides_the_order_and_the_chance(judge):
         """
     )
     judge.test("def test_d(): pass\ndef test_e(): pass\n", "test_checkpoint_2.py")
-    runs = [judge.run(seed=seed) for seed in (7, 7, 8, 9)]
+    runs = [judge.run(seed=seed) for seed in (7, 7, 8, 0)]
     orders = [[test.nodeid for test in run.evidence.tests] for run in runs]
     drawn = [test.message for run in runs for test in run.evidence.tests if test.nodeid.endswith("test_a")]
     assert orders[0] == orders[1]
@@ -523,6 +525,8 @@ def test_a_seed_decides_the_order_and_the_chance(judge):
         assert files == sorted(files, key=files.index)
         story = order.index("test_checkpoint_1.py::TestStory::test_first")
         assert order[story + 1] == "test_checkpoint_1.py::TestStory::test_then"
+    in_reverse = ["test_e", "test_d", "TestStory::test_first", "TestStory::test_then", "test_c", "test_b", "test_a"]
+    assert [nodeid.partition("::")[2] for nodeid in orders[3]] == in_reverse
 
 
 def test_a_test_under_quarantine_is_marked(judge):
@@ -530,6 +534,30 @@ def test_a_test_under_quarantine_is_marked(judge):
     judged = judge.run("--strict-markers", "-o", "markers=error", quarantined=["test_checkpoint_1.py::test_a"])
     assert judged.exit_code == 0
     assert [entry.markers for entry in judged.stream.collected] == [("quarantined", "error"), ()]
+
+
+def test_no_test_puts_itself_under_quarantine(judge):
+    judge.test(
+        """
+        import pytest
+
+        @pytest.mark.quarantined
+        @pytest.mark.error
+        def test_a(): pass
+
+        @pytest.mark.quarantined
+        class TestStory:
+            def test_b(self): pass
+        """
+    )
+    judge.test("def pytest_collection_modifyitems(items): items[1].add_marker('quarantined')\n", "conftest.py")
+    judged = judge.run(quarantined=["test_checkpoint_1.py::test_a"])
+    assert [entry.markers for entry in judged.stream.collected] == [("quarantined", "error"), ()]
+
+
+def test_what_the_judge_cannot_import_it_calls_by_the_same_names():
+    assert (plugin.QUARANTINED, plugin.VARIABLE) == (QUARANTINED, SETTINGS_VARIABLE)
+    assert watch.FILE == SHOWN
 
 
 def test_what_a_failed_test_ran_and_printed(judge):

@@ -9,14 +9,16 @@ import subprocess
 import sys
 import threading
 import time
+from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from slop_code.pytest_plugin import fixtures, wording
+from slop_code.pytest_plugin.answers import MOST_JSON, Answer, ask, same
 from slop_code.pytest_plugin.calls import MOST_BYTES, Finished, run_command
-from slop_code.pytest_plugin.servers import Answer, Server, ask, free_port, servers
+from slop_code.pytest_plugin.servers import Server, free_port, servers
 from tests.conftest import write_files
 from tests.docs.test_snippets import reference, rows
 
@@ -131,10 +133,10 @@ class TestPlainPytest:
         assert "2 tests collected" in done.stdout, done.stdout + done.stderr
 
     def test_a_missing_option_is_named_by_the_fixture_that_needs_it(self, problem):
-        done = plain_pytest(problem(), "tests/test_checkpoint_1.py")
+        tests = "def test_one(run):\n    pass\n\ndef test_other(checkpoint_name):\n    pass\n"
+        done = plain_pytest(problem({"tests/test_checkpoint_1.py": tests}), "tests/test_checkpoint_1.py")
         assert "Failed: --entrypoint is missing: call pytest with --entrypoint, the command that" in done.stdout
-        only = {"tests/test_checkpoint_1.py": "def test_it(checkpoint_name):\n    pass\n"}
-        assert "--checkpoint is missing" in plain_pytest(problem(only), "tests", OPTIONS[0]).stdout
+        assert "Failed: --checkpoint is missing: call pytest with --checkpoint, the name of" in done.stdout
 
     def test_a_test_file_that_is_asked_for_runs_whatever_its_checkpoint(self, problem):
         done = plain_pytest(problem(), "tests/test_checkpoint_2.py", *OPTIONS)
@@ -151,6 +153,39 @@ class TestPlainPytest:
         done = plain_pytest(problem(changes), "tests", *OPTIONS)
         assert "config.yaml: parallel" in done.stdout
         assert "the assets are not known" in done.stdout
+
+    def test_a_timeout_where_there_is_no_line_is_a_failure(self, problem):
+        """The first instruction of a function that knows a name of another one belongs to no line."""
+        tests = """
+            from types import TracebackType
+
+            def interrupted(name):
+                def inner():
+                    1 / len(name)
+
+                return inner
+
+            def caught(error):
+                try:
+                    interrupted("")()
+                except ZeroDivisionError as raised:
+                    entry = raised.__traceback__.tb_next
+                    return error.with_traceback(TracebackType(None, entry.tb_frame, 0, -1))
+
+            def test_itself():
+                error = caught(ValueError("itself"))
+                assert error.__traceback__.tb_lineno is None
+                raise error
+
+            def test_its_cause():
+                raise ValueError("its cause") from caught(KeyError())
+
+            def test_afterwards():
+                pass
+            """
+        done = plain_pytest(problem({"tests/test_checkpoint_1.py": tests}), "tests", "-vv", *OPTIONS)
+        assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+        assert "ValueError: itself" in done.stdout
 
     def test_other_projects_are_left_alone(self, tmp_path):
         """Also one with an option of that name, and fixtures that it expects not to be there."""
@@ -241,9 +276,17 @@ class TestRun:
         assert call(code, timeout=60).stdout == "left\n"
         until.write_text("")
 
-    def test_endless_output_is_given_up(self):
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "while True: os.write(1, block)",
+            f"for _ in range({MOST_BYTES // 100_000}): os.write(1, block); os.write(2, block)",
+        ],
+        ids=["endless", "both"],
+    )
+    def test_much_output_is_given_up(self, code):
         with pytest.raises(pytest.fail.Exception, match=f"it printed more than {MOST_BYTES} bytes") as failed:
-            call("import os, signal\nsignal.alarm(60)\nwhile True: os.write(1, b'x' * 65536)", timeout=60)
+            call(f"import os, signal\nsignal.alarm(60)\nblock = b'x' * 65536\n{code}", timeout=60)
         assert len(str(failed.value)) < 20_000
 
     def test_a_command_that_does_not_start(self, tmp_path):
@@ -306,6 +349,12 @@ class TestExpect:
         with pytest.raises(pytest.fail.Exception) as failed:
             finished(text).expect(text[:-1] + "!")
         assert len(str(failed.value)) < 40_000
+
+    def test_a_difference_that_is_hard_to_find(self):
+        """A hundred lines again and again, none of them in the same place: compared as a whole it takes hours."""
+        lines = [str(number % 101) for number in range(300_000)]
+        with pytest.raises(pytest.fail.Exception, match="difference of stdout, from line 1 on:"):
+            finished("\n".join(reversed(lines))).expect("\n".join(lines))
 
 
 @pytest.mark.parametrize(
@@ -445,7 +494,7 @@ class TestServer:
     )
     def test_never_ready(self, serve, code, ready):
         with pytest.raises(pytest.fail.Exception, match="found: it runs, but does not answer"):
-            serve(code, "{port}", ready=ready, timeout=1)
+            serve(code, "{port}", ready=ready, timeout=0.2)
 
     def test_a_port_that_is_taken(self, serve, monkeypatch):
         monkeypatch.setattr("slop_code.pytest_plugin.servers.SECONDS_TO_STOP", 0)
@@ -477,9 +526,74 @@ class TestServer:
         subprocess.run(["flock", "--timeout", "20", str(lock), "true"], check=True)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "body", "equal"),
+    [
+        ({"id": 1, "of": [1, "a", None]}, '{"of": [1, "a", null], "id": 1}', True),
+        (1, "1.0", True),
+        (1.0, "1", True),
+        (10**30, "1" + "0" * 30, True),
+        (10**30 + 1, "1e30", False),
+        (1, "true", False),
+        (0, "false", False),
+        (True, "1", False),
+        (True, "true", True),
+        (False, "null", False),
+        (None, "0", False),
+        ("1", "1", False),
+        ({"a": [{"b": 1}]}, '{"a": [{"b": true}]}', False),
+        ({"a": 1}, '{"a": 1, "b": 2}', False),
+        ({"a": 1, "b": 2}, '{"a": 1}', False),
+        ([1], "[1, 2]", False),
+        ([1, 2], "[1]", False),
+        ([], "{}", False),
+        ((1, 2), "[1, 2]", True),
+        ({"a": pytest.approx(0.3)}, '{"a": 0.30000000000000004}', True),
+        (pytest.approx({"a": 0.3}), '{"a": 0.4}', False),
+    ],
+)
+def test_same_json(wanted, body, equal):
+    found = answer(body.encode())
+    assert same(wanted, found.json()) is equal
+    if equal:
+        assert found.expect(200, json=wanted) is found
+    else:
+        with pytest.raises(pytest.fail.Exception, match=r"asked: GET /\n\nexpected: 200 .*\n\nfound: 200 "):
+            found.expect(200, json=wanted)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"id": 2, "id": 1}', "ValueError: a key that stands twice in an object: 'id'"),
+        (b'[{"a": 1, "\\u0061": 1}]', "ValueError: a key that stands twice in an object: 'a'"),
+        (b"NaN", "ValueError: NaN is no JSON"),
+        (b"[-Infinity]", "ValueError: -Infinity is no JSON"),
+        (b"\xff", "UnicodeDecodeError: "),
+        (b"9" * 5000, "ValueError: "),
+        (b"[" * 1_000_000, "RecursionError: "),
+        (b"", "JSONDecodeError: "),
+        (b"[" + b"[]," * (MOST_JSON // 3) + b"[]]", f"expected: a body of JSON, at most {MOST_JSON} bytes"),
+    ],
+    ids=["twice", "escaped twice", "NaN", "Infinity", "no text", "digits", "deep", "empty", "much"],
+)
+def test_no_json(body, reason):
+    with pytest.raises(pytest.fail.Exception) as failed:
+        answer(body).json()
+    assert reason in str(failed.value)
+    assert len(str(failed.value)) < 20_000
+
+
+def answer(body: bytes) -> Answer:
+    return Answer(200, HTTPMessage(), body, "asked: GET /")
+
+
 @pytest.fixture
 def answers():
-    """`answers([b"HTTP/1.1 200 OK", ...])`: the port of a server that sends this, and then the last part on and on."""
+    """`answers([b"HTTP/1.1 200 OK", ...])`: the port of a server that sends this, and then the last part on and on.
+
+    With `pause=None` it sends the parts once, and ends.
+    """
     stop = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -490,7 +604,7 @@ def answers():
                 try:
                     for part in parts:
                         connection.sendall(part)
-                    while not stop.wait(pause):
+                    while pause is not None and not stop.wait(pause):
                         connection.sendall(parts[-1])
                 except OSError:
                     pass
@@ -508,23 +622,74 @@ def answers():
             thread.join(20)
 
 
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+MUCH = b"x" * 1_000_000
+LINE = b"a: " + b"b" * 60_000 + b"\r\n"
+TOO_MUCH = f"OSError: an answer of more than {MOST_BYTES} bytes"
+
+
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     ("parts", "pause", "error"),
     [
-        ((b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"), 0.01, "HTTPException"),
-        ((b"HTTP/1.1 100 Continue\r\n\r\n",), 0.01, "TimeoutError"),
-        ((b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n", b"x"), 0.05, "TimeoutError"),
-        ((b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 1_000_000), 0, "OSError"),
-        ((b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", b"x" * 1_000_000), 0, "OSError"),
-        ((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffff\r\n", b"x" * 1_000_000), 0, "OSError"),
-        ((b"\0" * 100_000,), 0, "LineTooLong"),
+        ((OK + b"A: b\r\n" * 200,), None, "HTTPException: got more than 100 headers"),
+        ((b"HTTP/1.1 100 Continue\r\n\r\n",), 0.01, "TimeoutError: timed out"),
+        ((OK + b"Content-Length: 9999999\r\n\r\n", b"x"), 0.05, "TimeoutError: timed out"),
+        ((OK + b"\r\n", MUCH), 0, TOO_MUCH),
+        ((OK + b"Content-Length: 99999999999\r\n\r\n", MUCH), 0, TOO_MUCH),
+        ((CHUNKED + b"fffffffffff\r\n", MUCH), 0, TOO_MUCH),
+        ((CHUNKED + b"-1\r\n", MUCH), 0, TOO_MUCH),
+        ((CHUNKED + b"0\r\n", LINE), 0, TOO_MUCH),
+        ((b"HTTP/1.1 100 Continue\r\n" + LINE + b"\r\n",), 0, TOO_MUCH),
+        ((b"\0" * 100_000,), 0, "LineTooLong: "),
+        ((CHUNKED + b"-5\r\nhello",), None, "HTTPException: no HTTP: "),
+        ((CHUNKED + b"-" + b"f" * 99 + b"\r\nhello",), None, "HTTPException: no HTTP: "),
+        ((CHUNKED + b"5\r\nhello\r\n",), None, "IncompleteRead: "),
+        ((CHUNKED + b"5\r\nhel",), None, "IncompleteRead: "),
+        ((OK + b"Content-Length: 5005\r\n\r\nhello",), None, "IncompleteRead: IncompleteRead(5 bytes read, 5000 more"),
+        ((OK + b"Content-Length: 5\r\n\r\n",), None, "IncompleteRead: IncompleteRead(0 bytes read, 5 more"),
+        ((b"",), None, "RemoteDisconnected: "),
     ],
-    ids=["headers", "interim", "drips", "endless", "huge", "huge chunk", "no HTTP"],
+    ids=[
+        "headers",
+        "interim",
+        "drips",
+        "endless",
+        "huge",
+        "huge chunk",
+        "chunk without end",
+        "trailers",
+        "many interim",
+        "no HTTP",
+        "negative chunk",
+        "very negative chunk",
+        "chunks end",
+        "chunk ends",
+        "too short",
+        "no body",
+        "no answer",
+    ],
 )
 def test_every_request_ends(answers, parts, pause, error):
-    """A server that drips is given up at the set end, one that floods at the set size."""
+    """A server that drips is given up at the set end, one that floods at the set size, one that stops too early."""
     port = answers(*parts, pause=pause)
-    with pytest.raises(Exception) as failed:  # noqa: PT011
-        ask(port, "GET", "/", None, {}, time.monotonic() + (1 if error == "TimeoutError" else 60))
-    assert type(failed.value).__name__ == error
+    with pytest.raises((OSError, HTTPException)) as failed:
+        ask(port, "GET", "/", None, {}, time.monotonic() + (0.3 if error.startswith("TimeoutError") else 60))
+    assert f"{type(failed.value).__name__}: {failed.value}".startswith(error)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("method", "sent"),
+    [
+        ("GET", OK + b"Content-Length: 5\r\n\r\nhello"),
+        ("GET", OK + b"\r\nhello"),
+        ("GET", CHUNKED + b"3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"),
+        ("HEAD", OK + b"Content-Length: 5\r\n\r\n"),
+    ],
+    ids=["length", "no length", "chunks", "head"],
+)
+def test_a_whole_answer(answers, method, sent):
+    found = ask(answers(sent, pause=None), method, "/", None, {}, time.monotonic() + 60)
+    assert (found.status, found.text) == (200, "" if method == "HEAD" else "hello")

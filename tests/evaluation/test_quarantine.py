@@ -9,7 +9,7 @@ import pytest
 from slop_code.errors import ConfigError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.evaluation.document import read_document
-from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
+from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, line_in_ledger, read_ledger
 from slop_code.evaluation.verify import verify
 
 TESTS = """
@@ -22,6 +22,7 @@ TESTS = """
     def test_shaky(number):
         assert number == 3
 
+    @pytest.mark.quarantined
     class TestStory:
         def test_a(self):
             assert False
@@ -49,9 +50,12 @@ def test_what_an_entry_covers(entry, nodeid, covered):
 def test_a_ledger_loads_back(tmp_path, make_problem):
     problem = make_problem({"test_checkpoint_1.py": TESTS})
     assert read_ledger(problem) == Ledger()
+    assert line_in_ledger(problem, "a.py::test_x[é]") is None
     ledger = Ledger(tests=(Quarantined(test="a.py::test_x[é]", reason="“odd”"),))
     ledger.save(ledger_path(problem))
     assert read_ledger(problem) == ledger
+    assert line_in_ledger(problem, "a.py::test_x[é]") == 5
+    assert line_in_ledger(problem, "a.py::test_x") is None
 
 
 @pytest.mark.parametrize(
@@ -100,10 +104,12 @@ def test_they_decide_nothing(evaluated, tmp_path):
     assert verify(tmp_path, read_document(tmp_path / "evaluation.json")).findings == []
 
 
-def test_one_set_of_parameters_alone(evaluated):
-    results = evaluated("test_shaky[1]", "TestStory", parallel=2, parallel_by="test")
-    assert (results.pass_counts["Core"], results.total_counts["Core"]) == (1, 2)
+def test_one_set_of_parameters_alone_and_no_test_that_only_marks_itself(evaluated, tmp_path):
+    results = evaluated("test_shaky[1]", parallel=2, parallel_by="test")
+    assert [test.id for test in results.tests if test.quarantined] == ["test_shaky[1]"]
+    assert (results.pass_counts["Core"], results.total_counts["Core"]) == (1, 3)
     assert not results.passed["all-cases"]
+    assert verify(tmp_path, read_document(tmp_path / "evaluation.json")).findings == []
 
 
 def test_a_result_that_puts_a_test_under_quarantine_by_itself_is_found_out(evaluated, tmp_path):

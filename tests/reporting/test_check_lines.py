@@ -5,7 +5,7 @@ import pytest
 from slop_code.authoring.check import CheckReport, StepReport
 from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity
 from slop_code.authoring.fixes import Removed
-from slop_code.reporting.check_lines import counts, ending, step_lines
+from slop_code.reporting.check_lines import counts, ending, heading, step_lines
 
 GRAVE = Rule("grave-thing", Severity.ERROR, "It is grave", "Mend it.")
 SLIGHT = Rule("slight-thing", Severity.NOTE, "It is slight", "Think of it.")
@@ -83,7 +83,19 @@ def test_counts(severities, said):
     assert counts([Finding(GRAVE, Place("a"), "m", severity=one) for one in severities]) == said
 
 
+@pytest.mark.parametrize("why", ["broken", "blocked"])
+def test_not_done(why):
+    """Line breaks of the reason are line breaks."""
+    reason = "no sandbox:\n  this\n  that\n"
+    assert lines(step(**{why: reason})) == ["  layout     NOT DONE: no sandbox:", "    |   this", "    |   that"]
+    assert len(lines(step(**{why: "x\n" * 1000}))) == 22
+
+
+def test_the_environment_of_what_does_not_load():
+    assert heading("shout", Path("shout"), None)[0] == "shout (shout, environment not known)"
+
+
 def test_ending():
-    report = CheckReport("shout", Path("shout"), "local", (step(), step(broken="no sandbox")))
-    assert ending([report])[0] == "1 problem: nothing found; 1 step NOT DONE"
+    report = CheckReport("shout", Path("shout"), "local", (step(), step(broken="no sandbox"), step(blocked="no")))
+    assert ending([report])[0] == "1 problem: nothing found; 2 steps NOT DONE"
     assert ending([])[0] == "0 problems: nothing found"

@@ -23,8 +23,8 @@ FINDING = Finding(
 )
 
 
-def report(folder, *findings, allowed=(), broken=None):
-    found = StepReport("reference", Outcome(tuple(findings)), 1.5, allowed=tuple(allowed), broken=broken)
+def report(folder, *findings, allowed=(), **undone):
+    found = StepReport("reference", Outcome(tuple(findings)), 1.5, allowed=tuple(allowed), **undone)
     return CheckReport("shout", folder, "local", (found,))
 
 
@@ -78,8 +78,9 @@ def test_what_is_allowed_is_suppressed():
     assert run["results"][0]["suppressions"] == [{"kind": "inSource"}]
 
 
-def test_a_step_that_was_not_done():
-    run, _ = written(report(Path("/somewhere"), broken="no\x1b sandbox"), status=3)
+@pytest.mark.parametrize("why", ["broken", "blocked"])
+def test_a_step_that_was_not_done(why):
+    run, _ = written(report(Path("/somewhere"), **{why: "no\x1b sandbox"}), status=3)
     [told] = run["invocations"]
     assert not told["executionSuccessful"]
     [notification] = told["toolExecutionNotifications"]

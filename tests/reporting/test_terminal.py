@@ -101,8 +101,9 @@ def test_verdict(tests, changes, policy, line):
     assert verdict(results(*tests, **changes), policy)[0] == line
 
 
-def told(*tests, every=False, **changes):
-    return [text for text, _ in lines(results(*tests, **changes), PassPolicy.ALL_CASES, every=every)]
+def told(*tests, every=False, messages=True, **changes):
+    found = lines(results(*tests, **changes), PassPolicy.ALL_CASES, every=every, messages=messages)
+    return [text for text, _ in found]
 
 
 def test_failures_are_told_and_passes_only_when_asked_for():
@@ -116,6 +117,10 @@ def test_failures_are_told_and_passes_only_when_asked_for():
     ]
     assert "PASSED Core test_checkpoint_1.py::test_1" in told(*tests, every=True)
     assert "    why" in told(*tests, every=True)
+    assert told(*tests, messages=False)[:-1] == [
+        "FAILED Core test_checkpoint_1.py::test_2",
+        "SKIPPED Core test_checkpoint_1.py::test_3",
+    ]
 
 
 def in_lines(*tests, every=False, place="run/p/checkpoint_1", **changes):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 from slop_code.authoring.measured import remember
+from slop_code.authoring.mutants.choose import USUAL, Budget
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.judging import side_by_side
 from slop_code.evaluation.pairs import NEVER_RAN
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.boxes import Progress
     from slop_code.execution.spec import EnvironmentSpec
+
+Tried = Union["CorrectnessResults", InfrastructureError]
+"""What came of a trial; the error where this machine could not evaluate it at all."""
 
 SOLUTIONS = "solutions"
 ENVIRONMENT = "environment.yaml"
@@ -45,8 +49,8 @@ class Effort:
     seed: int = 1
     """The first; others follow from it."""
 
-    budget: str = "20"
-    """Mutants for each checkpoint, or a time for all of them, such as 5m."""
+    budget: Budget = USUAL
+    """Of the step strength."""
 
     jobs: int = field(default_factory=processors)
 
@@ -93,6 +97,12 @@ class Workbench:
         self.progress = progress
         self._references: dict[str, CorrectnessResults] = {}
 
+    @property
+    def environment_file(self) -> str | None:
+        """In the problem's folder; None where the environment comes from elsewhere."""
+        own = self.asked is None and (self.problem.path / ENVIRONMENT).is_file()
+        return ENVIRONMENT if own else None
+
     def solution(self, checkpoint: CheckpointConfig) -> Path:
         """Where its reference is, or would be."""
         return self.problem.path / SOLUTIONS / checkpoint.name
@@ -122,13 +132,20 @@ class Workbench:
         return results
 
     def evaluate_all(self, trials: Sequence[Trial]) -> list[CorrectnessResults]:
-        """As many at a time as `effort.jobs` says, in their order."""
+        """As `try_all`; the first InfrastructureError is raised."""
+        return all_judged(self.try_all(trials))
+
+    def try_all(self, trials: Sequence[Trial]) -> list[Tried]:
+        """As many at a time as `effort.jobs` says, in their order; an error of one leaves the others alone."""
         free = threading.BoundedSemaphore(self.effort.jobs)
 
-        def action(trial: Trial) -> Callable[[], CorrectnessResults]:
-            def work() -> CorrectnessResults:
+        def action(trial: Trial) -> Callable[[], Tried]:
+            def work() -> Tried:
                 with free:
-                    return self.evaluate(trial)
+                    try:
+                        return self.evaluate(trial)
+                    except InfrastructureError as error:
+                        return error
 
             return work
 
@@ -149,3 +166,27 @@ class Workbench:
             only=trial.only,
             seed=trial.seed,
         )
+
+
+def all_judged(found: Sequence[Tried]) -> list[CorrectnessResults]:
+    judged = []
+    for one in found:
+        if isinstance(one, InfrastructureError):
+            raise one
+        judged.append(one)
+    return judged
+
+
+def twice(try_all: Callable[[Sequence[Trial]], list[Tried]], trials: Sequence[Trial]) -> list[Tried]:
+    """What pytest itself did not end may be the fault of the machine: it is tried once more."""
+    found = try_all(trials)
+    again = [place for place, one in enumerate(found) if unended(one)]
+    for place, one in zip(again, try_all([trials[place] for place in again]), strict=True):
+        found[place] = one
+    return found
+
+
+def unended(one: Tried) -> bool:
+    if isinstance(one, InfrastructureError):
+        return True
+    return one.infrastructure_failure and one.pytest_exit_code == NEVER_RAN

@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib
 import os
 import time
+import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.finding import Finding, Outcome, Severity, Step
 from slop_code.authoring.sources import Source, is_allowed, read_source
-from slop_code.errors import InfrastructureError, UsageError
+from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from slop_code.authoring.bench import Workbench
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 STEPS = ("layout", "reference", "controls", "stability", "strength", "secrecy", "limits")
 """In the order they are done in: what is quick, and what the others build on, first."""
+TRACED = 5
+"""Calls that are told of a defect."""
 
 
 def step(name: str) -> Step:
@@ -51,12 +54,21 @@ class StepReport:
     broken: str | None = None
     """Why it could not be done: nothing is known, which is not the same as nothing found."""
 
+    blocked: str | None = None
+    """The same where the problem itself stands in the way: mend that first."""
+
+    @property
+    def undone(self) -> str | None:
+        return self.broken if self.broken is not None else self.blocked
+
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
     problem: str
     path: Path
-    environment: str
+    environment: str | None
+    """None where the problem's files do not even tell that."""
+
     steps: tuple[StepReport, ...]
 
     @property
@@ -71,17 +83,32 @@ class CheckReport:
     def broken(self) -> list[StepReport]:
         return [step for step in self.steps if step.broken is not None]
 
+    @property
+    def undone(self) -> list[StepReport]:
+        return [step for step in self.steps if step.undone is not None]
 
-def check_problem(bench: Workbench, names: Sequence[str]) -> Iterator[StepReport]:
-    """Each step as it is done; one that breaks off leaves the others alone."""
-    for name in names:
-        began = time.monotonic()
-        bench.progress(f"checking {bench.problem.name}: {name}")
-        try:
-            report = StepReport(name, step(name).run(bench), 0.0)
-        except (InfrastructureError, UsageError) as error:
-            report = StepReport(name, Outcome(), 0.0, broken=str(error))
-        yield replace(_without_allowed(report, bench.problem.path), seconds=time.monotonic() - began)
+
+def check_step(bench: Workbench, name: str) -> StepReport:
+    """One that cannot be done, for whatever reason, leaves what the others found alone."""
+    began = time.monotonic()
+    bench.progress(f"checking {bench.problem.name}: {name}")
+    report = _without_allowed(do_step(bench, step(name)), bench.problem.path)
+    return replace(report, seconds=time.monotonic() - began)
+
+
+def do_step(bench: Workbench, wanted: Step) -> StepReport:
+    nothing = StepReport(wanted.name, Outcome(), 0.0)
+    try:
+        return replace(nothing, outcome=wanted.run(bench))
+    except UsageError as error:
+        return replace(nothing, blocked=str(error))
+    except (InfrastructureError, OSError) as error:
+        return replace(nothing, broken=str(error))
+    except SlopCodeError:  # a person has had enough
+        raise
+    except Exception as error:  # noqa: BLE001  (a defect of ours is no finding, and no end of the other steps)
+        lines = traceback.format_exception(error, limit=-TRACED)
+        return replace(nothing, broken="a defect of slop-code; please report this:\n" + "".join(lines))
 
 
 def _without_allowed(report: StepReport, folder: Path) -> StepReport:

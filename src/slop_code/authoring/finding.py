@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from slop_code.authoring.bench import Workbench
     from slop_code.authoring.fixes import Fix
@@ -31,6 +31,9 @@ class Rule:
 
     mend: str
     """What to do about it, in general."""
+
+    in_code: bool = True
+    """Found at lines of Python, where a comment can let it pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,12 @@ class Finding:
         return self.mend or self.rule.mend
 
 
+def counted(findings: Iterable[Finding]) -> dict[Severity, int]:
+    """The gravest first."""
+    grave = [finding.graveness for finding in findings]
+    return {severity: grave.count(severity) for severity in sorted(Severity, reverse=True)}
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a step has found."""
@@ -95,4 +104,4 @@ class Step:
 
     rules: tuple[Rule, ...]
     run: Callable[[Workbench], Outcome]
-    """An InfrastructureError: nothing can be said here and now."""
+    """An InfrastructureError: nothing can be said here and now; a UsageError: not before something is mended."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from slop_code._config import load_yaml_model
 from slop_code._io import TooLargeError, read_bounded, write_atomic
+from slop_code.authoring.folders import CONFIG
 from slop_code.authoring.yaml_text import with_entry, with_key_renamed
+from slop_code.errors import ConfigError
+from slop_code.evaluation.config import ProblemConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,6 +100,30 @@ def _encoded(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8")
 
 
+def changed_by(fix: Edit, data: bytes, folder: Path) -> bytes | None:
+    """The file's new content; None where the change cannot be made, or config.yaml would have one more mistake."""
+    changed = fix.changed(data)
+    if changed is None or fix.file != CONFIG:
+        return changed
+    return changed if _mistakes(changed, folder) <= _mistakes(data, folder) else None
+
+
+def promised(finding: Finding, config: bytes, folder: Path) -> Finding:
+    """Without a fix of config.yaml that would not be made."""
+    fix = finding.fix
+    if isinstance(fix, Edit) and fix.file == CONFIG and changed_by(fix, config, folder) is None:
+        return replace(finding, fix=None)
+    return finding
+
+
+def _mistakes(config: bytes, folder: Path) -> int:
+    try:
+        load_yaml_model(folder / CONFIG, ProblemConfig, config.decode("utf-8-sig"))
+    except ConfigError as error:
+        return len(str(error).splitlines())
+    return 0
+
+
 def apply(folder: Path, findings: Sequence[Finding]) -> list[Finding]:
     """Those that were mended. What has changed since it was looked at, or is a link, stays as it is."""
     fixes = list(dict.fromkeys(finding.fix for finding in findings if finding.fix is not None))
@@ -116,15 +144,15 @@ def _applied(folder: Path, file: str, fixes: Sequence[Fix]) -> set[Fix]:
     if gone := [fix for fix in fixes if isinstance(fix, Removed)]:
         _remove(path)
         return set(gone)
-    return _edit(path, [fix for fix in fixes if not isinstance(fix, Removed)])
+    return _edit(path, [fix for fix in fixes if not isinstance(fix, Removed)], folder)
 
 
-def _edit(path: Path, fixes: Sequence[Edit]) -> set[Fix]:
+def _edit(path: Path, fixes: Sequence[Edit], folder: Path) -> set[Fix]:
     done: set[Fix] = set()
     found = read_bounded(path, LARGEST)
     data = found
     for fix in sorted(fixes, key=_from_the_end):
-        changed = fix.changed(data)
+        changed = changed_by(fix, data, folder)
         if changed is not None:
             data = changed
             done.add(fix)

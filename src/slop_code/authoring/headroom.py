@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.judging import session_timeout
-from slop_code.evaluation.roster import Roster, RosterEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import CorrectnessResults, TestResult
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.spec import EnvironmentSpec, Limits
 
 FACTOR = 4
 GENEROUS = 10
@@ -51,8 +50,8 @@ class Times:
     @classmethod
     def of(cls, checkpoint: CheckpointConfig, results: CorrectnessResults) -> Times:
         timed = (test for test in results.tests if test.status == "passed" and "timeout" not in test.markers)
-        own = Roster(tuple(RosterEntry(test.nodeid, ()) for test in results.tests))
-        return cls(tuple(timed), checkpoint.timeout, results.phases["tests"], session_timeout(checkpoint, own))
+        whole = session_timeout(checkpoint, len(results.tests))
+        return cls(tuple(timed), checkpoint.timeout, results.phases["tests"], whole)
 
     @property
     def slowest(self) -> TestResult | None:
@@ -66,8 +65,23 @@ class Times:
 def divided(environment: EnvironmentSpec, names: Iterable[str]) -> EnvironmentSpec:
     """The same environment with a quarter of these limits."""
     limits = environment.limits
-    smaller = {name: a_quarter(getattr(limits, name), FLOORS[name]) for name in names}
+    smaller = {name: tried_with(limits, name) for name in names}
     return environment.model_copy(update={"limits": limits.model_copy(update=smaller)})
+
+
+def divisible(limits: Limits) -> tuple[str, ...]:
+    """Those of which less than the whole can be tried."""
+    return tuple(name for name in FLOORS if tried_with(limits, name) < getattr(limits, name))
+
+
+def tried_with(limits: Limits, name: str) -> int:
+    return a_quarter(getattr(limits, name), FLOORS[name])
+
+
+def about(limits: Limits, name: str) -> str:
+    """The limit, and what was tried instead of it."""
+    tried = f"tried {amount(name, tried_with(limits, name))}" if name in divisible(limits) else "not tried: the floor"
+    return f"{name} {amount(name, getattr(limits, name))} ({tried})"
 
 
 def a_quarter(limit: int, floor: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,8 +10,10 @@ from slop_code.authoring.conditions import AS_IS, Kind, command
 from slop_code.authoring.failures import first_lines, in_line, named
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.flips import Cause, cause_of, flipping, flips, steady, whole
+from slop_code.authoring.reference import home_of
 from slop_code.authoring.sources import place_of
-from slop_code.evaluation.quarantine import LEDGER, ledger_path
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.quarantine import LEDGER, line_in_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.conditions import Condition, Run
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.quarantine import Ledger
+    from slop_code.evaluation.report import CorrectnessResults
 
 FLAKY = Rule(
     "flaky-test",
@@ -54,14 +56,21 @@ LOST = Rule(
     "The reference has a verdict as it is, and none under other conditions",
     "Mend what the reason names: a test must not end pytest, and the whole session needs time on a busy machine.",
 )
+NOTHING_DECIDES = Rule(
+    "group-in-quarantine",
+    Severity.WARNING,
+    "All tests of a group are in quarantine, so nothing decides there",
+    "Mend one of them and take it out of tests/flaky.json, or write a test for that group that does not flip.",
+    in_code=False,
+)
 NEEDLESS = Rule(
     "needless-quarantine",
     Severity.NOTE,
     "A test stands in the ledger of flaky tests and does not flip",
     "Take it out of tests/flaky.json if it is mended; raise --repeat if it is seldom seen to flip.",
+    in_code=False,
 )
-RULES = (FLAKY, ORDER, LOAD, PARALLEL, LOST, NEEDLESS)
-UNSTABLE_TESTS = (FLAKY, ORDER, LOAD, PARALLEL)
+RULES = (FLAKY, ORDER, LOAD, PARALLEL, LOST, NOTHING_DECIDES, NEEDLESS)
 
 RULE_OF = {
     Cause.CHANCE: FLAKY,
@@ -103,7 +112,7 @@ def unstable(bench: Workbench, observed: Observed, ledger: Ledger) -> Iterator[F
 
 
 def counted(runs: Sequence[Run], test: str) -> str:
-    """`passed in 4 of 4 runs as it is, 1 of 3 in random order (not with seeds 2, 3)`."""
+    """`passed in 4 of 4 runs as it is, 1 of 3 in another order (not with seeds 2, 3)`."""
     parts: list[str] = []
     odd = flips(runs, test)
     for kind in Kind:
@@ -159,7 +168,7 @@ def lost_verdicts(bench: Workbench, observed: Observed) -> Iterator[Finding]:
         test = _running(reason, observed.runs)
         yield Finding(
             LOST,
-            place_of(bench.problem.path, test) if test else Place(f"tests/test_{name}.py"),
+            place_of(bench.problem.path, test) if test else home_of(bench.problem, name),
             f"no verdict on the reference of {name} in {len(lost)} of {len(told)} runs {kind}: "
             f"{in_line(reason.partition(chr(10))[0])}",
             checkpoint=name,
@@ -178,14 +187,19 @@ def needless(bench: Workbench, seen: Sequence[Observed], ledger: Ledger) -> Iter
     """Entries of the ledger for tests that were seen and did not flip; those for no test are for the step layout."""
     known = {test for observed in seen for run in observed.runs for test in run.passed}
     odd = {test for observed in seen for test in flipping(observed.runs)}
-    text = ledger_path(bench.problem).read_text(encoding="utf-8") if ledger.tests else ""
     for entry in ledger.tests:
         covered = {test for test in known if entry.covers(test)}
         if not covered or covered & odd:
             continue
-        line = next(
-            (n for n, one in enumerate(text.splitlines(), 1) if json.dumps(entry.test, ensure_ascii=False) in one), None
-        )
-        yield Finding(
-            NEEDLESS, Place(f"tests/{LEDGER}", line), f"{named(entry.test)} did not flip in any run", test=entry.test
-        )
+        place = Place(f"tests/{LEDGER}", line_in_ledger(bench.problem, entry.test))
+        yield Finding(NEEDLESS, place, f"{named(entry.test)} did not flip in any run", test=entry.test)
+
+
+def undecided(results: CorrectnessResults) -> Iterator[Finding]:
+    """One for each group of the checkpoint without a test that counts."""
+    name = results.checkpoint_name
+    for group in GroupType:
+        tests = [test for test in results.tests if test.group_type is group]
+        if tests and all(test.quarantined for test in tests):
+            message = f"{name}: all tests of {group} are in quarantine ({len(tests)})"
+            yield Finding(NOTHING_DECIDES, Place(f"tests/{LEDGER}"), message, checkpoint=name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from slop_code.authoring.failures import named
-from slop_code.authoring.instability import UNSTABLE_TESTS
+from slop_code.authoring.instability import FLAKY, LOAD, PARALLEL
 from slop_code.errors import UsageError
 from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
 
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 
 def quarantine(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
-    """Adds the tests that flip; what is there stays. None where there is nothing to add."""
+    """Adds the tests that may flip in an evaluation; what is there stays. None where there is nothing to add.
+
+    The order of an evaluation is fixed, and its tests run side by side only where the problem says so.
+    """
     known = read_ledger(bench.problem)
+    rules = (FLAKY, LOAD, PARALLEL) if bench.problem.parallel > 1 else (FLAKY, LOAD)
     added: dict[str, Quarantined] = {}
     for finding in findings:
         test = finding.test
-        if finding.rule in UNSTABLE_TESTS and test and not known.covers(test):
+        if finding.rule in rules and test and not known.covers(test):
             added.setdefault(test, _entry(test, f"{finding.rule.id}: {finding.message.rpartition(': ')[2]}"))
     if not added:
         return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import SOLUTIONS, environment_for
+from slop_code.authoring.layout.requirements import distribution
 from slop_code.authoring.measured import Measured, recall
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.config import ProblemConfig, State
@@ -146,7 +146,7 @@ def view(
         checkpoints=tuple(views),
         assets=tuple(asset_of(name, problem.path, path) for name, path in problem.assets.items()),
         markers={name: str(group) for name, group in problem.custom_groups.items()},
-        dependencies={one: versions.get(distribution(one)) for one in problem.test_dependencies},
+        dependencies={one: versions.get(distribution(one) or "") for one in problem.test_dependencies},
         quarantined=tuple(one.test for one in read_ledger(problem).tests),
         warnings=tuple(problem.warnings),
     )
@@ -205,53 +205,3 @@ def asset_of(name: str, folder: Path, path: Path) -> Asset:
     """A folder counts with all that is in it."""
     files = [path] if path.is_file() else [real for _, real in walk(path, fence=path) if real.is_file()]
     return Asset(name, os.path.relpath(path, folder), len(files), sum(os.path.getsize(file) for file in files))
-
-
-def distribution(requirement: str) -> str:
-    """The name in a requirement such as `PyYAML[x]>=6`, as a list of versions has it."""
-    found = re.match(r"\s*([A-Za-z0-9._-]+)", requirement)
-    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
-
-
-def as_json(found: ProblemView | Broken) -> dict[str, Any]:
-    if isinstance(found, Broken):
-        return {"name": found.name, "path": str(found.path.absolute()), "broken": found.reason}
-    return {
-        "name": found.name,
-        "path": str(found.path),
-        "version": found.version,
-        "description": found.description,
-        "author": found.author,
-        "difficulty": found.difficulty,
-        "state": found.state,
-        "environment": found.environment,
-        "entry_file": found.entry_file,
-        "checkpoints": [_checkpoint_json(one) for one in found.checkpoints],
-        "assets": [
-            {"name": asset.name, "path": asset.path, "files": asset.files, "bytes": asset.bytes}
-            for asset in found.assets
-        ],
-        "markers": dict(found.markers),
-        "test_dependencies": dict(found.dependencies),
-        "quarantined": list(found.quarantined),
-        "warnings": list(found.warnings),
-    }
-
-
-def _checkpoint_json(one: CheckpointView) -> dict[str, Any]:
-    reference = one.measured and {
-        "seconds": round(one.measured.seconds, 3),
-        "slowest": [{"test": name, "seconds": round(taken, 3)} for name, taken in one.measured.slowest(SLOWEST)],
-    }
-    return {
-        "name": one.name,
-        "order": one.order,
-        "state": one.state,
-        "timeout": one.timeout,
-        "session_timeout": one.session_timeout,
-        "specification_bytes": one.specification,
-        "solution": one.solution,
-        "tests": None if one.tests is None else dict(one.tests),
-        "trouble": one.trouble,
-        "reference": reference,
-    }

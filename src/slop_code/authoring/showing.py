@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig
 
-__all__ = ["ASSETS", "Showing", "covering", "looks_expected", "read_showing"]
+__all__ = ["ASSETS", "Showing", "Told", "covering", "looks_expected", "read_showing"]
 
 SIZE_LIMIT = 64 << 20
 WORDS = frozenset((
@@ -27,6 +27,24 @@ WORDS = frozenset((
     "output", "outputs", "solution", "solutions", "stderr", "stdout", "wanted",
 ))  # fmt: skip
 ENDINGS = (".out", ".ans", ".exp", ".ok", ".want")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A text of the tests folder that a test gave to the program it started."""
+
+    files: tuple[str, ...]
+    """All that have this text."""
+
+    way: str
+    """`an argument`, `the environment` or `a file`."""
+
+    test: str
+
+    @property
+    def expected(self) -> str | None:
+        """None where an input has the same text: that one may have been meant."""
+        return self.files[0] if self.files and all(map(looks_expected, self.files)) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +57,7 @@ class Showing:
 
     read: frozenset[str]
     copied: Mapping[str, str]
+    told: tuple[Told, ...] = ()
 
     def handed_with(self, file: str) -> str | None:
         """Itself, else the innermost folder that brought it along."""
@@ -61,6 +80,7 @@ def read_showing(output: Path) -> Showing | None:
             handed=_by_test(found["handed"]),
             read=frozenset(_texts(found["read"])),
             copied=_by_test(found["copied"]),
+            told=tuple(Told(tuple(_texts(one["files"])), str(one["way"]), str(one["test"])) for one in found["told"]),
         )
     except (OSError, TooLargeError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

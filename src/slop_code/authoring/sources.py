@@ -7,6 +7,7 @@ import contextlib
 import functools
 import io
 import re
+import stat
 import tokenize
 import warnings
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ def place_of(folder: Path, test: str) -> Place:
     """Where a test (`file::Class::name[parameters]`) stands, as far as its source tells."""
     name, _, inside = test.partition("::")
     file = f"tests/{name}"
-    source = read_source(folder, file) if (folder / file).is_file() else None
+    source = _kept(folder, file)
     if not isinstance(source, Source):
         return Place(file)
     body: list[ast.stmt] = source.tree.body
@@ -80,6 +81,20 @@ def place_of(folder: Path, test: str) -> Place:
             break
         line, body = node.lineno, node.body
     return Place(file, line)
+
+
+def _kept(folder: Path, file: str) -> Source | SyntaxError | None:
+    """None where there is no such file; parsed once, however many tests are looked up, until it changes."""
+    try:
+        found = (folder / file).stat()
+    except (OSError, ValueError):
+        return None
+    return _read(folder, file, (found.st_mtime_ns, found.st_size)) if stat.S_ISREG(found.st_mode) else None
+
+
+@functools.lru_cache(maxsize=64)
+def _read(folder: Path, file: str, _state: tuple[int, int]) -> Source | SyntaxError:
+    return read_source(folder, file)
 
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.bench import Effort, Workbench, environment_for
-from slop_code.authoring.check import CheckReport, StepReport, check_problem
+from slop_code.authoring.bench import ENVIRONMENT, Effort, Workbench, environment_for
+from slop_code.authoring.check import CheckReport, StepReport, check_step
 from slop_code.authoring.finding import Outcome
+from slop_code.authoring.folders import CONFIG
 from slop_code.errors import ConfigError
 from slop_code.evaluation.config import ProblemConfig
 
@@ -36,8 +37,8 @@ class Listener:
     """Who is told of things as they come."""
 
     progress: Progress
-    began: Callable[[str, Path, str], None]
-    """A problem by its name, its folder and its environment."""
+    began: Callable[[str, Path, str | None], None]
+    """A problem by its name, its folder and its environment, where that is known."""
 
     done: Callable[[StepReport, Path], None]
     changed: Callable[[str], None]
@@ -45,46 +46,44 @@ class Listener:
 
 
 def survey(folder: Path, wanted: Wanted, listener: Listener) -> CheckReport:
-    """A configuration that is refused is a finding, too, and the only one."""
-    problem = _loaded(folder)
-    if isinstance(problem, StepReport) and wanted.fix and _mend(folder, problem.outcome.findings, listener):
-        problem = _loaded(folder)
-    if isinstance(problem, StepReport):
-        return _told(folder, (problem,), listener)
-    try:
-        bench = _bench(problem, wanted, listener.progress)
-    except ConfigError as error:
-        if wanted.environment is not None:
-            raise
-        return _told(folder, [StepReport(name, Outcome(), 0.0, broken=str(error)) for name in wanted.steps], listener)
-    listener.began(problem.name, folder, bench.environment.name)
+    """Configuration that is refused is a finding, too, and keeps every other step from being done."""
+    bench = _bench(folder, wanted, listener.progress)
+    if isinstance(bench, StepReport) and wanted.fix and _mend(folder, bench.outcome.findings, listener):
+        bench = _bench(folder, wanted, listener.progress)
+    if isinstance(bench, StepReport):
+        return _told(folder, bench, wanted, listener)
+    listener.began(bench.problem.name, folder, bench.environment.name)
     reports = []
     for name in wanted.steps:
-        [report] = check_problem(bench, [name])
+        report = check_step(bench, name)
         if wanted.fix and _mend(folder, report.outcome.findings, listener):
-            bench = _bench(ProblemConfig.from_yaml(folder), wanted, listener.progress)
-            [report] = check_problem(bench, [name])
+            mended = _bench(folder, wanted, listener.progress)
+            if isinstance(mended, StepReport):
+                report = mended
+            else:
+                bench, report = mended, check_step(mended, name)
         listener.done(report, folder)
         reports.append(report)
     if wanted.quarantine:
         _note(bench, [finding for report in reports for finding in report.outcome.findings], listener)
-    return CheckReport(problem.name, folder, bench.environment.name, tuple(reports))
+    return CheckReport(bench.problem.name, folder, bench.environment.name, tuple(reports))
 
 
-def _loaded(folder: Path) -> ProblemConfig | StepReport:
-    """A report where its configuration is refused."""
+def _bench(folder: Path, wanted: Wanted, progress: Progress) -> Workbench | StepReport:
+    """A report where configuration of the problem's own is refused."""
     try:
-        return ProblemConfig.from_yaml(folder)
+        problem = ProblemConfig.from_yaml(folder)
     except ConfigError as error:
-        from slop_code.authoring.steps.layout import refused
-
         return refused(folder, error)
-
-
-def _bench(problem: ProblemConfig, wanted: Wanted, progress: Progress) -> Workbench:
+    try:
+        environment = environment_for(problem, wanted.environment)
+    except ConfigError as error:
+        if wanted.environment is not None:
+            raise
+        return refused(folder, error, ENVIRONMENT)
     return Workbench(
         problem,
-        environment_for(problem, wanted.environment),
+        environment,
         checkpoints=[problem.checkpoint(one) for one in wanted.checkpoints],
         asked=wanted.environment,
         effort=wanted.effort,
@@ -92,13 +91,27 @@ def _bench(problem: ProblemConfig, wanted: Wanted, progress: Progress) -> Workbe
     )
 
 
-def _told(folder: Path, reports: Sequence[StepReport], listener: Listener) -> CheckReport:
+def refused(folder: Path, error: ConfigError, file: str = CONFIG) -> StepReport:
+    """Told by the step that looks at files; nothing else can be said about such a problem."""
+    from slop_code.authoring.fixes import promised
+    from slop_code.authoring.layout.configuration import refusals
+    from slop_code.authoring.layout.reading import read_text
+
+    config = read_text(folder / CONFIG).encode()
+    found = tuple(promised(finding, config, folder) for finding in refusals(folder, error, file))
+    return StepReport("layout", Outcome(found), 0.0)
+
+
+def _told(folder: Path, report: StepReport, wanted: Wanted, listener: Listener) -> CheckReport:
     """Of a problem that cannot be tried out."""
     name = folder.absolute().name
-    listener.began(name, folder, "none")
-    for report in reports:
-        listener.done(report, folder)
-    return CheckReport(name, folder, "none", tuple(reports))
+    reason = f"{report.outcome.findings[0].place.file} is refused; mend that first"
+    rest = [one for one in wanted.steps if one != report.name]
+    reports = (report, *(StepReport(one, Outcome(), 0.0, blocked=reason) for one in rest))
+    listener.began(name, folder, None)
+    for one in reports:
+        listener.done(one, folder)
+    return CheckReport(name, folder, None, reports)
 
 
 def _mend(folder: Path, findings: Sequence[Finding], listener: Listener) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
@@ -43,6 +44,12 @@ def _policy(text: str) -> Policy:
 def tell_written(path: Path, note: str = "") -> None:
     """A name in it may be anyone's."""
     print(f"written: {visible(str(path), LONGEST_TEXT)}{note}", flush=True)
+
+
+def tell_step(step: str) -> None:
+    """What takes long is always told; the rest on a terminal. A name in it may be anyone's."""
+    if step.startswith(LONG) or sys.stderr.isatty():
+        print(f"· {visible(step, LONGEST_TEXT)}", file=sys.stderr, flush=True)
 
 
 def make_folder(folder: Path) -> None:

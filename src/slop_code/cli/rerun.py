@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._io import Forgiving
-from slop_code.cli.commands import LONG, make_folder, tell_written
+from slop_code.cli.commands import make_folder, tell_step, tell_written
 from slop_code.cli.exits import Exit
 from slop_code.errors import UsageError
 
@@ -101,14 +101,9 @@ def _evaluate(
     if arguments.output is not None:
         make_folder(arguments.output)
     if test is None:
-        return evaluate_again(stored, folder, submission, _tell)
+        return evaluate_again(stored, folder, submission, tell_step)
     live = Live(Forgiving(sys.stderr if arguments.json else sys.stdout))
-    return run_one(test, folder, submission, _tell, live)
-
-
-def _tell(step: str) -> None:
-    if step.startswith(LONG) or sys.stderr.isatty():
-        print(f"· {step}", file=sys.stderr, flush=True)
+    return run_one(test, folder, submission, tell_step, live)
 
 
 def _print_json(found: RerunChanges, again: CorrectnessResults) -> None:

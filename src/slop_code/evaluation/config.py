@@ -22,7 +22,7 @@ from slop_code._config import (
 )
 from slop_code._io import digest_of
 from slop_code.errors import ConfigError, UsageError
-from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.execution.assets import asset_variable
 
 __all__ = [
@@ -158,6 +158,9 @@ class ProblemConfig(FileModel):
     @classmethod
     def further_mistakes(cls, data: Mapping[str, Any], folder: Path) -> Iterator[Mistake]:
         yield from _shared_orders(_mapping(data, "checkpoints"))
+        if QUARANTINED in _mapping(data, "markers"):
+            place = f"markers.{QUARANTINED}"
+            yield Mistake(place, QUARANTINED, "another name: it is kept for the tests in tests/flaky.json")
         assets = _mapping(data, "static_assets")
         yield from _shared_variables(assets)
         for name in assets:

@@ -26,7 +26,7 @@ BUILTIN_MARKERS: dict[str, tuple[str, GroupType]] = {
 
 
 QUARANTINED = "quarantined"
-"""The marker that a test of the problem's ledger of flaky tests carries from its collection on."""
+"""The marker of a test that the problem's ledger of flaky tests covers; of no other, whatever its file says."""
 
 PYTEST_MARKERS = ("filterwarnings", "parametrize", "skip", "skipif", "timeout", "usefixtures", "xfail")
 
@@ -55,8 +55,8 @@ def group_for(
 
 def misspelt_markers(roster: Roster, custom: Iterable[str]) -> list[str]:
     """Markers that are nearly one that decides a group: such a test counts elsewhere than it was meant to."""
-    known = [*BUILTIN_MARKERS, QUARANTINED, *custom]
-    strange = {marker for entry in roster.entries for marker in entry.markers} - {*known, *PYTEST_MARKERS}
+    known = [*BUILTIN_MARKERS, *custom]
+    strange = {marker for entry in roster.entries for marker in entry.markers} - {*known, QUARANTINED, *PYTEST_MARKERS}
     if not strange:
         return []
     import difflib

@@ -15,7 +15,7 @@ from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evid
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.pairs import NEVER_RAN, Part
 from slop_code.evaluation.verdict import infrastructure_failure
-from slop_code.evaluation.workspace import Staged, judge_environment, judge_files
+from slop_code.evaluation.workspace import Asked, Staged, judge_environment, judge_files
 from slop_code.execution.boxes import REPORTS_DIR, Judged
 from slop_code.execution.follow import following
 from slop_code.execution.stopping import Stop, stoppable, wait_for
@@ -77,32 +77,24 @@ def judge_all(trial: Trial, sessions: Sequence[Session], groups: Sequence[Roster
 
 def _judge(trial: Trial, session: Session, own: Roster) -> Judged | Part:
     staged = trial.staged
-    only = None if own == staged.roster else [entry.nodeid for entry in own.entries]
+    asked = Asked(
+        None if own == staged.roster else [entry.nodeid for entry in own.entries],
+        trial.seed,
+        [entry.nodeid for entry in own.entries if QUARANTINED in entry.markers],
+    )
     live = {} if trial.follow is None else {"PYTHONUNBUFFERED": "1"}
     try:
         reports_of(session).mkdir()
         with following(reports_of(session) / LOG, trial.follow):
             return session.judge(
                 trial.command,
-                {
-                    **judge_environment(
-                        session,
-                        trial.problem,
-                        trial.checkpoint,
-                        staged.plugin,
-                        session.cache,
-                        only,
-                        trial.seed,
-                        [entry.nodeid for entry in own.entries if QUARANTINED in entry.markers],
-                    ),
-                    **live,
-                },
+                {**judge_environment(session, trial.problem, trial.checkpoint, staged.plugin, asked), **live},
                 tests=staged.tests,
                 shown=staged.shown,
                 reports=reports_of(session),
                 tools=trial.tools,
                 files=judge_files(session, trial.tools, staged.plugin),
-                timeout=float("inf") if trial.interactive else session_timeout(trial.checkpoint, own),
+                timeout=float("inf") if trial.interactive else session_timeout(trial.checkpoint, len(own.entries)),
                 interactive=trial.interactive,
             )
     except (InfrastructureError, OSError) as error:
@@ -113,9 +105,9 @@ def reports_of(session: Session) -> Path:
     return session.folder / "reports"
 
 
-def session_timeout(checkpoint: CheckpointConfig, own: Roster) -> float:
+def session_timeout(checkpoint: CheckpointConfig, tests: int) -> float:
     """Every test may use up its own timeout and the session still ends."""
-    return checkpoint.session_timeout or SESSION_BASE_S + checkpoint.timeout * len(own.entries)
+    return checkpoint.session_timeout or SESSION_BASE_S + checkpoint.timeout * tests
 
 
 def broken(error: InfrastructureError | OSError, own: Roster) -> Part:
@@ -129,7 +121,7 @@ def part_of(trial: Trial, session: Session, own: Roster, judged: Judged | Part) 
     if isinstance(judged, Part):
         return judged
     evidence = believed(read_evidence(reports_of(session)), trial.arguments)
-    part = account(own, evidence, judged.done, session_timeout(trial.checkpoint, own))
+    part = account(own, evidence, judged.done, session_timeout(trial.checkpoint, len(own.entries)))
     return replace(part, isolation={**judged.isolation, "in_process": trial.problem.in_process})
 
 

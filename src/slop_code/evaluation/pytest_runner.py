@@ -114,10 +114,10 @@ class PytestRunner:
         try:
             sandbox = sandbox_for(self.environment, self.cache, self.progress)
             state = replace(state, image=sandbox.image())
-            tools = self._tools(sandbox)
+            tools = tools_for(sandbox, self.problem, self.cache, self.progress)
             command = self._command(sandbox, tools, arguments)
             state = replace(state, command=command, tools=tools)
-            staged = self._stage(sandbox, tools)
+            staged = stage_for(sandbox, tools, *self._about, self.cache, self.progress)
             state = replace(state, staged=staged)
             watch.lap("prepare")
             groups = self._groups(staged.roster, arguments)
@@ -147,13 +147,9 @@ class PytestRunner:
         watch.lap("parse")
         return replace(state, phases=watch.phases)
 
-    def _tools(self, sandbox: Sandbox) -> ToolEnv:
-        return tools_for(sandbox, self.problem, self.cache, self.progress)
-
-    def _stage(self, sandbox: Sandbox, tools: ToolEnv) -> Staged:
-        command = self._command(sandbox, tools)
-        about = (self.problem, self.checkpoint, self.environment)
-        return stage(*about, sandbox, tools, command, self.cache, self.progress)
+    @property
+    def _about(self) -> tuple[ProblemConfig, CheckpointConfig, EnvironmentSpec]:
+        return self.problem, self.checkpoint, self.environment
 
     def _groups(self, roster: Roster, arguments: Sequence[str]) -> list[Roster]:
         if self.only is None:
@@ -244,33 +240,21 @@ class PytestRunner:
 
     def _build_pytest_command(self, pytest_args: Sequence[str] = ()) -> list[str]:
         sandbox = sandbox_for(self.environment, self.cache, self.progress)
-        return self._command(sandbox, self._tools(sandbox), pytest_args)
+        tools = tools_for(sandbox, self.problem, self.cache, self.progress)
+        return self._command(sandbox, tools, pytest_args)
 
-    def _command(
-        self, sandbox: Sandbox, tools: ToolEnv, pytest_args: Sequence[str] = (), tests: str = TESTS_DIR
-    ) -> list[str]:
-        layout = sandbox.layout(Path())
-        return pytest_command(
-            uvx=f"{layout.tools}/uvx",
-            python=tools.python,
-            constraints=layout.place("requirements.txt", tools.constraints),
-            test_dependencies=self.problem.test_dependencies,
-            entrypoint=[*layout.launcher, *self.environment.entry(self.problem.entry_file)],
-            checkpoint=self.checkpoint.name,
-            timeout=self.checkpoint.timeout,
-            pytest_args=pytest_args,
-            tests=tests,
-        )
+    def _command(self, sandbox: Sandbox, tools: ToolEnv, pytest_args: Sequence[str]) -> list[str]:
+        return command_for(sandbox, tools, *self._about, pytest_args)
 
     def command_by_hand(self, pytest_args: Sequence[str] = ()) -> list[str]:
         """The same command for a person's own shell, to be run in a copy of the submission: no boxes."""
         bare = self.environment.model_copy(update={"type": "local", "isolation": "none"})
-        runner = PytestRunner(self.problem, self.checkpoint, bare, self.submission_path, cache=self.cache)
+        about = (self.problem, self.checkpoint, bare)
         sandbox = sandbox_for(bare, self.cache)
-        tools = runner._tools(sandbox)
-        staged = runner._stage(sandbox, tools)
+        tools = tools_for(sandbox, self.problem, self.cache)
+        staged = stage_for(sandbox, tools, *about, self.cache)
         tests = str(staged.tests)
-        command = runner._command(sandbox, tools, pytest_args, tests)
+        command = command_for(sandbox, tools, *about, pytest_args, tests)
         plugin = command.index(PLUGIN)
         modules = f"{staged.plugin}:." if self.problem.in_process else str(staged.plugin)
         ours = {"UV_CACHE_DIR": str(self.cache.uv), "PYTHONPATH": modules}
@@ -285,20 +269,56 @@ class PytestRunner:
         return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
 
 
-def tools_for(sandbox: Sandbox, problem: ProblemConfig, cache: Cache, progress: Progress) -> ToolEnv:
+def tools_for(sandbox: Sandbox, problem: ProblemConfig, cache: Cache, progress: Progress = lambda _: None) -> ToolEnv:
     """Made the first time it is asked for, and kept."""
     return warm_tools(sandbox, TOOL, TOOLS, problem.test_dependencies, LOCK, cache, progress)
+
+
+def command_for(
+    sandbox: Sandbox,
+    tools: ToolEnv,
+    problem: ProblemConfig,
+    checkpoint: CheckpointConfig,
+    spec: EnvironmentSpec,
+    pytest_args: Sequence[str] = (),
+    tests: str = TESTS_DIR,
+) -> list[str]:
+    layout = sandbox.layout(Path())
+    return pytest_command(
+        uvx=f"{layout.tools}/uvx",
+        python=tools.python,
+        constraints=layout.place("requirements.txt", tools.constraints),
+        test_dependencies=problem.test_dependencies,
+        entrypoint=[*layout.launcher, *spec.entry(problem.entry_file)],
+        checkpoint=checkpoint.name,
+        timeout=checkpoint.timeout,
+        pytest_args=pytest_args,
+        tests=tests,
+    )
+
+
+def stage_for(
+    sandbox: Sandbox,
+    tools: ToolEnv,
+    problem: ProblemConfig,
+    checkpoint: CheckpointConfig,
+    spec: EnvironmentSpec,
+    cache: Cache,
+    progress: Progress = lambda _: None,
+) -> Staged:
+    """The tests, collected without any of an evaluation's own arguments."""
+    command = command_for(sandbox, tools, problem, checkpoint, spec)
+    return stage(problem, checkpoint, spec, sandbox, tools, command, cache, progress)
 
 
 def prepare_tests(
     problem: ProblemConfig, checkpoint: CheckpointConfig, spec: EnvironmentSpec, cache: Cache, progress: Progress
 ) -> tuple[Roster, Mapping[str, str]]:
     """Which tests there are, and the versions of what they run with: both found out once, and kept."""
-    runner = PytestRunner(problem, checkpoint, spec, problem.path, cache=cache, progress=progress)
     with cache.in_use():
         sandbox = sandbox_for(spec, cache, progress)
-        tools = runner._tools(sandbox)
-        return runner._stage(sandbox, tools).roster, tools.versions
+        tools = tools_for(sandbox, problem, cache, progress)
+        return stage_for(sandbox, tools, problem, checkpoint, spec, cache, progress).roster, tools.versions
 
 
 class _Stopwatch:

@@ -19,6 +19,7 @@ LEDGER = "flaky.json"
 """In the tests folder."""
 
 SIZE_LIMIT = 4 << 20
+EXPECTED = '{"schema_version": 1, "tests": [{"test": "FILE::ID", "reason": "…"}]}'
 
 
 class Quarantined(BaseModel):
@@ -60,9 +61,18 @@ def read_ledger(problem: ProblemConfig) -> Ledger:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        step = 'expected {"schema_version": 1, "tests": [{"test": "FILE::ID", "reason": "…"}]}'
-        raise ConfigError(f"{path}: {f'{place}: ' if place else ''}{first['msg']}; {step}") from error
+        raise ConfigError(f"{path}: {f'{place}: ' if place else ''}{first['msg']}; expected {EXPECTED}") from error
     except TooLargeError as error:
         raise ConfigError(f"{path}: larger than {SIZE_LIMIT} bytes") from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def line_in_ledger(problem: ProblemConfig, test: str) -> int | None:
+    """Of the entry with that name."""
+    try:
+        text = read_bounded(ledger_path(problem), SIZE_LIMIT).decode("utf-8", "replace")
+    except (OSError, TooLargeError):
+        return None
+    place = text.find(json.dumps(test, ensure_ascii=False))
+    return text.count("\n", 0, place) + 1 if place >= 0 else None

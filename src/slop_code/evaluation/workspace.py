@@ -8,7 +8,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import slop_code
 from slop_code import __version__
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.execution.boxes import Progress, Sandbox, ToolEnv
+    from slop_code.execution.boxes import Layout, Progress, Sandbox, ToolEnv
     from slop_code.execution.cache import Cache
     from slop_code.execution.spec import EnvironmentSpec
 
@@ -39,6 +39,20 @@ ASSETS = "assets"
 COLLECT_S = 120.0
 HASH_SEEDS = 1 << 32
 SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one judge is to run."""
+
+    only: Sequence[str] | None = None
+    """The node ids; None: all."""
+
+    seed: int | None = None
+    """Decides the order of the tests, and how Python hashes; None: both as they are."""
+
+    quarantined: Sequence[str] = ()
+    """The node ids of those that decide nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +206,7 @@ def _collect(
         plugin = folder / "judge"
         judged = session.judge(
             [*command[:-1], "--collect-only", command[-1]],
-            judge_environment(session, problem, checkpoint, plugin, cache),
+            judge_environment(session, problem, checkpoint, plugin, Asked()),
             tests=folder / "tests",
             shown=folder / "shown",
             reports=reports,
@@ -236,37 +250,14 @@ def variables_for(problem: ProblemConfig, checkpoint: CheckpointConfig, tests: s
 
 
 def judge_environment(
-    session: Session,
-    problem: ProblemConfig,
-    checkpoint: CheckpointConfig,
-    plugin: Path,
-    cache: Cache,
-    only: Sequence[str] | None = None,
-    seed: int | None = None,
-    quarantined: Sequence[str] = (),
+    session: Session, problem: ProblemConfig, checkpoint: CheckpointConfig, plugin: Path, asked: Asked
 ) -> dict[str, str]:
-    """The judge's own variables; the plugin replaces them by those that tests and submission may see.
-
-    `only`: the node ids to run; None for all. `seed` decides the order of the tests, and how Python hashes.
-    `quarantined`: the node ids of those that decide nothing.
-    """
+    """The judge's own variables; the plugin replaces them by those that tests and submission may see."""
     layout = session.layout
-    chance = {} if seed is None else {"PYTHONHASHSEED": str(seed % HASH_SEEDS)}
+    chance = {} if asked.seed is None else {"PYTHONHASHSEED": str(asked.seed % HASH_SEEDS)}
     seen = session.environment({**variables_for(problem, checkpoint, layout.tests), **chance})
-    settings = {
-        "stream": f"{layout.reports}/{STREAM}",
-        "environment": seen,
-        "tmpdir": layout.tmp,
-        "tests": layout.tests,
-        "guard": [layout.workspace, layout.tmp],
-        "in_process": problem.in_process,
-        "launcher": layout.launcher,
-        "only": only,
-        "seed": seed,
-        "quarantined": list(quarantined),
-    }
     path = session.folder / "settings.json"
-    path.write_text(json.dumps(settings))
+    path.write_text(json.dumps(_settings(layout, problem, asked, seen)))
     # Of what the tests may see, the judge itself starts with nothing that could load a file of the submission's.
     return {
         **{name: seen[name] for name in ("PATH", "HOME", "LANG", "TZ")},
@@ -275,8 +266,23 @@ def judge_environment(
         "PYTHONSAFEPATH": "1",
         "PYTHONNOUSERSITE": "1",
         "PYTHONHASHSEED": "0",
-        "UV_CACHE_DIR": layout.place("uv-cache", cache.uv),
+        "UV_CACHE_DIR": layout.place("uv-cache", session.cache.uv),
         "UV_TOOL_DIR": f"{layout.reports}/.tools",
         "UV_NO_ENV_FILE": "1",
         "UV_PYTHON_DOWNLOADS": "never",
+    }
+
+
+def _settings(layout: Layout, problem: ProblemConfig, asked: Asked, seen: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "stream": f"{layout.reports}/{STREAM}",
+        "environment": seen,
+        "tmpdir": layout.tmp,
+        "tests": layout.tests,
+        "guard": [layout.workspace, layout.tmp],
+        "in_process": problem.in_process,
+        "launcher": layout.launcher,
+        "only": asked.only,
+        "seed": asked.seed,
+        "quarantined": list(asked.quarantined),
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from . import fixtures
+from . import fixtures, interrupted
 from .fixtures import OPTIONS, Known
 from .wording import visible
 
@@ -56,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {' '.join(marker.description.split())}")
     config.stash[fixtures.known] = Known(problem.assets if problem else None, mistake)
     config.pluginmanager.register(fixtures, NAME)
+    config.pluginmanager.register(interrupted)
     if IN_JUDGE and config.getoption("collectonly"):  # what is compiled now, every evaluation finds compiled
         from . import calls, servers  # noqa: F401
     if problem:

@@ -140,7 +140,7 @@ def _exchange(process: Process, data: bytes, heard: tuple[bytearray, bytearray],
                 if not rest if key.data is None else _read(key.fd, key.data, BLOCK) == 0:
                     selector.unregister(key.fileobj)
                     key.fileobj.close()  # type: ignore[union-attr]
-            if max(map(len, heard)) > MOST_BYTES:
+            if sum(map(len, heard)) > MOST_BYTES:
                 return f"it printed more than {MOST_BYTES} bytes"
         for key in selector.get_map().values():
             if key.data is not None:  # no more than the pipe holds: another process may have it open and write on

@@ -1,4 +1,4 @@
-"""The submission as a server on loopback, and requests to it that end whatever it sends."""
+"""The submission as a server on loopback."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ import socket
 import tempfile
 import time
 from dataclasses import dataclass, field
-from json import dumps, loads
+from json import dumps
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .calls import BLOCK, MOST_BYTES, SECONDS, has_ended, kill_group, start_logged
-from .wording import SHOWN, cut, ran, visible
+from .answers import HOST, NOTHING, Answer, ask, asked
+from .calls import SECONDS, has_ended, kill_group, start_logged
+from .wording import SHOWN, ran, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .calls import Process
 
-HOST = "127.0.0.1"
 SECONDS_TO_STOP = 5.0
 SECONDS_BETWEEN = 0.01
-NOTHING: Any = object()
 
 
 @contextlib.contextmanager
@@ -169,8 +168,12 @@ class Server:
             raise
         except (OSError, http.client.HTTPException) as error:
             reason = f"{type(error).__name__}: {error}"
-        asked = _asked(method, path, content)
-        facts = [asked, f"expected: an answer within {timeout:g} s", f"found: {visible(reason)}", self._said()]
+        facts = [
+            asked(method, path, content),
+            f"expected: an answer within {timeout:g} s",
+            f"found: {visible(reason)}",
+            self._said(),
+        ]
         pytest.fail("\n\n".join(facts))
 
     def _fail(self, expected: str, found: str) -> None:
@@ -179,71 +182,3 @@ class Server:
 
     def _said(self) -> str:
         return f"output:\n{visible(self.output, 4 * SHOWN)}"
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: http.client.HTTPMessage = field(repr=False)
-    body: bytes = field(repr=False)
-    asked: str
-
-    @property
-    def text(self) -> str:
-        return self.body.decode("utf-8", "replace")
-
-    def json(self) -> Any:
-        __tracebackhide__ = True
-        try:
-            return loads(self.body)
-        except (ValueError, RecursionError) as error:
-            reason = f"{type(error).__name__}: {error}"
-        pytest.fail(f"{self.asked}\n\nexpected: a body of JSON\n\nfound: {visible(self.text)}\n\n{visible(reason)}")
-
-    def expect(self, status: int, json: Any = NOTHING) -> Answer:
-        """Fails unless the status and, if given, the value of the body are equal to these."""
-        __tracebackhide__ = True
-        value = NOTHING if json is NOTHING or self.status != status else self.json()
-        if self.status != status or value != json:
-            wanted = f"{status}" if json is NOTHING else f"{status} {visible(dumps(json))}"
-            pytest.fail(f"{self.asked}\n\nexpected: {wanted}\n\nfound: {self.status} {visible(self.text)}")
-        return self
-
-
-def ask(port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str], end: float) -> Answer:
-    """One request; no proxy is used, and no redirect followed. The server's answer is bounded in size and time."""
-    with _TimedSocket() as connected:
-        connected.end = end
-        connected.settimeout(connected.left())
-        connected.connect((HOST, port))
-        connection = http.client.HTTPConnection(HOST, port)
-        connection.sock = connected
-        connection.request(method, path, body, dict(headers))
-        with connection.getresponse() as response:
-            content = bytearray()
-            while block := response.read(BLOCK):
-                content += block
-                if len(content) > MOST_BYTES:
-                    raise OSError(f"an answer of more than {MOST_BYTES} bytes")
-            return Answer(response.status, response.headers, bytes(content), _asked(method, path, body))
-
-
-class _TimedSocket(socket.socket):
-    """The end is set once: a server that sends a byte now and then does not put it off."""
-
-    end = 0.0
-
-    def left(self) -> float:
-        left = self.end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("timed out")
-        return left
-
-    def recv_into(self, *args: Any) -> int:
-        self.settimeout(self.left())
-        return super().recv_into(*args)
-
-
-def _asked(method: str, path: str, body: bytes | None) -> str:
-    content = f" {cut(body.decode('utf-8', 'replace'), 1000)}" if body else ""
-    return visible(f"asked: {method} {path}{content}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slop_code import __version__
-from slop_code.authoring.finding import Severity
+from slop_code.authoring.finding import counted
 from slop_code.reporting.wording import safe
 
 if TYPE_CHECKING:
@@ -23,22 +23,20 @@ def document(reports: Sequence[CheckReport], status: int) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "slop_code": __version__,
         "exit_status": status,
-        "counts": counted(finding for report in reports for finding in report.findings),
+        "counts": counts(finding for report in reports for finding in report.findings),
         "problems": [problem_of(report) for report in reports],
     }
 
 
-def counted(findings: Iterable[Finding]) -> dict[str, int]:
-    """By severity, the gravest first."""
-    grave = [finding.graveness for finding in findings]
-    return {str(severity): grave.count(severity) for severity in sorted(Severity, reverse=True)}
+def counts(findings: Iterable[Finding]) -> dict[str, int]:
+    return {str(severity): count for severity, count in counted(findings).items()}
 
 
 def problem_of(report: CheckReport) -> dict[str, Any]:
     return {
         "problem": safe(report.problem),
         "path": safe(str(report.path)),
-        "environment": safe(report.environment),
+        "environment": None if report.environment is None else safe(report.environment),
         "seconds": round(sum(step.seconds for step in report.steps), 3),
         "steps": [step_of(step) for step in report.steps],
         "findings": [finding_of(one, step.name) for step in report.steps for one in step.outcome.findings],
@@ -51,7 +49,8 @@ def step_of(step: StepReport) -> dict[str, Any]:
         "name": step.name,
         "seconds": round(step.seconds, 3),
         "broken": None if step.broken is None else safe(step.broken),
-        "counts": counted(step.outcome.findings),
+        "blocked": None if step.blocked is None else safe(step.blocked),
+        "counts": counts(step.outcome.findings),
         "summary": [safe(line) for line in step.outcome.summary],
         "facts": dict(step.outcome.facts),
     }

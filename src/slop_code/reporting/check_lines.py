@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.finding import Severity
+from slop_code.authoring.finding import Severity, counted
 from slop_code.reporting.wording import cut, in_words, many, one_line, printable
 
 if TYPE_CHECKING:
@@ -29,13 +29,15 @@ STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cya
 NAME_WIDTH = 10
 
 
-def heading(problem: str, path: Path, environment: str) -> Line:
-    return f"{one_line(problem)} ({one_line(place_shown(path))}, environment {one_line(environment)})", "bold"
+def heading(problem: str, path: Path, environment: str | None) -> Line:
+    where = one_line(environment) if environment is not None else "not known"
+    return f"{one_line(problem)} ({one_line(place_shown(path))}, environment {where})", "bold"
 
 
 def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterator[Line]:
     """`every`: what the author lets pass, too, and details in full."""
     yield step_line(step)
+    yield from _quoted((step.undone or "").strip().split("\n")[1:], every=every)
     yield from ((f"    {cut(printable(line))}", "dim") for line in _some(step.outcome.summary, SUMMARY_LINES))
     for finding in step.outcome.findings:
         yield from finding_lines(finding, folder, every=every)
@@ -46,8 +48,9 @@ def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterat
 
 def step_line(step: StepReport) -> Line:
     start, took = f"  {step.name:{NAME_WIDTH}}", f"  {in_words(step.seconds)}"
-    if step.broken is not None:
-        return f"{start} NOT DONE: {one_line(step.broken)}", "bold magenta"
+    if step.undone is not None:
+        reason = step.undone.strip().partition("\n")[0]
+        return f"{start} NOT DONE: {one_line(reason)}", "bold magenta" if step.broken is not None else "red"
     found = step.outcome.findings
     allowed = f" ({len(step.allowed)} allowed)" if step.allowed else ""
     if not found:
@@ -61,9 +64,12 @@ def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Ite
     yield f"{_where(finding, folder)}: {severity}: {one_line(finding.message)} [{finding.rule.id}]", STYLES[severity]
     yield f"    mend: {one_line(finding.advice)}" + (" (--fix does it)" if finding.fix else ""), ""
     detail = finding.detail.rstrip("\n").split("\n") if finding.detail.strip() else []
-    yield from (
-        (f"    | {cut(printable(line))}", "dim") for line in _some(detail, MOST_LINES if every else DETAIL_LINES)
-    )
+    yield from _quoted(detail, every=every)
+
+
+def _quoted(lines: Sequence[str], *, every: bool) -> Iterator[Line]:
+    some = _some(lines, MOST_LINES if every else DETAIL_LINES)
+    yield from ((f"    | {cut(printable(line))}", "dim") for line in some)
 
 
 def _some(lines: Sequence[str], most: int) -> Iterable[str]:
@@ -84,15 +90,14 @@ def place_shown(path: Path) -> str:
 
 def counts(findings: Iterable[Finding]) -> str:
     """Such as `2 errors, 1 note`."""
-    grave = [finding.graveness for finding in findings]
-    some = [(severity, grave.count(severity)) for severity in sorted(Severity, reverse=True)]
-    return ", ".join(many(count, str(severity)) for severity, count in some if count) or "nothing found"
+    some = [many(count, str(severity)) for severity, count in counted(findings).items() if count]
+    return ", ".join(some) or "nothing found"
 
 
 def ending(reports: Sequence[CheckReport]) -> Line:
     """The last line: what it comes to."""
     findings = [finding for report in reports for finding in report.findings]
-    undone = sum(len(report.broken) for report in reports)
+    undone = sum(len(report.undone) for report in reports)
     start = many(len(reports), "problem")
     if undone:
         return f"{start}: {counts(findings)}; {many(undone, 'step')} NOT DONE", "bold magenta"
@@ -103,4 +108,5 @@ def rule_lines(rule: Rule, step: str) -> Iterator[Line]:
     yield f"{rule.id} ({rule.severity}, step {step})", "bold"
     yield f"  what: {rule.title}", ""
     yield f"  mend: {rule.mend}", ""
-    yield f"  let it pass: # slop-code: allow {rule.id}  REASON", "dim"
+    if rule.in_code:
+        yield f"  let it pass: # slop-code: allow {rule.id}  REASON", "dim"

@@ -58,7 +58,7 @@ class CheckView:
         self._console = ResultConsole()
         self.listener = Listener(self._now, self._began, self._done, self._changed)
 
-    def _began(self, problem: str, path: Path, environment: str) -> None:
+    def _began(self, problem: str, path: Path, environment: str | None) -> None:
         self._print([heading(problem, path, environment)])
 
     def _done(self, step: StepReport, folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.overview import SLOWEST, Broken
+from slop_code.reporting.check_lines import place_shown
 from slop_code.reporting.wording import first_line, many, one_line, shell_word
 from slop_code.runs.layout import text_of
 
@@ -22,9 +23,11 @@ def written_lines(folder: Path, named: bool, missing: str | None) -> Iterator[st
         yield f"missing: {missing}"
     yield f"try it:   slop-code problems run {word} -c 1"
     yield f"check it: slop-code problems check {word}"
+    yield f"use it:   slop-code eval-snapshot SUBMISSION -p {word} -c 1"
 
 
 def listed_line(found: ProblemView | Broken) -> str:
+    """With its folder where that has another name: of a copy, the name is still that of the first."""
     if isinstance(found, Broken):
         return one_line(f"{found.name}: broken: {first_line(found.reason)}")
     facts = [f"version {found.version}", found.difficulty, many(len(found.checkpoints), "checkpoint"), found.state]
@@ -33,7 +36,8 @@ def listed_line(found: ProblemView | Broken) -> str:
         facts.append(f"broken: {first_line(last.trouble)}")
     elif last.tests is not None:
         facts.append(f"{many(sum(last.tests.values()), 'test')} ({_groups(last.tests)})")
-    return one_line(f"{found.name}: {', '.join(fact for fact in facts if fact)}")
+    place = "" if found.path.name == found.name else f" in {text_of(place_shown(found.path))}"
+    return one_line(f"{found.name}{place}: {', '.join(fact for fact in facts if fact)}")
 
 
 def problem_lines(found: ProblemView) -> Iterator[tuple[str, str]]:

@@ -62,15 +62,15 @@ def _rule(step: str, rule: Rule) -> dict[str, Any]:
 
 def _invocation(reports: Sequence[CheckReport], status: int, folder: Path) -> dict[str, Any]:
     return {
-        "executionSuccessful": not any(report.broken for report in reports),
+        "executionSuccessful": not any(report.undone for report in reports),
         "exitCode": status,
         "workingDirectory": {"uri": _file_uri(folder, is_folder=True)},
-        "toolExecutionNotifications": [_broken(report, step) for report in reports for step in report.broken],
+        "toolExecutionNotifications": [_undone(report, step) for report in reports for step in report.undone],
     }
 
 
-def _broken(report: CheckReport, step: StepReport) -> dict[str, Any]:
-    reason = cut(safe(step.broken or ""), MESSAGE)
+def _undone(report: CheckReport, step: StepReport) -> dict[str, Any]:
+    reason = cut(safe(step.undone or ""), MESSAGE)
     return {
         "level": "error",
         "message": {"text": f"{one_line(report.problem)}: the step {step.name} could not be done: {reason}"},

@@ -47,9 +47,9 @@ class ResultConsole(Console):
         raise BrokenPipeError
 
 
-def show(results: CorrectnessResults, policy: Policy, *, every: bool = False) -> None:
-    """What an evaluation came to, with messages."""
-    _show(results, (), lines(results, policy, every=every))
+def show(results: CorrectnessResults, policy: Policy, *, every: bool = False, messages: bool = True) -> None:
+    """What an evaluation came to; without messages where pytest's output, which has them, was shown."""
+    _show(results, (), lines(results, policy, every=every, messages=messages))
 
 
 def show_stored(results: CorrectnessResults, policy: Policy, place: Path, *, every: bool = False) -> None:
@@ -85,13 +85,15 @@ def group_table(results: CorrectnessResults) -> Table:
     return table
 
 
-def lines(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iterator[tuple[str, str]]:
+def lines(
+    results: CorrectnessResults, policy: Policy, *, every: bool, messages: bool = True
+) -> Iterator[tuple[str, str]]:
     """What is said below the counts, each line with its style; `every`: all tests and the phases' times."""
     yield from _reason(results)
     failures = _failures(results)
     for test in results.tests if every else failures[:SHOWN_FAILURES]:
         yield _named(test), STYLES[test.status]
-        if test.failure_message != results.infrastructure_failure_reason:
+        if messages and test.failure_message != results.infrastructure_failure_reason:
             yield from ((f"    {line}", "") for line in message_lines(test))
     if len(failures) > SHOWN_FAILURES and not every:
         yield f"... and {len(failures) - SHOWN_FAILURES} more that did not pass; -v shows all", "dim"

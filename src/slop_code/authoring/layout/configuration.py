@@ -7,9 +7,11 @@ import re
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import ENVIRONMENT
+from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.fixes import KeyRenamed
-from slop_code.authoring.layout.reading import CONFIG, read_text, shown
+from slop_code.authoring.folders import CONFIG
+from slop_code.authoring.layout.reading import read_text
 from slop_code.authoring.yaml_text import keys_of, line_of
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
 
@@ -24,37 +26,39 @@ if TYPE_CHECKING:
 INVALID = Rule(
     "config-invalid",
     Severity.ERROR,
-    "config.yaml cannot be used as it stands",
+    "config.yaml or environment.yaml cannot be used as it stands",
     "Write the value that is expected there.",
+    in_code=False,
 )
 UNKNOWN_KEY = Rule(
     "config-unknown-key",
     Severity.WARNING,
     "A key in config.yaml or environment.yaml means nothing",
     "Take the key out, or write the one that was meant.",
+    in_code=False,
 )
 RULES = (INVALID, UNKNOWN_KEY)
 
-_PATH = re.compile(r"\A(?:.*?/)?config\.yaml(?=:)", re.DOTALL)
+_PATH = re.compile(r"\A(?:.*?/)?(?:config|environment)\.yaml(?=:)", re.DOTALL)
 _MARK = re.compile(r":(\d+):\d+: ")
 _KEY = re.compile(r": ([^\s:]+): found ")
 _UNKNOWN = re.compile(r": unknown key (.+) \(ignored\)\Z", re.DOTALL)
 
 
-def refusals(folder: Path, error: ConfigError) -> Iterator[Finding]:
+def refusals(folder: Path, error: ConfigError, file: str = CONFIG) -> Iterator[Finding]:
     """One for each mistake of a file that does not load."""
-    text = read_text(folder / CONFIG)
+    text = read_text(folder / file)
     for mistake in str(error).splitlines():
         rest = _PATH.sub("", mistake)
         line = None
         if mark := _MARK.match(rest):
             line, rest = int(mark.group(1)), rest[mark.end() :]
         elif key := _KEY.match(rest):
-            if rest.startswith("nothing", key.end()):
-                yield _missing(text, key.group(1), shown(rest.removeprefix(": ")))
+            if file == CONFIG and rest.startswith("nothing", key.end()):
+                yield _missing(text, key.group(1), in_line(rest.removeprefix(": ")))
                 continue
             line = line_of(text, key.group(1))
-        yield Finding(INVALID, Place(CONFIG, line), shown(rest.removeprefix(": ")))
+        yield Finding(INVALID, Place(file, line), in_line(rest.removeprefix(": ")))
 
 
 def _missing(text: str, key: str, message: str) -> Finding:
@@ -63,10 +67,10 @@ def _missing(text: str, key: str, message: str) -> Finding:
     strange = [one for one in keys_of(text, above) if one not in _known_at(above)]
     near = difflib.get_close_matches(last, strange, n=1, cutoff=0.75)
     if not near:
-        return Finding(INVALID, Place(CONFIG, line_of(text, key)), message, f"Write {shown(last)} and its value.")
+        return Finding(INVALID, Place(CONFIG, line_of(text, key)), message, f"Write {in_line(last)} and its value.")
     found = f"{above}.{near[0]}" if above else near[0]
     place, fix = Place(CONFIG, line_of(text, found)), KeyRenamed(CONFIG, found, last)
-    return Finding(INVALID, place, f"{message}; {shown(found)} is nearly that", f"Rename it to {last}.", fix=fix)
+    return Finding(INVALID, place, f"{message}; {in_line(found)} is nearly that", f"Rename it to {last}.", fix=fix)
 
 
 def unknown_keys(reading: Reading) -> Iterator[Finding]:
@@ -76,9 +80,11 @@ def unknown_keys(reading: Reading) -> Iterator[Finding]:
             continue
         key = match.group(1)
         above, _, last = key.rpartition(".")
-        near = difflib.get_close_matches(last, _known_at(above), n=1, cutoff=0.75)
+        siblings = keys_of(reading.config, above)
+        free = [one for one in _known_at(above) if one not in siblings]
+        near = difflib.get_close_matches(last, free, n=1, cutoff=0.75)
         place = Place(CONFIG, line_of(reading.config, key))
-        message = f"the key {shown(key)} means nothing"
+        message = f"the key {in_line(key)} means nothing"
         if near:
             fix = KeyRenamed(CONFIG, key, near[0])
             yield Finding(UNKNOWN_KEY, place, f"{message}; was {near[0]} meant?", f"Rename it to {near[0]}.", fix=fix)
@@ -92,7 +98,7 @@ def _unknown_in_environment(reading: Reading) -> Iterator[Finding]:
     for warning in reading.environment.warnings:
         if warning.startswith(f"{own}: ") and (match := _UNKNOWN.search(warning)):
             place = Place(ENVIRONMENT, line_of(read_text(own), match.group(1)))
-            yield Finding(UNKNOWN_KEY, place, f"the key {shown(match.group(1))} means nothing")
+            yield Finding(UNKNOWN_KEY, place, f"the key {in_line(match.group(1))} means nothing")
 
 
 def _known_at(above: str) -> list[str]:

@@ -7,8 +7,10 @@ import fnmatch
 import re
 from typing import TYPE_CHECKING
 
+from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import CONFIG, TESTS, called, nodes, shown, strings
+from slop_code.authoring.folders import CONFIG
+from slop_code.authoring.layout.reading import TESTS, called, nodes, strings
 from slop_code.authoring.yaml_text import line_of
 from slop_code.evaluation.quarantine import LEDGER
 from slop_code.execution.assets import ASSETS_DIR_VARIABLE, asset_variable
@@ -24,12 +26,14 @@ UNUSED_ASSET = Rule(
     Severity.WARNING,
     "No test and no specification names an asset",
     "Use it, or take it out of static_assets.",
+    in_code=False,
 )
 UNUSED_DATA = Rule(
     "data-unused",
     Severity.WARNING,
     "No test names a file of the tests folder",
     "Use it in a test, or remove it.",
+    in_code=False,
 )
 RULES = (UNUSED_ASSET, UNUSED_DATA)
 
@@ -49,7 +53,7 @@ def unused_assets(reading: Reading) -> Iterator[Finding]:
     for name, asset in reading.problem.static_assets.items():
         if not any(word in words for word in (asset_variable(name), name, asset.path.rstrip("/").rpartition("/")[2])):
             line = line_of(reading.config, f"static_assets.{name}")
-            message = f"nothing names the asset {shown(name)} or {shown(asset_variable(name))}"
+            message = f"nothing names the asset {in_line(name)} or {in_line(asset_variable(name))}"
             yield Finding(UNUSED_ASSET, Place(CONFIG, line), message)
 
 
@@ -65,8 +69,8 @@ def _all_assets(reading: Reading, said: list[str]) -> bool:
 def unused_data(reading: Reading) -> Iterator[Finding]:
     if not reading.complete or _lists_folders(reading):
         return
-    said = _segments(reading)
-    patterns = [*_patterns(reading), *reading.problem.visible]
+    said = segments(reading)
+    patterns = [*globs(reading), *reading.problem.visible]
     assets = [asset.path.removeprefix("./").rstrip("/") for asset in reading.problem.static_assets.values()]
     for file in reading.data:
         path = f"{TESTS}/{file}"
@@ -75,7 +79,7 @@ def unused_data(reading: Reading) -> Iterator[Finding]:
         if any(path == asset or path.startswith(f"{asset}/") for asset in assets):
             continue
         if not is_named(file, said, patterns):
-            yield Finding(UNUSED_DATA, Place(path), f"no test names {shown(path)}, or a folder that it lies in")
+            yield Finding(UNUSED_DATA, Place(path), f"no test names {in_line(path)}, or a folder that it lies in")
 
 
 def is_named(file: PurePosixPath, said: Collection[str], patterns: Collection[str]) -> bool:
@@ -90,7 +94,7 @@ def is_named(file: PurePosixPath, said: Collection[str], patterns: Collection[st
     return False
 
 
-def _segments(reading: Reading) -> set[str]:
+def segments(reading: Reading) -> set[str]:
     """Split at anything that can stand between two names, so that `f"{case}/in.txt"` names `in.txt`."""
     found: set[str] = set()
     for source in reading.sources:
@@ -99,7 +103,7 @@ def _segments(reading: Reading) -> set[str]:
     return found
 
 
-def _patterns(reading: Reading) -> Iterator[str]:
+def globs(reading: Reading) -> Iterator[str]:
     """Strings with a star anywhere, a star alone where folders are listed, and names that are put together."""
     for source in reading.sources:
         for node in nodes(source.tree):

@@ -8,15 +8,17 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import SOLUTIONS
+from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.fixes import Removed
+from slop_code.authoring.layout.data import globs, segments
 from slop_code.authoring.layout.names import has_tests
-from slop_code.authoring.layout.reading import TESTS, read_text, shown
+from slop_code.authoring.layout.reading import TESTS, read_text
 from slop_code.authoring.sources import Source, read_source
 from slop_code.evaluation.selection import checkpoint_of, is_test_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from slop_code.authoring.layout.reading import Reading
@@ -26,43 +28,48 @@ NO_SPEC = Rule(
     Severity.ERROR,
     "A checkpoint has no specification",
     "Write it into CHECKPOINT.md beside config.yaml: it is all that the submission's author is told.",
+    in_code=False,
 )
 NO_TESTS = Rule(
     "tests-missing",
     Severity.ERROR,
     "A checkpoint has no tests",
     "Write them into tests/test_CHECKPOINT.py.",
+    in_code=False,
 )
 NO_SOLUTION = Rule(
     "solution-missing",
     Severity.ERROR,
     "A checkpoint has no reference solution",
     "Put one into solutions/CHECKPOINT: without it nobody knows whether the tests can be passed.",
+    in_code=False,
 )
 NO_ENTRY = Rule(
     "entry-file-missing",
     Severity.ERROR,
     "A reference solution lacks the file that is started",
     "Name the file as entry_file in config.yaml and the environment say, or correct these.",
+    in_code=False,
 )
 UNCLAIMED = Rule(
     "file-unclaimed",
     Severity.WARNING,
     "A file belongs to no checkpoint and is never used",
     "Name it after a checkpoint of config.yaml, add the checkpoint, or remove the file.",
+    in_code=False,
 )
 LEFTOVER = Rule(
     "leftover-file",
     Severity.NOTE,
     "A tool or an editor has left a file behind",
     "Remove it, and keep it out of version control.",
+    in_code=False,
 )
 RULES = (NO_SPEC, NO_TESTS, NO_SOLUTION, NO_ENTRY, UNCLAIMED, LEFTOVER)
 
-LEFT_BEHIND = (
-    "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "*.pyc", ".DS_Store", "Thumbs.db",
-    "*~", ".*.sw[op]", "*.orig", "*.rej", ".idea", ".vscode",
-)  # fmt: skip
+MADE_AGAIN = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "*.pyc")
+"""What tools make whenever they need it: nobody misses it."""
+LEFT_BEHIND = (".DS_Store", "Thumbs.db", "*~", ".*.sw[op]", "*.orig", "*.rej", ".idea", ".vscode")
 ENTRIES = 20_000
 """So many files and folders are looked at, at most."""
 
@@ -86,7 +93,7 @@ def missing(reading: Reading) -> Iterator[Finding]:
 def _no_tests(reading: Reading, name: str) -> Finding:
     place = Place(f"{TESTS}/test_{name}.py")
     if reading.failure:
-        message = shown(f"the tests folder cannot be used: {reading.failure}")
+        message = in_line(f"the tests folder cannot be used: {reading.failure}")
         return Finding(NO_TESTS, Place(TESTS), message, "Mend what the message names.", checkpoint=name)
     return Finding(NO_TESTS, place, f"no tests of {name}", f"Write them into {place.file}.", checkpoint=name)
 
@@ -99,7 +106,7 @@ def _entry(reading: Reading, name: str) -> Iterator[Finding]:
     entry = os.path.normpath(reading.environment.entry(reading.problem.entry_file)[-1])
     if not os.path.lexists(reading.folder / SOLUTIONS / name / entry):
         place = Place(f"{SOLUTIONS}/{name}/{entry}")
-        message = f"the reference of {name} has no {shown(entry)}, which is what is started"
+        message = f"the reference of {name} has no {in_line(entry)}, which is what is started"
         yield Finding(NO_ENTRY, place, message, checkpoint=name)
 
 
@@ -109,7 +116,9 @@ def unclaimed(reading: Reading) -> Iterator[Finding]:
         if fnmatch.fnmatchcase(entry, "checkpoint_*.md") and entry.removesuffix(".md") not in names:
             yield _unclaimed(entry, "a specification of no checkpoint")
     for entry in _listed(reading.folder / SOLUTIONS):
-        if entry not in names and not _is_left_behind(entry) and (reading.folder / SOLUTIONS / entry).is_dir():
+        if entry in names or _is_one_of(entry, (*MADE_AGAIN, *LEFT_BEHIND)):
+            continue
+        if (reading.folder / SOLUTIONS / entry).is_dir():
             yield _unclaimed(f"{SOLUTIONS}/{entry}", "a reference solution of no checkpoint")
     loaded = {source.file for source in reading.sources}
     imported = {file for file in loaded if not is_test_file(PurePosixPath(file).name)}
@@ -127,12 +136,22 @@ def _has_tests(reading: Reading, name: str) -> bool:
 
 
 def _unclaimed(file: str, what: str) -> Finding:
-    return Finding(UNCLAIMED, Place(file), f"{shown(file)}: {what}")
+    return Finding(UNCLAIMED, Place(file), f"{in_line(file)}: {what}")
 
 
-def leftovers(folder: Path) -> Iterator[Finding]:
-    for file in _left_behind(folder):
-        yield Finding(LEFTOVER, Place(file), f"{shown(file)} was left behind by a tool", fix=Removed(file))
+def leftovers(reading: Reading) -> Iterator[Finding]:
+    """Except what the problem itself names."""
+    assets = [os.path.normpath(asset.path) for asset in reading.problem.static_assets.values()]
+    said, patterns = segments(reading), [pattern.rpartition("/")[2] for pattern in globs(reading)]
+    for file in _left_behind(reading.folder):
+        name = file.rpartition("/")[2]
+        made_again = _is_one_of(name, MADE_AGAIN)
+        if any(f"{file}/".startswith(f"{asset}/") or f"{asset}/".startswith(f"{file}/") for asset in assets):
+            continue
+        if not made_again and (name in said or _is_one_of(name, [one for one in patterns if one.strip("*")])):
+            continue
+        fix = Removed(file) if made_again else None
+        yield Finding(LEFTOVER, Place(file), f"{in_line(file)} was left behind by a tool", fix=fix)
 
 
 def _left_behind(folder: Path) -> Iterator[str]:
@@ -143,14 +162,14 @@ def _left_behind(folder: Path) -> Iterator[str]:
         for name in _listed(folder / inner):
             seen += 1
             path = f"{inner}/{name}" if inner else name
-            if _is_left_behind(name):
+            if _is_one_of(name, (*MADE_AGAIN, *LEFT_BEHIND)):
                 yield path
             elif name != ".git" and os.path.isdir(folder / path) and not os.path.islink(folder / path):
                 waiting.append(path)
 
 
-def _is_left_behind(name: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in LEFT_BEHIND)
+def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _listed(folder: Path) -> list[str]:

@@ -7,8 +7,9 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import aliases, called, full_name, nodes, shown, strings
+from slop_code.authoring.layout.reading import aliases, called, full_name, nodes, strings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +79,7 @@ def _seconds(call: ast.Call) -> float | None:
 def networking(reading: Reading) -> Iterator[Finding]:
     for source in reading.sources:
         for line, host in hosts(source.tree):
-            yield Finding(NETWORK, Place(source.file, line), f"asks {shown(host)}, which is not this machine")
+            yield Finding(NETWORK, Place(source.file, line), f"asks {in_line(host)}, which is not this machine")
 
 
 def hosts(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.fixes import EntryAdded
-from slop_code.authoring.layout.reading import CONFIG, module_name, nodes, shown, strings
+from slop_code.authoring.folders import CONFIG
+from slop_code.authoring.layout.reading import module_name, nodes, strings
 from slop_code.authoring.layout.requirements import distribution, given_modules, modules_of, package_for
 from slop_code.authoring.layout.submission import solution_modules
 from slop_code.authoring.yaml_text import line_of
@@ -28,6 +30,7 @@ UNUSED = Rule(
     Severity.WARNING,
     "No test imports a package of test_dependencies",
     "Take it out of config.yaml: it is installed for every evaluation.",
+    in_code=False,
 )
 RULES = (UNDECLARED, UNUSED)
 
@@ -48,7 +51,7 @@ def undeclared(reading: Reading) -> Iterator[Finding]:
                 continue
             package = package_for(module)
             name = package or "the package that gives it"
-            message = f"{shown(module)} is imported, and nothing in test_dependencies gives it"
+            message = f"{in_line(module)} is imported, and nothing in test_dependencies gives it"
             fix = EntryAdded(CONFIG, "test_dependencies", package, "checkpoints") if package else None
             grave = Severity.WARNING if wanted else None
             mend = f"Add {name} to test_dependencies in config.yaml."
@@ -66,10 +69,17 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.module.partition(".")[0]
         elif isinstance(node, ast.Try) and any(_forgives(handler) for handler in node.handlers):
             waiting += [*node.handlers, *node.orelse, *node.finalbody]
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        elif isinstance(node, ast.If) and _is_for_types(node.test):
             waiting += node.orelse
         else:
             waiting += ast.iter_child_nodes(node)
+
+
+def _is_for_types(condition: ast.expr) -> bool:
+    return any(
+        getattr(node, "id", None) == "TYPE_CHECKING" or getattr(node, "attr", None) == "TYPE_CHECKING"
+        for node in ast.walk(condition)
+    )
 
 
 def _forgives(handler: ast.ExceptHandler) -> bool:
@@ -89,7 +99,7 @@ def unused(reading: Reading) -> Iterator[Finding]:
             continue
         if not mentioned & {package, *modules_of(package)}:
             line = _entry_line(reading.config, requirement)
-            yield Finding(UNUSED, Place(CONFIG, line), f"no test imports {shown(package)}")
+            yield Finding(UNUSED, Place(CONFIG, line), f"no test imports {in_line(package)}")
 
 
 def _entry_line(config: str, requirement: str) -> int | None:

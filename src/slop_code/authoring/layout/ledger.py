@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from typing import TYPE_CHECKING
 
-from slop_code._io import TooLargeError, read_bounded
+from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import TESTS, shown
+from slop_code.authoring.layout.reading import TESTS
 from slop_code.authoring.sources import definitions
 from slop_code.errors import ConfigError
-from slop_code.evaluation.quarantine import LEDGER, SIZE_LIMIT, ledger_path, read_ledger
+from slop_code.evaluation.quarantine import EXPECTED, LEDGER, ledger_path, line_in_ledger, read_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,13 +23,15 @@ UNREADABLE = Rule(
     "ledger-unreadable",
     Severity.ERROR,
     "The ledger of flaky tests cannot be read",
-    'Write {"schema_version": 1, "tests": [{"test": "FILE::ID", "reason": "…"}]} into tests/flaky.json, or remove it.',
+    f"Write {EXPECTED} into tests/flaky.json, or remove it.",
+    in_code=False,
 )
 UNKNOWN_TEST = Rule(
     "ledger-test-unknown",
     Severity.WARNING,
     "The ledger of flaky tests names a test that is not there",
     "Take the entry out of tests/flaky.json, or write the id of the test as it is now.",
+    in_code=False,
 )
 RULES = (UNREADABLE, UNKNOWN_TEST)
 
@@ -42,7 +43,7 @@ def ledger(reading: Reading) -> Iterator[Finding]:
     try:
         entries = read_ledger(reading.problem).tests
     except ConfigError as error:
-        message = shown(str(error).removeprefix(f"{path}: "))
+        message = in_line(str(error).removeprefix(f"{path}: "))
         yield Finding(UNREADABLE, Place(FILE), message)
         return
     sources = {source.file: source for source in reading.sources}
@@ -50,8 +51,9 @@ def ledger(reading: Reading) -> Iterator[Finding]:
     for entry in entries:
         file = f"{TESTS}/{entry.test.partition('::')[0]}"
         if file not in files or (file in sources and not _has(sources[file], entry.test)):
-            message = f"there is no test {shown(entry.test)}"
-            yield Finding(UNKNOWN_TEST, Place(FILE, _line(reading, entry.test)), message, test=entry.test)
+            message = f"there is no test {in_line(entry.test)}"
+            line = line_in_ledger(reading.problem, entry.test)
+            yield Finding(UNKNOWN_TEST, Place(FILE, line), message, test=entry.test)
 
 
 def _has(source: Source, test: str) -> bool:
@@ -65,12 +67,3 @@ def _has(source: Source, test: str) -> bool:
         body = node.body
         inherits = isinstance(node, ast.ClassDef) and bool(node.bases)
     return True
-
-
-def _line(reading: Reading, test: str) -> int | None:
-    try:
-        text = read_bounded(ledger_path(reading.problem), SIZE_LIMIT).decode("utf-8", "replace")
-    except (OSError, TooLargeError):
-        return None
-    place = text.find(json.dumps(test, ensure_ascii=False))
-    return text.count("\n", 0, place) + 1 if place >= 0 else None

@@ -6,9 +6,11 @@ import ast
 import difflib
 from typing import TYPE_CHECKING
 
+from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.fixes import Replaced
-from slop_code.authoring.layout.reading import CONFIG, aliases, called, full_name, nodes, shown, strings
+from slop_code.authoring.folders import CONFIG
+from slop_code.authoring.layout.reading import aliases, called, full_name, nodes, strings
 from slop_code.authoring.layout.requirements import distribution
 from slop_code.authoring.yaml_text import line_of
 from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS
@@ -36,6 +38,7 @@ UNUSED = Rule(
     Severity.WARNING,
     "No test carries a marker of config.yaml",
     "Mark the tests that it was meant for, or take it out of config.yaml.",
+    in_code=False,
 )
 RULES = (UNKNOWN, MISSPELT, UNUSED)
 
@@ -74,10 +77,10 @@ def _strange(source: Source, node: ast.Attribute, known: list[str], foreign: boo
     place = Place(source.file, node.end_lineno or node.lineno)
     near = difflib.get_close_matches(node.attr, known, n=1, cutoff=0.8)
     if near:
-        message = f"marker {shown(node.attr)} has no meaning; was {near[0]} meant?"
+        message = f"marker {in_line(node.attr)} has no meaning; was {near[0]} meant?"
         yield Finding(MISSPELT, place, message, f"Write {near[0]}.", fix=_renamed(source, node, near[0]))
     elif not foreign:
-        yield Finding(UNKNOWN, place, f"marker {shown(node.attr)} is registered nowhere")
+        yield Finding(UNKNOWN, place, f"marker {in_line(node.attr)} is registered nowhere")
 
 
 def _renamed(source: Source, node: ast.Attribute, new: str) -> Replaced | None:
@@ -93,7 +96,7 @@ def _unused(reading: Reading, used: set[str]) -> Iterator[Finding]:
     for name in reading.problem.markers:
         if name not in used and name not in named:
             line = line_of(reading.config, f"markers.{name}")
-            yield Finding(UNUSED, Place(CONFIG, line), f"no test carries the marker {shown(name)}")
+            yield Finding(UNUSED, Place(CONFIG, line), f"no test carries the marker {in_line(name)}")
 
 
 def marks(tree: ast.Module) -> Iterator[ast.Attribute]:

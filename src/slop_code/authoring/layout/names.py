@@ -6,8 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import dotted, nodes, shown
+from slop_code.authoring.layout.reading import dotted, nodes
 from slop_code.authoring.sources import Definition, definitions
 from slop_code.evaluation.selection import is_test_file
 
@@ -22,6 +23,7 @@ UNREADABLE = Rule(
     Severity.ERROR,
     "Python cannot read a file of the tests",
     "Correct it: nothing of this checkpoint can be evaluated as it is.",
+    in_code=False,
 )
 HIDDEN = Rule(
     "test-hidden",
@@ -58,7 +60,7 @@ def has_tests(tree: ast.Module) -> bool:
 
 def unreadable(reading: Reading) -> Iterator[Finding]:
     for file, error in reading.broken:
-        yield Finding(UNREADABLE, Place(file, error.lineno), f"{shown(file)}: {shown(error.msg or error)}")
+        yield Finding(UNREADABLE, Place(file, error.lineno), f"{in_line(file)}: {in_line(error.msg or str(error))}")
 
 
 def named(reading: Reading) -> Iterator[Finding]:
@@ -84,7 +86,7 @@ def _hidden(source: Source, scope: list[ast.stmt]) -> Iterator[Finding]:
     for node in definitions(scope):
         later = last.get(node.name)
         if later is not None and later is not node and _counts(node):
-            message = f"{shown(node.name)} never runs: line {later.lineno} defines the same name again"
+            message = f"{in_line(node.name)} never runs: line {later.lineno} defines the same name again"
             yield _finding(HIDDEN, source, node, message)
 
 
@@ -100,9 +102,9 @@ def _functions(source: Source, used: set[str]) -> Iterator[Finding]:
             if isinstance(node, ast.ClassDef) or node.name.startswith("test") or is_fixture(node) or node.name in used:
                 continue
             if MISSPELT.match(node.name):
-                yield _finding(NOT_COLLECTED, source, node, f"{shown(node.name)} is no name of a test")
+                yield _finding(NOT_COLLECTED, source, node, f"{in_line(node.name)} is no name of a test")
             elif _is_marked(node):
-                message = f"{shown(node.name)} has a pytest marker, but no name of a test"
+                message = f"{in_line(node.name)} has a pytest marker, but no name of a test"
                 yield _finding(NOT_COLLECTED, source, node, message)
 
 
@@ -122,16 +124,17 @@ def _classes(source: Source, used: set[str]) -> Iterator[Finding]:
             continue
         if node.name.startswith("Test"):
             if any(one.name in ("__init__", "__new__") for one in methods):
-                yield _finding(NOT_COLLECTED, source, node, f"pytest leaves out {shown(node.name)}: it has an __init__")
+                message = f"pytest leaves out {in_line(node.name)}: it has an __init__"
+                yield _finding(NOT_COLLECTED, source, node, message)
         elif node.name not in used:
-            message = f"the tests in {shown(node.name)} are not seen: the name of their class has to begin with Test"
+            message = f"the tests in {in_line(node.name)} are not seen: the name of their class has to begin with Test"
             yield _finding(NOT_COLLECTED, source, node, message)
 
 
 def _fixtures(source: Source, scope: list[ast.stmt]) -> Iterator[Finding]:
     for node in definitions(scope):
         if isinstance(node, Function) and node.name.startswith("test_") and is_fixture(node):
-            yield _finding(FIXTURE_NAME, source, node, f"the fixture {shown(node.name)} is named like a test")
+            yield _finding(FIXTURE_NAME, source, node, f"the fixture {in_line(node.name)} is named like a test")
 
 
 def is_fixture(node: Definition) -> bool:

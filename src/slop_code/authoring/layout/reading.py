@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code._io import read_bounded
+from slop_code.authoring.folders import CONFIG
 from slop_code.authoring.sources import LARGEST, Source, read_source
 from slop_code.errors import ConfigError
-from slop_code.evaluation.reports.record import visible
 from slop_code.evaluation.selection import files_in, is_test_file
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.spec import EnvironmentSpec
 
-CONFIG = "config.yaml"
 TESTS = "tests"
 
 
@@ -62,12 +61,6 @@ class Reading:
         """What no test file loads as Python."""
         code = {source.file for source in self.sources} | {file for file, _ in self.broken} | {*self.unread}
         return [file for file in self.files if f"{TESTS}/{file}" not in code]
-
-
-def shown(text: object) -> str:
-    """A name of anybody's choice, in a message of one line."""
-    line = " ".join(str(text).split())
-    return visible(line if len(line) <= 160 else f"{line[:159]}…", 1000)
 
 
 def read_problem(problem: ProblemConfig, environment: EnvironmentSpec) -> Reading:

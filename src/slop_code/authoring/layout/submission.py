@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import SOLUTIONS
+from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import aliases, full_name, module_name, nodes, shown, strings
+from slop_code.authoring.layout.reading import aliases, full_name, module_name, nodes, strings
 from slop_code.authoring.layout.requirements import distribution, given_modules, modules_of
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ def loads(tree: ast.Module, modules: set[str], up: int = 2) -> Iterator[tuple[in
             continue
         else:
             continue
-        yield from ((node.lineno, f"{shown(name)} is a module of the submission") for name in names if name in modules)
+        yield from (
+            (node.lineno, f"{in_line(name)} is a module of the submission") for name in names if name in modules
+        )
 
 
 def _call(call: ast.Call, name: str, modules: set[str], up: int) -> Iterator[tuple[int, str]]:
@@ -76,7 +79,7 @@ def _call(call: ast.Call, name: str, modules: set[str], up: int) -> Iterator[tup
         for text in strings(call.args[LOADERS[name]]):
             loaded = PurePosixPath(text).name.removesuffix(".py").partition(".")[0]
             if loaded in modules:
-                yield call.lineno, f"{name} loads {shown(text)}, which is a file of the submission"
+                yield call.lineno, f"{name} loads {in_line(text)}, which is a file of the submission"
     elif name in ("sys.path.insert", "sys.path.append") and call.args and _leads_to_submission(call.args[-1], up):
         yield call.lineno, "sys.path is led to the submission"
 

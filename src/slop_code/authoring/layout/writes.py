@@ -6,8 +6,9 @@ import ast
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.layout.reading import aliases, called, full_name, nodes, shown
+from slop_code.authoring.layout.reading import aliases, called, full_name, nodes
 from slop_code.authoring.sources import Definition
 
 if TYPE_CHECKING:
@@ -153,5 +154,5 @@ def _constant(text: str) -> str | None:
     if text.startswith("/dev/") or not text.strip():
         return None
     if text.startswith(("/", "~")):
-        return f"{FIXED}, {shown(text)}"
-    return f"the relative path {shown(text)}"
+        return f"{FIXED}, {in_line(text)}"
+    return f"the relative path {in_line(text)}"

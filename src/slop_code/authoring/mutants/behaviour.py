@@ -40,13 +40,14 @@ exit "$status"
 """
 _ADD = """add='{ print $0 "~" own } END { if (!NR) print "~" own }'\n"""
 DISTORTIONS = (
+    Distortion("crashes at once", f'echo "{_CRASH}"; echo "{_CRASH}" >&2; exit 1'),
+    Distortion("does nothing and ends with 0", "exit 0"),
     Distortion("changes every line of stdout", _ADD + _NOISE),
     Distortion("prints nothing on stdout", 'real "$@" >/dev/null'),
     Distortion("prints nothing on stderr", 'real "$@" 2>/dev/null'),
     Distortion("ends with another exit status", 'if real "$@"; then exit 99; else exit 0; fi'),
-    Distortion("does nothing and ends with 0", "exit 0"),
-    Distortion("crashes at once", f'echo "{_CRASH}"; echo "{_CRASH}" >&2; exit 1'),
 )
+"""Those that the most tests fail with come first."""
 
 
 def can_distort(spec: EnvironmentSpec, entry_file: str, solution: Path) -> bool:

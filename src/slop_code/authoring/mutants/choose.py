@@ -30,6 +30,12 @@ class Budget:
     seconds: float | None = None
     """For all checkpoints together."""
 
+    def __str__(self) -> str:
+        return str(self.mutants) if self.seconds is None else f"{self.seconds:g}s"
+
+
+USUAL = Budget(mutants=20)
+
 
 def parse_budget(text: str) -> Budget:
     found = _BUDGET.fullmatch(text.strip())

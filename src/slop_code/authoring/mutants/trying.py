@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import Trial
-from slop_code.authoring.mutants.behaviour import DISTORTIONS, FAITHFUL, can_distort, distort
 from slop_code.authoring.mutants.solution import copy_solution, is_sound, overwrite
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation.judging import side_by_side
+from slop_code.evaluation.pairs import NEVER_RAN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from slop_code.authoring.bench import Workbench
-    from slop_code.authoring.mutants.behaviour import Distortion
     from slop_code.authoring.mutants.edit import Mutant
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import CorrectnessResults, TestResult
@@ -29,6 +26,11 @@ WAITING = 4
 """Mutants on disk for each that is evaluated at the time."""
 
 LEAST_TEST_S, LEAST_SESSION_S = 5.0, 20.0
+MOST_UNBUILT = 20
+"""Mutants in vain before a solution is given up, unless twice as many others were wanted or found."""
+
+ENDED_BY_PROGRAM = frozenset({NEVER_RAN, 2, 3, 4, 5})
+"""With open boxes: the session timeout, and the exit codes of a pytest that something inside it broke off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +40,11 @@ class Tried:
     """The tests, as `file::id`, that pass with the reference and not with this."""
 
     ended: str | None = None
-    """Why there was no verdict: it ran on for too long, or broke pytest."""
+    """It ran on for too long, or broke pytest. Tests that did not come to their turn say nothing: none has failed."""
 
     @property
     def caught(self) -> bool:
         return bool(self.failed) or self.ended is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Distorted:
-    distortion: Distortion
-    failed: frozenset[str]
 
 
 def telling(reference: CorrectnessResults) -> list[TestResult]:
@@ -80,55 +76,47 @@ def _step(least: float, needed: float) -> float:
 def try_mutants(
     bench: Workbench, checkpoint: CheckpointConfig, mutants: Iterable[Mutant], most: int | None, end: float
 ) -> tuple[list[Tried], int]:
-    """At most so many, until `end` on the monotonic clock but never none; and how many could not be set up."""
+    """At most so many, until `end` on the monotonic clock but never none; and how many could not be tried."""
     reference = bench.reference(checkpoint)
     quick, solution = hurried(checkpoint, reference), bench.solution(checkpoint)
-    source, found, unbuilt = _each_once(mutants), list[Tried](), list[InfrastructureError]()
+    source, found, unbuilt = _each_once(mutants), list[Tried](), list[str]()
     room = WAITING * bench.effort.jobs if most is not None else bench.effort.jobs
-    while len(unbuilt) <= 2 * (most or len(found)):
+    while goes_on(len(found), len(unbuilt), most, late=time.monotonic() >= end):
         batch = list(itertools.islice(source, room if most is None else min(room, most - len(found))))
         if not batch:
             break
         bench.progress(f"{checkpoint.name}: {len(found)} mutants tried")
         with tempfile.TemporaryDirectory(prefix="slop-code-mutants-") as scratch:
             folders = [_written(one, solution, Path(scratch) / f"mutant{place}") for place, one in enumerate(batch)]
-            outcomes = _evaluate(bench, [Trial(quick, folder) for folder in folders])
+            outcomes = bench.try_all([Trial(quick, folder) for folder in folders])
         for mutant, outcome in zip(batch, outcomes, strict=True):
-            if isinstance(outcome, InfrastructureError):
-                unbuilt.append(outcome)
+            one = tried_of(mutant, reference, outcome)
+            if isinstance(one, Tried):
+                found.append(one)
             else:
-                found.append(Tried(mutant, failed(reference, outcome), outcome.infrastructure_failure_reason))
-        if time.monotonic() >= end:
-            break
+                unbuilt.append(one)
     if unbuilt and not found:
-        raise unbuilt[-1]
+        raise InfrastructureError(f"no mutant of the reference of {checkpoint.name} could be tried: {unbuilt[-1]}")
     return found, len(unbuilt)
 
 
-def try_distortions(bench: Workbench, checkpoint: CheckpointConfig) -> list[Distorted]:
-    """With the checkpoint's own tests; none where even a wrapper that changes nothing is not the reference."""
-    reference, solution, problem = bench.reference(checkpoint), bench.solution(checkpoint), bench.problem
-    own = tuple(test.nodeid for test in telling(reference) if test.checkpoint == checkpoint.name)
-    if not own or problem.in_process or not can_distort(bench.environment, problem.entry_file, solution):
-        return []
-    quick = hurried(checkpoint, reference)
-    bench.progress(f"{checkpoint.name}: what the tests look at")
-    with tempfile.TemporaryDirectory(prefix="slop-code-mutants-") as scratch:
+def goes_on(found: int, unbuilt: int, most: int | None, *, late: bool) -> bool:
+    if found and late:
+        return False
+    return (most is None or found < most) and unbuilt <= max(MOST_UNBUILT, 2 * (most or found))
 
-        def trial(place: int, distortion: Distortion) -> Trial:
-            folder = Path(scratch) / f"distorted{place}"
-            environment = distort(distortion, bench.environment, problem.entry_file, solution, folder)
-            return Trial(quick, folder, environment=environment, only=own)
 
-        [faithful] = _evaluate(bench, [trial(0, FAITHFUL)])
-        if isinstance(faithful, InfrastructureError) or failed(reference, faithful):
-            return []
-        outcomes = _evaluate(bench, [trial(place, one) for place, one in enumerate(DISTORTIONS, start=1)])
-    return [
-        Distorted(distortion, failed(reference, outcome))
-        for distortion, outcome in zip(DISTORTIONS, outcomes, strict=True)
-        if not isinstance(outcome, InfrastructureError)
-    ]
+def tried_of(
+    mutant: Mutant, reference: CorrectnessResults, outcome: CorrectnessResults | InfrastructureError
+) -> Tried | str:
+    """A text, the reason, where there is no verdict by no fault of the mutant's."""
+    if isinstance(outcome, InfrastructureError):
+        return str(outcome)
+    reason = outcome.infrastructure_failure_reason
+    if reason is None:
+        return Tried(mutant, failed(reference, outcome))
+    ended = outcome.isolation and outcome.pytest_exit_code in ENDED_BY_PROGRAM
+    return Tried(mutant, frozenset(), reason) if ended else reason
 
 
 def failed(reference: CorrectnessResults, results: CorrectnessResults) -> frozenset[str]:
@@ -149,20 +137,3 @@ def _written(mutant: Mutant, solution: Path, folder: Path) -> Path:
     copy_solution(solution, folder)
     overwrite(folder / mutant.file, mutant.mutated)
     return folder
-
-
-def _evaluate(bench: Workbench, trials: Sequence[Trial]) -> list[CorrectnessResults | InfrastructureError]:
-    """A mutant that cannot be set up, as it does not compile, leaves the others alone."""
-    free = threading.BoundedSemaphore(bench.effort.jobs)
-
-    def action(trial: Trial) -> Callable[[], CorrectnessResults | InfrastructureError]:
-        def work() -> CorrectnessResults | InfrastructureError:
-            with free:
-                try:
-                    return bench.evaluate(trial)
-                except InfrastructureError as error:
-                    return error
-
-        return work
-
-    return side_by_side([action(trial) for trial in trials])

@@ -98,10 +98,9 @@ def files_of(blueprint: Blueprint) -> dict[str, str]:
             for number in range(1, last + 1):
                 solution = path.replace(folder, f"solutions/checkpoint_{number}", 1)
                 files[solution] = _fill(template, number, words)
-    if blueprint.language != "python":
-        files["environment.yaml"] = _fill(
-            (TEMPLATES / "environment.yaml.tmpl").read_text(encoding="utf-8"), last, words
-        )
+    shared = [".gitignore"] if blueprint.language == "python" else [".gitignore", "environment.yaml"]
+    for name in shared:
+        files[name] = _fill((TEMPLATES / f"{name}{SUFFIX}").read_text(encoding="utf-8"), last, words)
     return dict(sorted(files.items()))
 
 
@@ -144,11 +143,18 @@ def _yaml(text: str) -> str:
     return written.removesuffix("\n").removesuffix("\n...")
 
 
-def write_problem(blueprint: Blueprint, parent: Path) -> Path:
-    """The new folder; it appears as a whole or not at all, and never in the place of something else."""
-    target = parent / blueprint.name
+def free_target(name: str, parent: Path) -> Path:
+    """Where a problem of this name goes; refused where there is something."""
+    check_name(name)
+    target = parent / name
     if os.path.lexists(target):
         raise UsageError(f"{target}: there is something already; choose another name, or another --directory")
+    return target
+
+
+def write_problem(blueprint: Blueprint, parent: Path) -> Path:
+    """The new folder; it appears as a whole or not at all, and never in the place of something else."""
+    target = free_target(blueprint.name, parent)
     scratch = parent / f".{blueprint.name}.{secrets.token_hex(8)}"
     try:
         for name, text in files_of(blueprint).items():

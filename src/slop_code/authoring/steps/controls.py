@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.bench import Trial
+from slop_code.authoring.bench import Trial, all_judged, twice
 from slop_code.authoring.controls import CONTROLS, PREVIOUS
 from slop_code.authoring.failures import first_line, first_lines, in_line, named
 from slop_code.authoring.finding import Finding, Outcome, Rule, Severity, Step
+from slop_code.authoring.reference import home_of, verdict_on
 from slop_code.authoring.sources import place_of
-from slop_code.authoring.steps.reference import home_of, verdict_on
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
 
@@ -82,7 +82,7 @@ class Row:
 def run(bench: Workbench) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="slop-code-controls-") as folder:
         tries = [one for own in bench.checkpoints for one in trials(bench, own, Path(folder) / own.name)]
-        results = bench.evaluate_all([trial for _, trial in tries])
+        results = all_judged(twice(bench.try_all, [trial for _, trial in tries]))
     rows = [Row(trial.checkpoint.name, name, one) for (name, trial), one in zip(tries, results, strict=True)]
     verdicts = [row for row in rows if not row.results.infrastructure_failure]
     findings = [
@@ -123,22 +123,35 @@ def broken(bench: Workbench, rows: Sequence[Row]) -> Iterator[Finding]:
 def weak_tests(folder: Path, rows: Sequence[Row]) -> Iterator[Finding]:
     """Each test once, at the first checkpoint where a control passes it."""
     first: dict[str, tuple[str, TestResult]] = {}
-    by: dict[str, list[str]] = defaultdict(list)
+    by: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         for test in row.passed if row.control != PREVIOUS else ():
             home, _ = first.setdefault(test.nodeid, (row.checkpoint, test))
             if home == row.checkpoint:
-                by[test.nodeid].append(row.control)
+                by[test.nodeid].append(row)
     for nodeid, (checkpoint, test) in first.items():
-        weak = test.group_type is GroupType.ERROR and FAILING.issuperset(by[nodeid])
+        controls = [row.control for row in by[nodeid]]
+        weak = test.group_type is GroupType.ERROR and FAILING.issuperset(controls)
+        grave = test.group_type is GroupType.CORE and any(passes_alone(test, row) for row in by[nodeid])
         yield Finding(
             EXIT_ONLY if weak else PASSES,
             place_of(folder, nodeid),
-            f"{named(test)} ({test.group_type}) passes for {whom(by[nodeid])}",
-            severity=Severity.ERROR if test.group_type is GroupType.CORE else None,
+            f"{named(test)} ({test.group_type}) passes for {whom(controls)}",
+            severity=Severity.ERROR if grave else None,
             checkpoint=checkpoint,
             test=nodeid,
         )
+
+
+def passes_alone(test: TestResult, row: Row) -> bool:
+    """The tests of a class are steps: the first may only prepare, as long as one of them fails."""
+    own = class_of(test)
+    return own is None or all(one.status == "passed" for one in row.results.tests if class_of(one) == own)
+
+
+def class_of(test: TestResult) -> str | None:
+    before, inside, _ = test.nodeid.partition("[")[0].rpartition("::")
+    return before if inside and "::" in before else None
 
 
 def lenient_policies(problem: ProblemConfig, rows: Sequence[Row]) -> Iterator[Finding]:

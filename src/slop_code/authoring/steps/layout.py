@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check import StepReport
 from slop_code.authoring.finding import Outcome, Step
+from slop_code.authoring.fixes import promised
 from slop_code.authoring.layout import (
     configuration,
     data,
@@ -23,24 +23,18 @@ from slop_code.authoring.layout.reading import read_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from slop_code.authoring.bench import Workbench
     from slop_code.authoring.finding import Finding
     from slop_code.authoring.layout.reading import Reading
-    from slop_code.errors import ConfigError
 
 PARTS = (configuration, files, names, markers, data, imports, submission, ports, habits, writes, ledger)
 
 
-def refused(folder: Path, error: ConfigError) -> StepReport:
-    """For a config.yaml that does not load: nothing else can be said about such a problem."""
-    return StepReport("layout", Outcome(tuple(configuration.refusals(folder, error))), 0.0)
-
-
 def run(bench: Workbench) -> Outcome:
     reading = read_problem(bench.problem, bench.environment)
-    found = sorted(_findings(reading), key=lambda one: (one.place.file, one.place.line or 0, one.rule.id, one.message))
+    every = (promised(finding, reading.config.encode(), reading.folder) for finding in _findings(reading))
+    found = sorted(every, key=lambda one: (one.place.file, one.place.line or 0, one.rule.id, one.message))
     summary = [f"{len(reading.files)} files in tests/, {len(reading.sources)} of them Python"]
     summary += [f"too large to look into: {len(reading.unread)}"] if reading.unread else []
     facts = {"test_files": len(reading.files), "python_files": len(reading.sources), "unread": list(reading.unread)}
@@ -51,7 +45,7 @@ def _findings(reading: Reading) -> Iterator[Finding]:
     yield from configuration.unknown_keys(reading)
     yield from files.missing(reading)
     yield from files.unclaimed(reading)
-    yield from files.leftovers(reading.folder)
+    yield from files.leftovers(reading)
     yield from names.unreadable(reading)
     yield from names.named(reading)
     yield from markers.markers(reading)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.bench import ENVIRONMENT, Trial
+from slop_code.authoring.bench import ENVIRONMENT, Trial, twice
 from slop_code.authoring.failures import first_line, first_lines, in_line, named, why
 from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
 from slop_code.authoring.headroom import (
     FACTOR,
     FLOORS,
     Times,
-    a_quarter,
+    about,
     amount,
     divided,
+    divisible,
     seconds,
     suggested_timeout,
+    tried_with,
 )
+from slop_code.authoring.reference import NO_REFERENCE, verdict_on
 from slop_code.authoring.sources import place_of
-from slop_code.authoring.steps.reference import verdict_on
 from slop_code.errors import InfrastructureError
 from slop_code.execution.boxes import sandbox_name
 
@@ -26,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.authoring.bench import Workbench
+    from slop_code.authoring.bench import Tried, Workbench
     from slop_code.evaluation.config import CheckpointConfig
-    from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.evaluation.report import TestResult
 
 TIMEOUT = Rule(
     "timeout-headroom",
@@ -41,6 +44,7 @@ SESSION = Rule(
     Severity.WARNING,
     f"All tests together take more than 1/{FACTOR} of session_timeout with the reference",
     "Raise `session_timeout` in config.yaml, or leave it out: there is a default that follows from `timeout`.",
+    in_code=False,
 )
 LIMIT = Rule(
     "limit-headroom",
@@ -48,19 +52,18 @@ LIMIT = Rule(
     f"The reference needs more than 1/{FACTOR} of a limit",
     "Raise the limit in the environment file, or make the reference use less.",
 )
-Results = dict[str, "CorrectnessResults"]
 
 
 def run(bench: Workbench) -> Outcome:
     plain = {checkpoint.name: verdict_on(bench, checkpoint) for checkpoint in bench.solved()}
     if not plain:
-        return Outcome(summary=("no checkpoint has a reference",))
+        return Outcome(summary=(NO_REFERENCE,))
     times = {name: Times.of(bench.problem.checkpoints[name], results) for name, results in plain.items()}
-    tight, measured, about = resources(bench, plain)
+    left = room(bench)
     return Outcome(
-        (*slow_tests(bench.problem.path, times), *long_sessions(times), *tight),
-        (*[line for name, own in times.items() for line in told(name, own)], about),
-        {"checkpoints": {name: facts(own) for name, own in times.items()}, "limits": measured},
+        (*slow_tests(bench.problem.path, times), *long_sessions(times), *left.findings),
+        (*[line for name, own in times.items() for line in told(name, own)], left.summary),
+        {"checkpoints": {name: facts(own) for name, own in times.items()}, "limits": left.facts},
     )
 
 
@@ -96,87 +99,89 @@ def long_sessions(times: Mapping[str, Times]) -> Iterator[Finding]:
             )
 
 
-def resources(bench: Workbench, plain: Results) -> tuple[list[Finding], dict[str, object], str]:
-    """With all four at a quarter, once; only where that is too little, one at a time."""
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is left of memory, processes, disk and output."""
+
+    summary: str
+    findings: tuple[Finding, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+def room(bench: Workbench) -> Room:
     if sandbox_name(bench.environment) == "none":
-        return [], {}, "with isolation: none there are no limits on memory, processes, disk and output"
-    every = [(bench.problem.checkpoints[name], tuple(FLOORS)) for name in plain]
-    together = list(tight(bench, plain, every))
+        return Room("with isolation: none there are no limits on memory, processes, disk and output")
+    limits = bench.environment.limits
+    names = divisible(limits)
+    findings = tuple(shortages(bench, names)) if names else ()
+    texts = ", ".join(about(limits, name) for name in FLOORS)
+    end = "not every reference passes" if findings else "every reference passes"
+    facts = {
+        name: {"limit": getattr(limits, name), "tried": tried_with(limits, name) if name in names else None}
+        for name in FLOORS
+    }
+    return Room(f"limits: {texts}; {f'with what was tried {end}' if names else 'nothing was tried'}", findings, facts)
+
+
+def shortages(bench: Workbench, names: tuple[str, ...]) -> list[Finding]:
+    """With all of them at a quarter, once; only where that is too little, one at a time."""
+    together = list(with_less(bench, [(checkpoint, names) for checkpoint in bench.solved()]))
+    if len(names) == 1:
+        return together
     short = {finding.checkpoint for finding in together}
-    each = [(one, (limit,)) for one, limits in every for limit in limits if one.name in short]
-    alone = list(tight(bench, plain, each))
-    told = {finding.checkpoint for finding in alone}
-    findings = [*alone, *(finding for finding in together if finding.checkpoint not in told)]
-    given = bench.environment.limits
-    measured = {name: {"limit": getattr(given, name), "tried": tried_with(bench, name)} for name in FLOORS}
-    texts = ", ".join(f"{name} {amount(name, getattr(given, name))}" for name in FLOORS)
-    enough = "not all of them pass" if findings else "they pass"
-    return findings, {**measured}, f"limits: {texts}; the references were run with a quarter of that, and {enough}"
+    alone = list(with_less(bench, [(one, (name,)) for one in bench.solved() if one.name in short for name in names]))
+    known = {finding.checkpoint for finding in alone}
+    return [*alone, *(finding for finding in together if finding.checkpoint not in known)]
 
 
-def tight(
-    bench: Workbench, plain: Results, wanted: Sequence[tuple[CheckpointConfig, tuple[str, ...]]]
-) -> Iterator[Finding]:
-    """Of the references with a quarter of these limits, those that lose something by it."""
-    trials = [Trial(one, bench.solution(one), environment=divided(bench.environment, limits)) for one, limits in wanted]
-    for (checkpoint, limits), tried in zip(wanted, attempt(bench, trials), strict=True):
-        if fault := lost(plain[checkpoint.name], tried):
-            yield too_little(bench, checkpoint.name, limits, fault)
+def with_less(bench: Workbench, wanted: Sequence[tuple[CheckpointConfig, tuple[str, ...]]]) -> Iterator[Finding]:
+    """Of the references with a quarter of these limits, those that do not pass."""
+    trials = [Trial(one, bench.solution(one), environment=divided(bench.environment, names)) for one, names in wanted]
+    for (checkpoint, names), tried in zip(wanted, twice(bench.try_all, trials), strict=True):
+        if isinstance(tried, InfrastructureError):
+            bench.evaluate(Trial(checkpoint, bench.solution(checkpoint)))  # raises where it is the machine
+        if short := shortage(tried):
+            yield too_little(bench, checkpoint.name, names, short)
 
 
-Fault = tuple["TestResult | None", str]
-"""The first test that is lost, where there is one, and why."""
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Why too little was left."""
+
+    reason: str
+    test: TestResult | None = None
+    """The first that does not pass, where it came to that."""
 
 
-def attempt(bench: Workbench, trials: Sequence[Trial]) -> list[CorrectnessResults | str]:
-    """A text where not even the boxes could be opened: that, too, can be for want of memory."""
-    try:
-        return [*bench.evaluate_all(trials)]
-    except InfrastructureError:
-        return [_one(bench, trial) for trial in trials]
-
-
-def _one(bench: Workbench, trial: Trial) -> CorrectnessResults | str:
-    try:
-        return bench.evaluate(trial)
-    except InfrastructureError as error:
-        return str(error)
-
-
-def lost(plain: CorrectnessResults, tried: CorrectnessResults | str) -> Fault | None:
-    """What the reference passes with its whole limits, and not with these."""
-    if isinstance(tried, str):
-        return None, tried
+def shortage(tried: Tried) -> Shortage | None:
+    """Of a reference that passes with its whole limits."""
+    if isinstance(tried, InfrastructureError):
+        return Shortage(f"twice it could not even be started, and with the whole limits it can: {tried}")
     if tried.infrastructure_failure_reason:
-        return None, tried.infrastructure_failure_reason
-    good = {test.nodeid for test in plain.tests if test.status == "passed"}
-    first = next((test for test in tried.tests if test.status != "passed" and test.nodeid in good), None)
-    return None if first is None else (first, first.failure_message or "it left no message")
+        return Shortage(tried.infrastructure_failure_reason)
+    first = next((test for test in tried.tests if test.status != "passed" and not test.quarantined), None)
+    return Shortage(first.failure_message or "it left no message", first) if first else None
 
 
-def too_little(bench: Workbench, checkpoint: str, limits: Sequence[str], fault: Fault) -> Finding:
-    test, message = fault
-    own = Place(ENVIRONMENT if (bench.problem.path / ENVIRONMENT).is_file() else "config.yaml")
-    given = bench.environment.limits
+def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: Shortage) -> Finding:
+    test, limits = short.test, bench.environment.limits
     parts = [
-        f"{name} {amount(name, tried_with(bench, name))} instead of {amount(name, getattr(given, name))}"
-        for name in limits
+        f"{name} {amount(name, tried_with(limits, name))} instead of {amount(name, getattr(limits, name))}"
+        for name in names
     ]
-    what = f"{named(test)} does not pass: {why(message)}" if test else f"no verdict: {in_line(first_line(message))}"
-    twice = [f"{name}: {amount(name, 2 * getattr(given, name))}" for name in limits]
+    failed = f"{named(test)} does not pass: {why(short.reason)}" if test else None
+    what = failed or f"no verdict: {in_line(first_line(short.reason))}"
+    more = [f"{name}: {amount(name, 2 * getattr(limits, name))}" for name in names]
+    file = bench.environment_file or in_line(bench.asked or ENVIRONMENT)
     return Finding(
         LIMIT,
-        place_of(bench.problem.path, test.nodeid) if test else own,
+        place_of(bench.problem.path, test.nodeid) if test else Place(bench.environment_file or "config.yaml"),
         f"the reference of {checkpoint} with {', '.join(parts)}: {what}",
-        f"Set limits: {{{', '.join(twice)}}} or more in {ENVIRONMENT}, or make the reference use less.",
+        f"Set limits: {{{', '.join(more)}}} or more in {file}, or make the reference use less.",
         checkpoint=checkpoint,
         test=test.nodeid if test else None,
-        detail=first_lines(message),
+        detail=first_lines(short.reason),
     )
-
-
-def tried_with(bench: Workbench, name: str) -> int:
-    return a_quarter(getattr(bench.environment.limits, name), FLOORS[name])
 
 
 def told(name: str, own: Times) -> Iterator[str]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.failures import first_line, first_lines, in_line, named, outcome, why
-from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
+from slop_code.authoring.finding import Finding, Outcome, Rule, Severity, Step
+from slop_code.authoring.reference import NO_REFERENCE, home_of
 from slop_code.authoring.sources import place_of
-from slop_code.errors import InfrastructureError
-from slop_code.evaluation.selection import checkpoint_of, files_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slop_code.authoring.bench import Workbench
-    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import CorrectnessResults
 
 FAILS = Rule(
@@ -38,7 +37,7 @@ def run(bench: Workbench) -> Outcome:
     summary = [told(name, result) for name, result in results.items()]
     return Outcome(
         tuple(findings),
-        tuple(summary) or ("no checkpoint has a reference",),
+        tuple(summary) or (NO_REFERENCE,),
         {"checkpoints": {name: facts(result) for name, result in results.items()}},
     )
 
@@ -66,21 +65,6 @@ def judged(bench: Workbench, checkpoint: CheckpointConfig, results: CorrectnessR
             test=test.nodeid,
             detail=first_lines(test.failure_message),
         )
-
-
-def home_of(problem: ProblemConfig, checkpoint: str) -> Place:
-    """The first file with tests of that checkpoint."""
-    files = files_in(problem.path / "tests")
-    own = [file for file in files if checkpoint_of(file.name, problem.checkpoints) == checkpoint]
-    return Place(f"tests/{own[0]}" if own else "tests")
-
-
-def verdict_on(bench: Workbench, checkpoint: CheckpointConfig) -> CorrectnessResults:
-    """For steps that build on it; an InfrastructureError where there is none."""
-    results = bench.reference(checkpoint)
-    if reason := results.infrastructure_failure_reason:
-        raise InfrastructureError(f"{checkpoint.name}: no verdict on the reference: {in_line(first_line(reason))}")
-    return results
 
 
 def passed(results: CorrectnessResults) -> int:

@@ -7,13 +7,13 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.bench import ENVIRONMENT, Trial
+from slop_code.authoring.bench import Trial
 from slop_code.authoring.failures import in_line, some
 from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
+from slop_code.authoring.reference import NO_REFERENCE, unsound
 from slop_code.authoring.showing import ASSETS, Showing, covering, looks_expected, read_showing
 from slop_code.authoring.sources import place_of
-from slop_code.authoring.steps.reference import verdict_on
-from slop_code.errors import InfrastructureError
+from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.command import WATCH
 from slop_code.execution.boxes import sandbox_name
 
@@ -34,6 +34,7 @@ VISIBLE = Rule(
     Severity.ERROR,
     "The configuration shows an expected output to the submission",
     "Take it out of `visible` or `static_assets`: the tests can read it without that.",
+    in_code=False,
 )
 COPIED = Rule(
     "expected-copied",
@@ -46,6 +47,7 @@ NOTHING_HIDDEN = Rule(
     Severity.WARNING,
     "Nothing is hidden from the submission",
     "Use an environment with isolation, and call the submission through its entrypoint.",
+    in_code=False,
 )
 MOST_FACTS = 1000
 
@@ -58,17 +60,16 @@ def run(bench: Workbench) -> Outcome:
     summary = [f"{name}: the submission is shown {files(showing)}" for name, showing in found.items()]
     return Outcome(
         tuple(findings),
-        tuple(summary) or ("no checkpoint has a reference",),
+        tuple(summary) or (NO_REFERENCE,),
         {"shown": {name: list(showing.shown[:MOST_FACTS]) for name, showing in found.items()}},
     )
 
 
 def nothing_hidden(bench: Workbench) -> Iterator[Finding]:
-    own = (bench.problem.path / ENVIRONMENT).is_file()
     if sandbox_name(bench.environment) == "none":
         name = in_line(bench.environment.name)
         message = f"the environment {name} has isolation: none; tests and expected outputs can be read"
-        yield Finding(NOTHING_HIDDEN, Place(ENVIRONMENT if own else "config.yaml"), message)
+        yield Finding(NOTHING_HIDDEN, Place(bench.environment_file or "config.yaml"), message)
     if bench.problem.in_process:
         message = "in_process: true; the submission runs where tests and expected outputs can be read"
         yield Finding(NOTHING_HIDDEN, Place("config.yaml"), message)
@@ -78,10 +79,10 @@ def watch(bench: Workbench, checkpoint: CheckpointConfig) -> Showing:
     """The reference once more, with a judge that notes what it is shown."""
     with tempfile.TemporaryDirectory(prefix="slop-code-shown-") as folder:
         trial = Trial(checkpoint, bench.solution(checkpoint), pytest_args=("-p", WATCH), output=Path(folder))
-        bench.evaluate(trial)
+        if fault := unsound(checkpoint.name, bench.evaluate(trial)):
+            raise UsageError(fault)
         showing = read_showing(Path(folder))
     if showing is None:
-        verdict_on(bench, checkpoint)
         raise InfrastructureError(f"{checkpoint.name}: the judge left no word on what it showed; try again")
     return showing
 
@@ -102,9 +103,23 @@ def judged(folder: Path, checkpoint: str, showing: Showing) -> Iterator[Finding]
         message = f"{handed(root, some(came))}: the tests read what came along; is it what they expect?"
         yield from_test(folder, SHOWN, checkpoint, showing.handed[root], message, Severity.WARNING)
     for file, test in showing.copied.items():
+        message = f"tests/{in_line(file)} is copied to where the submission may read it"
         if looks_expected(file):
-            message = f"tests/{in_line(file)} is copied to where the submission may read it: it {BY_NAME}"
-            yield from_test(folder, COPIED, checkpoint, test, message)
+            yield from_test(folder, COPIED, checkpoint, test, f"{message}: it {BY_NAME}")
+        elif file in showing.read:
+            message = f"{message}, and the tests read it, too; does it hold what they expect?"
+            yield from_test(folder, COPIED, checkpoint, test, message, Severity.NOTE)
+    yield from by_text(folder, checkpoint, showing)
+
+
+def by_text(folder: Path, checkpoint: str, showing: Showing) -> Iterator[Finding]:
+    """The submission may be meant to read the same text, so that this is never more than a warning."""
+    for one in showing.told:
+        if one.expected is not None and one.expected not in showing.copied:
+            rule = COPIED if one.way == "a file" else SHOWN
+            where = "a file that the submission may read" if rule is COPIED else f"{in_line(one.way)} of a program"
+            message = f"the text of tests/{in_line(one.expected)} is in {where}: it {BY_NAME}"
+            yield from_test(folder, rule, checkpoint, one.test, message, Severity.WARNING)
 
 
 BY_NAME = "has the name of an expected output"
@@ -120,7 +135,7 @@ def from_test(
     folder: Path, rule: Rule, checkpoint: str, test: str, message: str, severity: Severity | None = None
 ) -> Finding:
     """`test`: empty where none was running."""
-    place = place_of(folder, test) if test else Place("tests/conftest.py")
+    place = place_of(folder, test) if test else Place("tests/conftest.py", 1)
     return Finding(rule, place, message, severity=severity, checkpoint=checkpoint, test=test or None)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
-from slop_code.authoring.mutants.choose import parse_budget, spread
+from slop_code.authoring.failures import first_line, in_line
+from slop_code.authoring.finding import Finding, Outcome, Rule, Severity, Step
+from slop_code.authoring.mutants.choose import spread
+from slop_code.authoring.mutants.distorting import try_distortions
 from slop_code.authoring.mutants.solution import mutants_of
-from slop_code.authoring.mutants.trying import telling, try_distortions, try_mutants
+from slop_code.authoring.mutants.trying import telling, try_mutants
+from slop_code.authoring.reference import NO_REFERENCE, home_of, verdict_on
 from slop_code.authoring.sources import place_of
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.record import visible
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.bench import Workbench
     from slop_code.authoring.mutants.choose import Budget
-    from slop_code.authoring.mutants.trying import Distorted, Tried
+    from slop_code.authoring.mutants.distorting import Distorted
+    from slop_code.authoring.mutants.trying import Tried
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import TestResult
 
@@ -56,7 +60,9 @@ class Strength:
     made: int
     tried: Sequence[Tried]
     unbuilt: int
-    distorted: Sequence[Distorted]
+    distorted: Sequence[Distorted] = ()
+    undistorted: str | None = None
+    """Why the reference could not be distorted."""
 
     @property
     def survivors(self) -> list[Tried]:
@@ -67,17 +73,21 @@ class Strength:
         return len(self.tried) - len(self.survivors)
 
     @property
-    def unfailing(self) -> list[TestResult]:
+    def unfailed(self) -> list[TestResult]:
         """Tests of this checkpoint that neither a mutant nor anything done to the output made fail."""
         trials: list[Tried | Distorted] = [*self.tried, *self.distorted]
         failing = frozenset[str]().union(*(one.failed for one in trials))
-        own = [test for test in self.tests if test.checkpoint == self.checkpoint]
-        return [test for test in own if test.nodeid not in failing] if self.distorted else []
+        return [test for test in self.tests if test.checkpoint == self.checkpoint and test.nodeid not in failing]
+
+    @property
+    def unfailing(self) -> list[TestResult]:
+        """Mutants alone are too few to say so."""
+        return self.unfailed if self.distorted else []
 
     def groups(self) -> dict[GroupType, tuple[int, int, int]]:
         """For each with tests: how many, how many mutants they catch, and how many no other group does."""
         group_of = {test.nodeid: test.group_type for test in self.tests}
-        by = [{group_of[test] for test in one.failed} for one in self.tried if not one.ended]
+        by = [{group_of[test] for test in one.failed} for one in self.tried]
         present = [group for group in GroupType if group in group_of.values()]
         return {
             group: (
@@ -90,19 +100,17 @@ class Strength:
 
 
 def run(bench: Workbench) -> Outcome:
-    budget = parse_budget(bench.effort.budget)
-    began, solved = time.monotonic(), bench.solved()
-    found, unknown = list[Strength](), list[str]()
-    for place, checkpoint in enumerate(solved, start=1):
-        if telling(bench.reference(checkpoint)):
-            end = began + (budget.seconds or float("inf")) * place / len(solved)
-            found.append(strength_of(bench, checkpoint, budget, end))
-        else:
-            unknown.append(f"{checkpoint.name}: its reference passes no test, so no test can catch a mutant of it")
+    effort, solved = bench.effort, bench.solved()
+    able = [checkpoint for checkpoint in solved if telling(verdict_on(bench, checkpoint))]
+    began, found = time.monotonic(), list[Strength]()
+    for place, checkpoint in enumerate(able, start=1):
+        end = began + (effort.budget.seconds or float("inf")) * place / len(able)
+        found.append(strength_of(bench, checkpoint, effort.budget, end))
+    unknown = [f"{one.name}: none of its tests counts, so none can catch a mutant" for one in solved if one not in able]
     return Outcome(
         tuple(finding for one in found for finding in judged(bench, one)),
-        (*(line for one in found for line in told(one)), *unknown),
-        {"budget": bench.effort.budget, "seed": bench.effort.seed} | {"checkpoints": dict(map(facts, found))},
+        (*(line for one in found for line in told(one)), *unknown) or (NO_REFERENCE,),
+        {"budget": str(effort.budget), "seed": effort.seed, "checkpoints": dict(map(facts, found))},
     )
 
 
@@ -111,16 +119,18 @@ def strength_of(bench: Workbench, checkpoint: CheckpointConfig, budget: Budget, 
     earlier = bench.solution(before) if before else None
     entry = bench.environment.entry(bench.problem.entry_file)[-1].removeprefix("./")
     mutants = mutants_of(bench.solution(checkpoint), entry, earlier)
-    distorted = try_distortions(bench, checkpoint)
     tried, unbuilt = try_mutants(bench, checkpoint, spread(mutants, bench.effort.seed), budget.mutants, end)
-    return Strength(checkpoint.name, telling(bench.reference(checkpoint)), len(mutants), tried, unbuilt, distorted)
+    one = Strength(checkpoint.name, telling(bench.reference(checkpoint)), len(mutants), tried, unbuilt)
+    left = [test.nodeid for test in one.unfailed]
+    distorted = try_distortions(bench, checkpoint, left) if left else []
+    return replace(one, undistorted=distorted) if isinstance(distorted, str) else replace(one, distorted=distorted)
 
 
 def judged(bench: Workbench, one: Strength) -> Iterator[Finding]:
     if len(one.tried) >= FEWEST and one.caught < ENOUGH * len(one.tried):
         yield Finding(
             WEAK,
-            Place(f"tests/test_{one.checkpoint}.py", 1),
+            home_of(bench.problem, one.checkpoint),
             f"the tests of {one.checkpoint} catch {one.caught} of {len(one.tried)} mutants of its reference",
             checkpoint=one.checkpoint,
             detail="\n".join(tried.mutant.diff for tried in one.survivors[:SHOWN]),
@@ -147,18 +157,24 @@ def _by_function(tests: Sequence[TestResult]) -> dict[str, list[TestResult]]:
 
 def told(one: Strength) -> Iterator[str]:
     by = [f"{group} {caught} ({alone} alone)" for group, (_, caught, alone) in one.groups().items()]
-    left = f"; {one.unbuilt} could not be set up" if one.unbuilt else ""
+    left = f"; {one.unbuilt} could not be tried" if one.unbuilt else ""
     yield f"{one.checkpoint}: {one.caught} of {len(one.tried)} mutants caught, {one.made} possible{left}"
     if one.tried:
         yield f"  caught by {', '.join(by)}"
+    if one.undistorted:
+        yield f"  not distorted: {one.undistorted}"
     for distorted in one.distorted:
-        if not distorted.failed:
-            yield f"  no test notices a program that {distorted.distortion.name}"
+        if distorted.no_verdict:
+            yield f"  no verdict on a program that {distorted.distortion.name}: {_in_short(distorted.no_verdict)}"
     for tried in one.survivors[:SHOWN]:
         yield f"  survived: {tried.mutant.name}"
         yield from (f"    {line}" for line in tried.mutant.diff.splitlines())
     if len(one.survivors) > SHOWN:
         yield f"  and {len(one.survivors) - SHOWN} more"
+
+
+def _in_short(reason: str) -> str:
+    return in_line(first_line(reason))
 
 
 def facts(one: Strength) -> tuple[str, dict[str, Any]]:
@@ -183,7 +199,15 @@ def facts(one: Strength) -> tuple[str, dict[str, Any]]:
             }
             for tried in one.tried
         ],
-        "distorted": [{"program": found.distortion.name, "failed": len(found.failed)} for found in one.distorted],
+        "distorted": [
+            {
+                "program": found.distortion.name,
+                "failed": len(found.failed),
+                "no_verdict": _in_short(found.no_verdict) if found.no_verdict else None,
+            }
+            for found in one.distorted
+        ],
+        "not_distorted": one.undistorted,
         "unfailing": [visible(test.nodeid, LINE_LIMIT) for test in one.unfailing],
     }
 

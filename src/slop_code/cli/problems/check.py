@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.commands import LONG, make_folder
+from slop_code.cli.commands import LONG
 from slop_code.cli.exits import Exit
 from slop_code.errors import UsageError
 from slop_code.evaluation.find import PROBLEMS_VARIABLE
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 STEPS = "layout, reference, controls, stability, strength, secrecy, limits"
 SEVERITIES = ("note", "warning", "error")
 STATUS = (
-    "Exit status: 0 nothing found that is as grave as --fail-on says, 1 something was, 2 wrong use, "
-    "3 a step could not be done, so that nothing is known, 130 interrupted."
+    "Exit status: 0 nothing found that is as grave as --fail-on says, 1 something was, or keeps a step from being "
+    "done, 2 wrong use, 3 a step could not be done here, so that nothing is known, 130 interrupted."
 )
 
 
@@ -110,9 +110,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def status_of(reports: Sequence[CheckReport], fail_on: Severity) -> Exit:
-    """What could not be done says nothing, and so less than any finding: it comes first."""
+    """What could not be done here says nothing, and so less than any finding: it comes first."""
     if any(report.broken for report in reports):
         return Exit.INFRASTRUCTURE
+    if any(report.undone for report in reports):
+        return Exit.NOT_PASSED
     worst = [report.worst for report in reports if report.worst is not None]
     return Exit.NOT_PASSED if worst and max(worst) >= fail_on else Exit.PASSED
 
@@ -123,18 +125,19 @@ def _agree(wanted: Wanted, arguments: argparse.Namespace) -> None:
     if wanted.quarantine and "stability" not in wanted.steps:
         raise UsageError("--quarantine needs the step stability, which finds the tests that flake")
     if arguments.sarif is not None:
-        if os.path.isdir(arguments.sarif):
-            raise UsageError(f"{arguments.sarif}: a folder; give --sarif a file")
-        make_folder(arguments.sarif.parent)
+        from slop_code.runs.results import check_output
+
+        check_output(arguments.sarif, "--sarif")
+        if not arguments.sarif.parent.is_dir():
+            raise UsageError(f"{arguments.sarif}: its folder is not there; make it first")
 
 
 def _effort(arguments: argparse.Namespace) -> Effort:
     from slop_code.authoring.bench import Effort
     from slop_code.authoring.mutants.choose import parse_budget
 
-    if arguments.budget is not None:
-        parse_budget(arguments.budget)
-    given = {name: getattr(arguments, name) for name in ("repeat", "seed", "budget", "jobs")}
+    budget = None if arguments.budget is None else parse_budget(arguments.budget)
+    given = {name: getattr(arguments, name) for name in ("repeat", "seed", "jobs")} | {"budget": budget}
     return Effort(**{name: value for name, value in given.items() if value is not None})
 
 

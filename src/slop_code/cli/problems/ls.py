@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.commands import LONG
+from slop_code.cli.commands import tell_step
 from slop_code.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print(found: Sequence[ProblemView | Broken], *, as_data: bool) -> None:
     if as_data:
-        from slop_code.authoring.overview import as_json
+        from slop_code.reporting.problem_json import as_json
 
         print(json.dumps([as_json(one) for one in found], indent=2), flush=True)
         return
@@ -72,9 +71,3 @@ def status_of(found: Sequence[ProblemView | Broken]) -> Exit:
         return Exit.USAGE
     troubled = any(one.trouble for one in found if not isinstance(one, Broken))
     return Exit.INFRASTRUCTURE if troubled else Exit.PASSED
-
-
-def tell_step(step: str) -> None:
-    """What takes long is always told; the rest on a terminal."""
-    if step.startswith(LONG) or sys.stderr.isatty():
-        print(f"· {step}", file=sys.stderr, flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slop_code.cli.commands import tell_written
 from slop_code.cli.exits import Exit
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 KINDS = ("cli", "http")
 LANGUAGES = ("python", "shell", "javascript")
-DEFAULTS = {"kind": "cli", "checkpoints": "2", "language": "python", "author": ""}
+ASKED = {
+    "kind": "what is it ({kinds})?",
+    "checkpoints": "how many checkpoints (1 to 9)?",
+    "language": "what is the reference written in ({languages})?",
+    "author": "who is the author?",
+}
 
 
 def add_to(commands: Commands) -> None:
@@ -47,36 +52,57 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code.authoring.scaffold import check_name, write_problem
+    from slop_code.authoring.scaffold import free_target, write_problem
     from slop_code.evaluation.find import problems_folder
     from slop_code.reporting.problem_lines import written_lines
 
-    check_name(arguments.name)
+    parent = problems_folder(arguments.directory)
+    free_target(arguments.name, parent)
     interactive = sys.stdin.isatty() and sys.stderr.isatty()
-    blueprint = blueprint_of(arguments, ask if interactive else lambda _question, default: default)
-    folder = write_problem(blueprint, problems_folder(arguments.directory))
+    blueprint = blueprint_of(arguments, ask if interactive else None)
+    folder = write_problem(blueprint, parent)
     tell_written(folder)
     for line in written_lines(folder, arguments.directory is None, missing_program(blueprint)):
         print(line)
     return Exit.PASSED
 
 
-def blueprint_of(arguments: argparse.Namespace, asked: Callable[[str, str], str]) -> Blueprint:
-    """`asked(question, default)`: what is not given as an option."""
+def blueprint_of(arguments: argparse.Namespace, answer: Callable[[str, str], str] | None) -> Blueprint:
+    """`answer(question, default)`: what is not given as an option; None: nobody can be asked."""
     from slop_code.authoring.scaffold import Blueprint, has_templates
 
-    def value(name: str, question: str) -> str:
-        given: str | None = getattr(arguments, name)
-        return asked(question, DEFAULTS[name]) if given is None else given
+    given = {name: getattr(arguments, name) for name in ASKED if getattr(arguments, name) is not None}
+    draft = changed(Blueprint(arguments.name), **given)
+    if answer is None:
+        return draft
+    for name in [name for name in ASKED if name not in given]:
+        kinds = [kind for kind in KINDS if has_templates(kind, draft.language)]
+        languages = [language for language in LANGUAGES if has_templates(draft.kind, language)]
+        question = ASKED[name].format(kinds=", ".join(kinds), languages=", ".join(languages))
+        draft = refined(draft, name, question, answer)
+    return draft
 
-    kind = value("kind", f"what is it ({', '.join(KINDS)})?")
-    fitting = [language for language in LANGUAGES if has_templates(kind, language)]
-    checkpoints = value("checkpoints", "how many checkpoints (1 to 9)?")
-    if not (checkpoints.isascii() and checkpoints.isdecimal() and len(checkpoints) < 4):
-        raise UsageError(f"{checkpoints!r} checkpoints; give a number from 1 to 9")
-    language = value("language", f"what is the reference written in ({', '.join(fitting or LANGUAGES)})?")
-    author = value("author", "who is the author?")
-    return Blueprint(arguments.name, kind, int(checkpoints), language, author)
+
+def refined(draft: Blueprint, name: str, question: str, answer: Callable[[str, str], str]) -> Blueprint:
+    """Asks until the answer fits all that is known; the default always does."""
+    while True:
+        try:
+            return changed(draft, **{name: answer(question, str(getattr(draft, name)))})
+        except UsageError as error:
+            print(error, file=sys.stderr)
+
+
+def changed(draft: Blueprint, **values: str) -> Blueprint:
+    from dataclasses import replace
+
+    read: dict[str, Any] = {name: count(text) if name == "checkpoints" else text for name, text in values.items()}
+    return replace(draft, **read)
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 4):
+        raise UsageError(f"{text!r} checkpoints; give a number from 1 to 9")
+    return int(text)
 
 
 def ask(question: str, default: str) -> str:

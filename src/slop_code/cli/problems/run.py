@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.commands import LONG
+from slop_code.cli.commands import tell_step
 from slop_code.cli.exits import EXIT_HELP, Exit, exit_for
 from slop_code.cli.problems.check import count
 from slop_code.errors import SlopCodeError, UsageError
@@ -40,7 +40,12 @@ def add_to(commands: Commands) -> None:
     option("--watch", action="store_true", help="run again whenever a file of the problem or the solution changes")
     option("--pdb", action="store_true", help="open pytest's debugger where a test fails, or calls breakpoint()")
     option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
-    option("--seed", type=int, metavar="N", help="run the tests in the random order that this number decides")
+    option(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="run the tests in the random order that this number decides; 0: in reverse",
+    )
     option("--busy", action="store_true", help="keep every processor busy meanwhile")
     option("--parallel", type=count, default=1, metavar="N", help="run the tests in so many boxes at a time")
     option(
@@ -58,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.pdb and arguments.parallel > 1:
         raise UsageError("--pdb cannot be used with --parallel: one debugger reads one input")
     if arguments.parallel > 1 and (arguments.keyword or arguments.pytest_arg):
-        print("· --parallel is left out: -k and --pytest-arg are for one pytest", file=sys.stderr)
+        raise UsageError("--parallel cannot be used with -k or --pytest-arg: these are for one pytest")
     keyword = ["-k", arguments.keyword] if arguments.keyword else []
     turn = Turn(
         checkpoint=arguments.checkpoint,
@@ -87,7 +92,7 @@ def _run(problem: ProblemConfig, turn: Turn) -> CorrectnessResults:
     from slop_code.reporting.rerun_lines import SHOWN_LIVE, Live
 
     live = Live(Forgiving(sys.stdout), limit=sys.maxsize if turn.interactive else SHOWN_LIVE)
-    return run_turn(problem, turn, _tell, live)
+    return run_turn(problem, turn, tell_step, live)
 
 
 def _show(results: CorrectnessResults, turn: Turn, arguments: argparse.Namespace) -> Exit:
@@ -98,7 +103,7 @@ def _show(results: CorrectnessResults, turn: Turn, arguments: argparse.Namespace
     if was_left(results, turn):
         print("the debugger was left before the end of the tests: no verdict", flush=True)
         return Exit.NOT_PASSED
-    show(results, PassPolicy.ALL_CASES, every=arguments.verbose)
+    show(results, PassPolicy.ALL_CASES, every=arguments.verbose, messages=False)
     return exit_for(results, PassPolicy.ALL_CASES)
 
 
@@ -132,8 +137,3 @@ def _say(line: str) -> None:
     from slop_code.reporting.wording import printable
 
     print(printable(line), flush=True)
-
-
-def _tell(step: str) -> None:
-    if step.startswith(LONG) or sys.stderr.isatty():
-        print(f"· {step}", file=sys.stderr, flush=True)

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.problems.ls import status_of, tell_step
+from slop_code.cli.commands import tell_step
+from slop_code.cli.problems.ls import status_of
 
 if TYPE_CHECKING:
     import argparse
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print(found: ProblemView, *, as_data: bool) -> None:
     if as_data:
-        from slop_code.authoring.overview import as_json
+        from slop_code.reporting.problem_json import as_json
 
         print(json.dumps(as_json(found), indent=2), flush=True)
         return

@@ -2,7 +2,7 @@
 
 A JSON file, named by an environment variable, says what to do: `stream` (where our lines go), `environment`
 (what tests and their children see), `tmpdir`, `tests`, the folders of the import guard, `launcher` (the words before
-every command of the submission), `only`: the node ids to run where another pytest runs the others, `seed`: of a random
+every command of the submission), `only`: the node ids to run where another pytest runs the others, `seed`: of another
 order, and of the chance that tests use, and `quarantined`: the node ids of tests that decide nothing.
 """
 
@@ -168,14 +168,14 @@ class Reporter:
         if self.only is not None:
             items[:] = [item for item in items if self.nodeid(item.nodeid) in self.only]
         if self.seed is not None:
-            items[:] = shuffled(items, self.seed)
-        for item in items:
-            if self.nodeid(item.nodeid) in self.quarantined:
-                item.add_marker(QUARANTINED, append=False)
+            items[:] = reordered(items, self.seed)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
-            self.markers[item.nodeid] = list(dict.fromkeys(mark.name for mark in item.iter_markers()))
+            names = dict.fromkeys(mark.name for mark in item.iter_markers())
+            names.pop(QUARANTINED, None)  # that is for us to say, whatever the tests bring along
+            apart = [QUARANTINED] if self.nodeid(item.nodeid) in self.quarantined else []
+            self.markers[item.nodeid] = [*apart, *names]
         tests = [{"nodeid": self.nodeid(name), "markers": marks} for name, marks in self.markers.items()]
         for some in _lines_of(tests):
             self.write("collected", tests=some)
@@ -243,19 +243,20 @@ class Reporter:
         self.write("finish", exitstatus=int(exitstatus))
 
 
-def shuffled(items: Sequence[pytest.Item], seed: int) -> list[pytest.Item]:
-    """Files, and in each what stands at its top: the tests of a class stay together and in their order."""
+def reordered(items: Sequence[pytest.Item], seed: int) -> list[pytest.Item]:
+    """What stands at the top of the files, by chance, with seed 0 in reverse; a class keeps together and in order."""
     files: dict[str, dict[str, list[pytest.Item]]] = {}
     for item in items:
         file, _, name = item.nodeid.partition("::")
         first, inside, _ = name.partition("[")[0].partition("::")
         files.setdefault(file, {}).setdefault(first if inside else name, []).append(item)
     chance = random.Random(seed)
-    found: list[pytest.Item] = []
-    for units in chance.sample(list(files.values()), len(files)):
-        for unit in chance.sample(list(units.values()), len(units)):
-            found += unit
-    return found
+
+    def turned(values: Iterable[Any]) -> list[Any]:
+        some = list(values)
+        return chance.sample(some, len(some)) if seed else some[::-1]
+
+    return [item for units in turned(files.values()) for unit in turned(units.values()) for item in unit]
 
 
 def _status(reports: Sequence[pytest.TestReport]) -> tuple[str, bool]:
@@ -376,7 +377,6 @@ def pytest_configure(config: pytest.Config) -> None:
         quarantined=_settings.get("quarantined", ()),
     )
     reporter.root = str(config.rootpath)
-    config.addinivalue_line("markers", f"{QUARANTINED}: flaky tests that decide nothing")
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
     omit = getattr(config.option, "json_report_omit", None)

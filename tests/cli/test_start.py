@@ -1,0 +1,25 @@
+"""The entry point, before a command is there to run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from slop_code.cli.exits import Exit
+
+INTERRUPTED_IMPORT = """
+import sys
+class Impatient:
+    def find_spec(self, name, path, target=None):
+        if name == "slop_code.cli.main":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Impatient())
+from slop_code.__main__ import main
+main()
+"""
+
+
+def test_interrupted_while_it_is_being_imported():
+    argv = [sys.executable, "-c", INTERRUPTED_IMPORT, "problems", "ls"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (Exit.INTERRUPTED, "", "slop-code: interrupted\n")
