@@ -86,9 +86,10 @@ def test_a_session_that_does_not_end_is_a_finding(reference):
     assert "session timeout of 3 s" in finding.message
 
 
-def test_without_a_reference_there_is_nothing_to_find(bench):
-    report = check_step(bench({"solutions/checkpoint_1/main.py": None}), "reference")
-    assert (report.outcome.findings, report.outcome.summary) == ((), ("no checkpoint has a reference",))
+@pytest.mark.parametrize("name", ["reference", "stability", "strength", "secrecy", "limits"])
+def test_without_a_reference_nothing_is_proven(bench, name):
+    report = check_step(bench({"solutions/checkpoint_1/main.py": None}), name)
+    assert report.blocked == "no reference for checkpoint_1: expected in solutions/checkpoint_1; mend that first"
 
 
 @pytest.mark.parametrize(

@@ -107,9 +107,12 @@ class Workbench:
         """Where its reference is, or would be."""
         return self.problem.path / SOLUTIONS / checkpoint.name
 
-    def solved(self) -> list[CheckpointConfig]:
-        """Those with a reference; what lacks one is for the step layout to tell."""
-        return [one for one in self.checkpoints if os.path.isdir(self.solution(one))]
+    def solved(self) -> Sequence[CheckpointConfig]:
+        """Those to look at; a UsageError where one has no reference: nothing can be proven there."""
+        if missing := [one.name for one in self.checkpoints if not os.path.isdir(self.solution(one))]:
+            where = f"{SOLUTIONS}/{missing[0]}"
+            raise UsageError(f"no reference for {', '.join(missing)}: expected in {where}; mend that first")
+        return self.checkpoints
 
     def before(self, checkpoint: CheckpointConfig) -> CheckpointConfig | None:
         names = list(self.problem.checkpoints)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
 
-NO_REFERENCE = "no checkpoint has a reference"
-
 
 def home_of(problem: ProblemConfig, checkpoint: str) -> Place:
     """The top of the first file with tests of that checkpoint: a comment there can let a finding pass."""

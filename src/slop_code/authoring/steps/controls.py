@@ -106,10 +106,10 @@ def trials(bench: Workbench, checkpoint: CheckpointConfig, folder: Path) -> Iter
 
 def broken(bench: Workbench, rows: Sequence[Row]) -> Iterator[Finding]:
     """Where the reference, too, comes to no verdict, nothing can be said of controls."""
-    solved = {checkpoint.name: checkpoint for checkpoint in bench.solved()}
     for row in rows:
-        if row.checkpoint in solved:
-            verdict_on(bench, solved[row.checkpoint])
+        checkpoint = bench.problem.checkpoints[row.checkpoint]
+        if os.path.isdir(bench.solution(checkpoint)):
+            verdict_on(bench, checkpoint)
         reason = row.results.infrastructure_failure_reason or ""
         yield Finding(
             BREAKS,

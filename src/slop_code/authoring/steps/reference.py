@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.failures import first_line, first_lines, in_line, named, outcome, why
 from slop_code.authoring.finding import Finding, Outcome, Rule, Severity, Step
-from slop_code.authoring.reference import NO_REFERENCE, home_of
+from slop_code.authoring.reference import home_of
 from slop_code.authoring.sources import place_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def run(bench: Workbench) -> Outcome:
     summary = [told(name, result) for name, result in results.items()]
     return Outcome(
         tuple(findings),
-        tuple(summary) or (NO_REFERENCE,),
+        tuple(summary),
         {"checkpoints": {name: facts(result) for name, result in results.items()}},
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.bench import Trial
 from slop_code.authoring.failures import in_line, some
 from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
-from slop_code.authoring.reference import NO_REFERENCE, unsound
+from slop_code.authoring.reference import unsound
 from slop_code.authoring.showing import ASSETS, Showing, covering, looks_expected, read_showing
 from slop_code.authoring.sources import place_of
 from slop_code.errors import InfrastructureError, UsageError
@@ -60,7 +60,7 @@ def run(bench: Workbench) -> Outcome:
     summary = [f"{name}: the submission is shown {files(showing)}" for name, showing in found.items()]
     return Outcome(
         tuple(findings),
-        tuple(summary) or (NO_REFERENCE,),
+        tuple(summary),
         {"shown": {name: list(showing.shown[:MOST_FACTS]) for name, showing in found.items()}},
     )
 

@@ -21,7 +21,7 @@ from slop_code.authoring.failures import named
 from slop_code.authoring.finding import Outcome, Step
 from slop_code.authoring.flips import Cause, cause_of, flipping, seed_of, to_try_again, usual, whole
 from slop_code.authoring.instability import RULES, Observed, counted, lost_verdicts, needless, undecided, unstable
-from slop_code.authoring.reference import NO_REFERENCE, unsound
+from slop_code.authoring.reference import unsound
 from slop_code.errors import UsageError
 from slop_code.evaluation.pairs import unit_of
 from slop_code.evaluation.quarantine import read_ledger
@@ -53,7 +53,7 @@ def run(bench: Workbench) -> Outcome:
     ]
     return Outcome(
         tuple(findings),
-        tuple(summary) or (NO_REFERENCE,),
+        tuple(summary),
         {
             "repeat": bench.effort.repeat,
             "seed": bench.effort.seed,

@@ -13,7 +13,7 @@ from slop_code.authoring.mutants.choose import spread
 from slop_code.authoring.mutants.distorting import try_distortions
 from slop_code.authoring.mutants.solution import mutants_of
 from slop_code.authoring.mutants.trying import telling, try_mutants
-from slop_code.authoring.reference import NO_REFERENCE, home_of, verdict_on
+from slop_code.authoring.reference import home_of, verdict_on
 from slop_code.authoring.sources import place_of
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.record import visible
@@ -109,7 +109,7 @@ def run(bench: Workbench) -> Outcome:
     unknown = [f"{one.name}: none of its tests counts, so none can catch a mutant" for one in solved if one not in able]
     return Outcome(
         tuple(finding for one in found for finding in judged(bench, one)),
-        (*(line for one in found for line in told(one)), *unknown) or (NO_REFERENCE,),
+        (*(line for one in found for line in told(one)), *unknown),
         {"budget": str(effort.budget), "seed": effort.seed, "checkpoints": dict(map(facts, found))},
     )
 
