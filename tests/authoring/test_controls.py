@@ -135,8 +135,10 @@ def test_the_previous_reference_may_pass_what_was_there_before(tmp_path):
     assert (finding.test, finding.graveness) == ("test_checkpoint_1.py::core", Severity.NOTE)
 
 
-def test_no_test_stands_out_where_a_whole_group_passes(tmp_path):
+def test_a_whole_group_that_was_there_before_is_graver_unless_a_policy_tells_it(tmp_path):
     assert list(nothing_new(tmp_path, rows({PREVIOUS: ["core", "old"]}))) == []
+    [finding] = nothing_new(tmp_path, rows({PREVIOUS: ["wrong"]}, tests=[("core", "C"), ("wrong", "E")]))
+    assert finding.graveness is Severity.WARNING
     assert list(nothing_new(tmp_path, rows({"echo": ["core"]}, tests=[("core", "C"), ("other", "C")]))) == []
 
 

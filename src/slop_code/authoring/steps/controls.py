@@ -166,17 +166,19 @@ def lenient_policies(problem: ProblemConfig, rows: Sequence[Row]) -> Iterator[Fi
 
 
 def nothing_new(folder: Path, rows: Sequence[Row]) -> Iterator[Finding]:
-    """Where all of a group passes, no test stands out from the others; a policy tells it, if it matters."""
+    """Graver where it is so for a whole group; that of Core a policy tells."""
     for row in rows:
         passed, total = row.results.pass_counts, row.results.total_counts
         for test in row.passed if row.control == PREVIOUS else ():
             group = test.group_type
-            if group is GroupType.REGRESSION or passed[group] == total[group]:
+            whole = passed[group] == total[group]
+            if group is GroupType.REGRESSION or (whole and group is GroupType.CORE):
                 continue
             yield Finding(
                 NOTHING_NEW,
                 place_of(folder, test.nodeid),
                 f"{named(test)} ({group} of {row.checkpoint}) passes for {ABOUT[PREVIOUS]}",
+                severity=Severity.WARNING if whole else None,
                 checkpoint=row.checkpoint,
                 test=test.nodeid,
             )
