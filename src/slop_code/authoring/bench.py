@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Union
 from slop_code.authoring.measured import remember
 from slop_code.authoring.mutants.choose import USUAL, Budget
 from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.find import ENVIRONMENT, environment_word
 from slop_code.evaluation.judging import side_by_side
 from slop_code.evaluation.pairs import NEVER_RAN
 from slop_code.evaluation.pytest_runner import PytestRunner
@@ -30,13 +31,10 @@ Tried = Union["CorrectnessResults", InfrastructureError]
 """What came of a trial; the error where this machine could not evaluate it at all."""
 
 SOLUTIONS = "solutions"
-ENVIRONMENT = "environment.yaml"
 
 
 def environment_for(problem: ProblemConfig, given: str | None) -> EnvironmentSpec:
-    """What was asked for, else the problem's own `environment.yaml`, else `local`."""
-    own = problem.path / ENVIRONMENT
-    return load_environment(given or (str(own) if own.is_file() else "local"))
+    return load_environment(environment_word(problem, given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Workbench:
     @property
     def environment_file(self) -> str | None:
         """In the problem's folder; None where the environment comes from elsewhere."""
-        own = self.asked is None and (self.problem.path / ENVIRONMENT).is_file()
+        own = self.asked is None and os.path.lexists(self.problem.path / ENVIRONMENT)
         return ENVIRONMENT if own else None
 
     def solution(self, checkpoint: CheckpointConfig) -> Path:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.bench import ENVIRONMENT, Effort, Workbench, environment_for
+from slop_code.authoring.bench import Effort, Workbench, environment_for
 from slop_code.authoring.check import CheckReport, StepReport, check_step
 from slop_code.authoring.finding import Outcome
 from slop_code.authoring.folders import CONFIG
 from slop_code.errors import ConfigError
 from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.find import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

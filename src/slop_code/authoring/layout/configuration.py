@@ -6,7 +6,6 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.bench import ENVIRONMENT
 from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.fixes import KeyRenamed
@@ -14,6 +13,7 @@ from slop_code.authoring.folders import CONFIG
 from slop_code.authoring.layout.reading import read_text
 from slop_code.authoring.yaml_text import keys_of, line_of
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
+from slop_code.evaluation.find import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.bench import ENVIRONMENT, Trial, twice
+from slop_code.authoring.bench import Trial, twice
 from slop_code.authoring.failures import first_line, first_lines, in_line, named, why
 from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
 from slop_code.authoring.headroom import (
@@ -23,6 +23,7 @@ from slop_code.authoring.headroom import (
 from slop_code.authoring.reference import verdict_on
 from slop_code.authoring.sources import place_of
 from slop_code.errors import InfrastructureError
+from slop_code.evaluation.find import ENVIRONMENT
 from slop_code.execution.boxes import sandbox_name
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def add_to(commands: Commands) -> None:
         "paths",
         nargs="*",
         metavar="PATH",
-        help="a problem's folder or name, or a folder of problems (default: the one we are in, else all there are)",
+        help="a problem's folder or name, or a folder of problems (default: this folder, else all there are)",
     )
     option("--step", action="append", default=[], metavar="NAME", help=f"only this one of {STEPS}; repeatable")
     option("--skip", action="append", default=[], metavar="NAME", help="all steps but this one; repeatable")
