@@ -16,7 +16,7 @@ CONFIG = "config.yaml"
 
 
 def problem_folders(given: Sequence[str], problems_dir: Path | None) -> list[Path]:
-    """Folders of problems, folders of such folders, names; none: the current folder, else all of the problems folder."""
+    """Folders of problems, folders of such folders, names; none: the current folder, else all of that for problems."""
     if given:
         return list(dict.fromkeys(folder for one in given for folder in _meant(one, problems_dir)))
     if os.path.exists(CONFIG):
