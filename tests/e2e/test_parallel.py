@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.judging import RAW_FILES
+from slop_code.evaluation.judging import RAW_FILES, SHOWN
 from slop_code.execution.stopping import Stop, StoppedError, stoppable
 from slop_code.execution.threads import processors
 from tests.conftest import PROBLEM_CONFTEST
@@ -185,7 +185,7 @@ def test_a_miniature_with_everything(miniature, serial, evaluate, tmp_path, sand
     assert sum(test.status == "passed" for test in both.tests) == 13
     folders = [str(number) for number in range(1, PAIRS + 1)] if PAIRS > 1 else ["."]
     kept = {str(path.relative_to(tmp_path / ".scbench")) for path in (tmp_path / ".scbench").rglob("*.*")}
-    assert kept == {os.path.normpath(f"{folder}/{name}") for folder in folders for name in RAW_FILES}
+    assert kept == {os.path.normpath(f"{folder}/{name}") for folder in folders for name in RAW_FILES if name != SHOWN}
 
 
 @pytest.fixture(scope="module")
