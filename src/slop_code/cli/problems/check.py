@@ -53,7 +53,9 @@ def add_to(commands: Commands) -> None:
     option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
     option("-j", "--jobs", type=count, metavar="N", help="evaluations at a time (default: one per processor)")
     option("--repeat", type=count, metavar="N", help="runs for each condition of the step stability (default: 3)")
-    option("--seed", type=int, metavar="N", help="of the first random order; others follow from it, after the reverse one (default: 1)")
+    option(
+        "--seed", type=int, metavar="N", help="of the first random order, which comes after the reverse (default: 1)"
+    )
     option("--budget", metavar="N", help="mutants for each checkpoint, or a time such as 5m (default: 20)")
     option("--fix", action="store_true", help="mend what is mechanical, then check that again")
     option("--quarantine", action="store_true", help="note tests that flake in tests/flaky.json")
