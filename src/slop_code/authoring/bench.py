@@ -132,10 +132,6 @@ class Workbench:
             raise InfrastructureError(results.infrastructure_failure_reason)
         return results
 
-    def evaluate_all(self, trials: Sequence[Trial]) -> list[CorrectnessResults]:
-        """As `try_all`; the first InfrastructureError is raised."""
-        return all_judged(self.try_all(trials))
-
     def try_all(self, trials: Sequence[Trial]) -> list[Tried]:
         """As many at a time as `effort.jobs` says, in their order; an error of one leaves the others alone."""
         free = threading.BoundedSemaphore(self.effort.jobs)

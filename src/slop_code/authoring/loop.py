@@ -79,7 +79,6 @@ def run_turn(
         seed=turn.seed,
         interactive=turn.interactive,
     )
-    runner.keep_apart()
     with busy(SPINNERS * processors()) if turn.busy else contextlib.nullcontext():
         return runner.run([*turn.pytest_args, *(["--pdb"] if turn.interactive else [])])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.bench import Trial, twice
 from slop_code.authoring.failures import first_line, first_lines, in_line, named, why
 from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
+from slop_code.authoring.folders import CONFIG
 from slop_code.authoring.headroom import (
     FACTOR,
     FLOORS,
@@ -91,7 +92,7 @@ def long_sessions(times: Mapping[str, Times]) -> Iterator[Finding]:
         if own.whole * FACTOR > own.session_timeout:
             yield Finding(
                 SESSION,
-                Place("config.yaml"),
+                Place(CONFIG),
                 f"the tests of {name} take {own.whole:.1f} s with the reference; "
                 f"the session timeout is {own.session_timeout:g} s",
                 checkpoint=name,
@@ -174,7 +175,7 @@ def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: S
     file = bench.environment_file or in_line(bench.asked or ENVIRONMENT)
     return Finding(
         LIMIT,
-        place_of(bench.problem.path, test.nodeid) if test else Place(bench.environment_file or "config.yaml"),
+        place_of(bench.problem.path, test.nodeid) if test else Place(bench.environment_file or CONFIG),
         f"the reference of {checkpoint} with {', '.join(parts)}: {what}",
         f"Set limits: {{{', '.join(more)}}} or more in {file}, or make the reference use less.",
         checkpoint=checkpoint,

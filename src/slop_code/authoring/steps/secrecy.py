@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.bench import Trial
 from slop_code.authoring.failures import in_line, some
 from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity, Step
+from slop_code.authoring.folders import CONFIG
 from slop_code.authoring.reference import unsound
 from slop_code.authoring.showing import ASSETS, Showing, covering, looks_expected, read_showing
 from slop_code.authoring.sources import place_of
@@ -69,10 +70,10 @@ def nothing_hidden(bench: Workbench) -> Iterator[Finding]:
     if sandbox_name(bench.environment) == "none":
         name = in_line(bench.environment.name)
         message = f"the environment {name} has isolation: none; tests and expected outputs can be read"
-        yield Finding(NOTHING_HIDDEN, Place(bench.environment_file or "config.yaml"), message)
+        yield Finding(NOTHING_HIDDEN, Place(bench.environment_file or CONFIG), message)
     if bench.problem.in_process:
         message = "in_process: true; the submission runs where tests and expected outputs can be read"
-        yield Finding(NOTHING_HIDDEN, Place("config.yaml"), message)
+        yield Finding(NOTHING_HIDDEN, Place(CONFIG), message)
 
 
 def watch(bench: Workbench, checkpoint: CheckpointConfig) -> Showing:
@@ -96,7 +97,7 @@ def judged(folder: Path, checkpoint: str, showing: Showing) -> Iterator[Finding]
         elif looks_expected(file):
             how = "static_assets" if file.startswith(f"{ASSETS}/") else "visible"
             message = f"{how} shows tests/{in_line(file)} to the submission: it {BY_NAME}"
-            yield Finding(VISIBLE, Place("config.yaml"), message, checkpoint=checkpoint)
+            yield Finding(VISIBLE, Place(CONFIG), message, checkpoint=checkpoint)
         elif root not in (None, file) and file in showing.read:
             along[str(root)].append(file)
     for root, came in along.items():
