@@ -1,0 +1,1 @@
+"""Hostile submissions, tried on an evaluator to see what it holds."""
