@@ -10,7 +10,7 @@ WITH_BROWSER := $(BIN)/python tests/with_browser.py
 # And for Debian's Node.js, which runs references in JavaScript.
 WITH_NODE := $(BIN)/python tests/with_node.py
 
-.PHONY: help demo test unit lint bench attacks lock schema wheel install clean
+.PHONY: help demo test unit lint bench attacks faults soak audit licences lock schema release install clean
 
 help:
 	@echo "make demo    evaluate an example and show the result"
@@ -18,9 +18,13 @@ help:
 	@echo "make unit    the quick tests only"
 	@echo "make bench   measure against bare pytest"
 	@echo "make attacks CORPUS=DIR   run a corpus of hostile submissions"
+	@echo "make faults   FAULTS=500 SEED=N: break evaluations at random moments"
 	@echo "make lock    pin the test tools, the development tools and what tests need anew"
 	@echo "make schema  write the JSON Schema of evaluation.json anew"
-	@echo "make wheel   build the wheel, with the native helper for x86_64 and aarch64"
+	@echo "make soak    TIMES=50 CASES=small|all: evaluate the examples over and over, idle and under load"
+	@echo "make audit   ask whether anything is known against what the locks pin"
+	@echo "make licences   write the list of licences anew"
+	@echo "make release build wheels and sdist into dist/, with their checksums"
 	@echo "make clean   remove what the others made here"
 
 install: $(VENV)/.installed
@@ -48,7 +52,7 @@ test: lint $(VENV)/.test
 	$(WITH_NODE) $(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
 
 unit: install $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m "not e2e"
+	$(BIN)/python -m pytest -n auto -p no:hypothesispytest -m "not e2e"
 
 lint: install
 	$(BIN)/ruff check .
@@ -56,11 +60,9 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Writes the table of docs/performance.md anew.
 bench: install $(VENV)/.test
-	$(WITH_DOCKER) $(BIN)/python benchmarks/bench.py
-	$(BIN)/python benchmarks/runs.py
-	$(BIN)/python benchmarks/summary.py
-	$(WITH_BROWSER) $(BIN)/python benchmarks/report.py
+	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m benchmarks --page docs/performance.md
 
 # A corpus of hostile submissions that brings its own runner; as root the boxes' own user is the host's root.
 attacks: install
@@ -69,6 +71,12 @@ attacks: install
 	  SCBENCH_CACHE_DIR="$${SCBENCH_CACHE_DIR:-$$HOME/.cache/slop-code}" \
 	  $(BIN)/python $(CORPUS)/run.py --allow-root
 
+# Which faults come when follows from the seed; without one, another each time.
+FAULTS ?= 500
+faults: install $(VENV)/.test
+	$(BIN)/python -m tests.faults --faults $(FAULTS) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS))
+	$(WITH_DOCKER) $(BIN)/python -m tests.faults --sandbox docker --faults $(shell expr $(FAULTS) / 20 + 1) $(if $(SEED),--seed $(SEED))
+
 lock: install
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
 	  src/slop_code/evaluation/test-tools.in -o src/slop_code/evaluation/test-tools.lock
@@ -76,13 +84,28 @@ lock: install
 	  pyproject.toml --group dev -o requirements-dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
 	  pyproject.toml --group test --extra ray --extra parquet --constraint requirements-dev.lock -o requirements-test.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
+	  --group release --constraint requirements-dev.lock -o requirements-release.lock
+	$(BIN)/python .ci/licences.py docs/reference/licences.md
 
 schema: install
 	$(BIN)/python -c "import json; from slop_code.evaluation.report import json_schema; print(json.dumps(json_schema(), indent=2))" \
 	  > src/slop_code/evaluation/evaluation.schema.json
 
-wheel: install
-	SLOPBOX_TARGETS="x86_64 aarch64" $(BIN)/uv build --wheel --out-dir dist
+TIMES ?= 50
+CASES ?= small
+soak: install $(VENV)/.test
+	$(WITH_DOCKER) $(BIN)/python -m tests.stability.soak --times $(TIMES) --cases $(CASES)
+
+# The script ends with 3 where the advisories could not be asked for.
+audit: install $(VENV)/.test
+	@$(BIN)/python .ci/audit.py
+
+licences: install $(VENV)/.test
+	$(BIN)/python .ci/licences.py docs/reference/licences.md
+
+release: install
+	$(BIN)/python .ci/release.py dist
 
 clean:
 	rm -rf $(VENV) out dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

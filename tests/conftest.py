@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import re
+import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,14 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.tools import warm_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+HERE = Path(__file__).parent
+UNIT = "not e2e"
+LARGE = frozenset(HERE / name for name in ("attacks", "benchmarks", "e2e", "faults", "fuzz", "stability"))
+"""Folders of which all is `e2e`: where that is not wanted, they are not even read."""
+STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "socket.connect", "subprocess.Popen"}
+started: list[str] = []
 
 SANDBOXES: Mapping[str, Mapping[str, Any]] = {
     "none": {"type": "local", "isolation": "none"},
@@ -67,22 +76,53 @@ def run(entrypoint):
 '''
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Side by side, each has a cache of its own, so that a test may count what is left in it."""
+    if config.option.markexpr == UNIT:
+        os.fsync = lambda _: None  # no power cut is tried here, and a disk takes its time
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         shared = Cache.default().root
         os.environ["SCBENCH_CACHE_DIR"] = str(shared.with_name(f"{shared.name}-{worker}"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if config.option.markexpr == UNIT and collection_path in LARGE else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whatever evaluates for real asks for the shared cache, and is marked for it."""
     for item in items:
-        if "cache" in getattr(item, "fixturenames", ()):
+        if "cache" in getattr(item, "fixturenames", ()) or not LARGE.isdisjoint(item.path.parents):
             item.add_marker(pytest.mark.e2e)
     if hasattr(config, "workerinput"):  # side by side, the quick files come last and fill up
         long = {item.path for item in items if item.get_closest_marker("e2e")}
         items.sort(key=lambda item: item.path not in long)
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves stay to the end: no search for garbage has to look at them again."""
+    gc.freeze()
+
+
+def _note(event: str, _arguments: object) -> None:
+    if event in STARTS:
+        started.append(event)
+
+
+sys.addaudithook(_note)
+
+
+def _unit_tests_start_nothing(item: pytest.Item) -> Generator[None, object, object]:
+    started.clear()
+    result = yield
+    if started and not item.get_closest_marker("e2e"):
+        pytest.fail(f"a unit test must not do this: {', '.join(started)}; mark it @pytest.mark.e2e", pytrace=False)
+    return result
+
+
+pytest_runtest_setup = pytest.hookimpl(wrapper=True)(_unit_tests_start_nothing)
+pytest_runtest_call = pytest.hookimpl(wrapper=True)(_unit_tests_start_nothing)
 
 
 class BySandbox(LoadScopeScheduling):
@@ -100,9 +140,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Half of the time is waiting, so one more than there are processors; too many make one Docker daemon slow."""
-    return min(8, len(os.sched_getaffinity(0)) + 1)
+    return min(8, len(os.sched_getaffinity(0)) + (config.option.markexpr != UNIT))
 
 
 @pytest.fixture(scope="session")

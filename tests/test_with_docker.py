@@ -76,11 +76,13 @@ def outcome(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, printed.strip(), said.strip()
 
 
+@pytest.mark.e2e
 def test_a_daemon_that_answers_is_used_without_a_word(tool, start):
     tool("docker", "exit 0")
     assert outcome(start(SHOW, **BOTH, SLOP_CODE_TEST_NO_DOCKER="old")) == (7, "ran:mine:", "")
 
 
+@pytest.mark.e2e
 def test_without_a_daemon_an_ordinary_users_command_gets_the_reason(tool, start):
     tool("docker", SILENT)
     status, printed, _ = outcome(start(SHOW, CI="false"))
@@ -89,6 +91,7 @@ def test_without_a_daemon_an_ordinary_users_command_gets_the_reason(tool, start)
     assert "nobody there" in printed
 
 
+@pytest.mark.e2e
 def test_where_every_check_counts_it_is_a_failure_before_anything_runs(tool, start):
     tool("docker", SILENT)
     status, printed, said = outcome(start(SHOW, CI="true"))
@@ -96,6 +99,7 @@ def test_where_every_check_counts_it_is_a_failure_before_anything_runs(tool, sta
     assert "only root can start one" in said
 
 
+@pytest.mark.e2e
 def test_an_image_that_cannot_be_made(tool, start):
     tool("docker", '[ "$1" = version ]')
     tool("mmdebstrap", "echo no packages >&2; exit 25")
@@ -106,6 +110,7 @@ def test_an_image_that_cannot_be_made(tool, start):
     assert outcome(start(SHOW, SLOP_CODE_TEST_IMAGE="mine", CI="true"))[0] == 1
 
 
+@pytest.mark.e2e
 def test_images_are_made_once_and_kept_whole(tool, start, tmp_path):
     tool("docker", 'echo "$@" >> docker.log; [ "$1" != image ]')
     tool("mmdebstrap", 'echo made >> made.log; for last in "$@"; do :; done; echo content > "$last"')
@@ -119,6 +124,7 @@ def test_images_are_made_once_and_kept_whole(tool, start, tmp_path):
     assert {words[-2] for words in imported} == {str(path) for path in kept}
 
 
+@pytest.mark.e2e
 def test_an_image_of_the_same_recipe_is_left_as_it_is(with_docker, tool, start, tmp_path):
     labels = [with_docker.digest([with_docker.debian_suite(), *parts]) for _, *parts in with_docker.RECIPES.values()]
     tool("docker", f'case "$3" in slop-code-test:*) echo {labels[0]};; *) echo {labels[1]};; esac')
@@ -132,6 +138,7 @@ def test_the_digest_follows_the_recipe(with_docker):
     assert with_docker.digest(["a", "b"]) == with_docker.digest(["a", "b"])
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_reaches_the_command(tool, start, number):
     tool("docker", "exit 0")
@@ -145,6 +152,7 @@ def test_a_signal_reaches_the_command(tool, start, number):
         process.communicate()
 
 
+@pytest.mark.e2e
 def test_the_command_does_not_outlive_a_killed_wrapper(tool, start):
     tool("docker", "exit 0")
     process = start(["sh", "-c", "echo ready; exec sleep 120"], **BOTH)
@@ -153,6 +161,7 @@ def test_the_command_does_not_outlive_a_killed_wrapper(tool, start):
     process.communicate(timeout=60)  # its output is open as long as it lives
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a daemon")
 def test_a_daemon_that_does_not_start_leaves_its_last_words_only(tool, start, tmp_path):
     tool("docker", SILENT)
@@ -172,6 +181,7 @@ def test_a_folder_is_left_over_when_its_maker_is_gone(private_daemon, tmp_path):
     assert private_daemon.is_left_over(tmp_path)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("name", "ended_by"), [("dockerd", signal.SIGTERM), ("containerd-shim", signal.SIGKILL)])
 def test_what_a_left_over_daemon_runs_is_ended(private_daemon, tmp_path, name, ended_by):
     folder, other = tmp_path / "slop-code-docker-left", tmp_path / "slop-code-docker-here"

@@ -12,6 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.e2e
 HERE = Path(__file__).parent
 # main() for an ordinary user, or for root, whoever runs the tests
 AS_USER = """

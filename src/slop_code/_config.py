@@ -34,10 +34,15 @@ except ImportError:
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 40
 NODE_LIMIT = 100_000
+NUMBER_LIMIT = 1000
+"""Characters of a number: longer ones take long to read, and cannot be shown."""
 
 _ABSENT = object()
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _MERGE = "tag:yaml.org,2002:merge"
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_TAG_DOES_NOT_FIT = (ArithmeticError, AttributeError, LookupError)
+"""What PyYAML raises for `!!bool maybe`, `!!int ""` and the like."""
 
 _EXPECTED = {
     "string_type": "text",
@@ -67,7 +72,7 @@ class Mistake:
     expected: str
 
     def line(self, path: Path) -> str:
-        return f"{path}: {self.key}: found {_shown(self.found)}, expected {self.expected}"
+        return f"{path}: {_named(self.key)}: found {_shown(self.found)}, expected {self.expected}"
 
 
 class FileModel(BaseModel):
@@ -116,7 +121,7 @@ def load_yaml_model(path: Path, model: type[Model], text: str | None = None) -> 
     mistakes += model.further_mistakes(data, path.parent)
     if mistakes or value is None:
         raise ConfigError("\n".join(dict.fromkeys(mistake.line(path) for mistake in mistakes)))
-    value._warnings = tuple(f"{path}: unknown key {key} (ignored)" for key in _unknown_keys(data, value))
+    value._warnings = tuple(f"{path}: unknown key {_named(key)} (ignored)" for key in _unknown_keys(data, value))
     return value
 
 
@@ -125,7 +130,7 @@ def read_yaml(path: Path, text: str | None = None) -> dict[str, Any]:
     try:
         data = _parse(text, path)
     except yaml.MarkedYAMLError as error:
-        raise ConfigError(f"{path}{_place(error.problem_mark)}: not YAML: {error.problem}") from error
+        raise ConfigError(f"{path}{_place(error.problem_mark)}: not YAML: {str(error.problem)[:300]}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(data, dict):
@@ -171,6 +176,8 @@ def _parse(text: str, path: Path) -> Any:
             return None
         _refuse_duplicates(node, path)
         return loader.construct_document(node)
+    except _TAG_DOES_NOT_FIT as error:
+        raise ConfigError(f"{path}: not YAML: a tag that does not fit its value") from error
     finally:
         loader.dispose()
 
@@ -197,9 +204,11 @@ def _refuse_duplicates(root: yaml.Node, path: Path) -> None:
             raise ConfigError(f"{path}: aliases make it larger than {NODE_LIMIT} values")
         if isinstance(node, yaml.MappingNode):
             _refuse_duplicate_keys(node, path)
-            waiting += [value for _, value in node.value]
+            waiting += [part for pair in node.value for part in pair]
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value
+        elif node.tag in _NUMBERS and len(node.value) > NUMBER_LIMIT:
+            raise ConfigError(f"{path}{_place(node.start_mark)}: a number of more than {NUMBER_LIMIT} characters")
 
 
 def _refuse_duplicate_keys(node: yaml.MappingNode, path: Path) -> None:
@@ -210,7 +219,7 @@ def _refuse_duplicate_keys(node: yaml.MappingNode, path: Path) -> None:
         earlier = first.setdefault((key.tag, key.value), key)
         if earlier is not key:
             line = earlier.start_mark.line + 1
-            raise ConfigError(f"{path}{_place(key.start_mark)}: key {key.value!r} stands in line {line} already")
+            raise ConfigError(f"{path}{_place(key.start_mark)}: key {_shown(key.value)} stands in line {line} already")
 
 
 def _place(mark: Any) -> str:
@@ -258,6 +267,11 @@ def _unknown_keys(data: Any, value: Any, prefix: str = "") -> Iterator[str]:
                 yield from _unknown_keys(inner, getattr(value, key), f"{prefix}{key}.")
         elif isinstance(value, Mapping) and isinstance(value.get(key), BaseModel):
             yield from _unknown_keys(inner, value[key], f"{prefix}{key}.")
+
+
+def _named(key: str) -> str:
+    """A key as it is written, where that is short and fits into a line."""
+    return key if key.isprintable() and len(key) <= 200 else _shown(key)
 
 
 def _shown(value: Any) -> str:

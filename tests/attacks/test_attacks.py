@@ -13,6 +13,7 @@ from slop_code.attacks.attack import SHORT, Kind, read_corpus
 from slop_code.attacks.trial import HONEST, ours, try_attack
 from slop_code.attacks.world import lay_problem
 from tests.attacks.careless import careless
+from tests.attacks.rendering import rendering
 
 pytestmark = pytest.mark.e2e
 
@@ -30,7 +31,7 @@ def problem(tmp_path_factory):
 def evaluator(cache, environment_spec, need_bubblewrap, need_docker):
     def choose(sandbox):
         {"bubblewrap": need_bubblewrap, "docker": need_docker}.get(sandbox, lambda: None)()
-        return ours(environment_spec(sandbox=sandbox), cache)
+        return rendering(ours(environment_spec(sandbox=sandbox), cache))
 
     return choose
 

@@ -32,6 +32,7 @@ def rows(passed, *, tests=(("core", "C"), ("more", "F"), ("wrong", "E"), ("old",
     ]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("name", "arguments", "stdin", "status", "stdout", "complains"),
     [

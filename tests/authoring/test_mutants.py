@@ -95,6 +95,7 @@ def test_help_texts_are_left_alone():
     ]
 
 
+@pytest.mark.e2e
 def test_every_mutant_of_real_code_is_another_program_by_few_lines():
     chance = random.Random(seed := int(os.environ.get("SLOP_CODE_TEST_SEED", random.randrange(10**6))))
     print(f"SLOP_CODE_TEST_SEED={seed}")
@@ -239,6 +240,7 @@ SEEN = {
 }
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("distortion", [FAITHFUL, *DISTORTIONS[1:]], ids=lambda one: one.name)
 @pytest.mark.parametrize("command", ["sh", "", "python"])
 def test_distortions(distortion, command, tmp_path):

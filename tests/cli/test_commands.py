@@ -5,6 +5,7 @@ import os
 import pty
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from importlib.resources import files
@@ -15,7 +16,7 @@ import pytest
 import yaml
 
 from slop_code import __version__
-from slop_code.cli.main import parser
+from slop_code.cli.main import parser, run
 from slop_code.evaluation import CorrectnessResults, PytestRunner
 from slop_code.execution.spec import load_environment
 
@@ -49,6 +50,21 @@ def slop_code(*arguments, **options):
     done = subprocess.run([SLOP_CODE, *map(str, arguments)], **options)
     assert "Traceback" not in (done.stderr or "")
     return done
+
+
+@pytest.fixture
+def in_this_process(capsys):
+    """The status, what was printed, and what was complained of."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        status = run(arguments)
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return status, printed.out, printed.err
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="module")
@@ -87,16 +103,17 @@ def every_command():
     every_command(),
     ids=lambda value: "-".join(value) or "all" if isinstance(value, tuple) else "",
 )
-def test_help_names_every_option(words, command):
-    done = slop_code(*words, "--help")
-    assert done.returncode == 0
+def test_help_names_every_option(words, command, in_this_process):
+    status, shown, _ = in_this_process(*words, "--help")
+    assert status == 0
     for action in command._actions:
         assert action.help or isinstance(action.choices, dict)
         for option in action.option_strings:
-            assert option in done.stdout
-    assert not words or "usage: slop-code " + " ".join(words) in done.stdout
+            assert option in shown
+    assert not words or "usage: slop-code " + " ".join(words) in shown
 
 
+@pytest.mark.e2e
 def test_version():
     assert slop_code("--version").stdout == f"slop-code {__version__}\n"
 
@@ -104,10 +121,16 @@ def test_version():
 @pytest.mark.parametrize(
     "arguments", [[], ["no-such-command"], ["cache"], ["env"], ["eval-snapshot"], ["doctor", "--no"]]
 )
-def test_a_wrong_call(arguments):
-    done = slop_code(*arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
+def test_a_wrong_call(arguments, in_this_process):
+    status, shown, complaint = in_this_process(*arguments)
+    assert (status, shown) == (2, "")
+    assert "error: " in complaint.splitlines()[-1]
+
+
+@pytest.mark.e2e
+def test_a_wrong_call_as_a_process():
+    done = slop_code("no-such-command")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "error: " in done.stderr.splitlines()[-1]
 
 
@@ -264,6 +287,7 @@ class TestEvalSnapshot:
         assert "docker" in done.stdout + done.stderr
 
 
+@pytest.mark.e2e
 def test_doctor():
     done = slop_code("doctor")
     found = json.loads(slop_code("doctor", "--json").stdout)
@@ -275,6 +299,7 @@ def test_doctor():
     }
 
 
+@pytest.mark.e2e
 def test_doctor_where_nothing_can_be_stored():
     done = slop_code("doctor", env={**os.environ, "SCBENCH_CACHE_DIR": "/dev/null/cache"})
     assert done.returncode == 3
@@ -282,6 +307,7 @@ def test_doctor_where_nothing_can_be_stored():
     assert "SCBENCH_CACHE_DIR" in done.stdout
 
 
+@pytest.mark.e2e
 def test_environments():
     done = slop_code("env", "ls")
     assert done.returncode == 0
@@ -295,6 +321,7 @@ def test_warming_the_cache(cache, problem):
     assert done.stdout.startswith("ready: ")
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("arguments", [["doctor"], ["env", "ls"], ["--help"]])
 def test_a_reader_that_goes_away(arguments):
     reading, writing = os.pipe()
@@ -305,6 +332,7 @@ def test_a_reader_that_goes_away(arguments):
     assert done.returncode in (0, 3, 141)
 
 
+@pytest.mark.e2e
 def test_messages_that_nobody_reads():
     reading, writing = os.pipe()
     os.close(reading)
@@ -313,6 +341,7 @@ def test_messages_that_nobody_reads():
     assert done.returncode == 2
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])
 def test_closed_streams(closed):
     """Neither a traceback nor an answer that is none."""
@@ -323,6 +352,7 @@ def test_closed_streams(closed):
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.e2e
 def test_names_that_the_terminal_cannot_show():
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = slop_code("eval", "l\u00e4rder\u2028", env=environment)

@@ -18,6 +18,8 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.exporters import BUILT_IN, exporter
 from slop_code.runs.results import read_runs
 
+FORMATS = [pytest.param(name, marks=[pytest.mark.e2e] if name == "parquet" else []) for name in BUILT_IN]
+"""What writes Parquet takes long to load."""
 STORED = Path(__file__).parents[1] / "data" / "results" / "schema-1.json"
 
 
@@ -53,7 +55,7 @@ def stored(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("name", list(BUILT_IN))
+@pytest.mark.parametrize("name", FORMATS)
 def test_to_a_file_and_to_standard_output(name, stored, slop_code, tmp_path):
     folder, file = stored(count=2), tmp_path / "made" / "results"
     assert slop_code("export", folder, "--format", name, "-o", file) == (0, f"written: {file}\n".encode(), "")
@@ -154,10 +156,11 @@ def test_another_package_brings_a_format(stored, slop_code, tmp_path, monkeypatc
     assert slop_code("export", tmp_path, "--format", "nope")[2].endswith("parquet, markdown, lines\n")
 
 
-@pytest.mark.parametrize("name", list(BUILT_IN))
+@pytest.mark.parametrize("name", FORMATS)
 def test_results_are_let_go_of(name, stored):
     """While one is read, the one before is still at hand; none before that."""
     made, most = [], 0
+    gc.freeze()  # what was there before is not looked at again and again
 
     def watched():
         nonlocal most
@@ -172,6 +175,7 @@ def test_results_are_let_go_of(name, stored):
     assert most <= 2
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ["csv", "parquet", "junit"])
 def test_a_reader_that_went_away_is_no_trouble(name, stored):
     argv = [Path(sys.executable).with_name("slop-code"), "export", stored(count=30), "--format", name]

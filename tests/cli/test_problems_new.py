@@ -180,6 +180,7 @@ def test_nobody_is_asked_about_a_problem_that_is_there(call, tmp_path, monkeypat
     assert (status, "there is something already" in err) == (2, True)
 
 
+@pytest.mark.e2e
 def test_a_terminal_is_asked(tmp_path):
     """Through a terminal of its own; an answer left empty is the default."""
     main, other = pty.openpty()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from slop_code.cli.exits import Exit
 
 INTERRUPTED_IMPORT = """
@@ -19,6 +21,7 @@ main()
 """
 
 
+@pytest.mark.e2e
 def test_interrupted_while_it_is_being_imported():
     argv = [sys.executable, "-c", INTERRUPTED_IMPORT, "problems", "ls"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60)

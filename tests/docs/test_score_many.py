@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -13,7 +13,11 @@ EXAMPLE = Path(__file__).parents[2] / "examples/score_many.py"
 
 @pytest.mark.parametrize("option", ["--count", "--workers"])
 @pytest.mark.parametrize("value", ["0", "-1", "two", "²"])
-def test_what_is_no_number_of_anything(option: str, value: str) -> None:
-    done = subprocess.run([sys.executable, EXAMPLE, f"{option}={value}"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert f"{option}: {value}: expected a number from 1" in done.stderr
+def test_what_is_no_number_of_anything(
+    option: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), f"{option}={value}"])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert end.value.code == 2
+    assert f"{option}: {value}: expected a number from 1" in capsys.readouterr().err

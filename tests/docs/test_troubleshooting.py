@@ -46,6 +46,7 @@ def test_fragments(message, expected):
     assert fragments(message) == expected
 
 
+@pytest.mark.e2e
 def test_messages_are_those_of_the_sources():
     known = texts()
     missing = [part for message in MESSAGES for part in fragments(message) if not any(part in text for text in known)]

@@ -22,9 +22,9 @@ def engine(*arguments):
     return subprocess.run(["docker", *arguments], check=True, capture_output=True, text=True).stdout.strip()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def image(need_docker):
-    """`image("VOLUME /data")`: the test image with changes, for one test."""
+    """`image("VOLUME /data")`: the test image with changes."""
     need_docker()
     made = []
 
@@ -50,43 +50,55 @@ def says(results, name="test_it"):
     return test.status, test.failure_message
 
 
-def test_a_health_check_of_the_image_never_runs(image, evaluate, make_problem, make_submission):
-    """It would run in the submission's folder, in the judge's container as root."""
-    name = image('HEALTHCHECK --interval=1s CMD ["touch", "/tmp/healthy"]')
-    test = """
-        import os
-        def test_it(run):
-            for _ in range(100):  # calls of some 30 ms each, so that several checks were due
-                run()
-                assert not os.path.exists("/tmp/healthy")
-        """
-    problem = make_problem({"test_checkpoint_1.py": test})
-    submission = make_submission({"main.py": ""})
-    assert says(evaluate(problem, submission, sandbox="docker", environment={"docker": {"image": name}}))[0] == "passed"
+DECLARED = ["/data", "/srv/deep/", "/tmp/inner", "/nothere/plug"]
+DECLARING = """
+mkdir -p /data /srv/deep /tmp/inner; chmod 777 /data /srv/deep /tmp/inner; echo of the image > /data/known
+"""
+OF_THE_IMAGE = f"""
+import os
+import time
+
+def test_health(run):
+    began = time.monotonic()
+    while time.monotonic() < began + 2.5:  # several checks are due meanwhile
+        run("")
+        assert not os.path.exists("/tmp/healthy")
+
+def test_volumes(run):
+    assert open("/data/known").read() == "of the image\\n"
+    for path in {DECLARED!r}:
+        done = run(f"open({{path!r}} + '/x', 'w')")
+        assert "Read-only file system" in done.stderr, (path, done.stderr)
+    assert os.listdir("/nothere/plug") == []
+    assert run("import os; print(os.listdir('/nothere/plug'))").stdout == "['evil.py']\\n"
+"""
 
 
-def test_declared_volumes_are_read_only_and_each_box_has_its_own(image, evaluate, make_problem, make_submission, cache):
-    paths = ["/data", "/srv/deep/", "/tmp/inner", "/nothere/plug"]
-    script = (
-        "mkdir -p /data /srv/deep /tmp/inner; chmod 777 /data /srv/deep /tmp/inner; echo of the image > /data/known"
-    )
-    name = image(*[f"VOLUME {path}" for path in paths], script=script)
-    before = set(engine("volume", "ls", "--quiet").split())
-    test = f"""
-        import os
-        def test_it(run):
-            assert open("/data/known").read() == "of the image\\n"
-            for path in {paths!r}:
-                done = run(f"open({{path!r}} + '/x', 'w')")
-                assert "Read-only file system" in done.stderr, (path, done.stderr)
-            assert os.listdir("/nothere/plug") == []
-            assert run("import os; print(os.listdir('/nothere/plug'))").stdout == "['evil.py']\\n"
-        """
+@pytest.fixture(scope="module")
+def of_the_image(image, evaluate, make_problem, make_submission, cache):
+    """The results where the image declares all it can, and the volumes that were there before and after."""
+    health = 'HEALTHCHECK --interval=1s CMD ["touch", "/tmp/healthy"]'
+    name = image(health, *[f"VOLUME {path}" for path in DECLARED], script=DECLARING)
+
+    def volumes(*words):
+        return set(engine("volume", "ls", "--quiet", *words).split())
+
+    before = volumes()
     setup = ["mv /nothere /nothere2; mkdir -p /nothere/plug; touch /nothere/plug/evil.py"]
     environment = {"docker": {"image": name}, "setup": {"commands": setup}}
-    problem, submission = make_problem({"test_checkpoint_1.py": test}), make_submission({"main.py": OBEDIENT})
-    assert says(evaluate(problem, submission, sandbox="docker", environment=environment)) == ("passed", None)
-    left = set(engine("volume", "ls", "--quiet", "--filter", f"label={OWNER}={owner(cache)}").split()) - before
+    problem, submission = make_problem({"test_checkpoint_1.py": OF_THE_IMAGE}), make_submission({"main.py": OBEDIENT})
+    results = evaluate(problem, submission, sandbox="docker", environment=environment)
+    return results, volumes("--filter", f"label={OWNER}={owner(cache)}") - before
+
+
+def test_a_health_check_of_the_image_never_runs(of_the_image):
+    """It would run in the submission's folder, in the judge's container as root."""
+    assert says(of_the_image[0], "test_health") == ("passed", None)
+
+
+def test_declared_volumes_are_read_only_and_each_box_has_its_own(of_the_image):
+    results, left = of_the_image
+    assert says(results, "test_volumes") == ("passed", None)
     assert {volume.rpartition("-")[2] for volume in left} <= {"tools", "layer", "kit"}
 
 

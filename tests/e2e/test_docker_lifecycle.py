@@ -30,8 +30,8 @@ pytestmark = pytest.mark.e2e
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
 PATIENCE_S = 60
-KILLS = 10
-COLD_KILLS = 2
+KILLS = 7
+COLD_KILLS = 1
 MAIN = "import sys\nprint(*sys.argv[1:])\n"
 SLOW_SET_UP = ["sleep 0.4", "echo made > made; sleep 0.4"]
 
@@ -155,7 +155,7 @@ class Ground:
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory, make_problem, make_submission, need_docker):
     need_docker()
-    tests = "def test_it(run):\n    for _ in range(30):\n        assert run('hello').stdout == 'hello\\n'\n"
+    tests = "def test_it(run):\n    for _ in range(10):\n        assert run('hello').stdout == 'hello\\n'\n"
     problem = make_problem({"test_checkpoint_1.py": tests})
     found = Ground(tmp_path_factory.mktemp("ground"), problem.path, make_submission)
     yield found

@@ -284,15 +284,24 @@ print(refused)
     assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]
 
 
+def flip(paths, old, new):
+    for path in list(paths):
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     ("damage", "rebuilt"),
     [
         (lambda root: [path.unlink() for path in root.glob("subjects/*/env/bin/*")], "set-up"),
+        (lambda root: [path.write_text("") for path in root.glob("subjects/*/env/pyvenv.cfg")], "set-up"),
         (lambda root: [path.write_text("") for path in root.glob("tests/*/judge/*.py")], "collecting"),
-        (lambda root: [path.write_text("{") for path in root.glob("tests/*/roster.json")], "collecting"),
+        (lambda root: flip(root.glob("tests/*/tests/test_*.py"), "'x'", "'y'"), "collecting"),
+        (lambda root: flip(root.glob("tests/*/roster.json"), "test_it", "test_at"), "collecting"),
     ],
-    ids=["environment", "plugin", "roster"],
+    ids=["environment", "its settings", "plugin", "tests", "roster"],
 )
 def test_damage_in_the_cache_is_mended(make_problem, make_submission, evaluate, tmp_path, cache, damage, rebuilt):
     problem = make_problem(

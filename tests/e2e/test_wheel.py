@@ -1,42 +1,77 @@
-"""What people install: a wheel with the helper for both processors, and one without any."""
+"""What people install: built by the release's own script, installed where there is no source, and run."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from slop_code.execution.interpreter import base_python
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 ROOT = Path(__file__).parents[2]
+SOURCES = (".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "hatch_build.py", "pyproject.toml", "src")
 HELPERS = "slop_code/execution/launcher/slopbox-"
 MACHINES = {"x86_64": 62, "aarch64": 183}
+EXAMPLE = ROOT / "examples/problems/larder"
+UV = Path(sys.executable).with_name("uv")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
-def build(folder: Path, targets: str) -> zipfile.ZipFile:
-    """From a copy, as the build leaves the helper beside its sources."""
-    for name in ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md"):
-        if (ROOT / name).is_dir():  # bytecode comes and goes while other tests run
+def build(folder: Path) -> Path:
+    """From a copy, as bytecode comes and goes while other tests run."""
+    for name in (*SOURCES, "requirements-release.lock"):
+        if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / name, folder / name)
-    for built in folder.glob(f"src/{HELPERS}*"):
-        built.unlink() if "." not in built.name else None
-    uv = Path(sys.executable).with_name("uv")
-    command = [str(uv) if uv.exists() else "uv", "build", "--quiet", "--wheel", "--out-dir", "dist"]
-    done = subprocess.run(command, cwd=folder, env={**os.environ, "SLOPBOX_TARGETS": targets}, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
-    return zipfile.ZipFile(next((folder / "dist").glob("*.whl")))
+    call([sys.executable, ".ci/release.py", "dist"], folder)
+    return folder / "dist"
 
 
-def test_it_has_a_static_helper_for_both_processors(tmp_path):
-    wheel = build(tmp_path, "x86_64 aarch64")
+def call(argv: list[str], folder: Path, more: Mapping[str, str] | None = None) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
+    done = subprocess.run(argv, cwd=folder, env={**kept, **(more or {})}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Quick once zig has made its C library for both processors, which it does once on a machine."""
+    return build(tmp_path_factory.mktemp("source"))
+
+
+def one(dist: Path, pattern: str) -> Path:
+    (found,) = dist.glob(pattern)
+    return found
+
+
+def test_one_target_builds_all_and_says_their_checksums(dist):
+    lines = [line.split("  ") for line in (dist / "SHA256SUMS").read_text().splitlines()]
+    assert [name for _, name in lines] == sorted(path.name for path in dist.glob("slop_code-*"))
+    for digest, name in lines:
+        assert hashlib.sha256((dist / name).read_bytes()).hexdigest() == digest
+    ends = [name.split("-", 2)[-1] for _, name in lines]
+    assert len(ends) == 3
+    assert "py3-none-any.whl" in ends
+
+
+def test_it_has_a_static_helper_for_both_processors(dist):
+    wheel = zipfile.ZipFile(one(dist, "*manylinux*.whl"))
     for machine, number in MACHINES.items():
         assert f"manylinux2014_{machine}" in str(wheel.filename)
         program = wheel.read(HELPERS + machine)
@@ -45,11 +80,84 @@ def test_it_has_a_static_helper_for_both_processors(tmp_path):
         offset, size, count = struct.unpack_from("<32xQ14xHH", program)
         kinds = [struct.unpack_from("<I", program, offset + size * entry)[0] for entry in range(count)]
         assert 3 not in kinds, "a program header that names an interpreter: not linked statically"
+    assert any(name.endswith("/musl.LICENSE") for name in wheel.namelist() if "dist-info" in name)
 
 
-def test_without_a_helper_it_is_for_any_machine(tmp_path):
-    wheel = build(tmp_path, "")
-    assert str(wheel.filename).endswith("-py3-none-any.whl")
-    names = wheel.namelist()
+def test_without_a_helper_it_is_for_any_machine(dist):
+    names = zipfile.ZipFile(one(dist, "*-py3-none-any.whl")).namelist()
     assert [name for name in names if name.startswith(HELPERS)] == []
     assert "slop_code/execution/launcher/fallback/serve.py" in names
+
+
+def test_the_sdist_has_the_sources_and_nothing_built(dist):
+    with tarfile.open(one(dist, "*.tar.gz")) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    assert {"hatch_build.py", "LICENSE", "src/slop_code/execution/launcher/main.c"} <= set(names)
+    assert [name for name in names if "slopbox-" in name or name.endswith(".pyc")] == []
+
+
+def test_built_again_elsewhere_it_is_the_same(dist, tmp_path):
+    assert (build(tmp_path) / "SHA256SUMS").read_text() == (dist / "SHA256SUMS").read_text()
+
+
+@pytest.mark.parametrize(
+    ("platform", "native"),
+    [
+        ("manylinux2014_x86_64", True),
+        ("manylinux2014_aarch64", True),
+        ("musllinux_1_1_aarch64", True),
+        ("linux_riscv64", False),
+        ("macosx_11_0_arm64", False),
+    ],
+)
+def test_pip_takes_the_native_one_where_it_runs(dist, tmp_path, platform, native):
+    options = ["--quiet", "--no-deps", "--no-index", "--only-binary=:all:", "--disable-pip-version-check"]
+    places = [f"--find-links={dist}", f"--platform={platform}", f"--dest={tmp_path}"]
+    call([sys.executable, "-m", "pip", "download", *options, *places, "slop-code"], tmp_path)
+    assert ("manylinux" in one(tmp_path, "*.whl").name) is native
+
+
+@pytest.fixture
+def installed(dist: Path, tmp_path: Path) -> Callable[..., Path]:
+    """The command of a new environment that has only this file and what it asks for, at the versions of the lock."""
+
+    def install(file: Path, **variables: str) -> Path:
+        python = tmp_path / "venv/bin/python"
+        call([str(UV), "venv", "--quiet", "--python", base_python(), "venv"], tmp_path)
+        locked = ["--constraints", str(ROOT / "requirements-dev.lock")]
+        call([str(UV), "pip", "install", "--quiet", "--python", str(python), *locked, str(file)], tmp_path, variables)
+        where = call([str(python), "-c", "import slop_code; print(slop_code.__file__)"], tmp_path)
+        assert Path(where.strip()).is_relative_to(tmp_path / "venv")
+        return python.with_name("slop-code")
+
+    return install
+
+
+def launcher_of_demo(command: Path, folder: Path, checkpoint: int) -> str:
+    """What `make demo` does, on a copy of the example: which launcher the calls went through."""
+    shutil.copytree(EXAMPLE, folder / "larder")
+    snapshot = f"larder/solutions/checkpoint_{checkpoint}"
+    options = ["-p", "./larder", "-c", str(checkpoint), "-o", "out/demo"]
+    said = call([str(command), "eval-snapshot", snapshot, *options], folder)
+    assert "PASSED (all-cases)" in said
+    result = json.loads((folder / "out/demo/evaluation.json").read_text())
+    assert result["passed"]["all-cases"]
+    assert result["isolation"]["judge_and_subject_apart"]
+    return str(result["isolation"]["launcher"])
+
+
+def test_the_wheel_is_enough_for_the_demo(cache, need_bubblewrap, dist, installed, tmp_path):
+    need_bubblewrap()
+    assert launcher_of_demo(installed(one(dist, "*manylinux*.whl")), tmp_path, 3) == "native"
+
+
+def test_so_is_the_one_without_a_helper(cache, need_bubblewrap, dist, installed, tmp_path):
+    need_bubblewrap()
+    assert launcher_of_demo(installed(one(dist, "*-py3-none-any.whl")), tmp_path, 1) == "python"
+
+
+def test_so_is_the_sdist(cache, need_bubblewrap, dist, installed, tmp_path):
+    """With the compiler of this machine; where there is none, zig would take minutes, so it builds no helper."""
+    need_bubblewrap()
+    variables, kind = ({}, "native") if shutil.which("cc") else ({"SLOPBOX_TARGETS": ""}, "python")
+    assert launcher_of_demo(installed(one(dist, "*.tar.gz"), **variables), tmp_path, 1) == kind

@@ -63,6 +63,7 @@ def test_a_custom_marker_takes_the_place_of_a_built_in():
     assert len(lines) == 6
 
 
+@pytest.mark.e2e
 def test_pytest_knows_every_marker_and_its_text(tmp_path):
     custom = {"slow": marker("50% #1; more\n[pytest]\naddopts = --bogus"), "bare": marker("")}
     shown = run_pytest(tmp_path, render_ini(custom, []), "--markers")
@@ -71,6 +72,7 @@ def test_pytest_knows_every_marker_and_its_text(tmp_path):
     assert "@pytest.mark.bare:" in shown
 
 
+@pytest.mark.e2e
 def test_pytest_collects_what_is_to_run_and_nothing_else(tmp_path):
     run = ["test_a.py", "test_a_b c[1]#'.py", "deep/test_a_deep.py"]
     for name in [*run, "test_other.py", "deep/test_other.py", "a_test.py"]:

@@ -342,6 +342,7 @@ class TestExpect:
             "difference of stdout, from line 58 on:\n@@ -1,7 +1,7 @@\n 58\n 59\n 60\n-61\n+wrong\n 62\n 63\n 64"
         )
 
+    @pytest.mark.e2e
     @pytest.mark.parametrize(
         "text", ["x" * 5_000_000, "\n" * 5_000_000, "a\nb\n" * 1_000_000], ids=["wide", "empty", "long"]
     )
@@ -350,6 +351,7 @@ class TestExpect:
             finished(text).expect(text[:-1] + "!")
         assert len(str(failed.value)) < 40_000
 
+    @pytest.mark.e2e
     def test_a_difference_that_is_hard_to_find(self):
         """A hundred lines again and again, none of them in the same place: compared as a whole it takes hours."""
         lines = [str(number % 101) for number in range(300_000)]

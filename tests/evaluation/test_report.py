@@ -121,15 +121,16 @@ def test_hostile_text_round_trips_as_strict_json(tmp_path):
 
 
 def test_the_shipped_schema_is_the_schema(tmp_path):
-    assert json.loads(SCHEMA.read_text()) == json_schema()
-    jsonschema.Draft202012Validator.check_schema(json_schema())
+    schema = json_schema()
+    assert json.loads(SCHEMA.read_text()) == schema
+    jsonschema.Draft202012Validator.check_schema(schema)
+    checker = jsonschema.Draft202012Validator(schema)
     path = tmp_path / "evaluation.json"
     sample().save(path)
     document = json.loads(path.read_text())
-    jsonschema.validate(document, json_schema())
+    assert checker.is_valid(document)
     for key in document:
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({name: value for name, value in document.items() if name != key}, json_schema())
+        assert not checker.is_valid({name: value for name, value in document.items() if name != key}), key
 
 
 def stored(tmp_path, **changes):

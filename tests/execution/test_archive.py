@@ -146,6 +146,7 @@ def fill(folder):
     os.close(here)
 
 
+@pytest.mark.e2e
 def test_the_helper_unpacks_what_python_packs(given, sent):
     fill(given)
     target, printed = sent()
@@ -157,6 +158,7 @@ def test_the_helper_unpacks_what_python_packs(given, sent):
     assert measured.space >= measured.size
 
 
+@pytest.mark.e2e
 def test_the_helper_measures_a_copy_as_python_does(helper, given, tmp_path):
     """So that a folder of the same name on another machine is not taken for the submission."""
     fill(given)
@@ -204,6 +206,7 @@ def test_a_tree_that_differs_measures_differently(given, change):
     assert archive.measure(given, 1 << 30) != before
 
 
+@pytest.mark.e2e
 def test_set_user_id_is_not_carried_over(given, sent):
     (given / "program").touch()
     (given / "program").chmod(0o6755)
@@ -211,6 +214,7 @@ def test_set_user_id_is_not_carried_over(given, sent):
     assert stat.S_IMODE((target / "program").stat().st_mode) == 0o755
 
 
+@pytest.mark.e2e
 def test_what_is_ours_can_be_read_by_all_and_written_by_none(given, pair, tmp_path):
     (given / "folder").mkdir(mode=0o700)
     (given / "folder" / "file").touch(mode=0o600)
@@ -222,6 +226,7 @@ def test_what_is_ours_can_be_read_by_all_and_written_by_none(given, pair, tmp_pa
     assert modes == {"folder": 0o755, "folder/file": 0o644, "program": 0o755}
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("users", [True, False])
 def test_reserved_names_of_a_submission_stay_out(given, pair, tmp_path, users):
     for name in (".scbench", ".evaluation_tests", "inner/.scbench"):
@@ -234,6 +239,7 @@ def test_reserved_names_of_a_submission_stay_out(given, pair, tmp_path, users):
     assert (".scbench" in there, ".evaluation_tests/planted" in there) == (not users, not users)
 
 
+@pytest.mark.e2e
 def test_a_tree_deeper_than_a_path_may_be_long(given, sent):
     deep(given, 400)
     target, _ = sent()
@@ -254,6 +260,7 @@ def test_what_may_not_be_read_is_there_and_empty(given, sent):
     (given / "folder").chmod(0o700)
 
 
+@pytest.mark.e2e
 def test_a_file_that_shrinks_or_grows_while_it_is_sent(given, pair, tmp_path):
     """As many bytes as were announced: what comes behind it stays where it belongs."""
     size = 3 * archive.CHUNK
@@ -277,6 +284,7 @@ def test_a_file_that_shrinks_or_grows_while_it_is_sent(given, pair, tmp_path):
     assert found == {"1-shrinks": b"x" * 10 + bytes(size - 10), "2-grows": b"x" * size, "3-last": b"whole"}
 
 
+@pytest.mark.e2e
 def test_texts_and_single_files(given, pair, tmp_path):
     (given / "file").write_text("content")
     target = tmp_path / "target"
@@ -290,6 +298,7 @@ def test_texts_and_single_files(given, pair, tmp_path):
     assert (target / "b/renamed").read_text() == "content"
 
 
+@pytest.mark.e2e
 def test_python_unpacks_what_the_helper_packs(given, pair, tmp_path):
     """Of files and folders; links, pipes and sockets are nothing of ours and are left out."""
     fill(given)
@@ -308,6 +317,7 @@ def test_python_unpacks_what_the_helper_packs(given, pair, tmp_path):
     assert {name: (kind, what, time) for name, (kind, _, what, time) in tree(back).items()} == wanted
 
 
+@pytest.mark.e2e
 def test_the_status_of_the_judge_comes_last(helper, given):
     argv = [helper, "pair", "--ready", "--give", given, "--judge", "/bin/sh", "-c", "exit 5"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -391,6 +401,7 @@ def test_no_other_kind_of_file_is_made(tmp_path, kind):
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "answer",
     [

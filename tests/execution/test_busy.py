@@ -36,12 +36,14 @@ def spinners(parent: int) -> dict[int, str]:
     return found
 
 
+@pytest.mark.e2e
 def test_so_many_run_and_end_with_the_block():
     with busy(3):
         assert list(spinners(os.getpid()).values()) == ["R"] * 3
     assert spinners(os.getpid()) == {}
 
 
+@pytest.mark.e2e
 def test_they_end_with_an_error_too():
     with pytest.raises(ZeroDivisionError), busy(2):
         assert len(spinners(os.getpid())) == 1 / 0
@@ -53,6 +55,7 @@ def test_none_is_fine():
         assert spinners(os.getpid()) == {}
 
 
+@pytest.mark.e2e
 def test_they_end_by_themselves_where_their_parent_was_killed():
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", HOLDS], stdin=pipe, stdout=pipe) as holder:

@@ -87,6 +87,7 @@ def test_threads_that_want_the_same_wait_for_one(tmp_path):
     assert len(calls) == 1
 
 
+@pytest.mark.e2e
 def test_processes_that_want_the_same_wait_for_one(tmp_path):
     processes = [start(BUILDER, tmp_path / "cache", tmp_path / "log") for _ in range(4)]
     for process in processes:
@@ -110,6 +111,7 @@ def test_a_build_that_fails_leaves_nothing(tmp_path, error):
     assert (store.once("kind", "key", whole) / "whole").is_file()
 
 
+@pytest.mark.e2e
 def test_a_builder_that_was_killed_leaves_nothing_for_long(tmp_path):
     with start(KILLED_BUILDER, tmp_path) as process:
         process.wait()
@@ -128,6 +130,7 @@ def test_a_session_ends_with_its_folder(tmp_path):
     assert list((tmp_path / "sessions").iterdir()) == []
 
 
+@pytest.mark.e2e
 def test_sessions_of_killed_evaluators_go_and_of_others_stay(tmp_path):
     with start(HOLDER, tmp_path) as killed, start(HOLDER, tmp_path) as alive:
         gone, kept = (Path(process.stdout.readline().strip()) for process in (killed, alive))
@@ -164,6 +167,7 @@ def test_sessions_stay_while_their_lock_is_held(tmp_path, name):
         assert kept.is_dir()
 
 
+@pytest.mark.e2e
 def test_a_session_that_is_made_while_others_clean_up_is_whole(tmp_path):
     store, ended = Cache(tmp_path), threading.Event()
     (tmp_path / "sessions").mkdir()
@@ -200,6 +204,7 @@ with Cache(Path(sys.argv[1])).in_use():
 """
 
 
+@pytest.mark.e2e
 def test_many_use_it_and_nobody_is_alone_with_it_meanwhile(tmp_path):
     store = Cache(tmp_path)
     with start(USER, tmp_path) as other, store.in_use():
@@ -230,6 +235,7 @@ def test_who_wants_to_use_it_waits_for_one_who_is_alone(tmp_path):
         assert future.result(60) == "whole"
 
 
+@pytest.mark.e2e
 def test_one_who_was_killed_uses_it_no_more(tmp_path):
     with start(USER, tmp_path) as killed:
         killed.stdout.readline()
@@ -279,6 +285,7 @@ def test_remove_tree_opens_what_is_closed(tmp_path):
     assert (tmp_path / "outside").read_text() == "kept"
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_remove_tree_as_an_ordinary_user():
     """Root may read everything, so the way of everybody else is walked in a process of somebody else."""

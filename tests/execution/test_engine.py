@@ -79,6 +79,7 @@ def test_each_way_to_fail_has_its_words(text, told):
     assert text in str(failure)
 
 
+@pytest.mark.e2e
 def test_an_endless_complaint_is_cut(engine):
     failing = engine("head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 1")
     with pytest.raises(InfrastructureError) as caught:
@@ -86,17 +87,20 @@ def test_an_endless_complaint_is_cut(engine):
     assert len(str(caught.value)) < 3000
 
 
+@pytest.mark.e2e
 def test_a_command_that_is_not_there():
     assert "no-such-engine is not installed" in Engine("no-such-engine").missing()
     with pytest.raises(InfrastructureError, match="cannot start"):
         Engine("/no/such/engine").ask("info")
 
 
+@pytest.mark.e2e
 def test_no_answer_in_time(engine):
     with pytest.raises(InfrastructureError, match=r"gave no answer within 0.2 s"):
         engine("exec sleep 20").ask("info", timeout=0.2)
 
 
+@pytest.mark.e2e
 def test_an_image_is_pulled_when_it_is_not_there(engine, calls, tmp_path):
     told = []
     found = engine(
@@ -108,11 +112,13 @@ def test_an_image_is_pulled_when_it_is_not_there(engine, calls, tmp_path):
     assert [call.split()[0] for call in calls()] == ["image", "pull", "image"]
 
 
+@pytest.mark.e2e
 def test_an_image_that_is_there_is_not_pulled(engine, calls):
     assert engine('echo \'[{"Id": "x"}]\'').image("x", print) == {"Id": "x"}
     assert len(calls()) == 1
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("complaint", "told"),
     [
@@ -127,18 +133,21 @@ def test_an_image_that_cannot_be_pulled(engine, complaint, told):
         refusing.image("x", print)
 
 
+@pytest.mark.e2e
 def test_a_name_that_looks_like_an_option_is_a_name(engine, calls):
     with pytest.raises(InfrastructureError, match="image --help: not here"):
         engine("echo 'No such image' >&2; exit 1").image("--help", print)
     assert [call.split()[-2:] for call in calls()] == [["--", "--help"]] * 2
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("script", ["true", "echo []", "echo Usage: something", "echo '{}'"])
 def test_a_command_that_is_no_engine(engine, script):
     with pytest.raises(InfrastructureError, match="it is no container engine"):
         engine(script).image("x", print)
 
 
+@pytest.mark.e2e
 def test_a_daemon_that_fails_is_not_asked_to_pull(engine, calls):
     with pytest.raises(InfrastructureError, match="no daemon answers"):
         engine("echo 'Cannot connect to the Docker daemon' >&2; exit 1").image("x", print)
@@ -160,6 +169,7 @@ def test_labels_as_engines_print_them(value, found):
     assert _labels(value) == found
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "printed",
     [
@@ -175,6 +185,7 @@ def test_what_is_listed(engine, printed):
     assert engine(f"cat <<'END'\n{printed}\nEND").containers() == [Item("one", labels), Item("two", labels)]
 
 
+@pytest.mark.e2e
 def test_nothing_is_listed(engine):
     assert engine("exit 0").containers() == []
     assert engine("exit 0").volumes() == []
@@ -259,6 +270,7 @@ def test_what_no_entry_names_is_left_over_when_its_owner_is_gone(tmp_path):
     assert not is_left_over(Item("x", {}))
 
 
+@pytest.mark.e2e
 def test_sweep_removes_what_is_left_over_and_nothing_else(engine, calls, tmp_path):
     dead, other = {OWNER: f"{host()}:{tmp_path}/gone"}, {OWNER: "another:/lock"}
     gone = sweep(

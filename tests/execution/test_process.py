@@ -10,6 +10,7 @@ import pytest
 from slop_code.errors import InfrastructureError
 from slop_code.execution.process import TAIL, ask, run, talk
 
+pytestmark = pytest.mark.e2e
 GRANDCHILD = """
 import fcntl, os, signal, sys
 {before}

@@ -118,6 +118,7 @@ def read_as_ordinary_user(tree: Path) -> list[str]:
     return subprocess.run(argv, cwd=tree, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 
 
+@pytest.mark.e2e
 def test_what_cannot_be_read_is_counted(tree):
     digest, *found = read_as_ordinary_user(tree)
     assert (digest, found) == (tree_digest(tree), ["0"])

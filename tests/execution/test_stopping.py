@@ -118,6 +118,7 @@ def test_waiting_for_a_descriptor(stop):
     os.close(reader)
 
 
+@pytest.mark.e2e
 def test_what_runs_is_ended_with_all_its_group(stop, begin, tmp_path, signs):
     future = begin(stop, process.run, family(tmp_path, signs), env={}, log=tmp_path / "log", timeout=100)
     signs.read_text()
@@ -127,6 +128,7 @@ def test_what_runs_is_ended_with_all_its_group(stop, begin, tmp_path, signs):
     assert nobody_holds(tmp_path / "lock")
 
 
+@pytest.mark.e2e
 def test_without_descriptors_of_processes_too(stop, begin, tmp_path, signs, monkeypatch):
     monkeypatch.delattr(os, "pidfd_open")
     assert process.run(["false"], env={"PATH": os.defpath}, log=tmp_path / "log", timeout=60).exit_code == 1
@@ -139,6 +141,7 @@ def test_without_descriptors_of_processes_too(stop, begin, tmp_path, signs, monk
     assert nobody_holds(tmp_path / "lock")
 
 
+@pytest.mark.e2e
 def test_who_is_talked_to_is_ended(stop, begin, tmp_path, signs):
     def conversation():
         with process.talk(["sh", "-c", f"echo $$ > {signs}; exec cat"], tmp_path / "log") as child:
@@ -164,6 +167,7 @@ def test_nothing_new_is_begun(stop, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.e2e
 def test_cleaning_up_goes_on(stop):
     """And in a session of its own: an interrupt on the terminal is none for it."""
     stop.set()
@@ -189,6 +193,7 @@ def test_waiting_for_a_lock_ends(stop, begin, tmp_path):
             future.result(60)
 
 
+@pytest.mark.e2e
 def test_a_build_that_is_stopped_leaves_nothing_and_lets_the_next_one_build(stop, tmp_path):
     def build(folder):
         (folder / "half").touch()

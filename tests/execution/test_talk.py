@@ -12,6 +12,7 @@ import pytest
 from slop_code.execution import launcher
 from slop_code.execution.launcher import fallback
 
+pytestmark = pytest.mark.e2e
 PATIENCE_S = 60
 LARGE = b"words and more words\n" * 30_000
 

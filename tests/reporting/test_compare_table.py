@@ -103,6 +103,7 @@ def test_several_runs_have_shares_and_p(tmp_path):
     ]
 
 
+@pytest.mark.e2e
 def test_what_was_drawn_at_random_says_so(tmp_path):
     for side, mark in (("a", "-"), ("b", "+")):
         for number in range(9):
@@ -111,6 +112,7 @@ def test_what_was_drawn_at_random_says_so(tmp_path):
     assert said.endswith("p < 0.0001 (permutation test over 20000 arrangements at random, seed 0)")
 
 
+@pytest.mark.e2e
 def test_many_checkpoints_are_told_by_problem(tmp_path):
     count = SHOWN_CHECKPOINTS + 1
     base = write_run(tmp_path / "base", {"words": ["+"] * count})

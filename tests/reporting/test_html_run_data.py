@@ -150,6 +150,7 @@ def test_figures_are_whole_numbers(tmp_path):
     assert (told["ms"], told["phases"]) == (1500, {"tests": 250})
 
 
+@pytest.mark.e2e
 def test_what_is_not_all_is_never_all(tmp_path):
     cases = [case(f"{number}", "failed" if number == 0 else "passed") for number in range(2001)]
     few = [
@@ -271,6 +272,7 @@ def test_what_cannot_be_seen_is_an_escape(text, expected):
     assert name_of(text) == expected.replace("\n", "\\n").replace("\t", "\\t")
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "text", ["a", "a b", "it's", "$(x) `y` \\n", "[a]-\u202e\x1b[2J'\\", "é\u2028\U000e0001", "a\nb"], ids=range(7)
 )
@@ -312,6 +314,7 @@ def test_results_do_not_gather_in_memory(tmp_path, monkeypatch):
     """When one is read, none but the one before it is still there."""
     run = store(tmp_path / "run", [[case("a", failure_message="x" * 1000)] for _ in range(5)])
     load, read_so_far, alive = CorrectnessResults.load, [], []
+    gc.freeze()  # what was there before is not looked at again and again
 
     def watched(path):
         gc.collect()

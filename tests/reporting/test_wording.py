@@ -65,6 +65,7 @@ def test_what_has_no_end_is_cut():
     assert len(safe("x" * 10 * TEXT_BYTES)) <= TEXT_BYTES
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "text",
     ["", "plain", "a b", "it's", "$HOME `x`", "\x1b[31m\x07", "a\nb\tc", "back\\slash'\x7f", "ü\u202e\U000e0001"],

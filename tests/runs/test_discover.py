@@ -198,6 +198,7 @@ def test_a_name_that_is_too_long(world):
     assert "name too long" in reason
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed, for whom the folder is closed")
 def test_what_may_not_be_read():
     """In a folder of its own, since pytest's are closed for others."""

@@ -60,6 +60,7 @@ def reason(folder, shard=None):
         return run.troubles[0].reason if run.troubles else None
 
 
+@pytest.mark.e2e
 def test_the_second_is_told_who_has_it(folder, start):
     process, said = start()
     assert said == "held"
@@ -71,6 +72,7 @@ def test_the_second_is_told_who_has_it(folder, start):
     assert reason(folder, Shard(1, 2)) == told, "a shard is kept out by the whole"
 
 
+@pytest.mark.e2e
 def test_it_is_free_when_its_holder_ends(folder, start):
     process, _ = start()
     process.communicate()
@@ -78,6 +80,7 @@ def test_it_is_free_when_its_holder_ends(folder, start):
     assert [path.read_text() for path in (folder / OWN).iterdir()] == [""], "nobody is named who is gone"
 
 
+@pytest.mark.e2e
 def test_it_is_free_when_its_holder_is_killed(folder, start):
     process, _ = start()
     process.kill()
@@ -86,6 +89,7 @@ def test_it_is_free_when_its_holder_is_killed(folder, start):
     assert reason(folder, Shard(1, 2)) is None
 
 
+@pytest.mark.e2e
 def test_a_killed_holder_is_not_named_for_those_that_came_after(folder, start):
     dead, _ = start()
     dead.kill()
@@ -97,6 +101,7 @@ def test_a_killed_holder_is_not_named_for_those_that_came_after(folder, start):
     assert f"process {dead.pid} " not in told
 
 
+@pytest.mark.e2e
 def test_shards_of_one_plan_go_side_by_side(folder, start):
     processes = [start(f"{number}/3")[0] for number in (1, 2)]
     assert reason(folder, Shard(3, 3)) is None
@@ -111,6 +116,7 @@ def test_shards_of_one_plan_go_side_by_side(folder, start):
     assert reason(folder) is None
 
 
+@pytest.mark.e2e
 def test_shards_of_two_plans_would_do_the_same_work(folder, start):
     process, _ = start("1/3")
     assert f"process {process.pid} of " in reason(folder, Shard(2, 4))
@@ -118,6 +124,7 @@ def test_shards_of_two_plans_would_do_the_same_work(folder, start):
     assert reason(folder, Shard(2, 4)) is None
 
 
+@pytest.mark.e2e
 def test_a_holder_in_this_process_keeps_it_from_another(folder, start):
     with holding([Run("monday", folder, ("a submission",))], None):
         _, said = start()
@@ -125,6 +132,7 @@ def test_a_holder_in_this_process_keeps_it_from_another(folder, start):
     assert start()[1] == "held"
 
 
+@pytest.mark.e2e
 def test_a_very_long_command_hides_nobody(folder, start):
     process, _ = start("", *[f"runs/run-{number}" for number in range(2000)])
     told = reason(folder)
@@ -187,6 +195,7 @@ def test_a_folder_that_takes_nothing():
     assert "results cannot be written there" in reason(Path("/proc"))
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("known", "free"), [(True, False), (False, True)])
 def test_a_problem_of_a_run_keeps_the_whole_out_where_that_was_held_before(folder, start, known, free):
     (folder / "words").mkdir()
@@ -200,6 +209,7 @@ def test_a_problem_of_a_run_keeps_the_whole_out_where_that_was_held_before(folde
             assert reason(folder, Shard(1, 2)) is None, "it shares the folder as a shard does"
 
 
+@pytest.mark.e2e
 def test_a_problem_of_a_run_that_is_held(folder, start):
     (folder / "words").mkdir()
     process, _ = start()

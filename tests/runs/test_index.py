@@ -108,6 +108,7 @@ def test_the_first_time(saved):
     assert [path.name for path in saved.parent.iterdir()] == ["index"]
 
 
+@pytest.mark.e2e
 def test_what_is_known_is_not_opened(run, first, second):
     """The first time each result is opened once, which shows that this test would see it."""
     results("failed", "failed", "failed").save(run / "words/checkpoint_3/evaluation.json")

@@ -261,6 +261,7 @@ print(step)
 """
 
 
+@pytest.mark.e2e
 def test_a_kill_at_any_moment_leaves_one_piece_or_no_result(tmp_path):
     old = {"evaluation.json": "old", ".scbench/pytest.log": "old", ".scbench/ctrf.json": "old"}
     write(tmp_path / "targets" / "old", old)

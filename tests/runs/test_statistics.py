@@ -159,6 +159,7 @@ def test_a_permutation_test_looks_at_every_deal(one, other):
     assert permutation_test(other, one).p == found.p
 
 
+@pytest.mark.e2e
 def test_a_permutation_test_of_many_runs_draws_by_its_seed():
     """Of zeros and ones the exact p is Fisher's."""
     one, other = [1] * 10 + [0] * 10, [1] * 17 + [0] * 3
@@ -217,6 +218,7 @@ def test_the_smallest_p_is_that_of_the_most_extreme_runs(sizes):
     )
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("sizes", [(8, 9), (12, 12), (3, 100)])
 def test_where_arrangements_are_drawn_at_random_there_are_no_smaller_p(sizes):
     runs, others = sizes

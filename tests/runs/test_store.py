@@ -144,6 +144,7 @@ def test_a_claim_is_one_thread_s(store):
     again.release()
 
 
+@pytest.mark.e2e
 def test_a_claim_is_one_process_s_and_ends_with_it(store, tmp_path):
     argv = [sys.executable, "-c", HOLDER, str(tmp_path), KEY]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

@@ -82,6 +82,11 @@ class Attack:
     unshown: str = ""
     """Why it cannot be shown at work with the defences off; no attack is without either."""
 
+    @property
+    def signals(self) -> bool:
+        """Whether it does things to processes, and therefore asks for a box that keeps them in."""
+        return any("boxed()" in text for text in self.files.values())
+
 
 def read_attack(path: Path) -> Attack:
     found = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.attacks.attack import Effect
-from slop_code.attacks.world import EARNED, TAG, TESTS
+from slop_code.attacks.world import EARNED, TAG, TESTS, segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,8 +18,17 @@ if TYPE_CHECKING:
     from slop_code.attacks.attack import Attack
     from slop_code.attacks.world import World
 
-LARGE = 64 << 20
+LARGE = 24 << 20
+MANY = 5000
 SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue")
+KERNEL = ("/proc/net/unix", "/proc/keys", "/proc/self/mountinfo")
+"""What is kept in no folder: sockets without a file, keys, mounts."""
+
+SEGMENTS = tuple(f"/proc/sysvipc/{name}" for name in ("shm", "sem", "msg"))
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Whatever a terminal obeys, and what turns a text around."""
+
+MARKUP = "<script>window.pwned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +47,10 @@ class Verdict:
     """Why there is no verdict."""
 
     shown: str = ""
-    """What it would print on a terminal or put into a page."""
+    """What it would print on a terminal."""
+
+    page: str = ""
+    """What it would have a browser show."""
 
     within: tuple[Sight, ...] = ()
     """What only the evaluator could see, from within a place that is gone by now."""
@@ -55,7 +69,7 @@ def _verdict(attack: Attack, verdict: Verdict) -> Iterator[Sight]:
         yield Sight(Effect.LOSS, f"{verdict.total} of {TESTS} tests are accounted for")
     elif lost := EARNED - attack.loses - verdict.passed:
         yield Sight(Effect.LOSS, f"fails {', '.join(sorted(lost))}")
-    if "\x1b" in verdict.shown or "<script" in verdict.shown:
+    if CONTROL.search(verdict.shown) or MARKUP in verdict.page:
         yield Sight(Effect.RAW, "what it printed is shown as it is")
 
 
@@ -64,13 +78,34 @@ def _host(world: World) -> Iterator[Sight]:
         yield Sight(Effect.CHANGED, "files outside of the boxes are not what they were")
     if world.service.reached.is_set():
         yield Sight(Effect.CONNECTED, "a service on the host was reached")
-    for left in (*processes(world.tag), *files(world.tag)):
+    for left in left_over(world.tag):
         yield Sight(Effect.LEFT, left)
     written = [path for path in world.out.rglob("*") if path.is_file() and not path.is_symlink()]
+    if any(path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) for path in written):
+        yield Sight(Effect.LEFT, "a program that runs as another user is among the results")
+    if len(written) > MANY:
+        yield Sight(Effect.FLOODED, f"more than {MANY} files were written")
     if sum(path.stat().st_size for path in written) > LARGE:
         yield Sight(Effect.FLOODED, f"more than {LARGE >> 20} MiB were written")
     if any(world.key.encode() in path.read_bytes() for path in written if path.stat().st_size <= LARGE):
         yield Sight(Effect.LEAKED, "a secret of the host is in the results")
+
+
+def left_over(tag: str) -> Iterator[str]:
+    yield from processes(tag)
+    yield from files(tag)
+    yield from (f"something of it is in {path}" for path in KERNEL if tag in _text(path))
+    number = str(segment(tag))
+    for path in SEGMENTS:
+        if any(line.split()[:1] == [number] for line in _text(path).splitlines()):
+            yield f"something of it is in {path}"
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def processes(tag: str) -> Iterator[str]:

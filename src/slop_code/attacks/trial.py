@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.evaluation.config import ProblemConfig
+    from slop_code.execution.boxes import Progress
     from slop_code.execution.cache import Cache
 
 Evaluator = Callable[[World, Attack], Verdict]
@@ -22,7 +23,7 @@ HONEST = Attack(name="honest", kind=Kind.CONFIGURATION, goal="none", does=Effect
 """The poor program by itself."""
 
 
-def ours(environment: EnvironmentSpec, cache: Cache) -> Evaluator:
+def ours(environment: EnvironmentSpec, cache: Cache, progress: Progress = lambda _: None) -> Evaluator:
     def evaluate(world: World, attack: Attack) -> Verdict:
         spec = EnvironmentSpec.model_validate({**environment.model_dump(), **attack.environment})
         runner = PytestRunner(
@@ -32,6 +33,7 @@ def ours(environment: EnvironmentSpec, cache: Cache) -> Evaluator:
             world.submission,
             output_dir=world.out,
             cache=cache,
+            progress=progress,
         )
         results = runner.run()
         results.save(world.out / "evaluation.json")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution import process
+from slop_code.execution.cache import Cache
 from slop_code.execution.snapshot import read_tree
 
 if TYPE_CHECKING:
@@ -67,11 +68,14 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self.abstract = f"slop-code-{secrets.token_hex(8)}"
         self.reached = threading.Event()
         self._sockets = [socket.socket(), socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)]
-        addresses: tuple[tuple[str, int] | str, ...] = (("127.0.0.1", 0), str(self.path), f"\0{self.abstract}")
+        within = os.open(folder, os.O_PATH)  # a socket's path has few characters, a folder's many
+        short = f"/proc/self/fd/{within}/{self.path.name}"
+        addresses: tuple[tuple[str, int] | str, ...] = (("127.0.0.1", 0), short, f"\0{self.abstract}")
         for one, address in zip(self._sockets, addresses, strict=True):
             one.bind(address)
             one.listen()
             threading.Thread(target=self._listen, args=(one,), daemon=True).start()
+        os.close(within)
         self.port = int(self._sockets[0].getsockname()[1])
 
     def _listen(self, one: socket.socket) -> None:
@@ -134,6 +138,11 @@ def opened(folder: Path, problem: ProblemConfig, attack: Attack) -> Iterator[Wor
             os.environ.pop(KEY) if before is None else os.environ.update({KEY: before})
 
 
+def segment(tag: str) -> int:
+    """Shared memory, semaphores and queues have numbers for names."""
+    return int(tag[:8], 16) & 0x7FFFFFFF
+
+
 def _lay_submission(world: World, attack: Attack) -> None:
     _lay(HERE / "program", world.submission)
     told = {
@@ -149,6 +158,9 @@ def _lay_submission(world: World, attack: Attack) -> None:
         "evaluator": os.getpid(),
         "pid_namespace": os.stat("/proc/self/ns/pid").st_ino,
         "home": str(Path.home()),
+        "home_inode": Path.home().stat().st_ino,
+        "cache": str(Cache.default().root),
+        "segment": segment(world.tag),
     }
     (world.submission / "world.json").write_text(json.dumps(told))
     for name, text in attack.files.items():

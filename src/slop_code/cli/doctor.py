@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code import __version__
 from slop_code.cli.exits import Exit
-from slop_code.errors import SlopCodeError
+from slop_code.errors import SlopCodeError, UsageError
 from slop_code.execution.backends.bubblewrap import boxes_trouble, bwrap_candidates, bwrap_trouble, working_bwrap
 from slop_code.execution.backends.cgroups import available as control_groups_available
 from slop_code.execution.backends.engine import Engine
@@ -42,6 +42,14 @@ def add_to(commands: Commands) -> None:
     option = parser.add_argument
     option("--json", action="store_true", help="print the findings as JSON")
     option("--docker", default="docker", metavar="BINARY", help="the container engine's command (default: docker)")
+    option("--attacks", action="store_true", help="try hostile submissions here, and say what is held")
+    option(
+        "-e",
+        "--environment",
+        action="append",
+        metavar="ENV",
+        help="with --attacks: where to try them, a shipped environment or a path; repeatable (default: local)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -113,6 +121,12 @@ def _cache() -> Check:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.attacks:
+        from slop_code.cli.doctor_attacks import run_attacks
+
+        return run_attacks(arguments.environment or ["local"], as_text=not arguments.json)
+    if arguments.environment:
+        raise UsageError("-e is for --attacks: without it, doctor looks at the machine")
     found = list(checks(Engine(arguments.docker)))
     fine = {check.name for check in found if check.ok}
     able = set(NEEDED) <= fine

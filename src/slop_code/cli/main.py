@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from slop_code import __version__
 from slop_code.cli import (
@@ -33,8 +33,16 @@ if TYPE_CHECKING:
 LONGEST = 1 << 20
 
 
+class _Parser(argparse.ArgumentParser):
+    """Its commands' parsers are of its kind."""
+
+    def error(self, message: str) -> NoReturn:
+        """Words of a command line may be names of files, which are anyone's."""
+        super().error(visible(message, LONGEST))
+
+
 def parser() -> argparse.ArgumentParser:
-    root = argparse.ArgumentParser(
+    root = _Parser(
         prog="slop-code",
         description="Evaluate code that an agent wrote in checkpoints: pytest verdicts that the code cannot forge.",
         epilog=EXIT_HELP,

@@ -105,7 +105,7 @@ class PytestRunner:
         with self.cache.in_use():
             state = self._evaluate(submission, arguments)
         platform()
-        state = replace(state, submission=tree())
+        state = self._unchanged(replace(state, submission=tree()))
         return self._results(state, arguments, time.monotonic() - began)
 
     def _evaluate(self, submission: Path, arguments: Sequence[str]) -> _Run:
@@ -146,6 +146,18 @@ class PytestRunner:
             state = replace(state, parts=[broken(error, state.roster)])
         watch.lap("parse")
         return replace(state, phases=watch.phases)
+
+    def _unchanged(self, state: _Run) -> _Run:
+        """A verdict is of one tree: what was tested may be neither what was there before nor what is there now."""
+        try:
+            now = read_tree(open_submission(self.submission_path)).digest
+        except (UsageError, OSError):
+            now = None
+        if state.submission is not None and now == state.submission.digest:
+            return state
+        forget(self.output_dir)
+        told = "the submission changed while it was evaluated; evaluate it when nothing writes to it"
+        return replace(state, parts=[broken(InfrastructureError(f"{self.submission_path}: {told}"), state.roster)])
 
     @property
     def _about(self) -> tuple[ProblemConfig, CheckpointConfig, EnvironmentSpec]:

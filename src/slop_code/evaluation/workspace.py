@@ -25,6 +25,7 @@ from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import Selection, checkpoint_of, files_in, select
 from slop_code.evaluation.verdict import collection_failure
 from slop_code.execution.assets import asset_environment, copy_assets, walk
+from slop_code.execution.seal import check_seal, seal
 from slop_code.execution.session import Session
 
 if TYPE_CHECKING:
@@ -173,8 +174,10 @@ def stage(
             shutil.copyfile(source, folder / "judge" / name)
         roster = _collect(problem, checkpoint, spec, sandbox, tools, command, folder, cache)
         (folder / "roster.json").write_text(roster.to_json())
+        seal(folder)
 
     def load(folder: Path) -> Staged:
+        check_seal(folder)
         roster = Roster.from_json((folder / "roster.json").read_text())
         if any((folder / "judge" / name).read_bytes() != one.read_bytes() for name, one in sources.items()):
             raise ValueError("not our plugin")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,16 +16,16 @@ from slop_code._io import digest_of
 from slop_code.errors import UsageError
 from slop_code.execution.mounting import extra_mounts, is_free
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
 _MULTIPLES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _PLACEHOLDER = "{entry_file}"
 
 
 def parse_size(value: Any) -> int:
     """Bytes, of a number or of text such as `512M`, `1.5 GiB`; multiples are binary."""
-    size = 0.0
+    size: float | Fraction = 0
     if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
-        size = float(match[1]) * _MULTIPLES[(match[2] or "").upper()]
+        size = Fraction(match[1]) * _MULTIPLES[(match[2] or "").upper()]
     elif isinstance(value, int | float) and not isinstance(value, bool):
         size = value
     if not 1 <= size < 1 << 63:

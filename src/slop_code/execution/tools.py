@@ -14,6 +14,7 @@ from slop_code.execution.boxes import PATH, Sandbox, ToolEnv, Toolshop
 from slop_code.execution.cache import Cache, locked, remove_tree
 from slop_code.execution.interpreter import base_python, network_variables
 from slop_code.execution.process import run
+from slop_code.execution.seal import check_seal, seal
 from slop_code.execution.uv import uv_identity, uv_paths
 
 if TYPE_CHECKING:
@@ -58,12 +59,12 @@ def warm_tools(
         versions = {name.lower(): pinned for name, pinned in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)$", frozen)}
         made = {"python": python, "python_version": python_version, "versions": versions}
         (scratch / "made.json").write_text(json.dumps(made, sort_keys=True))
+        seal(scratch)
 
     def load(entry: Path) -> ToolEnv:
+        check_seal(entry)
         sandbox.check_tools(entry)
         made = json.loads((entry / "made.json").read_text())
-        if not (entry / "requirements.txt").is_file():
-            raise ValueError("the constraints are gone")
         return ToolEnv(entry, **made)
 
     return cache.load_once("tools", key, build, load)
@@ -120,7 +121,7 @@ class HostTools:
     def uv(self, tool: str, arguments: Sequence[str]) -> str:
         environment = {
             "PATH": PATH, "HOME": str(self.scratch), "UV_CACHE_DIR": str(self.cache.uv), "UV_NO_CONFIG": "1",
-            "UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": "1", "UV_LINK_MODE": "copy", **network_variables(),
+            "UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": str(int(tool == "uvx")), "UV_LINK_MODE": "copy", **network_variables(),
         }  # fmt: skip
         argv = [str(uv_paths()[tool == "uvx"]), *arguments]
         with locked(self.cache.root / ".uv.lock"):

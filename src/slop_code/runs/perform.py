@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.execution.snapshot import open_submission, tree_digest
 from slop_code.execution.stopping import StoppedError, check
 from slop_code.runs.discover import RESULT
 from slop_code.runs.lines import Facts
@@ -16,8 +15,6 @@ from slop_code.runs.parcel import pack
 from slop_code.runs.records import Done
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from slop_code.execution.boxes import Progress
     from slop_code.execution.cache import Cache
     from slop_code.runs.records import Work
@@ -60,19 +57,5 @@ def _evaluated(work: Work, cache: Cache, progress: Progress) -> Done:
             hidden=work.hidden,
         )
         results = runner.run().model_copy(update={"attempts": list(work.attempts)})
-        if not results.infrastructure_failure:
-            _check_unchanged(work.submission, results.provenance.digests.submission)
         results.save(output / RESULT)
         return Done(Facts.of(results), pack(output))
-
-
-def _check_unchanged(submission: Path, digest: str | None) -> None:
-    """A verdict is of one tree: what was tested may be neither what was there before nor what is there now."""
-    try:
-        now = tree_digest(open_submission(submission))
-    except UsageError:
-        now = None
-    if now is None or now != digest:
-        raise InfrastructureError(
-            f"{submission}: the submission changed while it was evaluated; evaluate it when nothing writes to it"
-        )

@@ -123,6 +123,7 @@ def test_code(text, shown):
     assert code(text) == shown
 
 
+@pytest.mark.e2e
 def test_it_is_never_too_long(markdown, make_entry, make_test):
     tests = [make_test(f"test_{n}", "failed", failure_message="E   ☃`\n" * 1000) for n in range(3)]
     many = [make_entry(*tests, checkpoint=f"{'☃|' * 100}{number}") for number in range(400)]
@@ -133,6 +134,7 @@ def test_it_is_never_too_long(markdown, make_entry, make_test):
     assert re.search(r"\d+ more tests did not pass\.\n$", text)
 
 
+@pytest.mark.e2e
 def test_of_very_many_checkpoints_those_that_did_not_pass_are_seen(markdown, make_entry, make_test):
     many = [make_entry(make_test(), checkpoint=f"{'x' * 100}_{number}") for number in range(400)]
     many.append(make_entry(make_test(status="failed"), checkpoint="the_last"))

@@ -1,12 +1,11 @@
 """CSV and Parquet: one row a test, read back by those who will read them."""
 
 import csv
+import importlib
 import io
 import sys
 from dataclasses import replace
 
-import duckdb
-import pandas as pd
 import pytest
 
 from slop_code.errors import UsageError
@@ -77,8 +76,20 @@ def test_no_cell_is_a_formula(value, shown):
     assert cell(value) == shown
 
 
+@pytest.fixture(scope="module")
+def duckdb():
+    """Large, as pandas is: loaded for those who ask for it."""
+    return importlib.import_module("duckdb")
+
+
+@pytest.fixture(scope="module")
+def pd():
+    return importlib.import_module("pandas")
+
+
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ["csv", "parquet"])
-def test_pandas_and_duckdb_read_it_in_one_line(name, entries, export, tmp_path):
+def test_pandas_and_duckdb_read_it_in_one_line(name, entries, export, tmp_path, duckdb, pd):
     path = tmp_path / f"results.{name}"
     path.write_bytes(export(name, *entries))
     frame = {"csv": pd.read_csv, "parquet": pd.read_parquet}[name](path)
@@ -93,7 +104,8 @@ def test_pandas_and_duckdb_read_it_in_one_line(name, entries, export, tmp_path):
     assert duckdb.sql(query).fetchall() == [("checkpoint_1", 1, 1234.568)]
 
 
-def test_parquet_has_types_and_keeps_text_as_it_is(export, make_entry, make_test, tmp_path):
+@pytest.mark.e2e
+def test_parquet_has_types_and_keeps_text_as_it_is(export, make_entry, make_test, tmp_path, duckdb):
     path = tmp_path / "results.parquet"
     path.write_bytes(export("parquet", make_entry(make_test(status="failed", failure_message="=1+1"))))
     types = dict(duckdb.sql(f"select column_name, column_type from (describe select * from '{path}')").fetchall())
@@ -106,8 +118,9 @@ def test_parquet_has_types_and_keeps_text_as_it_is(export, make_entry, make_test
     assert duckdb.sql(f"select distinct compression from parquet_metadata('{path}')").fetchall() == [("ZSTD",)]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("order", "shown"), [(2**31, 2**31), (2**63 - 1, 2**63 - 1), (2**63, 2**63 - 1)])
-def test_a_place_of_any_size_has_a_column(order, shown, export, make_entry, make_test, tmp_path):
+def test_a_place_of_any_size_has_a_column(order, shown, export, make_entry, make_test, tmp_path, duckdb):
     path = tmp_path / "results.parquet"
     path.write_bytes(export("parquet", make_entry(make_test(), order=order)))
     assert duckdb.sql(f"select \"order\" from '{path}'").fetchall() == [(shown,)]
@@ -122,7 +135,8 @@ def test_no_word_of_a_forged_result_is_a_command(export, make_entry, make_test):
     assert (raw.count(b"\x1b"), raw.count(b"\\x1b]0;owned\\x07")) == (0, 4)
 
 
-def test_no_runs_make_a_table_too(export, tmp_path):
+@pytest.mark.e2e
+def test_no_runs_make_a_table_too(export, tmp_path, pd):
     assert export("csv").decode() == ",".join(COLUMNS) + "\r\n"
     path = tmp_path / "none.parquet"
     path.write_bytes(export("parquet"))
@@ -140,7 +154,8 @@ def test_batches_have_an_end(lengths, sizes):
     assert [row for batch in split for row in batch] == found
 
 
-def test_hostile_text_stays_text(hostile, export, tmp_path):
+@pytest.mark.e2e
+def test_hostile_text_stays_text(hostile, export, tmp_path, pd):
     for name, read in (("csv", pd.read_csv), ("parquet", pd.read_parquet)):
         path = tmp_path / name
         path.write_bytes(export(name, hostile))

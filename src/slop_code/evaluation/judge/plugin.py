@@ -129,6 +129,7 @@ class Reporter:
         self.descriptor = os.open(stream, flags, 0o600)
         self.tests = os.path.abspath(tests)
         self.root = self.tests
+        self.places: dict[str, str] = {}
         self.markers: dict[str, list[str]] = {}
         self.reports: dict[str, list[pytest.TestReport]] = {}
         self.spent = 0
@@ -144,9 +145,10 @@ class Reporter:
 
     def nodeid(self, nodeid: str) -> str:
         file, separator, name = nodeid.partition("::")
-        path = os.path.normpath(os.path.join(self.root, file))
-        inside = _inside(path, {self.tests})
-        return (os.path.relpath(path, self.tests) if inside else file) + separator + name
+        if file not in self.places:
+            path = os.path.normpath(os.path.join(self.root, file))
+            self.places[file] = os.path.relpath(path, self.tests) if _inside(path, {self.tests}) else file
+        return self.places[file] + separator + name
 
     def bounded(self, text: str) -> str:
         """Over the whole session too: many long failures must not outgrow the reports."""
@@ -158,8 +160,7 @@ class Reporter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
         """A part of a test that went well must not cover up one that did not."""
-        quiet = type(report).__name__ == "SubtestReport" and not report.failed
-        return ("", "", "") if quiet else None
+        return ("", "", "") if type(report).__name__ == "SubtestReport" and not report.failed else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
@@ -208,11 +209,10 @@ class Reporter:
         return report
 
     def _bound(self, report: Any) -> None:
-        text = report.longreprtext
         if isinstance(report.longrepr, tuple):
             path, line, reason = report.longrepr
             report.longrepr = (path, line, self.bounded(reason))
-        elif (short := self.bounded(text)) != text:
+        elif report.longrepr is not None and (short := self.bounded(text := report.longreprtext)) != text:
             report.longrepr = short
         report.sections = [(name, bounded(content, 3 * TEXT_LIMIT)) for name, content in report.sections]
 

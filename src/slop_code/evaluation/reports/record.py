@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Status = Literal["passed", "failed", "skipped", "error"]
+
+LONGEST = 1e11
+"""Of any duration in a report, in whatever unit."""
 
 XPASSED = "passed unexpectedly: the test is marked xfail"
 
@@ -107,7 +109,7 @@ def optional_text(parent: dict[str, Any], key: str) -> str | None:
 
 
 def duration_in(parent: dict[str, Any], key: str, where: str) -> float:
-    """Zero for what is missing, negative or not finite."""
+    """Zero for what is missing, negative or longer than anything lasts."""
     value = parent.get(key, 0)
     if value is None:
         return 0.0
@@ -117,7 +119,7 @@ def duration_in(parent: dict[str, Any], key: str, where: str) -> float:
         seconds = float(value)
     except OverflowError:
         return 0.0
-    return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
+    return seconds if 0 < seconds <= LONGEST else 0.0
 
 
 def each_once(tests: Iterable[RawTest]) -> tuple[RawTest, ...]:

@@ -56,6 +56,9 @@ KERNEL = [f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs
 PROC = ["--proc", "/proc", *[word for path in KERNEL for word in ("--ro-bind-try", path, path)]]
 """Where the host's user is root, the kernel's settings and switches would be writable."""
 
+SUPERVISOR = ["--tmpfs", "/proc/1", "--remount-ro", "/proc/1"]
+"""Where the host's user is root, the submission could have the kernel end the box's first process before its own."""
+
 BOX_PROCESSES = 4
 """Of the subject's box itself, beside those of the subject."""
 
@@ -205,7 +208,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     return [
         bwrap(), *IDENTITY, *APART, *BOUND, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
         *system_arguments(job.hidden), *(NAMES if spec.network == "full" else ()), *environment,
-        *PROC, "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
+        *PROC, *SUPERVISOR, "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
         "--remount-ro", "/dev",
         "--bind", "/box/share", "/tmp", "--bind", "/box/scratch/home", HOME, "--bind", "/box/ws", WORKSPACE,
         "--ro-bind", "/box/shown", f"{WORKSPACE}/{TESTS_DIR}", "--ro-bind", "/box/empty", f"{WORKSPACE}/{REPORTS_DIR}",

@@ -113,6 +113,8 @@ class Docker:
         return word if word and os.path.basename(word) != "python" else "3"
 
     def toolshop(self, scratch: Path) -> AbstractContextManager[Toolshop]:
+        """An image that cannot be used is refused before anything is made for it."""
+        self._declared(c.Names(), "")
         return open_toolshop(self, scratch)
 
     def workshop(self, job: SetupJob) -> AbstractContextManager[Workshop]:

@@ -158,7 +158,7 @@ class DockerTools:
         environment = {
             "PATH": f"{c.KIT}/bin:{self.docker.variables().get('PATH') or PATH}", "HOME": c.HOME,
             "UV_CACHE_DIR": c.UV_CACHE, "UV_PYTHON_INSTALL_DIR": f"{c.UV_CACHE}/python", "UV_NO_CONFIG": "1",
-            "UV_COMPILE_BYTECODE": "1", "UV_LINK_MODE": "copy", **network_variables(), **certificate_variables(),
+            "UV_COMPILE_BYTECODE": str(int(tool == "uvx")), "UV_LINK_MODE": "copy", **network_variables(), **certificate_variables(),
         }  # fmt: skip
         argv = [f"{c.KIT}/bin/{tool}", *arguments]
         words = c.exec_arguments(self.container, self.user, self.folder, environment, argv)

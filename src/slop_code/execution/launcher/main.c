@@ -36,6 +36,7 @@
 #ifndef MS_NOSYMFOLLOW
 #define MS_NOSYMFOLLOW 256
 #endif
+#define SUPERVISOR 1
 #define FORBIDS_LINKS 0x2000 /* as statfs(2) gives it back */
 
 _Noreturn void die(const char *format, ...) {
@@ -69,33 +70,50 @@ void leave_keyrings(void) { syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NUL
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define IF_CALL(number, skipped) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, skipped, 0)
 
-/* What no namespace holds back: keyrings, and sockets to the host of a virtual machine; and new namespaces of users,
- * in which a process would have capabilities again. A jump skips so many lines. */
+/* What no namespace holds back: keyrings, and sockets to the host of a virtual machine; new namespaces of users,
+ * in which a process would have capabilities again; and the limits and the priority of the box's first process, which
+ * has the submission's own user. A jump skips so many lines. */
 void restrict_calls(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
         IF_CALL(NATIVE_ARCH, 1),
         REFUSE(ENOSYS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 11, 0), /* x86_64's other numbering */
-        IF_CALL(SYS_io_uring_setup, 10), /* what is asked for through it, no filter sees */
-        IF_CALL(SYS_io_uring_enter, 9),
-        IF_CALL(SYS_io_uring_register, 8),
-        IF_CALL(SYS_keyctl, 7),
-        IF_CALL(SYS_add_key, 6),
-        IF_CALL(SYS_request_key, 5),
-        IF_CALL(SYS_clone3, 4), /* its flags cannot be looked at; libraries then use clone */
-        IF_CALL(SYS_socket, 4),
-        IF_CALL(SYS_unshare, 7),
-        IF_CALL(SYS_clone, 6),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 17, 0), /* x86_64's other numbering */
+        IF_CALL(SYS_io_uring_setup, 16), /* what is asked for through it, no filter sees */
+        IF_CALL(SYS_io_uring_enter, 15),
+        IF_CALL(SYS_io_uring_register, 14),
+        IF_CALL(SYS_keyctl, 13),
+        IF_CALL(SYS_add_key, 12),
+        IF_CALL(SYS_request_key, 11),
+        IF_CALL(SYS_clone3, 10), /* its flags cannot be looked at; libraries then use clone */
+        IF_CALL(SYS_socket, 10),
+        IF_CALL(SYS_unshare, 13),
+        IF_CALL(SYS_clone, 12),
+        IF_CALL(SYS_prlimit64, 15),
+        IF_CALL(SYS_sched_setaffinity, 14),
+        IF_CALL(SYS_sched_setscheduler, 13),
+        IF_CALL(SYS_sched_setparam, 12),
+        IF_CALL(SYS_sched_setattr, 11),
+        IF_CALL(SYS_setpriority, 14),
         ALLOW,
         REFUSE(ENOSYS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])), /* of socket: the family */
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_VSOCK, 1, 0),
         ALLOW,
         REFUSE(EAFNOSUPPORT),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])), /* of the others: flags */
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])), /* of unshare, clone: flags */
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NEWUSER, 1, 0),
+        ALLOW,
+        REFUSE(EPERM),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])), /* of the others: the process */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SUPERVISOR, 1, 0),
+        ALLOW,
+        REFUSE(EPERM),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])), /* of setpriority: whose, and then who */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PRIO_USER, 3, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SUPERVISOR, 1, 0),
         ALLOW,
         REFUSE(EPERM),
     };
@@ -157,9 +175,16 @@ ssize_t receive_descriptors(int socket, void *packet, size_t size, int *descript
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = CMSG_SPACE(bytes)};
     ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     struct cmsghdr *header = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
-    if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(bytes)) return -1;
-    memcpy(descriptors, CMSG_DATA(header), bytes);
-    return got;
+    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return -1;
+    size_t came = header->cmsg_len - CMSG_LEN(0);
+    memcpy(descriptors, CMSG_DATA(header), came < bytes ? came : bytes);
+    if (came == bytes && !(message.msg_flags & MSG_TRUNC)) return got;
+    for (size_t at = 0; at + sizeof(int) <= came; at += sizeof(int)) {
+        int stray;
+        memcpy(&stray, CMSG_DATA(header) + at, sizeof stray);
+        close(stray);
+    }
+    return -1;
 }
 
 static void lower(int resource, const char *value) {

@@ -146,10 +146,13 @@ static void drain(struct stream *stream) {
     }
 }
 
+/* No process dies of these: raised, they would hold this one for ever. */
+static int only_stops(int number) { return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU; }
+
 static _Noreturn void end_as(struct reply reply) {
     if (reply.reason == TOO_MUCH_MEMORY) fputs("slop-code: ended: the submission took more memory than it may\n", stderr);
     if (reply.reason == TOO_MANY_PROCESSES) fputs("slop-code: ended: the submission started more processes than it may\n", stderr);
-    if (WIFSIGNALED(reply.status)) {
+    if (WIFSIGNALED(reply.status) && !only_stops(WTERMSIG(reply.status))) {
         struct rlimit none = {0, 0};
         setrlimit(RLIMIT_CORE, &none);
         default_signals();

@@ -53,14 +53,18 @@ static void go_first_when_memory_ends(void) {
 }
 
 static _Noreturn void become(const struct request *request, const int *fds) {
-    char *text = mmap(NULL, request->size, PROT_READ, MAP_PRIVATE, fds[3], 0);
-    char **argv = calloc(request->argc + 1, sizeof *argv), **environment = calloc(request->envc + 1, sizeof *environment);
+    uint64_t size = request->size, words = (uint64_t)request->argc + request->envc;
+    struct stat information;
     for (int i = 0; i < 3; i++) dup2(fds[i], i);
+    int is_whole = fstat(fds[3], &information) == 0 && information.st_size >= (off_t)size && words < size;
+    char *text = is_whole ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fds[3], 0) : MAP_FAILED;
     errno = 0;
-    if (text == MAP_FAILED || !argv || !environment || text[request->size - 1] != 0) die("bad request");
-    const char *cwd = text, *end = text + request->size;
+    if (text == MAP_FAILED || text[size - 1] != 0) die("bad request");
+    char **argv = calloc(request->argc + 1ul, sizeof *argv), **environment = calloc(request->envc + 1ul, sizeof *environment);
+    if (!argv || !environment) die("no memory for the call");
+    const char *cwd = text, *end = text + size;
     char *word = text + strlen(text) + 1;
-    for (uint32_t i = 0; i < request->argc + request->envc; i++, word += strlen(word) + 1) {
+    for (uint64_t i = 0; i < words; i++, word += strlen(word) + 1) {
         if (word >= end) die("bad request");
         if (i < request->argc) argv[i] = word;
         else environment[i - request->argc] = word;

@@ -25,8 +25,13 @@ CLONE_NEWUSER = 0x10000000
 FORBIDS_LINKS = 0x2000
 """As statvfs gives it back."""
 
+PRIO_USER, SUPERVISOR = 2, 1
 NUMBERS_OF_ALL = {"unshare": 97, "socket": 198, "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220}
+NUMBERS_OF_ALL |= {"sched_setparam": 118, "sched_setscheduler": 119, "sched_setaffinity": 122, "setpriority": 140}
+NUMBERS_OF_ALL |= {"prlimit64": 261, "sched_setattr": 274}
 NUMBERS_OF_X86_64 = {"socket": 41, "clone": 56, "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272}
+NUMBERS_OF_X86_64 |= {"setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144, "sched_setaffinity": 203}
+NUMBERS_OF_X86_64 |= {"prlimit64": 302, "sched_setattr": 314}
 CLONE3, IO_URING = 435, 425
 PROCESSORS = {
     "x86_64": (0xC000003E, NUMBERS_OF_X86_64),
@@ -108,8 +113,9 @@ def become_user(uid: int, gid: int) -> None:
 
 
 def call_filter() -> bytes:
-    """What no namespace holds back: keyrings, and sockets to the host of a virtual machine; and new namespaces of
-    users, in which a process would have capabilities again. A jump skips so many lines.
+    """What no namespace holds back: keyrings, and sockets to the host of a virtual machine; new namespaces of
+    users, in which a process would have capabilities again; and the limits and the priority of the box's first
+    process, which has the submission's own user. A jump skips so many lines.
     """
     load, jump_equal, jump_at_least, jump_if_set, answer = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, refuse = 0x7FFF0000, 0x00050000
@@ -119,25 +125,41 @@ def call_filter() -> bytes:
         (jump_equal, 1, 0, architecture),
         (answer, 0, 0, refuse | errno.ENOSYS),
         (load, 0, 0, 0),
-        (jump_at_least, 11, 0, 0x40000000),  # x86_64's other numbering
-        (jump_equal, 10, 0, IO_URING),  # what is asked for through it, no filter sees
-        (jump_equal, 9, 0, IO_URING + 1),
-        (jump_equal, 8, 0, IO_URING + 2),
-        (jump_equal, 7, 0, numbers["keyctl"]),
-        (jump_equal, 6, 0, numbers["add_key"]),
-        (jump_equal, 5, 0, numbers["request_key"]),
-        (jump_equal, 4, 0, CLONE3),  # its flags cannot be looked at; libraries then use clone
-        (jump_equal, 4, 0, numbers["socket"]),
-        (jump_equal, 7, 0, numbers["unshare"]),
-        (jump_equal, 6, 0, numbers["clone"]),
+        (jump_at_least, 17, 0, 0x40000000),  # x86_64's other numbering
+        (jump_equal, 16, 0, IO_URING),  # what is asked for through it, no filter sees
+        (jump_equal, 15, 0, IO_URING + 1),
+        (jump_equal, 14, 0, IO_URING + 2),
+        (jump_equal, 13, 0, numbers["keyctl"]),
+        (jump_equal, 12, 0, numbers["add_key"]),
+        (jump_equal, 11, 0, numbers["request_key"]),
+        (jump_equal, 10, 0, CLONE3),  # its flags cannot be looked at; libraries then use clone
+        (jump_equal, 10, 0, numbers["socket"]),
+        (jump_equal, 13, 0, numbers["unshare"]),
+        (jump_equal, 12, 0, numbers["clone"]),
+        (jump_equal, 15, 0, numbers["prlimit64"]),
+        (jump_equal, 14, 0, numbers["sched_setaffinity"]),
+        (jump_equal, 13, 0, numbers["sched_setscheduler"]),
+        (jump_equal, 12, 0, numbers["sched_setparam"]),
+        (jump_equal, 11, 0, numbers["sched_setattr"]),
+        (jump_equal, 14, 0, numbers["setpriority"]),
         (answer, 0, 0, allow),
         (answer, 0, 0, refuse | errno.ENOSYS),
         (load, 0, 0, 16),  # of socket: the family
         (jump_equal, 1, 0, AF_VSOCK),
         (answer, 0, 0, allow),
         (answer, 0, 0, refuse | errno.EAFNOSUPPORT),
-        (load, 0, 0, 16),  # of the others: flags
+        (load, 0, 0, 16),  # of unshare, clone: flags
         (jump_if_set, 1, 0, CLONE_NEWUSER),
+        (answer, 0, 0, allow),
+        (answer, 0, 0, refuse | errno.EPERM),
+        (load, 0, 0, 16),  # of the others: the process
+        (jump_equal, 1, 0, SUPERVISOR),
+        (answer, 0, 0, allow),
+        (answer, 0, 0, refuse | errno.EPERM),
+        (load, 0, 0, 16),  # of setpriority: whose, and then who
+        (jump_equal, 3, 0, PRIO_USER),
+        (load, 0, 0, 24),
+        (jump_equal, 1, 0, SUPERVISOR),
         (answer, 0, 0, allow),
         (answer, 0, 0, refuse | errno.EPERM),
     ]

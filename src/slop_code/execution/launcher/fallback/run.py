@@ -38,6 +38,8 @@ PIPE_BUF = 4096
 """A pipe that has room takes as much whole."""
 
 PASSED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT", "SIGWINCH")
+ONLY_STOP = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+"""No process dies of these: raised, they would hold this one for ever."""
 
 carried = 0
 
@@ -160,7 +162,7 @@ def end_as(status: int, reason: int) -> NoReturn:
         complain("ended: the submission took more memory than it may")
     if reason == TOO_MANY_PROCESSES:
         complain("ended: the submission started more processes than it may")
-    if os.WIFSIGNALED(status):
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) not in ONLY_STOP:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -82,9 +82,11 @@ def close_all_but_streams() -> None:
 
 def become(request: tuple[int, int, int], descriptors: Sequence[int], limits: Limits) -> NoReturn:
     argc, envc, size = request
-    text = os.pread(descriptors[3], size, 0)
     for number in range(3):
         os.dup2(descriptors[number], number)
+    if os.fstat(descriptors[3]).st_size < size:
+        die("bad request")
+    text = os.pread(descriptors[3], size, 0)
     words = text.split(b"\0")
     if len(text) != size or words.pop() or len(words) < 1 + argc + envc:
         die("bad request")

@@ -1,0 +1,60 @@
+"""The files that pin what is installed, by version and hash."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ROOT / "src/slop_code/evaluation/test-tools.lock"
+DEVELOPMENT = tuple(ROOT / f"requirements-{name}.lock" for name in ("dev", "test", "release"))
+LOCKS = (TOOLS, *DEVELOPMENT)
+OWN = "slop-code (pyproject.toml)"
+
+ENTRY = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)(?: ; (?P<marker>[^\\\n]*[^\\\s]))?", re.M)
+VIA = re.compile(r"^ +# +(?:via )?(.+)$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    name: str
+    version: str
+    marker: str = ""
+    """Where it is installed; empty: everywhere."""
+
+    via: tuple[str, ...] = ()
+    """Who asks for it."""
+
+    hashed: bool = True
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def read(text: str) -> list[Pinned]:
+    found = list(ENTRY.finditer(text))
+    ends = [*[match.start() for match in found[1:]], len(text)]
+    return [
+        Pinned(
+            canonical(match["name"]),
+            match["version"],
+            match["marker"] or "",
+            tuple(VIA.findall(text, match.end(), end)),
+            "--hash=sha256:" in text[match.end() : end],
+        )
+        for match, end in zip(found, ends, strict=True)
+    ]
+
+
+def at_run_time(pinned: Iterable[Pinned]) -> list[Pinned]:
+    """What the package itself asks for, and what that asks for."""
+    every, names = list(pinned), {OWN}
+    while more := {one.name for one in every if names & set(one.via)} - names:
+        names |= more
+    return [one for one in every if one.name in names]

@@ -1,0 +1,1 @@
+"""What slop-code costs: `python -m benchmarks`, or `make bench`."""

@@ -1,0 +1,62 @@
+"""The other side of every comparison: pytest in a prepared environment, beside the submission, without boxes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks.measuring import clean_environment, run
+from slop_code.evaluation.command import LOCK
+from slop_code.evaluation.workspace import copy_tests, variables_for
+from slop_code.execution.boxes import TESTS_DIR
+from slop_code.execution.cache import Cache
+from slop_code.execution.interpreter import base_python
+from slop_code.execution.uv import uv_paths
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchmarks.setting import Bench
+    from slop_code.evaluation import CheckpointConfig, ProblemConfig
+
+
+def prepared_venv(bench: Bench) -> Path:
+    """One for all parts of a session."""
+    folder = bench.work / "venv"
+    return folder if folder.exists() else bare_venv(folder, Cache.default().uv)
+
+
+def bare_venv(folder: Path, uv_cache: Path) -> Path:
+    """The same locked test tools for the same interpreter; what is not in uv's cache is fetched."""
+    uv, environment = str(uv_paths()[0]), clean_environment(UV_CACHE_DIR=str(uv_cache))
+    run([uv, "venv", "--quiet", "--python", base_python(), str(folder)], env=environment)
+    install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--require-hashes", "-r", str(LOCK)]
+    run([*install, "--python", str(folder / "bin/python")], env=environment)
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    folder: Path
+    checkpoint: CheckpointConfig
+    variables: dict[str, str]
+
+    @classmethod
+    def of(cls, folder: Path, problem: ProblemConfig, checkpoint: CheckpointConfig, submission: Path) -> Bare:
+        """The tests lie in the submission's folder, as whoever wrote them would run them."""
+        shutil.copytree(submission, folder, dirs_exist_ok=True)
+        copy_tests(problem, checkpoint, folder / TESTS_DIR)
+        return cls(folder, checkpoint, variables_for(problem, checkpoint, str(folder / TESTS_DIR)))
+
+    def run(self, venv: Path, *options: str) -> str:
+        argv = [
+            str(venv / "bin/python"), "-m", "pytest", TESTS_DIR, "-q", "-p", "no:cacheprovider",
+            "--entrypoint=python main.py", f"--checkpoint={self.checkpoint.name}", *options,
+        ]  # fmt: skip
+        path = f"{venv / 'bin'}:{os.environ.get('PATH', os.defpath)}"
+        # pytest tidies up what its earlier runs have left: only its own here, as in a box.
+        with tempfile.TemporaryDirectory(dir=self.folder.parent) as own:
+            return run(argv, cwd=self.folder, env=clean_environment(**self.variables, PATH=path, TMPDIR=own))

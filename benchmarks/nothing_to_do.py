@@ -1,0 +1,137 @@
+"""(d) A run in which everything is done: every snapshot is checked against its result, and the summary written anew.
+
+The runs are written as evaluations would leave them: small snapshots, results whose digests are right; `slop-code
+merge` makes their index. Time and memory must not follow the number of tests.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import TYPE_CHECKING
+
+import yaml
+
+from benchmarks.measuring import ours
+from benchmarks.table import Part, Row
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
+from slop_code.runs.discover import RESULT, discover
+from slop_code.runs.folder import OWN
+from slop_code.runs.index import INDEX, _stamp, sealed
+from slop_code.runs.plan import Expected
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchmarks.measuring import Spent
+    from benchmarks.setting import Bench
+
+TITLE = "a run in which everything is done"
+CHECKPOINTS = 5
+FEW = 10
+
+
+def measure(bench: Bench) -> Part:
+    shapes = [(count, FEW) for count in bench.size((10, 100, 1000), (10, 100), (10,))]
+    most, many = shapes[-1][0], bench.size(1000, 100, 20)
+    shapes.append((most, many))
+    runs = {}
+    for count, tests in shapes:
+        bench.tell(f"writing a run of {count} checkpoints with {tests} tests in each")
+        runs[f"{count:,} checkpoints of {tests:,} tests"] = written(bench, count, tests)
+    spent: dict[str, list[Spent]] = {name: [] for name in runs}
+    for _ in range(bench.size(5, 2, 1)):
+        for name, look in runs.items():
+            spent[name].append(look())
+    first = next(iter(runs))
+    times = [Row(name, "s", tuple(one.seconds for one in found), first) for name, found in spent.items()]
+    peaks = [
+        Row(f"{name}, memory", "MiB", tuple(one.mebibytes for one in found), f"{first}, memory")
+        for name, found in spent.items()
+    ]
+    return Part("d", TITLE, (*times, *peaks))
+
+
+def written(bench: Bench, count: int, tests: int) -> functools.partial[Spent]:
+    work = bench.folder("done")
+    write_run(work, count)
+    write_results(work, FEW)
+    ours("merge", work / "run", "--problems-dir", work / "problems", "--json")
+    if tests != FEW:
+        write_results(work, tests)
+        move_index(work / "run")
+    return functools.partial(ours, "eval", work / "run", "--problems-dir", work / "problems")
+
+
+def result(problem: str, checkpoint: str, digests: Digests, tests: int) -> CorrectnessResults:
+    return CorrectnessResults(
+        problem_name=problem,
+        checkpoint_name=checkpoint,
+        duration=1.0,
+        tests=[
+            TestResult(
+                id=f"test_behaviour[{number}]",
+                checkpoint="checkpoint_1",
+                group_type=GroupType.CORE,
+                status="passed",
+                duration_ms=1.0,
+                file_path="test_checkpoint_1.py",
+                markers=[],
+            )
+            for number in range(tests)
+        ],
+        pytest_exit_code=0,
+        isolation={},
+        phases={"tests": 1.0},
+        provenance=Provenance(
+            digests=digests,
+            evaluation_version=evaluation_version(),
+            test_dependencies={},
+            python="3.12.1",
+            platform="linux",
+            slop_code="0.1.0",
+            command=[],
+            pytest_args=[],
+        ),
+        evidence="json-report",
+    )
+
+
+def write_run(work: Path, count: int) -> None:
+    names = [f"checkpoint_{number}" for number in range(1, CHECKPOINTS + 1)]
+    for number in range(count // CHECKPOINTS):
+        problem = work / f"problems/problem_{number}"
+        config = {"name": problem.name, "version": 1, "description": "", "tags": [], "entry_file": "main.py"}
+        (problem / "tests").mkdir(parents=True)
+        (problem / "config.yaml").write_text(yaml.safe_dump({**config, "checkpoints": {name: {} for name in names}}))
+        for name in names:
+            (problem / f"tests/test_{name}.py").write_text("def test_one():\n    pass\n")
+            snapshot = work / f"run/{problem.name}/{name}/snapshot"
+            snapshot.mkdir(parents=True)
+            (snapshot / "main.py").write_text(f"print({number}, {name!r})\n")
+
+
+def write_results(work: Path, tests: int) -> None:
+    """The tests are the same in all, and written out once."""
+    expected, text = Expected(), ""
+    for submission in discover([work / "run"], problems_dir=work / "problems")[0].submissions:
+        digests = expected.digests(submission)
+        document = result(submission.problem.name, submission.checkpoint.name, digests, FEW).model_dump(mode="json")
+        many = {name: {**document[name], "Core": tests} for name in ("pass_counts", "total_counts")}
+        text = text or json.dumps(result("", "", digests, tests).model_dump(mode="json")["tests"])
+        whole = json.dumps({**document, **many, "tests": "@"}).replace('"@"', text)
+        if submission.output is not None:
+            (submission.output / RESULT).write_text(whole)
+
+
+def move_index(run: Path) -> None:
+    """The index of the few tests, said of the many: reading so much once would take most of the time."""
+    lines = [json.loads(line.partition(" ")[2]) for line in (run / OWN / INDEX).read_text().splitlines()]
+    stamps = {line["stamp"]: _stamp(run / line["path"]) for line in lines}
+    for line in lines:
+        line["stamp"] = stamps[line["stamp"]]
+        if line["compared"]:
+            line["compared"]["earlier"] = stamps[line["compared"]["earlier"]]
+    (run / OWN / INDEX).write_text("".join(sealed(json.dumps(line) + "\n") for line in lines))

@@ -1,0 +1,95 @@
+"""(a) One checkpoint against bare pytest: warm, with tests that are new, and with nothing prepared at all."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.bare import Bare, bare_venv, prepared_venv
+from benchmarks.measuring import BenchError, in_turns, run
+from benchmarks.setting import EXAMPLES, SALTS
+from benchmarks.table import Part, rows
+from slop_code.evaluation import ProblemConfig, PytestRunner
+from slop_code.execution.cache import Cache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.setting import Bench
+
+TITLE = "one checkpoint of larder, in a running evaluator"
+LARDER = EXAMPLES / "larder"
+
+
+def number_of(bench: Bench) -> int:
+    """The last checkpoint; the first one has fewer tests."""
+    return bench.size(3, 3, 1)
+
+
+def solution(bench: Bench) -> Path:
+    return LARDER / f"solutions/checkpoint_{number_of(bench)}"
+
+
+def measure(bench: Bench) -> Part:
+    problem = ProblemConfig.from_yaml(LARDER)
+    bare = Bare.of(bench.folder("bare"), problem, problem.checkpoint(number_of(bench)), solution(bench))
+    found = rows(warm(bench, problem, bare), against="warm: bare pytest")
+    found += rows(new_tests(bench))
+    if cold_rounds := bench.size(3, 1, 0):
+        bench.tell("with nothing prepared")
+        found += rows(cold(bench, problem, bare, cold_rounds), against="cold: bare pytest, its environment made first")
+    return Part("a", TITLE, tuple(found), bench.missing)
+
+
+def warm(bench: Bench, problem: ProblemConfig, bare: Bare) -> dict[str, list[float]]:
+    venv = prepared_venv(bench)
+    actions: dict[str, Callable[[], object]] = {"warm: bare pytest": functools.partial(bare.run, venv)}
+    for name in bench.sandboxes:
+        actions[f"warm: {name}"] = functools.partial(evaluate, bench, name, problem)
+    actions["warm: bubblewrap, as `slop-code eval-snapshot`"] = functools.partial(command, bench)
+    return in_turns(actions, bench.size(7, 1, 1), warm=bench.size(1, 1, 0))
+
+
+def new_tests(bench: Bench) -> dict[str, list[float]]:
+    """The test tools are there; the tests have to be collected first, as no evaluation has had them before."""
+    folder = bench.folder("new-tests") / "larder"
+    shutil.copytree(LARDER, folder)
+
+    def changed(sandbox: str) -> None:
+        with (folder / "tests/conftest.py").open("a") as conftest:
+            conftest.write(f"# {next(SALTS)}\n")
+        evaluate(bench, sandbox, ProblemConfig.from_yaml(folder))
+
+    actions = {f"new tests: {name}": functools.partial(changed, name) for name in bench.sandboxes}
+    return in_turns(actions, bench.size(3, 1, 1), warm=0)
+
+
+def cold(bench: Bench, problem: ProblemConfig, bare: Bare, rounds: int) -> dict[str, list[float]]:
+    """Nothing is kept, not even what uv has fetched; the network is part of it on both sides."""
+
+    def bare_cold() -> None:
+        folder = bench.folder("cold")
+        bare.run(bare_venv(folder / "venv", folder / "uv"))
+
+    def ours_cold(sandbox: str) -> None:
+        evaluate(bench, sandbox, problem, Cache(bench.folder("cold")))
+
+    actions: dict[str, Callable[[], object]] = {"cold: bare pytest, its environment made first": bare_cold}
+    actions |= {f"cold: {name}": functools.partial(ours_cold, name) for name in bench.sandboxes}
+    return in_turns(actions, rounds, warm=0)
+
+
+def evaluate(bench: Bench, sandbox: str, problem: ProblemConfig, cache: Cache | None = None) -> None:
+    checkpoint, spec = problem.checkpoint(number_of(bench)), bench.environment(sandbox)
+    results = PytestRunner(problem, checkpoint, spec, solution(bench), cache=cache).run()
+    if not results.passed["all-cases"]:
+        raise BenchError(f"{sandbox}: {results.infrastructure_failure_reason or 'the reference does not pass'}")
+
+
+def command(bench: Bench) -> None:
+    program = str(Path(sys.executable).with_name("slop-code"))
+    words = ["eval-snapshot", str(solution(bench)), "-p", str(LARDER), "-c", str(number_of(bench))]
+    run([program, *words, "-o", str(bench.folder("out"))])

@@ -1,0 +1,74 @@
+"""What every part is given: where it may work, how much it is to do, and in which sandboxes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.boxes import sandbox_for
+from slop_code.execution.cache import Cache
+from slop_code.execution.spec import EnvironmentSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Choice = TypeVar("Choice")
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples/problems"
+SCALES = ("whole", "quick", "least")
+SALTS = itertools.count(time.time_ns())
+"""A text that no submission had before: nothing of it comes from the store."""
+
+KINDS: dict[str, dict[str, object]] = {
+    "none": {"type": "local", "isolation": "none"},
+    "bubblewrap": {"type": "local"},
+    "docker": {"type": "docker"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    work: Path
+    scale: str = "whole"
+    sandboxes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """The keys of an environment for each that works here."""
+
+    missing: tuple[str, ...] = ()
+    """Why one does not."""
+
+    tell: Callable[[str], None] = lambda _: None
+
+    def size(self, whole: Choice, quick: Choice, least: Choice) -> Choice:
+        return (whole, quick, least)[SCALES.index(self.scale)]
+
+    def folder(self, name: str) -> Path:
+        """A new one; the same name may be asked for again."""
+        path = self.work / f"{name}-{next(SALTS)}"
+        path.mkdir(parents=True)
+        return path
+
+    def environment(self, sandbox: str, **more: object) -> EnvironmentSpec:
+        return EnvironmentSpec.model_validate({"name": "bench", **self.sandboxes[sandbox], **more})
+
+
+def sandboxes() -> tuple[dict[str, Mapping[str, object]], tuple[str, ...]]:
+    """Those that work on this machine, and why the others do not; `tests/with_docker.py` brings an image."""
+    found: dict[str, Mapping[str, object]] = {}
+    missing = []
+    image = os.environ.get("SLOP_CODE_TEST_IMAGE")
+    for name, keys in KINDS.items():
+        whole = {**keys, "docker": {"image": image}} if name == "docker" else keys
+        if name == "docker" and image is None:
+            missing.append(f"docker: {os.environ.get('SLOP_CODE_TEST_NO_DOCKER', 'not asked for; run `make bench`')}")
+            continue
+        try:
+            sandbox_for(EnvironmentSpec.model_validate({"name": "bench", **whole}), Cache.default())
+            found[name] = whole
+        except InfrastructureError as error:
+            missing.append(f"{name}: {error}")
+    return found, tuple(missing)

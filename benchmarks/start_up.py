@@ -1,0 +1,42 @@
+"""(g) How long the command takes to start, against an interpreter that does nothing."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.measuring import clean_environment, in_turns, run
+from benchmarks.table import Part, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.setting import Bench
+
+TITLE = "start-up of the command"
+OTHERS = "import argparse, json, hashlib, subprocess, pydantic, yaml"
+"""What every command needs that others wrote."""
+
+
+def measure(bench: Bench) -> Part:
+    program = str(Path(sys.executable).with_name("slop-code"))
+    actions: dict[str, Callable[[], object]] = {
+        "python -c pass": functools.partial(run, [sys.executable, "-c", "pass"]),
+        "python -c 'import pydantic, yaml, ...'": functools.partial(run, [sys.executable, "-c", OTHERS]),
+        "import slop_code.evaluation": functools.partial(run, [sys.executable, "-c", "import slop_code.evaluation"]),
+        "slop-code --version": functools.partial(run, [program, "--version"]),
+        "slop-code --help": functools.partial(run, [program, "--help"]),
+        "slop-code eval-snapshot --help": functools.partial(run, [program, "eval-snapshot", "--help"]),
+        "slop-code doctor": functools.partial(tried, [program, "doctor"]),
+    }
+    found = in_turns(actions, bench.size(15, 3, 1), warm=bench.size(2, 1, 0))
+    times = {name: [1000 * one for one in values] for name, values in found.items()}
+    return Part("g", TITLE, tuple(rows(times, unit="ms", against="python -c pass")))
+
+
+def tried(argv: list[str]) -> None:
+    """Whatever it says of this machine."""
+    subprocess.run(argv, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)

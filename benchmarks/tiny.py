@@ -1,0 +1,64 @@
+"""Problems and runs that are written for a measurement: a submission that says what it is given."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import yaml
+
+from benchmarks.setting import ROOT, SALTS
+from slop_code.evaluation import ProblemConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+CONFTEST = ROOT / "tests/problems/sums/tests/conftest.py"
+MAIN = "import sys\nprint(*sys.argv[1:])\n"
+PEAK = '''
+
+def pytest_unconfigure():
+    """Past the reports of others: the most kilobytes that this process held."""
+    with open("/proc/self/status") as status:
+        print("\\nPEAK " + status.read().split("VmHWM:")[1].split()[0], file=sys.__stdout__, flush=True)
+'''
+
+
+def write_problem(folder: Path, tests: Mapping[str, str], *, conftest: str = "", **keys: object) -> ProblemConfig:
+    """A checkpoint for each file of tests; `conftest` comes after the usual one."""
+    names = [name.removeprefix("test_").removesuffix(".py") for name in tests]
+    settings = {
+        "name": folder.name, "version": 1, "description": "Says what it is given.", "tags": [], "entry_file": "main.py",
+        "checkpoints": {
+            name: {"order": order, "include_prior_tests": False} for order, name in enumerate(names, start=1)
+        },
+        **keys,
+    }  # fmt: skip
+    (folder / "tests").mkdir(parents=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
+    (folder / "tests/conftest.py").write_text(f"import sys\n{CONFTEST.read_text()}{conftest}")
+    for name, text in tests.items():
+        (folder / "tests" / name).write_text(text)
+    return ProblemConfig.from_yaml(folder)
+
+
+def write_submission(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "main.py").write_text(f"{MAIN}# {next(SALTS)}\n")
+    return folder
+
+
+def tiny_run(folder: Path, problem: ProblemConfig) -> Path:
+    for name in problem.checkpoints:
+        write_submission(folder / problem.name / name / "snapshot")
+    return folder
+
+
+def solved_run(folder: Path, problem: ProblemConfig) -> Path:
+    """The reference of every checkpoint, as no other run has it."""
+    for name in problem.checkpoints:
+        snapshot = folder / problem.name / name / "snapshot"
+        shutil.copytree(problem.path / "solutions" / name, snapshot)
+        (snapshot / "notes.txt").write_text(f"{next(SALTS)}\n")
+    return folder

@@ -1,0 +1,51 @@
+"""`slop-code doctor --attacks`: hostile submissions, tried on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from slop_code.attacks.short import Outcome, State, short_corpus, try_all
+from slop_code.attacks.trial import ours
+from slop_code.cli.commands import tell_step
+from slop_code.cli.exits import Exit
+from slop_code.execution.boxes import sandbox_name
+from slop_code.execution.cache import Cache
+from slop_code.execution.spec import EnvironmentSpec, load_environment
+from slop_code.reporting.attack_lines import STYLES, as_json, state_of, summary, told
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXITS = {State.HELD: Exit.PASSED, State.THROUGH: Exit.NOT_PASSED, State.UNTRIED: Exit.INFRASTRUCTURE}
+
+
+def run_attacks(environments: Sequence[str], *, as_text: bool) -> int:
+    found = {name: load_environment(name) for name in dict.fromkeys(environments)}
+    cache = Cache.default()
+    outcomes = {name: _try(name, spec, cache, as_text=as_text) for name, spec in found.items()}
+    if not as_text:
+        print(json.dumps([as_json(name, some) for name, some in outcomes.items()], indent=2))
+    return EXITS[state_of([outcome for some in outcomes.values() for outcome in some])]
+
+
+def _try(name: str, spec: EnvironmentSpec, cache: Cache, *, as_text: bool) -> list[Outcome]:
+    """Told one by one, as they come."""
+    from rich.text import Text
+
+    from slop_code.reporting.terminal import ResultConsole
+
+    console, outcomes, corpus = ResultConsole(), [], short_corpus()
+    boxed = sandbox_name(spec) != "none"
+    tell_step(f"trying {len(corpus)} attacks in {name}, isolation: {sandbox_name(spec)}")
+    with contextlib.closing(try_all(corpus, ours(spec, cache, tell_step), cache, boxed=boxed)) as tried:
+        for outcome in tried:
+            outcomes.append(outcome)
+            if as_text:
+                console.print(Text(told(outcome), STYLES[outcome.state]), soft_wrap=True)
+                sys.stdout.flush()
+    for text, style in summary(name, outcomes) if as_text else ():
+        console.print(Text(text, style), soft_wrap=True)
+    return outcomes

@@ -1,0 +1,80 @@
+"""What an isolation held, for people and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from slop_code.attacks.attack import Kind
+from slop_code.attacks.short import State
+from slop_code.reporting.wording import many, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from slop_code.attacks.short import Outcome
+
+ABOUT = {
+    Kind.CONFIGURATION: "tests and settings that a submission brings along",
+    Kind.STARTUP: "modules and files that an interpreter loads by itself",
+    Kind.REPORTS: "reports and expected outputs, changed at any time",
+    Kind.PROCESSES: "the judge's processes, their memory and descriptors",
+    Kind.SECRETS: "expected outputs, test sources and the host's files, read",
+    Kind.LINKS: "links that lead in or out",
+    Kind.TREES: "odd files and folders",
+    Kind.LEFTOVERS: "things that outlive an evaluation",
+    Kind.EXHAUSTION: "processes, memory, disk, output and time, used up",
+    Kind.OUTPUT: "output that breaks parsers, terminals and pages",
+    Kind.NETWORK: "services on the host and other machines, reached",
+}
+SAID = {State.HELD: "held", State.THROUGH: "GOT THROUGH", State.UNTRIED: "not tried"}
+STYLES = {State.HELD: "green", State.THROUGH: "bold red", State.UNTRIED: "yellow"}
+WIDTH = max(map(len, SAID.values()))
+KIND_WIDTH = max(map(len, Kind))
+
+
+def told(outcome: Outcome) -> str:
+    why = one_line(outcome.untried or "; ".join(sight.what for sight in outcome.sights))
+    goal = one_line(outcome.attack.goal)
+    return f"{SAID[outcome.state]:{WIDTH}}  {outcome.attack.kind:{KIND_WIDTH}}  {goal}{f': {why}' if why else ''}"
+
+
+def state_of(outcomes: Sequence[Outcome]) -> State:
+    """Of several together: held is what was held every time."""
+    states = {outcome.state for outcome in outcomes}
+    return next(state for state in (State.THROUGH, State.UNTRIED, State.HELD) if state in states)
+
+
+def by_kind(outcomes: Sequence[Outcome]) -> Iterator[tuple[Kind, State]]:
+    for kind in Kind:
+        if some := [outcome for outcome in outcomes if outcome.attack.kind is kind]:
+            yield kind, state_of(some)
+
+
+def summary(environment: str, outcomes: Sequence[Outcome]) -> Iterator[tuple[str, str]]:
+    """A line for each kind and one for all, each with its style."""
+    words = {State.HELD: "is held", State.THROUGH: "is NOT held", State.UNTRIED: "is not known"}
+    width = max(map(len, words.values()))
+    for kind, state in by_kind(outcomes):
+        yield f"{words[state]:{width}}  {ABOUT[kind]}", STYLES[state]
+    counts = Counter(outcome.state for outcome in outcomes)
+    numbers = ", ".join(f"{counts[state]} {state}" for state in State)
+    yield f"{one_line(environment)}: {many(len(outcomes), 'attack')}: {numbers}", "bold"
+
+
+def as_json(environment: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    return {
+        "environment": environment,
+        "kinds": {kind.value: state.value for kind, state in by_kind(outcomes)},
+        "attacks": [
+            {
+                "name": outcome.attack.name,
+                "kind": outcome.attack.kind.value,
+                "goal": outcome.attack.goal,
+                "state": outcome.state.value,
+                "seen": [{"effect": sight.effect.value, "what": sight.what} for sight in outcome.sights],
+                "untried": outcome.untried or None,
+            }
+            for outcome in outcomes
+        ],
+    }

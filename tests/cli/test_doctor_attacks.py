@@ -1,0 +1,67 @@
+"""`slop-code doctor --attacks` as a user meets it; `tests/attacks` has what the attacks do."""
+
+import json
+import signal
+
+import pytest
+
+from slop_code.attacks.short import State, short_corpus
+from slop_code.cli.doctor_attacks import EXITS
+from slop_code.cli.exits import Exit
+from slop_code.cli.main import run
+
+
+@pytest.fixture
+def doctor(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    yield lambda *arguments: (run(["doctor", *map(str, arguments)]), *capsys.readouterr())
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["-e", "local"], "-e is for --attacks"),
+        (["--attacks", "-e", "no-such-environment"], "no-such-environment: no such environment"),
+    ],
+)
+def test_wrong_use(doctor, arguments, complaint):
+    status, out, complained = doctor(*arguments)
+    assert status == Exit.USAGE
+    assert out == ""
+    assert complaint in complained
+
+
+def test_the_exit_status():
+    assert EXITS == {State.HELD: 0, State.THROUGH: 1, State.UNTRIED: 3}
+
+
+def test_where_nothing_can_be_tried(doctor, tmp_path):
+    """What was not tried is never called held."""
+    environment = tmp_path / "containers.yaml"
+    environment.write_text("{name: containers, type: docker, docker: {image: none, binary: no-such-engine}}")
+    status, out, _ = doctor("--attacks", "-e", environment)
+    *lines, last = out.splitlines()
+    assert status == Exit.INFRASTRUCTURE
+    assert all(line.startswith(("not tried ", "is not known ")) for line in lines)
+    assert "no-such-engine" in lines[0]
+    assert last.endswith(f"{len(short_corpus())} attacks: 0 held, 0 got through, {len(short_corpus())} not tried")
+
+
+def test_without_isolation(cache, doctor, tmp_path):
+    """It says what gets through, and does nothing that could hurt this machine."""
+    environment = tmp_path / "bare.yaml"
+    environment.write_text("{name: bare, type: local, isolation: none}")
+    before = {path for kind in ("tests", "sessions") for path in (cache.root / kind).glob("*")}
+    status, out, _ = doctor("--attacks", "--json", "-e", environment)
+    (found,) = json.loads(out)
+    states = {one["name"]: one["state"] for one in found["attacks"]}
+    assert status == Exit.NOT_PASSED
+    assert found["environment"] == str(environment)
+    assert len(states) == len(short_corpus())
+    assert states["writing_the_expected_output"] == "got through"
+    assert states["service_on_loopback"] == "got through"
+    assert states["killing"] == "not tried"
+    assert states["conftest"] == states["sitecustomize"] == "held"
+    assert found["kinds"]["reports"] == found["kinds"]["network"] == "got through"
+    assert {path for kind in ("tests", "sessions") for path in (cache.root / kind).glob("*")} <= before

@@ -1,0 +1,63 @@
+"""A wall clock that jumps, and files from the future or from 1970."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import shutil
+import struct
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.faults import checks
+from tests.faults.ending import ending, until
+from tests.faults.site import own
+
+if TYPE_CHECKING:
+    from tests.faults.ending import Ending
+    from tests.faults.plan import Fault
+    from tests.faults.site import Site
+
+SOURCE = Path(__file__).with_name("clock.c")
+JUMPS = (-3600, 3600, -86400 * 400, 86400 * 400, -1_700_000_000, 2_000_000_000)
+TIMES = (0, 1, 4_000_000_000)
+MOST_FILES = 40
+
+
+@functools.cache
+def shim() -> str | None:
+    """Built once; None where there is no compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return None
+    target = Path(tempfile.mkdtemp(prefix="faults-clock-")) / "clock.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(target), str(SOURCE), "-ldl"], check=True)
+    return str(target)
+
+
+def jumped(site: Site, fault: Fault) -> Ending:
+    """Of the evaluator's clock: it jumps at the moment, and once more a little later. No verdict hangs on it."""
+    chance, file = random.Random(fault.chance), site.folder / "clock"
+    file.write_bytes(struct.pack("l", chance.choice([0, *JUMPS])))
+    evaluator = site.start(whole=fault.whole, LD_PRELOAD=shim() or "", FAULTS_CLOCK=str(file))
+    for _ in range(2):
+        until(site, fault, evaluator)
+        with file.open("r+b") as stream:
+            stream.write(struct.pack("l", chance.choice(JUMPS)))
+    return ending(site, fault, evaluator)
+
+
+def dated(site: Site, fault: Fault) -> Ending:
+    """No result is done again for the date of a file, and none is believed for it."""
+    chance = random.Random(fault.chance)
+    places = [site.cache.root / part for part in ("tests", "tools", "results")]
+    files = sorted(path for place in [*places, site.problem, site.top] for path in place.rglob("*") if path.is_file())
+    for path in chance.sample(files, min(MOST_FILES, len(files))):
+        own(path)
+        when = chance.choice(TIMES)
+        os.utime(path, (when, when))
+    site.before = checks.stamps(site)
+    return ending(site, fault, site.start(whole=fault.whole))

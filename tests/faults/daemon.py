@@ -1,0 +1,77 @@
+"""The container daemon, taken away and brought back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.faults.ending import NO_VERDICT, ending, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.faults.ending import Ending
+    from tests.faults.plan import Fault
+    from tests.faults.site import Site
+
+SCHEME = "unix://"
+
+
+def address() -> Path | None:
+    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    return Path(host.removeprefix(SCHEME)) if host.startswith(SCHEME) else None
+
+
+def private_folder() -> Path | None:
+    """Of a daemon that was started for this command alone: only such a one may be killed."""
+    found = address()
+    return found.parent if found and found.parent.name.startswith("slop-code-docker-") else None
+
+
+def connect(site: Site) -> None:
+    """The site's evaluators reach the daemon through a link that can be taken away."""
+    link, real = site.ground.folder / "sock", address()
+    assert real is not None
+    if not link.is_symlink():
+        link.symlink_to(real)
+
+
+def hidden(site: Site, fault: Fault) -> Ending:
+    link = site.ground.folder / "sock"
+    evaluator = site.start(whole=fault.whole)
+    until(site, fault, evaluator)
+    link.unlink()
+    try:
+        return ending(site, fault, evaluator, NO_VERDICT)
+    finally:
+        connect(site)
+
+
+def killed(site: Site, fault: Fault) -> Ending:
+    folder = private_folder()
+    assert folder is not None
+    evaluator = site.start(whole=fault.whole)
+    until(site, fault, evaluator)
+    os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
+    try:
+        return ending(site, fault, evaluator, NO_VERDICT)
+    finally:
+        bring_back(folder)
+
+
+def bring_back(folder: Path) -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    import private_daemon
+
+    (folder / "pid").unlink(missing_ok=True)
+    private_daemon.start(folder, dict(os.environ))
+
+
+def left_in_daemon(site: Site) -> Iterator[str]:
+    form = '{{.Names}} {{.Label "slop-code.owner"}}'
+    listed = subprocess.run(["docker", "ps", "--all", "--format", form], capture_output=True, text=True, check=True)
+    yield from (f"a container: {line}" for line in listed.stdout.splitlines() if f":{site.cache.root}/" in line)

@@ -1,0 +1,149 @@
+"""Files that are cut short, flipped or gone: of the cache, and of what a run has written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.errors import ResultError
+from slop_code.evaluation import CorrectnessResults
+from tests.faults import checks
+from tests.faults.ending import NO_VERDICT, ending, until
+from tests.faults.ground import RESULT
+from tests.faults.site import own
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.faults.ending import Ending
+    from tests.faults.plan import Fault
+    from tests.faults.site import Site
+
+PARTS = ("tests", "tools", "subjects", "results")
+EVIDENCE = ("stream.jsonl", "ctrf-report.json", "pytest-report.json")
+SUMMARIES = ("checkpoint_results.jsonl", "summary.json")
+REMEMBERED = ("index", "origin.json", "lock")
+
+
+def damage(path: Path, chance: random.Random) -> str:
+    """What was done to it."""
+    how = chance.choice(["cut short", "flipped", "gone"])
+    own(path)
+    with contextlib.suppress(FileNotFoundError):
+        content = bytearray(path.read_bytes())
+        if how == "gone" or not content:
+            path.unlink()
+        elif how == "cut short":
+            os.truncate(path, chance.randrange(len(content)))
+        else:
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+            path.write_bytes(content)
+    return how
+
+
+def of_cache(site: Site, fault: Fault) -> Ending:
+    """Of what is made once, or of the stored results."""
+    chance = random.Random(fault.chance)
+    evaluator = None
+    if fault.kind == "cache-during":
+        evaluator = site.start(whole=fault.whole)
+        until(site, fault, evaluator)
+    parts = [site.cache.root / part for part in PARTS]
+    files = [sorted(kept_in(part)) for part in parts]
+    path = chance.choice(chance.choice([found for found in files if found]))
+    how = damage(path, chance)
+    evaluator = evaluator or site.start(whole=fault.whole)
+    return _noted(ending(site, fault, evaluator, NO_VERDICT), f"({path.relative_to(site.cache.root)} was {how})")
+
+
+def _noted(found: Ending, note: str) -> Ending:
+    return type(found)(found.status, f"{found.said}\n{note}", found.allowed, found.breaks)
+
+
+def kept_in(part: Path) -> Iterator[Path]:
+    """Files of entries; builds that are under way, and locks, are not kept. What goes meanwhile is left out."""
+    for place, folders, names in os.walk(part):
+        if Path(place) == part:
+            folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            path = Path(place, name)
+            if path.is_file() and not path.is_symlink() and not name.endswith(".lock"):
+                yield path
+
+
+def of_results(site: Site, fault: Fault) -> Ending:
+    """A damaged evaluation.json is none: that is said, and it is made again."""
+    chance = random.Random(fault.chance)
+    path = chance.choice(_finished(site))
+    how = damage(path, chance)
+    site.touched.add(path)
+    site.damaged.add(path)
+    breaks = []
+    if path.exists() and not _loads(path):
+        words = site.ground.eval_words(site.folder / "problems", *site.runs, more=["--dry-run"])
+        said = site.calm(*words[len(site.ground.program) :])[1]
+        if str(path) not in said.replace("\n", ""):
+            breaks.append(f"a damaged {path} is not named in the plan:\n{said}")
+    evaluator = site.start(whole=True)
+    found = ending(site, fault, evaluator)
+    if not _loads(path):
+        breaks.append(f"a damaged {path.parent.name}/{RESULT} ({how}) was not made again")
+    elif list(checks.wrong(site, RESULT, CorrectnessResults.load(path))):
+        status, said = site.calm("verify", str(path.parent))
+        if status == 0:
+            breaks.append(f"a damaged {path.parent.name}/{RESULT} ({how}) is believed, and verify has no objection")
+        path.unlink()
+    else:
+        site.damaged.discard(path)
+    return _noted(type(found)(found.status, found.said, found.allowed, tuple(breaks)), f"({path} was {how})")
+
+
+def of_raw(site: Site, fault: Fault) -> Ending:
+    """A raw report that is damaged does not change a verdict, and `verify` names it."""
+    chance = random.Random(fault.chance)
+    result = chance.choice(_finished(site))
+    path = result.parent / ".scbench" / chance.choice(EVIDENCE)
+    whole = path.read_bytes()
+    how = damage(path, chance)
+    site.touched.add(result)
+    status, said = site.calm("verify", str(result.parent))
+    breaks = []
+    changed = not path.exists() or path.read_bytes() != whole
+    if status == 0 and changed and how != "flipped":
+        breaks.append(f"{path.name} is {how}, and verify has no objection:\n{said}")
+    if checks.broke(said):
+        breaks.append(f"verify breaks on {path.name}, which is {how}:\n{said}")
+    result.unlink()
+    evaluator = site.start(whole=True)
+    found = ending(site, fault, evaluator)
+    return _noted(type(found)(found.status, found.said, found.allowed, tuple(breaks)), f"({path} was {how})")
+
+
+def of_summary(site: Site, fault: Fault) -> Ending:
+    chance = random.Random(fault.chance)
+    _finished(site)
+    run = chance.choice(site.runs)
+    names = SUMMARIES if fault.kind == "summary" else [f".slop-code/{name}" for name in REMEMBERED]
+    path = run / chance.choice(names)
+    how = damage(path, chance) if path.exists() else "not there"
+    return _noted(ending(site, fault, site.start(whole=True)), f"({path} was {how})")
+
+
+def _finished(site: Site) -> list[Path]:
+    """Results with a verdict; where there is none yet, the run is brought to its end."""
+    if not checks.stamps(site):
+        site.start(whole=True).end()
+        site.begun()
+    site.before = checks.stamps(site)
+    return sorted(site.before)
+
+
+def _loads(path: Path) -> bool:
+    try:
+        CorrectnessResults.load(path)
+    except ResultError:
+        return False
+    return True

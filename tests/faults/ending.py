@@ -1,0 +1,36 @@
+"""How an evaluator ended that a fault came over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.faults.plan import Fault
+    from tests.faults.site import Evaluator, Site
+
+USAGE, NO_VERDICT, INTERRUPTED = 2, 3, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    status: int
+    said: str
+    allowed: frozenset[int]
+    breaks: tuple[str, ...] = ()
+    """What the fault's own look found wrong."""
+
+
+def complete(site: Site, fault: Fault) -> int:
+    """The exit status of an evaluation that nothing disturbed: of a run, some have not passed."""
+    return 1 if fault.whole else int(site.made(site.single.snapshot).kind != "good")
+
+
+def ending(site: Site, fault: Fault, evaluator: Evaluator, *allowed: int, breaks: tuple[str, ...] = ()) -> Ending:
+    """It may also have ended before the fault, or in spite of it."""
+    return Ending(evaluator.end(), evaluator.said, frozenset({complete(site, fault), *allowed}), breaks)
+
+
+def until(site: Site, fault: Fault, evaluator: Evaluator) -> None:
+    """The moment of the fault, or the evaluator's end."""
+    evaluator.wait(fault.moment * (site.ground.run_s if fault.whole else site.ground.single_s))

@@ -1,0 +1,228 @@
+"""The place of one campaign: its cache, its runs, the evaluators that are started there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slop_code.execution.cache import Cache
+from tests.faults.ground import (
+    CHECKPOINTS,
+    KINDS,
+    ONCE,
+    PATIENCE_S,
+    PROBLEM,
+    PROBLEMS,
+    RESULT,
+    Made,
+    interruptible,
+    link_tree,
+    write_snapshot,
+)
+
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.faults.ground import Ground
+
+RUNS = 1
+DISK = "16m"
+MOUNTED = ("runs", "tmp", "cache/results", "cache/sessions")
+"""Small disks of their own, so that each can be full alone."""
+
+
+class Evaluator:
+    """A slop-code that was started."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
+        self.process, self._output = process, output
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it ended in that time."""
+        descriptor = os.pidfd_open(self.process.pid)
+        try:
+            return bool(select.select([descriptor], [], [], seconds)[0])
+        finally:
+            os.close(descriptor)
+
+    def send(self, number: signal.Signals, *, group: bool = False) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, number) if group else self.process.send_signal(number)
+
+    def end(self) -> int:
+        """Its exit status; one that does not end is killed, and that is -9 and said so."""
+        try:
+            return self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            with self._output.open("a") as file:
+                file.write(f"\n(it did not end within {PATIENCE_S} s)\n")
+            return self.process.wait()
+
+    @property
+    def said(self) -> str:
+        return self._output.read_text(errors="replace")
+
+
+@dataclass
+class Single:
+    snapshot: Path
+    checkpoint: str
+    output: Path
+
+
+@dataclass
+class Site:
+    ground: Ground
+    folder: Path
+    disks: bool = False
+    """Whether it has small disks; only where this process has its mounts for itself."""
+
+    known: dict[str, Made] = field(default_factory=dict)
+    """Every submission that was ever here, by its digest."""
+
+    pids: list[int] = field(default_factory=list)
+    touched: set[Path] = field(default_factory=set)
+    """Results that a fault has given a reason to be done again."""
+
+    damaged: set[Path] = field(default_factory=set)
+    """Results that a fault itself has damaged, and that were not made again yet."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    before: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    """Which files the finished results were when the fault began."""
+
+    alone: bool = False
+    """Whether a single evaluation was disturbed in this round."""
+
+    round: int = 0
+    heard: int = 0
+
+    def __post_init__(self) -> None:
+        for part in (*MOUNTED, "problems"):
+            (self.folder / part).mkdir(parents=True)
+            if self.disks and part in MOUNTED:
+                mount(self.folder / part)
+        for part in ONCE:
+            if (self.ground.cache / part).is_dir():
+                link_tree(self.ground.cache / part, self.cache.root / part)
+        if self.ground.sandbox == "docker":
+            for part in ("kits", "layers"):
+                if (self.ground.cache / part).is_dir():
+                    link_tree(self.ground.cache / part, self.cache.root / part)
+        shutil.copytree(PROBLEMS / PROBLEM, self.problem, ignore=shutil.ignore_patterns("__pycache__"))
+        self.begin_round()
+
+    @property
+    def cache(self) -> Cache:
+        return Cache(self.folder / "cache")
+
+    @property
+    def problem(self) -> Path:
+        return self.folder / "problems" / PROBLEM
+
+    @property
+    def top(self) -> Path:
+        return self.folder / "runs" / str(self.round)
+
+    @property
+    def runs(self) -> list[Path]:
+        return [self.top / str(number) for number in range(RUNS)]
+
+    @property
+    def single(self) -> Single:
+        return Single(self.top / "single/snapshot", "checkpoint_1", self.top / "single/out")
+
+    def snapshots(self) -> list[Path]:
+        return [run / PROBLEM / checkpoint / "snapshot" for run in self.runs for checkpoint in CHECKPOINTS]
+
+    def made(self, snapshot: Path) -> Made:
+        """As it was at first: by its place, so that every kind comes with every checkpoint."""
+        if snapshot == self.single.snapshot:
+            return Made(list(KINDS)[self.round % 3], "checkpoint_1")
+        place = self.snapshots().index(snapshot)
+        return Made(list(KINDS)[(place * 2 + self.round) % 3], snapshot.parent.name)
+
+    def begin_round(self) -> None:
+        self.alone = False
+        for snapshot in [*self.snapshots(), self.single.snapshot]:
+            self.write(snapshot)
+
+    def write(self, snapshot: Path, kind: str | None = None, *, of: Path | None = None) -> None:
+        """`of`: the snapshot that it is to take the place of."""
+        made = self.made(of or snapshot)
+        name = str((of or snapshot).relative_to(self.folder))
+        digest = write_snapshot(snapshot, kind or made.kind, name)
+        self.known[digest] = Made(kind or made.kind, made.checkpoint)
+
+    def results(self) -> list[Path]:
+        """Those of the round that are there."""
+        places = [self.single.output, *(snapshot.parent for snapshot in self.snapshots())]
+        return [place / RESULT for place in places if (place / RESULT).exists()]
+
+    def of_runs(self) -> list[Path]:
+        return [path for path in self.results() if path.parent != self.single.output]
+
+    def start(self, *, whole: bool, before: Sequence[str] = (), more: Sequence[str] = (), **further: str) -> Evaluator:
+        problems, output = self.folder / "problems", self.folder / "said"
+        if whole:
+            words = self.ground.eval_words(problems, *self.runs, more=more)
+        else:
+            single, self.alone = self.single, True
+            words = self.ground.single_words(problems, single.snapshot, single.checkpoint, single.output)
+        variables = self.ground.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"), **self.variables, **further)
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                [*before, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                env=variables,
+                start_new_session=True,
+                preexec_fn=interruptible,
+            )
+        self.pids.append(process.pid)
+        return Evaluator(process, output)
+
+    def calm(self, *words: str) -> tuple[int, str]:
+        """Another command of slop-code to its end, with the campaign's cache."""
+        variables = self.ground.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"), **self.variables)
+        done = subprocess.run([*self.ground.program, *words], env=variables, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def begun(self) -> list[str]:
+        """Digests of the submissions whose evaluation has begun since the last time, in runs."""
+        file = self.folder / "witness"
+        begun = file.read_text().splitlines() if file.exists() else []
+        new, self.heard = begun[self.heard :], len(begun)
+        return new
+
+    def close(self) -> None:
+        for part in reversed(MOUNTED):
+            if self.disks:
+                subprocess.run(["umount", "--lazy", str(self.folder / part)], check=False)
+        for _ in range(3):  # a process that is being killed may still make a file
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists():
+                return
+            time.sleep(0.2)
+
+
+def mount(place: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0700", "faults", str(place)], check=True)
+
+
+def own(path: Path) -> None:
+    """Make it a file of its own: what is a hard link into another cache must not change there."""
+    with contextlib.suppress(FileNotFoundError):
+        copy = path.with_name(f".{path.name}.own")
+        shutil.copy2(path, copy)
+        copy.replace(path)

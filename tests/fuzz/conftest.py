@@ -1,0 +1,43 @@
+"""Hypothesis over everything that is parsed: `quick` repeats itself with every `make test`, `long` is for `make fuzz`."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.configuration import set_hypothesis_home_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).parent
+MEMORY = 8 << 30
+"""Of addresses, for the process that fuzzes: what wants more is an error, and no trouble for the machine."""
+
+set_hypothesis_home_dir(HERE.parents[1] / "out" / "hypothesis")
+COMMON = {"deadline": None, "database": None, "print_blob": True, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("quick", derandomize=True, max_examples=40, **COMMON)  # type: ignore[arg-type]
+settings.register_profile("long", max_examples=int(os.environ.get("FUZZ", "5000")), **COMMON)  # type: ignore[arg-type]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--hypothesis-profile", None):
+        settings.load_profile("quick")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def bounded_memory() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)

@@ -1,0 +1,148 @@
+"""What is kept from one run to the next: a damaged parcel, entry or line is as if it were not there, never another."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+
+from slop_code.execution.cache import Cache
+from slop_code.runs.folder import OWN
+from slop_code.runs.index import INDEX, Index, sealed
+from slop_code.runs.lines import Facts
+from slop_code.runs.parcel import pack, results_in, unpack
+from slop_code.runs.store import Store, limit_from
+from tests.fuzz.odd import answered, as_json, damaged, edited, fuzzed, odd_text
+
+DATA = Path(__file__).parents[1] / "data" / "results"
+PARCEL = pack(DATA / "schema-4")
+KEY = "ab" * 32
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+WHOLE = files(DATA / "schema-4")
+
+
+@st.composite
+def parcels(draw: st.DrawFn) -> bytes:
+    """Well packed, of whatever is in an archive: odd names, links, the same twice."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1, mtime=0) as stream:
+        with tarfile.open(fileobj=stream, mode="w|", format=draw(st.sampled_from([0, 1, 2]))) as tar:
+            for name in draw(st.permutations(sorted(WHOLE))) + draw(st.lists(names, max_size=2)):
+                kind = draw(st.sampled_from([tarfile.REGTYPE] * 8 + [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE]))
+                member = tarfile.TarInfo(name)
+                member.type, member.linkname = kind, "/etc/passwd"
+                member.size = len(WHOLE.get(name, b"x")) if kind == tarfile.REGTYPE else 0
+                tar.addfile(member, io.BytesIO(WHOLE.get(name, b"x")))
+    return packed.getvalue()
+
+
+names = st.one_of(
+    st.sampled_from(["evaluation.json", ".scbench/a", ".scbench/a/b", ".scbench/a/b/c", "../x", "/x", ".scbench/../x"]),
+    odd_text.map(lambda text: ".scbench/" + text.encode("utf-8", "replace").decode()[:50]),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kept")
+
+
+@fuzzed(raw=damaged(PARCEL) | damaged(gzip.decompress(PARCEL)).map(gzip.compress) | parcels() | st.binary(max_size=60))
+def test_parcels(folder: Path, raw: bytes) -> None:
+    """A parcel that does not hold changes nothing, one that does brings what is in it, and nothing leaves the folder."""
+    place = folder / "around" / "delivered"
+    shutil.rmtree(folder / "around", ignore_errors=True)
+    shutil.copytree(DATA / "schema-3", place)
+    before = files(folder)
+
+    def deliver() -> bool:
+        unpack(raw, place)
+        return True
+
+    if not answered(deliver):
+        assert files(folder) == before
+        return
+    assert all(Path(name).parts[:2] == ("around", "delivered") for name in files(folder).keys() - before.keys())
+    again = folder / "again"
+    shutil.rmtree(again, ignore_errors=True)
+    unpack(pack(place), again)
+    assert files(again) == files(place)
+    answered(lambda: results_in(raw))
+
+
+@fuzzed(data=st.data())
+def test_store(folder: Path, data: st.DataObject) -> None:
+    store = Store(Cache(folder / "cache"), limit=1 << 30)
+    assert store.put(KEY, PARCEL)
+    path = store.root / KEY[:2] / KEY
+    raw = data.draw(damaged(path.read_bytes()) | st.just(path.read_bytes()))
+    path.write_bytes(raw)
+    found = store.get(KEY)
+    assert found in (None, PARCEL)
+    assert store.has(KEY) is (found is not None)
+
+
+@fuzzed(text=odd_text, seconds=st.floats() | st.integers())
+def test_times_that_something_took(folder: Path, text: str, seconds: float) -> None:
+    store = Store(Cache(folder / "cache"), limit=1 << 30)
+    store.remember(text, float(min(max(seconds, -1e300), 1e300)))
+    known = store.expected(text)
+    assert known is None or known >= 0
+    (store._duration("other")).write_text(text[:100], "utf-8", "surrogatepass")
+    known = store.expected("other")
+    assert known is None or known >= 0
+
+
+@fuzzed(text=odd_text | st.sampled_from(["0", " 0 ", "1G", "-1", "1e3", "١G"]))
+def test_limit_of_the_store(text: str) -> None:
+    limit = answered(lambda: limit_from({"SCBENCH_RESULTS_LIMIT": text}))
+    assert limit is None or 0 <= limit < 1 << 63
+
+
+@pytest.fixture(scope="module")
+def indexed(folder: Path) -> tuple[Path, bytes]:
+    run = folder / "run"
+    for number in (1, 2):
+        shutil.copytree(DATA / "schema-4", run / "words" / f"checkpoint_{number}")
+    index = Index.load(run)
+    for path in sorted(run.glob("words/*/evaluation.json")):
+        index.facts(path)
+    index.save()
+    return run, (run / OWN / INDEX).read_bytes()
+
+
+def resealed(line: bytes) -> st.SearchStrategy[bytes]:
+    """By somebody who knows how lines are sealed."""
+    return edited(json.loads(line.partition(b" ")[2])).map(lambda one: sealed(as_json(one).decode() + "\n").encode())
+
+
+def test_index(indexed: tuple[Path, bytes]) -> None:
+    run, whole = indexed
+    first = whole.splitlines()[0]
+    paths = sorted(run.glob("words/*/evaluation.json"))
+    truth = [Index(None, {}).facts(path) for path in paths]
+
+    @fuzzed(raw=damaged(whole), lines=st.lists(resealed(first), max_size=2))
+    def examples(raw: bytes, lines: list[bytes]) -> None:
+        (run / OWN / INDEX).write_bytes(raw)
+        index = Index.load(run)
+        assert [index.facts(path) for path in paths] == truth
+        (run / OWN / INDEX).write_bytes(raw + b"\n" + b"".join(lines))
+        index = Index.load(run)
+        assert all(isinstance(index.facts(path), Facts) for path in paths)
+        index.save()
+
+    examples()
+
+

@@ -1,0 +1,199 @@
+"""Names that files, tests and markers can have: whatever they are, each is one thing, and what it is called."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import strategies as st
+
+from slop_code.errors import InfrastructureError
+from slop_code.evaluation.choose import find_tests, one_test
+from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.roster import Roster, RosterEntry
+from slop_code.evaluation.selection import checkpoint_of, select
+from slop_code.execution import archive
+from slop_code.execution.assets import asset_environment, copy_assets
+from slop_code.execution.snapshot import RESERVED, read_tree, tree_digest
+from slop_code.reporting.wording import one_line, printable, safe, shell_word
+from slop_code.runs.layout import natural, text_of
+from tests.fuzz.odd import PIECES, TERMINAL, answered, damaged, fuzzed, odd_text
+
+DATA = Path(__file__).parents[1] / "data" / "results"
+RESULTS = CorrectnessResults.load(DATA / "schema-4" / "evaluation.json")
+
+file_names = (
+    st.one_of(
+        st.lists(st.sampled_from(PIECES), max_size=3).map(lambda parts: "".join(parts).encode("utf-8", "surrogatepass")),
+        st.binary(min_size=1, max_size=255),
+        st.sampled_from([b"-rf", b"\xff\xfe", b"a\nb", b" ", b"a" * 255, b"\xe2\x80\xae", b"%00", b"*", b"~", b"con"]),
+    )
+    .map(lambda name: name.replace(b"/", b"").replace(b"\0", b"")[:255])
+    .filter(lambda name: name not in (b"", b".", b".."))
+)
+contents = st.binary(max_size=30)
+trees = st.recursive(
+    st.dictionaries(file_names, contents, max_size=4),
+    lambda inner: st.dictionaries(file_names, inner | contents, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("names")
+
+
+def write(place: bytes, tree: dict[bytes, object]) -> None:
+    os.mkdir(place)
+    for name, content in tree.items():
+        if isinstance(content, dict):
+            write(place + b"/" + name, content)
+        else:
+            Path(os.fsdecode(place + b"/" + name)).write_bytes(content)  # type: ignore[arg-type]
+            os.utime(place + b"/" + name, (0, 0))
+
+
+def read(place: bytes) -> dict[bytes, object]:
+    found: dict[bytes, object] = {}
+    for name in os.listdir(place):
+        path = place + b"/" + name
+        found[name] = read(path) if os.path.isdir(path) else Path(os.fsdecode(path)).read_bytes()
+    return found
+
+
+def fresh(folder: Path, name: str, tree: dict[bytes, object]) -> Path:
+    shutil.rmtree(folder / name, ignore_errors=True)
+    write(os.fsencode(folder / name), tree)
+    return folder / name
+
+
+@fuzzed(one=trees, other=trees)
+def test_digests(folder: Path, one: dict[bytes, object], other: dict[bytes, object]) -> None:
+    """Equal for equal trees alone, the reserved names at the top left out."""
+    first, second = fresh(folder, "one", one), fresh(folder, "other", other)
+    bare = [{name: content for name, content in tree.items() if os.fsdecode(name) not in RESERVED} for tree in (one, other)]
+    assert (tree_digest(first) == tree_digest(second)) is (bare[0] == bare[1])
+    assert read_tree(first).unreadable == 0
+
+
+@fuzzed(tree=trees)
+def test_archive_round_trip(folder: Path, tree: dict[bytes, object]) -> None:
+    source, target = fresh(folder, "packed", tree), fresh(folder, "unpacked", {})
+    raw = b"".join([*archive.pack_tree(source, "/there"), archive.pack_end()])
+    assert archive.unpack(reader(raw), {"/there": target}) == 0
+    assert read(os.fsencode(target)) == tree
+    measured = archive.measure(source, 1 << 20)
+    assert measured.size == sum(len(one) for one in leaves(tree))
+
+
+def leaves(tree: dict[bytes, object]) -> list[bytes]:
+    found: list[bytes] = []
+    for content in tree.values():
+        found += leaves(content) if isinstance(content, dict) else [content]  # type: ignore[list-item]
+    return found
+
+
+def reader(raw: bytes) -> archive.Read:
+    left = memoryview(raw)
+
+    def take(size: int) -> bytes:
+        nonlocal left
+        found, left = bytes(left[:size]), left[size:]
+        return found
+
+    return take
+
+
+@fuzzed(tree=trees, data=st.data())
+def test_damaged_archive(folder: Path, tree: dict[bytes, object], data: st.DataObject) -> None:
+    """Files or an infrastructure failure, and nothing outside of where they belong."""
+    around = fresh(folder, "around", {b"target": {}})
+    source = fresh(folder, "packed", tree)
+    raw = data.draw(damaged(b"".join([*archive.pack_tree(source, "/there"), archive.pack_end()])))
+    try:
+        archive.unpack(reader(raw), {"/there": around / "target"}, 1 << 20)
+    except (InfrastructureError, EOFError, OSError):
+        pass
+    assert os.listdir(around) == ["target"]
+    assert len(leaves(read(os.fsencode(around)))) <= raw.count(b"F")
+
+
+@fuzzed(tree=trees)
+def test_assets(folder: Path, tree: dict[bytes, object]) -> None:
+    source, target = fresh(folder, "asset", tree), folder / "assets"
+    shutil.rmtree(target, ignore_errors=True)
+    copy_assets({"whole": source}, target)
+    assert read(os.fsencode(target / "whole")) == tree
+    variables = asset_environment([os.fsdecode(name) for name in tree], "/assets/")
+    assert all("=" not in name and "\0" not in name for name in variables)
+
+
+@fuzzed(tree=st.dictionaries(file_names | st.sampled_from([b"test_a.py", b"test_a_b.py", b"test_b.py"]), contents, max_size=6))
+def test_selection(folder: Path, tree: dict[bytes, object]) -> None:
+    tests = fresh(folder, "tests", {**tree, b"test_a.py": b""})
+    chosen = answered(lambda: select(tests, ["a", "a_b", "b"], "a_b", include_prior=True))
+    assert (chosen is None) is (not any(checkpoint_of(os.fsdecode(name), ["a", "a_b", "b"]) == "a_b" for name in tree))
+    if chosen is None:
+        return
+    assert all(checkpoint_of(PurePosixPath(file).name, ["a", "a_b", "b"]) in ("a", "a_b") for file in chosen.run)
+    assert not {"test_b.py"} & {str(file) for file in chosen.files}
+    assert not set(chosen.unattributed) & set(chosen.run)
+
+
+@fuzzed(
+    home=st.sampled_from(["a", "b"]),
+    markers=st.lists(st.sampled_from(["error", "regression", "functionality", "own", "other"]) | odd_text, max_size=5),
+    custom=st.dictionaries(st.sampled_from(["own", "other", "error"]), st.sampled_from(list(GroupType))),
+)
+def test_groups(home: str, markers: list[str], custom: dict[str, GroupType]) -> None:
+    own = [custom[marker] for marker in markers if marker in custom]
+    rules = [
+        (home != "a", GroupType.REGRESSION),
+        ("error" in markers, GroupType.ERROR),
+        ("regression" in markers, GroupType.REGRESSION),
+        (bool(own), own[0] if own else GroupType.CORE),
+        ("functionality" in markers, GroupType.FUNCTIONALITY),
+        (True, GroupType.CORE),
+    ]
+    assert group_for(home, markers, "a", custom) is next(group for holds, group in rules if holds)
+    told = misspelt_markers(Roster((RosterEntry("t", tuple(markers)),)), custom)
+    assert all("\n" not in line and not TERMINAL.search(line) for line in told)
+
+
+@fuzzed(text=odd_text | st.sampled_from([test.nodeid for test in RESULTS.tests]) | st.text("tesh_ou:py.", max_size=6))
+def test_choosing_a_test(text: str) -> None:
+    found = find_tests(RESULTS, text)
+    one = answered(lambda: one_test(RESULTS, text, Path("x")))
+    assert (one is not None) is (len(found) == 1)
+    assert all(text in test.nodeid or text == test.id for test in found)
+
+
+@fuzzed(text=odd_text)
+def test_words_for_people(text: str) -> None:
+    for shown in (printable(text), safe(text), one_line(text)):
+        assert not TERMINAL.search(shown)
+    assert "\n" not in one_line(text * 50)
+    assert len(one_line(text * 500)) < 600
+    word = shell_word(text)
+    assert not TERMINAL.search(word)
+    if text.isprintable():
+        assert shlex.split(word) == [text]
+
+
+@fuzzed(name=file_names, others=st.lists(file_names, max_size=4))
+def test_names_of_runs(name: bytes, others: list[bytes]) -> None:
+    text = text_of(os.fsdecode(name))
+    text.encode()
+    ordered = sorted((os.fsdecode(one) for one in others), key=natural)
+    assert sorted(reversed(ordered), key=natural) == ordered
+
+
+@fuzzed(stem=st.text("abc_", max_size=4), numbers=st.lists(st.integers(0, 10**19), max_size=4, unique=True))
+def test_checkpoints_in_their_order(stem: str, numbers: list[int]) -> None:
+    names = [f"{stem}{number}" for number in numbers if number < 10**18]
+    assert sorted(names, key=natural) == [f"{stem}{number}" for number in sorted(numbers) if number < 10**18]

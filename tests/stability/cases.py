@@ -1,0 +1,71 @@
+"""What is evaluated over and over: the examples, with submissions that pass, fail in part and fail altogether."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from slop_code.evaluation import ProblemConfig
+from slop_code.execution import EnvironmentSpec
+from tests.conftest import SANDBOXES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SMALL = ("hitcount-1-reference", "hitcount-2-before", "corkboard-1-reference", "larder-1-reference")
+"""Of every example something that is judged in a moment: what 50 times over fits into a pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    problem: ProblemConfig
+    checkpoint: str
+    submission: Path
+
+
+def all_cases(empty: Path) -> list[Case]:
+    """`empty`: a folder without a file. References, the ones of the checkpoint before, nothing, and recorded runs."""
+    found = []
+    for folder in sorted((EXAMPLES / "problems").iterdir()):
+        problem = ProblemConfig.from_yaml(folder)
+        before = None
+        for number, (checkpoint, _) in enumerate(problem.iterate_checkpoint_items(), start=1):
+            own = folder / "solutions" / checkpoint
+            runs = (EXAMPLES / "runs").glob(f"*/{problem.name}/{checkpoint}/snapshot")
+            submissions = {"reference": own, "before": before, "empty": empty}
+            submissions |= {path.parents[2].name: path for path in sorted(runs)}
+            found += [
+                Case(f"{problem.name}-{number}-{kind}", problem, checkpoint, path)
+                for kind, path in submissions.items()
+                if path
+            ]
+            before = own
+    return found
+
+
+def chosen(cases: Sequence[Case], words: str) -> list[Case]:
+    """`words`: `small`, `all`, or names with commas between them; those that are not there are a KeyError."""
+    if words == "all":
+        return list(cases)
+    by_name = {case.name: case for case in cases}
+    return [by_name[name] for name in (SMALL if words == "small" else words.split(","))]
+
+
+def environment_for(problem: ProblemConfig, sandbox: str) -> EnvironmentSpec:
+    """The problem's own, in another sandbox."""
+    path = problem.path / "environment.yaml"
+    own: dict[str, Any] = yaml.safe_load(path.read_text()) if path.exists() else {}
+    return EnvironmentSpec.model_validate({"name": "soak", **own, "isolation": "strict", **SANDBOXES[sandbox]})
+
+
+def missing(sandbox: str) -> str | None:
+    """Why a sandbox cannot be had here."""
+    if sandbox != "docker" or "SLOP_CODE_TEST_IMAGE" in os.environ:
+        return None
+    return os.environ.get("SLOP_CODE_TEST_NO_DOCKER", "no Docker: run it through tests/with_docker.py")

@@ -1,0 +1,73 @@
+"""A short soak in every sandbox, and one that has to find what is unstable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SANDBOXES
+from tests.stability.cases import SMALL, Case, all_cases, chosen
+from tests.stability.soak import as_json, soak, summary, table
+
+COUNTS = """
+from pathlib import Path
+
+COUNTER = Path({counter!r})
+
+
+def test_steady(run):
+    assert run().returncode == 0
+
+
+def test_every_third_time(run):
+    number = int(COUNTER.read_text())
+    COUNTER.write_text(str(number + 1))
+    assert number % 3 != 2
+"""
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_the_smallest_example_is_stable(cache, tmp_path, need_bubblewrap, need_docker, sandbox):
+    {"bubblewrap": need_bubblewrap, "docker": need_docker}.get(sandbox, lambda: None)()
+    cases = chosen(all_cases(tmp_path), "hitcount-2-before")
+    rows = soak(cases, [sandbox], {"idle": 2, "load": 1}, cache=cache)
+    assert summary(rows) == "STABLE: 3 evaluations, every verdict equal"
+    assert [(row.condition, row.times, row.notes) for row in rows] == [("idle", 2, set()), ("load", 1, set())]
+
+
+def test_what_is_unstable_is_named(cache, make_problem, make_submission, tmp_path):
+    """The third evaluation differs: a test that was passed is not, and with it a group, policies and the exit code."""
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    problem = make_problem({"test_checkpoint_1.py": COUNTS.format(counter=str(counter))})
+    case = Case("planted", problem, "checkpoint_1", make_submission({"main.py": ""}))
+    told: list[str] = []
+    rows = soak([case], ["none"], {"idle": 3}, cache=cache, tell=told.append)
+    said = summary(rows)
+    assert said.startswith("NOT STABLE: 1 of 1 rows of 3 evaluations")
+    assert "evaluation 3: test test_checkpoint_1.py::test_every_third_time: passed, Core → failed, Core" in said
+    assert "evaluation 3: group Core: 2 of 2 → 1 of 2" in said
+    assert "evaluation 3: policy all-cases: passed → not passed" in said
+    assert "test_steady" not in said
+    assert "again: python -m tests.stability.soak --cases planted --sandbox none --condition idle --times 3" in said
+    assert any(text.startswith("planted, none, idle: evaluation 3") for text in told)
+    written = json.loads(as_json(rows, 1.0))
+    assert not written["stable"]
+    assert written["rows"][0]["times"] == 3
+    assert "planted" in table(rows)
+
+
+def test_there_is_a_case_for_every_checkpoint_of_every_example():
+    cases = all_cases(Path("nothing"))
+    names = {case.name for case in cases}
+    assert len(names) == len(cases)
+    for case in cases:
+        stem = case.name.rpartition("-")[0]
+        assert {f"{stem}-reference", f"{stem}-empty"} <= names
+        assert stem.endswith("-1") or f"{stem}-before" in names
+    assert {name.partition("-")[0] for name in SMALL} == {case.problem.name for case in cases}
+    assert [case.name for case in chosen(cases, "small")] == list(SMALL)
+    with pytest.raises(KeyError, match="none-such"):
+        chosen(cases, "none-such")

@@ -1,0 +1,67 @@
+"""What `make unit` runs starts nothing: whatever does is told to say so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CONFTEST = Path(__file__).with_name("conftest.py")
+TESTS = """
+import os, socket, subprocess
+import pytest
+
+@pytest.fixture(scope="session")
+def program():
+    subprocess.run(["true"])
+
+def test_plain():
+    os.getpid()
+
+def test_starts():
+    subprocess.run(["true"])
+
+def test_starts_and_hears_nothing_of_it():
+    with pytest.raises(OSError):
+        subprocess.run(["/no/such/program"])
+
+def test_asks_for_what_starts(program):
+    pass
+
+def test_forks():
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+
+def test_connects():
+    with socket.socket() as client, pytest.raises(OSError):
+        client.connect(("127.0.0.1", 1))
+
+@pytest.mark.e2e
+def test_marked():
+    subprocess.run(["true"])
+"""
+
+
+@pytest.mark.e2e
+def test_a_unit_test_that_starts_something_fails(tmp_path):
+    (tmp_path / "conftest.py").write_text(CONFTEST.read_text())
+    (tmp_path / "test_them.py").write_text(TESTS)
+    (tmp_path / "e2e").mkdir()
+    (tmp_path / "e2e" / "test_more.py").write_text("import no_such_module\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = e2e: real\n")
+    argv = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not e2e"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    outcomes = [line.partition("::")[2].split()[:2] for line in done.stdout.splitlines() if "%]" in line]
+    assert outcomes == [
+        ["test_plain", "PASSED"],
+        ["test_starts", "FAILED"],
+        ["test_starts_and_hears_nothing_of_it", "FAILED"],
+        ["test_asks_for_what_starts", "ERROR"],
+        ["test_forks", "FAILED"],
+        ["test_connects", "FAILED"],
+    ], done.stdout
+    assert "a unit test must not do this: subprocess.Popen; mark it @pytest.mark.e2e" in done.stdout
+    assert "a unit test must not do this: os.fork" in done.stdout
