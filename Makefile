@@ -10,15 +10,16 @@ WITH_BROWSER := $(BIN)/python tests/with_browser.py
 # And for Debian's Node.js, which runs references in JavaScript.
 WITH_NODE := $(BIN)/python tests/with_node.py
 
-.PHONY: help demo test unit lint bench attacks faults soak audit licences lock schema release install clean
+.PHONY: help demo test unit lint fuzz bench attacks faults soak audit licences lock schema release install clean
 
 help:
 	@echo "make demo    evaluate an example and show the result"
 	@echo "make test    every check: style, types, layers, tests"
 	@echo "make unit    the quick tests only"
-	@echo "make bench   measure against bare pytest"
+	@echo "make bench   measure against bare pytest, for docs/performance.md"
 	@echo "make attacks CORPUS=DIR   run a corpus of hostile submissions"
-	@echo "make faults   FAULTS=500 SEED=N: break evaluations at random moments"
+	@echo "make faults  break evaluations at random moments; FAULTS=500 SEED=N"
+	@echo "make fuzz    random and damaged input for everything that is parsed; FUZZ=5000 SEED=N"
 	@echo "make lock    pin the test tools, the development tools and what tests need anew"
 	@echo "make schema  write the JSON Schema of evaluation.json anew"
 	@echo "make soak    TIMES=50 CASES=small|all: evaluate the examples over and over, idle and under load"
@@ -51,8 +52,16 @@ demo: install
 test: lint $(VENV)/.test
 	$(WITH_NODE) $(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
 
+# Two halves side by side: each reads only its own tests, which takes half as long as all of them for each worker.
+UNIT := $(BIN)/python -m pytest -q -p no:xdist -p no:hypothesispytest -m "not e2e"
+HALF := tests/runs tests/reporting tests/execution
+.PHONY: unit-half unit-rest
 unit: install $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -p no:hypothesispytest -m "not e2e"
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-half unit-rest
+unit-half:
+	@$(UNIT) $(HALF)
+unit-rest:
+	@$(UNIT) tests $(HALF:%=--ignore=%)
 
 lint: install
 	$(BIN)/ruff check .
@@ -76,6 +85,12 @@ FAULTS ?= 500
 faults: install $(VENV)/.test
 	$(BIN)/python -m tests.faults --faults $(FAULTS) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS))
 	$(WITH_DOCKER) $(BIN)/python -m tests.faults --sandbox docker --faults $(shell expr $(FAULTS) / 20 + 1) $(if $(SEED),--seed $(SEED))
+
+# Examples for each property; the seed is shown with the command.
+FUZZ ?= 5000
+fuzz: SEED ?= $(shell date +%s)
+fuzz: install $(VENV)/.test
+	FUZZ=$(FUZZ) $(BIN)/python -m pytest -n auto --timeout 0 --hypothesis-profile long --hypothesis-seed $(SEED) tests/fuzz
 
 lock: install
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \

@@ -82,9 +82,10 @@ def main() -> int:
                 failed = True
                 continue
             print(terminal(parts[-1]), f"  measured in {time.monotonic() - began:.0f} s\n", sep="\n", flush=True)
-    arguments.json.parent.mkdir(parents=True, exist_ok=True)
-    arguments.json.write_text(json.dumps(document(parts, facts), indent=1) + "\n")
-    print(f"written: {arguments.json}")
+            arguments.json.parent.mkdir(parents=True, exist_ok=True)
+            arguments.json.write_text(json.dumps(document(parts, facts), indent=1) + "\n")
+    if parts:
+        print(f"written: {arguments.json}")
     if arguments.page and not failed:
         page = arguments.page.read_text(encoding="utf-8")
         arguments.page.write_text(with_table(page, markdown(parts, facts)), encoding="utf-8")

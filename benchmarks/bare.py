@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +40,9 @@ def bare_venv(folder: Path, uv_cache: Path) -> Path:
 @dataclass(frozen=True, slots=True)
 class Bare:
     folder: Path
+    temporary: Path
+    """pytest tidies up what its earlier runs have left here: nobody else's."""
+
     checkpoint: CheckpointConfig
     variables: dict[str, str]
 
@@ -49,7 +51,9 @@ class Bare:
         """The tests lie in the submission's folder, as whoever wrote them would run them."""
         shutil.copytree(submission, folder, dirs_exist_ok=True)
         copy_tests(problem, checkpoint, folder / TESTS_DIR)
-        return cls(folder, checkpoint, variables_for(problem, checkpoint, str(folder / TESTS_DIR)))
+        temporary = folder.with_name(f"{folder.name}-tmp")
+        temporary.mkdir()
+        return cls(folder, temporary, checkpoint, variables_for(problem, checkpoint, str(folder / TESTS_DIR)))
 
     def run(self, venv: Path, *options: str) -> str:
         argv = [
@@ -57,6 +61,6 @@ class Bare:
             "--entrypoint=python main.py", f"--checkpoint={self.checkpoint.name}", *options,
         ]  # fmt: skip
         path = f"{venv / 'bin'}:{os.environ.get('PATH', os.defpath)}"
-        # pytest tidies up what its earlier runs have left: only its own here, as in a box.
-        with tempfile.TemporaryDirectory(dir=self.folder.parent) as own:
-            return run(argv, cwd=self.folder, env=clean_environment(**self.variables, PATH=path, TMPDIR=own))
+        return run(
+            argv, cwd=self.folder, env=clean_environment(**self.variables, PATH=path, TMPDIR=str(self.temporary))
+        )

@@ -39,7 +39,7 @@ def measure(bench: Bench) -> Part:
         side = Bare.of(bench.folder("bare"), problem, problem.checkpoint(1), submission)
         taken: dict[str, list[float]] = defaultdict(list)
         peaks: dict[str, list[float]] = defaultdict(list)
-        rounds = bench.size(5 if count < 10_000 else 3, 1, 1)
+        rounds = bench.size(5 if count < 10_000 else 2, 1, 1)
         for number in range(-bench.size(1, 1, 0), rounds):
             bare, (evaluator, judge) = run_bare(side, venv), run_ours(bench, problem, submission)
             if number >= 0:

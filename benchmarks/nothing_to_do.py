@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from benchmarks.measuring import ours
-from benchmarks.table import Part, Row
+from benchmarks.table import Part, rows
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
@@ -42,16 +42,13 @@ def measure(bench: Bench) -> Part:
         bench.tell(f"writing a run of {count} checkpoints with {tests} tests in each")
         runs[f"{count:,} checkpoints of {tests:,} tests"] = written(bench, count, tests)
     spent: dict[str, list[Spent]] = {name: [] for name in runs}
-    for _ in range(bench.size(5, 2, 1)):
+    for _ in range(bench.size(3, 2, 1)):
         for name, look in runs.items():
             spent[name].append(look())
-    first = next(iter(runs))
-    times = [Row(name, "s", tuple(one.seconds for one in found), first) for name, found in spent.items()]
-    peaks = [
-        Row(f"{name}, memory", "MiB", tuple(one.mebibytes for one in found), f"{first}, memory")
-        for name, found in spent.items()
-    ]
-    return Part("d", TITLE, (*times, *peaks))
+    times = {name: [one.seconds for one in found] for name, found in spent.items()}
+    peaks = {f"{name}, memory": [one.mebibytes for one in found] for name, found in spent.items()}
+    first, least = next(iter(times)), next(iter(peaks))
+    return Part("d", TITLE, (*rows(times, against=first), *rows(peaks, unit="MiB", against=least)))
 
 
 def written(bench: Bench, count: int, tests: int) -> functools.partial[Spent]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks.bare import Bare, bare_venv, prepared_venv
 from benchmarks.measuring import BenchError, in_turns, run
-from benchmarks.setting import EXAMPLES, SALTS
+from benchmarks.setting import SALTS
 from benchmarks.table import Part, rows
-from slop_code.evaluation import ProblemConfig, PytestRunner
+from benchmarks.tiny import example
+from slop_code.evaluation import CheckpointConfig, ProblemConfig, PytestRunner
 from slop_code.execution.cache import Cache
 
 if TYPE_CHECKING:
@@ -21,42 +22,40 @@ if TYPE_CHECKING:
     from benchmarks.setting import Bench
 
 TITLE = "one checkpoint of larder, in a running evaluator"
-LARDER = EXAMPLES / "larder"
-
-
-def number_of(bench: Bench) -> int:
-    """The last checkpoint; the first one has fewer tests."""
-    return bench.size(3, 3, 1)
-
-
-def solution(bench: Bench) -> Path:
-    return LARDER / f"solutions/checkpoint_{number_of(bench)}"
+COLD = "cold: bare pytest, its environment made first"
 
 
 def measure(bench: Bench) -> Part:
-    problem = ProblemConfig.from_yaml(LARDER)
-    bare = Bare.of(bench.folder("bare"), problem, problem.checkpoint(number_of(bench)), solution(bench))
+    problem = example(bench)
+    bare = Bare.of(bench.folder("bare"), problem, last(problem), solution(problem))
     found = rows(warm(bench, problem, bare), against="warm: bare pytest")
-    found += rows(new_tests(bench))
-    if cold_rounds := bench.size(3, 1, 0):
+    found += rows(new_tests(bench, problem))
+    if rounds := bench.size(2, 1, 0):
         bench.tell("with nothing prepared")
-        found += rows(cold(bench, problem, bare, cold_rounds), against="cold: bare pytest, its environment made first")
+        found += rows(cold(bench, problem, bare, rounds), against=COLD)
     return Part("a", TITLE, tuple(found), bench.missing)
 
 
+def last(problem: ProblemConfig) -> CheckpointConfig:
+    return list(problem.checkpoints.values())[-1]
+
+
+def solution(problem: ProblemConfig) -> Path:
+    return problem.path / "solutions" / last(problem).name
+
+
 def warm(bench: Bench, problem: ProblemConfig, bare: Bare) -> dict[str, list[float]]:
-    venv = prepared_venv(bench)
-    actions: dict[str, Callable[[], object]] = {"warm: bare pytest": functools.partial(bare.run, venv)}
+    actions: dict[str, Callable[[], object]] = {"warm: bare pytest": functools.partial(bare.run, prepared_venv(bench))}
     for name in bench.sandboxes:
         actions[f"warm: {name}"] = functools.partial(evaluate, bench, name, problem)
-    actions["warm: bubblewrap, as `slop-code eval-snapshot`"] = functools.partial(command, bench)
-    return in_turns(actions, bench.size(7, 1, 1), warm=bench.size(1, 1, 0))
+    actions["warm: bubblewrap, as `slop-code eval-snapshot`"] = functools.partial(command, bench, problem)
+    return in_turns(actions, bench.size(5, 1, 1), warm=bench.size(1, 1, 0))
 
 
-def new_tests(bench: Bench) -> dict[str, list[float]]:
+def new_tests(bench: Bench, problem: ProblemConfig) -> dict[str, list[float]]:
     """The test tools are there; the tests have to be collected first, as no evaluation has had them before."""
-    folder = bench.folder("new-tests") / "larder"
-    shutil.copytree(LARDER, folder)
+    folder = bench.folder("new-tests") / problem.name
+    shutil.copytree(problem.path, folder)
 
     def changed(sandbox: str) -> None:
         with (folder / "tests/conftest.py").open("a") as conftest:
@@ -77,19 +76,20 @@ def cold(bench: Bench, problem: ProblemConfig, bare: Bare, rounds: int) -> dict[
     def ours_cold(sandbox: str) -> None:
         evaluate(bench, sandbox, problem, Cache(bench.folder("cold")))
 
-    actions: dict[str, Callable[[], object]] = {"cold: bare pytest, its environment made first": bare_cold}
+    actions: dict[str, Callable[[], object]] = {COLD: bare_cold}
     actions |= {f"cold: {name}": functools.partial(ours_cold, name) for name in bench.sandboxes}
     return in_turns(actions, rounds, warm=0)
 
 
 def evaluate(bench: Bench, sandbox: str, problem: ProblemConfig, cache: Cache | None = None) -> None:
-    checkpoint, spec = problem.checkpoint(number_of(bench)), bench.environment(sandbox)
-    results = PytestRunner(problem, checkpoint, spec, solution(bench), cache=cache).run()
+    spec = bench.environment(sandbox)
+    results = PytestRunner(problem, last(problem), spec, solution(problem), cache=cache).run()
     if not results.passed["all-cases"]:
         raise BenchError(f"{sandbox}: {results.infrastructure_failure_reason or 'the reference does not pass'}")
 
 
-def command(bench: Bench) -> None:
-    program = str(Path(sys.executable).with_name("slop-code"))
-    words = ["eval-snapshot", str(solution(bench)), "-p", str(LARDER), "-c", str(number_of(bench))]
-    run([program, *words, "-o", str(bench.folder("out"))])
+def command(bench: Bench, problem: ProblemConfig) -> None:
+    program, out = str(Path(sys.executable).with_name("slop-code")), str(bench.folder("out"))
+    run(
+        [program, "eval-snapshot", str(solution(problem)), "-p", str(problem.path), "-c", last(problem).name, "-o", out]
+    )

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.bare import Bare, prepared_venv
 from benchmarks.measuring import run
-from benchmarks.one_checkpoint import LARDER, number_of, solution
+from benchmarks.one_checkpoint import last, solution
 from benchmarks.table import Part, Row
+from benchmarks.tiny import example
 from slop_code.evaluation import ProblemConfig
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ def pytest_collection_finish(session):
     _note("tests")
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before those that write reports
 def pytest_sessionfinish(session):
     _note("end")
+    return (yield)
 
 
 def pytest_unconfigure():
@@ -83,15 +85,15 @@ os._exit(status)
 
 
 def measure(bench: Bench) -> Part:
-    folder = bench.folder("stages") / "larder"
-    shutil.copytree(LARDER, folder)
+    folder = bench.folder("stages") / "problem"
+    shutil.copytree(example(bench).path, folder)
     with (folder / "tests/conftest.py").open("a") as conftest:
         conftest.write(NOTES)
     problem, venv = ProblemConfig.from_yaml(folder), prepared_venv(bench)
-    side = Bare.of(bench.folder("bare"), problem, problem.checkpoint(number_of(bench)), solution(bench))
+    side = Bare.of(bench.folder("bare"), problem, last(problem), solution(problem))
     times: dict[str, list[float]] = defaultdict(list)
-    for number in range(-bench.size(1, 1, 0), bench.size(9, 2, 1)):
-        found = {**stages_of_bare(side, venv), **stages_of_ours(bench, folder)}
+    for number in range(-bench.size(1, 1, 0), bench.size(7, 2, 1)):
+        found = {**stages_of_bare(side, venv), **stages_of_ours(bench, problem)}
         for name, taken in found.items() if number >= 0 else ():
             times[name].append(1000 * taken)
     pairs = {name: f"bare pytest: {name}" for name in times}
@@ -107,10 +109,10 @@ def stages_of_bare(side: Bare, venv: Path) -> dict[str, float]:
     return {f"bare pytest: {name}": taken for name, taken in found.items()}
 
 
-def stages_of_ours(bench: Bench, problem: Path) -> dict[str, float]:
+def stages_of_ours(bench: Bench, problem: ProblemConfig) -> dict[str, float]:
     out, began = bench.folder("out"), clock()
-    words = ["eval-snapshot", str(solution(bench)), "-p", str(problem), "-c", str(number_of(bench)), "-o", str(out)]
-    ours = noted_in(run([sys.executable, "-c", OURS, *words]))
+    words = [str(solution(problem)), "-p", str(problem.path), "-c", last(problem).name, "-o", str(out)]
+    ours = noted_in(run([sys.executable, "-c", OURS, "eval-snapshot", *words]))
     ended = clock()
     phases = json.loads((out / "evaluation.json").read_text())["phases"]
     judge = noted_in((out / ".scbench/pytest.log").read_text())

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from benchmarks.setting import ROOT, SALTS
+from benchmarks.setting import EXAMPLES, ROOT, SALTS
 from slop_code.evaluation import ProblemConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from benchmarks.setting import Bench
+
 CONFTEST = ROOT / "tests/problems/sums/tests/conftest.py"
 MAIN = "import sys\nprint(*sys.argv[1:])\n"
+TINY = "def test_says_it(run):\n    assert run('word').stdout == 'word\\n'\n"
 PEAK = '''
 
 def pytest_unconfigure():
@@ -53,6 +56,15 @@ def tiny_run(folder: Path, problem: ProblemConfig) -> Path:
     for name in problem.checkpoints:
         write_submission(folder / problem.name / name / "snapshot")
     return folder
+
+
+def example(bench: Bench) -> ProblemConfig:
+    """A real problem with references; a tiny one stands in for it where everything is to be small."""
+    if bench.scale != "least":
+        return ProblemConfig.from_yaml(EXAMPLES / "larder")
+    problem = write_problem(bench.folder("example") / "tiny", {"test_checkpoint_1.py": TINY})
+    write_submission(problem.path / "solutions/checkpoint_1")
+    return problem
 
 
 def solved_run(folder: Path, problem: ProblemConfig) -> Path:

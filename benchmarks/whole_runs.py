@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.bare import Bare, prepared_venv
 from benchmarks.measuring import BenchError, in_turns, ours, seconds
-from benchmarks.setting import EXAMPLES
 from benchmarks.table import Part, Row, rows
-from benchmarks.tiny import solved_run, tiny_run, write_problem, write_submission
+from benchmarks.tiny import TINY, example, solved_run, tiny_run, write_problem, write_submission
 from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.execution.spec import load_environment
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 TITLE = "whole runs, bubblewrap"
 JOBS = (1, 2, 4)
-TINY = "def test_says_it(run):\n    assert run('word').stdout == 'word\\n'\n"
 MANY = """
 import pytest
 
@@ -43,7 +41,7 @@ def measure(bench: Bench) -> Part:
 
 def jobs(bench: Bench) -> list[Row]:
     """Every round has submissions of its own, so that nothing comes from the store."""
-    problem, runs = example(bench), bench.size(3, 1, 1)
+    problem, runs = example(bench), bench.size(2, 1, 1)
     if bench.scale != "least":
         evaluate(bench, problem, 1, 2)
     name = f"{runs * len(problem.checkpoints)} checkpoints of {problem.name}: "
@@ -56,14 +54,6 @@ def jobs(bench: Bench) -> list[Row]:
     first, one, *more = times
     against_one = [Row(what, "s", tuple(times[what]), one) for what in more]
     return [*rows(times, against=first), *against_one]
-
-
-def example(bench: Bench) -> ProblemConfig:
-    if bench.scale != "least":
-        return ProblemConfig.from_yaml(EXAMPLES / "larder")
-    problem = write_problem(bench.folder("example") / "tiny", {"test_checkpoint_1.py": TINY})
-    write_submission(problem.path / "solutions/checkpoint_1")
-    return problem
 
 
 def bare_run(bench: Bench, problem: ProblemConfig, runs: int) -> Callable[[], None]:
@@ -88,7 +78,7 @@ def evaluate(bench: Bench, problem: ProblemConfig, runs: int, count: int) -> Non
 
 def pairs(bench: Bench) -> list[Row]:
     """The tests of one checkpoint in one pair of boxes and in two; the results have to be equal."""
-    count = bench.size(120, 40, 4)
+    count = bench.size(60, 40, 4)
     submission = write_submission(bench.folder("submission"))
     runners = {}
     for number in (1, 2):

@@ -5,6 +5,7 @@ An attack is a file `corpus/KIND/NAME.yaml`, here or, for the short version, in 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from slop_code.attacks.attack import SHORT, Kind, read_corpus
 from slop_code.attacks.trial import HONEST, ours, try_attack
 from slop_code.attacks.world import lay_problem
+from slop_code.execution.backends import bubblewrap
+from slop_code.execution.backends.cgroups import control_groups
 from tests.attacks.careless import careless
 from tests.attacks.rendering import rendering
 
@@ -46,6 +49,13 @@ def test_the_poor_program(evaluator, problem, tmp_path, sandbox):
 @pytest.mark.parametrize("name", BY_NAME)
 def test_it_is_held(evaluator, problem, tmp_path, name, sandbox):
     assert try_attack(BY_NAME[name], evaluator(sandbox), problem, tmp_path) == ()
+
+
+@pytest.mark.parametrize("name", ["memory", "memory_of_nobody", "processes", "threads"])
+def test_it_is_held_without_control_groups(evaluator, problem, tmp_path, monkeypatch, name):
+    """An ordinary user has none, nor has root in many containers: the box's own watch does it then."""
+    monkeypatch.setattr(bubblewrap, "control_groups", partial(control_groups, root=tmp_path))
+    assert try_attack(BY_NAME[name], evaluator("bubblewrap"), problem, tmp_path / "tried") == ()
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -104,21 +104,21 @@ def problem(make_problem):
     return make_problem(VERSION)
 
 
-PLAIN = {"requirements.txt": "six == 1.16.0\n"}
-NESTED = {"requirements.txt": "-r more.txt\n", "more.txt": "six==1.16.0\n"}
-OWN_PROJECT = {"pyproject.toml": f'{PROJECT}dependencies = ["six==1.16.0"]\n'}
+OTHER = "# another program\n"
+DEPENDENCIES = {
+    "requirements": ({"requirements.txt": "six == 1.16.0\n"}, OTHER),
+    "nested requirements": ({"requirements.txt": "-r more.txt\n", "more.txt": "six==1.16.0\n"}, ""),
+    "pyproject": ({"pyproject.toml": f'{PROJECT}dependencies = ["six==1.16.0"]\n'}, OTHER),
+}
+"""By names alone where names are all there is; else the submission may bring what is installed, and counts too."""
 
 
 @pytest.mark.parametrize(
-    ("files", "change", "sandbox"),
-    [
-        *[(PLAIN, "# another program, the same names\n", sandbox) for sandbox in SANDBOXES],
-        *[(NESTED, "", sandbox) for sandbox in SANDBOXES],
-        (OWN_PROJECT, "# another program, the same names\n", "bubblewrap"),
-    ],
+    ("kind", "sandbox"),
+    [(kind, sandbox) for kind in list(DEPENDENCIES)[:2] for sandbox in SANDBOXES] + [("pyproject", "bubblewrap")],
 )
-def test_dependencies_are_installed_once_per_content(evaluate, problem, make_submission, files, change, sandbox):
-    """By names alone where names are all there is; else the submission may bring what is installed, and counts too."""
+def test_dependencies_are_installed_once_per_content(evaluate, problem, make_submission, kind, sandbox):
+    files, change = DEPENDENCIES[kind]
     for text, steps in ((PRINTS_VERSION, None), (PRINTS_VERSION + change, ["running 1 tests"])):
         told = []
         submission = make_submission({**files, "main.py": text})

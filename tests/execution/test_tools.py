@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.tools import fetch, tools_failure
+from slop_code.execution.tools import fetch, forget_abandoned, tools_failure
 
 ARGV = ["uv", "pip", "install", "a b"]
 STEP = "is there a network? `slop-code cache warm` fetches it ahead"
@@ -76,3 +78,13 @@ def test_what_goes_on_failing_is_told(said, left):
     with pytest.raises(InfrastructureError, match="the test environment cannot be made"):
         fetch(shop, "uv", [])
     assert len(shop.said) == left
+
+
+def test_what_a_killed_uv_left_goes_when_it_is_old(tmp_path):
+    for name in (".tmpOLD", ".tmpNEW", "archive-v0"):
+        (tmp_path / name / "half").mkdir(parents=True)
+    (tmp_path / ".tmpfile").touch()
+    for name in (".tmpOLD", ".tmpfile", "archive-v0"):
+        os.utime(tmp_path / name, (0, 0))
+    forget_abandoned(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".tmpNEW", "archive-v0"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.backends.cgroups import PREFIX, ROOT
+from slop_code.execution.tools import forget_abandoned
 from slop_code.runs.lines import read_lines
 from slop_code.runs.parcel import results_in
 from slop_code.runs.store import Store
@@ -112,7 +113,7 @@ def left_running(site: Site) -> Iterator[str]:
         with contextlib.suppress(OSError):
             descriptor = os.pidfd_open(pid)
             try:  # a kill takes a moment
-                if not select.select([descriptor], [], [], GONE_S)[0]:
+                if not select.select([descriptor], [], [], GONE_S)[0] and pid in concerned(site.folder):
                     yield f"process {pid} is left: {_words(pid)}"
             finally:
                 os.close(descriptor)
@@ -123,8 +124,8 @@ def concerned(folder: Path) -> list[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes()
-            mounts = (entry / "mountinfo").read_bytes()
-            boxed = needle in mounts and mounts != Path("/proc/self/mountinfo").read_bytes()
+            apart = os.readlink(entry / "ns/mnt") != os.readlink("/proc/self/ns/mnt")
+            boxed = apart and needle in (entry / "mountinfo").read_bytes()
             if int(entry.name) != os.getpid() and (needle in words or boxed):
                 found.append(int(entry.name))
     return found
@@ -140,6 +141,7 @@ def left_over(site: Site) -> Iterator[str]:
     """Once an undisturbed evaluation has ended after the last fault."""
     cache = site.cache.root
     yield from (f"a session: {path.name}" for path in (cache / "sessions").iterdir() if path.name != "filler")
+    forget_abandoned(cache / "uv", 0.0)  # those of a killed uv go when they are old
     yield from (f"an unfinished build: {path}" for path in cache.glob("*/.*/"))
     yield from (f"in the temporary folder: {path.name}" for path in (site.folder / "tmp").iterdir())
     ours = tuple(f"{PREFIX}{pid}-" for pid in site.pids)

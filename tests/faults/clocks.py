@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import random
@@ -34,6 +35,7 @@ def shim() -> str | None:
     if compiler is None:
         return None
     target = Path(tempfile.mkdtemp(prefix="faults-clock-")) / "clock.so"
+    atexit.register(shutil.rmtree, target.parent, ignore_errors=True)
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(target), str(SOURCE), "-ldl"], check=True)
     return str(target)
 

@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.faults.ending import NO_VERDICT, ending, until
+from tests.faults.ground import PATIENCE_S, Ground
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,12 +34,13 @@ def private_folder() -> Path | None:
     return found.parent if found and found.parent.name.startswith("slop-code-docker-") else None
 
 
-def connect(site: Site) -> None:
-    """The site's evaluators reach the daemon through a link that can be taken away."""
-    link, real = site.ground.folder / "sock", address()
+def connect(ground: Ground) -> None:
+    """The evaluators reach the daemon through a link that can be taken away."""
+    link, real = ground.folder / "sock", address()
     assert real is not None
     if not link.is_symlink():
         link.symlink_to(real)
+    ground.further["DOCKER_HOST"] = f"{SCHEME}{link}"
 
 
 def hidden(site: Site, fault: Fault) -> Ending:
@@ -48,7 +51,7 @@ def hidden(site: Site, fault: Fault) -> Ending:
     try:
         return ending(site, fault, evaluator, NO_VERDICT)
     finally:
-        connect(site)
+        connect(site.ground)
 
 
 def killed(site: Site, fault: Fault) -> Ending:
@@ -64,11 +67,29 @@ def killed(site: Site, fault: Fault) -> Ending:
 
 
 def bring_back(folder: Path) -> None:
+    """As whoever looks after a machine would: what is left of it ends first, and it is tried more than once."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     import private_daemon
 
-    (folder / "pid").unlink(missing_ok=True)
-    private_daemon.start(folder, dict(os.environ))
+    until = time.monotonic() + PATIENCE_S
+    started: subprocess.Popen[bytes] | None = None
+    while private_daemon.why_silent(dict(os.environ)):
+        if time.monotonic() > until:
+            raise TimeoutError((folder / "log").read_text()[-2000:])
+        if started is None or started.poll() is not None:
+            for pid, name in private_daemon.processes_of(folder):
+                if name == "containerd":
+                    os.kill(pid, signal.SIGKILL)
+            (folder / "pid").unlink(missing_ok=True)
+            with (folder / "log").open("a") as log:
+                started = subprocess.Popen(
+                    ["dockerd", f"--config-file={folder}/daemon.json"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+        time.sleep(0.1)
 
 
 def left_in_daemon(site: Site) -> Iterator[str]:

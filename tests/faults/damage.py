@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def of_cache(site: Site, fault: Fault) -> Ending:
 
 
 def _noted(found: Ending, note: str) -> Ending:
-    return type(found)(found.status, f"{found.said}\n{note}", found.allowed, found.breaks)
+    return replace(found, said=f"{found.said}\n{note}")
 
 
 def kept_in(part: Path) -> Iterator[Path]:
@@ -98,7 +99,7 @@ def of_results(site: Site, fault: Fault) -> Ending:
         path.unlink()
     else:
         site.damaged.discard(path)
-    return _noted(type(found)(found.status, found.said, found.allowed, tuple(breaks)), f"({path} was {how})")
+    return _noted(replace(found, breaks=tuple(breaks)), f"({path} was {how})")
 
 
 def of_raw(site: Site, fault: Fault) -> Ending:
@@ -119,7 +120,7 @@ def of_raw(site: Site, fault: Fault) -> Ending:
     result.unlink()
     evaluator = site.start(whole=True)
     found = ending(site, fault, evaluator)
-    return _noted(type(found)(found.status, found.said, found.allowed, tuple(breaks)), f"({path} was {how})")
+    return _noted(replace(found, breaks=tuple(breaks)), f"({path} was {how})")
 
 
 def of_summary(site: Site, fault: Fault) -> Ending:

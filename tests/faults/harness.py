@@ -62,9 +62,6 @@ class Record:
 def run_campaign(ground: Ground, campaign: Campaign, *, disks: bool) -> Iterator[Record]:
     folder = Path(tempfile.mkdtemp(prefix="c", dir=ground.folder))
     site = Site(ground, folder / "site", disks=disks)
-    if ground.sandbox == "docker":
-        daemon.connect(site)
-        site.variables["DOCKER_HOST"] = f"{daemon.SCHEME}{ground.folder}/sock"
     try:
         for fault in campaign.faults:
             began = time.monotonic()
@@ -147,6 +144,8 @@ def grounded(sandbox: str) -> Iterator[Ground]:
     folder = Path(tempfile.mkdtemp(prefix="slop-code-faults-", dir=os.environ.get("FAULTS_DIR", "/var/tmp")))
     try:
         ground = Ground(folder, sandbox)
+        if sandbox == "docker":
+            daemon.connect(ground)
         ground.prepare()
         yield ground
     finally:

@@ -96,7 +96,6 @@ class Site:
     damaged: set[Path] = field(default_factory=set)
     """Results that a fault itself has damaged, and that were not made again yet."""
 
-    variables: dict[str, str] = field(default_factory=dict)
     before: dict[Path, tuple[int, int]] = field(default_factory=dict)
     """Which files the finished results were when the fault began."""
 
@@ -178,7 +177,7 @@ class Site:
         else:
             single, self.alone = self.single, True
             words = self.ground.single_words(problems, single.snapshot, single.checkpoint, single.output)
-        variables = self.ground.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"), **self.variables, **further)
+        variables = self.ground.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"), **further)
         with output.open("wb") as file:
             process = subprocess.Popen(
                 [*before, *words],
@@ -194,7 +193,7 @@ class Site:
 
     def calm(self, *words: str) -> tuple[int, str]:
         """Another command of slop-code to its end, with the campaign's cache."""
-        variables = self.ground.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"), **self.variables)
+        variables = self.ground.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"))
         done = subprocess.run([*self.ground.program, *words], env=variables, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 

@@ -58,13 +58,11 @@ def planted(tmp_path, monkeypatch):
                 os.kill(process, signal.SIGKILL)
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize(("deed", "finished"), [("pass", False), ("pass", True), (RIGHT, False)])
 def test_nothing_is_broken(planted, deed, finished):
     assert planted(deed, finished=finished) == []
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("deed", "words"),
     [
@@ -83,7 +81,6 @@ def test_what_is_broken_is_named(planted, deed, words):
     assert any(words in text for text in planted(deed))
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("deed", "words"),
     [

@@ -1,4 +1,4 @@
-"""Hypothesis over everything that is parsed: `quick` repeats itself with every `make test`, `long` is for `make fuzz`."""
+"""Hypothesis over everything that is parsed: `quick` repeats itself in every `make test`, `long` is for `make fuzz`."""
 
 from __future__ import annotations
 

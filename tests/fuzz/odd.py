@@ -116,7 +116,7 @@ def edited(draw: st.DrawFn, document: Any, most: int = 3) -> Any:
                 places.setdefault(str(path[-1]) if isinstance(path[-1], str) else "", []).append(path)
         if not places:
             break
-        *above, last = draw(st.sampled_from(sorted(places)).flatmap(lambda name: st.sampled_from(places[name])))
+        *above, last = draw(st.sampled_from(places[draw(st.sampled_from(sorted(places)))]))
         _edit(draw, at(document, tuple(above)), last, document)
     return document
 

@@ -39,7 +39,9 @@ def parcels(draw: st.DrawFn) -> bytes:
     with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1, mtime=0) as stream:
         with tarfile.open(fileobj=stream, mode="w|", format=draw(st.sampled_from([0, 1, 2]))) as tar:
             for name in draw(st.permutations(sorted(WHOLE))) + draw(st.lists(names, max_size=2)):
-                kind = draw(st.sampled_from([tarfile.REGTYPE] * 8 + [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE]))
+                kind = draw(
+                    st.sampled_from([tarfile.REGTYPE] * 8 + [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE])
+                )
                 member = tarfile.TarInfo(name)
                 member.type, member.linkname = kind, "/etc/passwd"
                 member.size = len(WHOLE.get(name, b"x")) if kind == tarfile.REGTYPE else 0
@@ -60,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @fuzzed(raw=damaged(PARCEL) | damaged(gzip.decompress(PARCEL)).map(gzip.compress) | parcels() | st.binary(max_size=60))
 def test_parcels(folder: Path, raw: bytes) -> None:
-    """A parcel that does not hold changes nothing, one that does brings what is in it, and nothing leaves the folder."""
+    """One that does not hold changes nothing, one that does brings what is in it, and nothing leaves the folder."""
     place = folder / "around" / "delivered"
     shutil.rmtree(folder / "around", ignore_errors=True)
     shutil.copytree(DATA / "schema-3", place)
@@ -144,5 +146,3 @@ def test_index(indexed: tuple[Path, bytes]) -> None:
         index.save()
 
     examples()
-
-

@@ -46,6 +46,8 @@ HEADER = struct.Struct("<BBHIIIQq")
 CRASHES = [signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE, signal.SIGSYS]
 CALL = [b"/", b"sh", b"-c", b"exit 7", b"PATH=/usr/bin:/bin"]
 PATIENCE = 40
+SANITISERS = "detect_leaks=0:exitcode=99:handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"
+"""Signals are told as what they are: some of them are asked for."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -86,11 +88,11 @@ def box(need_bubblewrap: Callable[[], None], tmp_path: Path) -> Callable[[Sequen
         return [
             bubblewrap.bwrap() or "", "--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL", "--unshare-pid",
             "--unshare-net", "--unshare-ipc", "--as-pid-1", "--die-with-parent", *system_arguments(), "--proc", "/proc",
-            "--dev", "/dev", "--dir", "/workspace", "--dir", "/slop/call/done", "--dir", "/slop/shown", "--dir", "/tests",
-            "--tmpfs", "/tmp", "--bind", str(tmp_path / "gate"), "/slop/gate",
+            "--dev", "/dev", "--dir", "/workspace", "--dir", "/slop/call/done", "--dir", "/slop/shown",
+            "--dir", "/tests", "--tmpfs", "/tmp", "--bind", str(tmp_path / "gate"), "/slop/gate",
             "--ro-bind", str(tmp_path / "conf"), "/slop/call/conf",
             "--ro-bind", helper, "/slop/helper", "--ro-bind", helper, "/slop/run", "--clearenv",
-            "--setenv", "ASAN_OPTIONS", "detect_leaks=0:exitcode=99", "--setenv", "PATH", "/usr/bin:/bin",
+            "--setenv", "ASAN_OPTIONS", SANITISERS, "--setenv", "PATH", "/usr/bin:/bin",
             "--chdir", "/workspace", "--", *argv,
         ]  # fmt: skip
 
@@ -110,6 +112,24 @@ class Call:
 def request(words: Sequence[bytes], argc: int = 3) -> tuple[bytes, bytes]:
     text = b"\0".join([*words, b""])
     return REQUEST.pack(MAGIC, argc, len(words) - 1 - argc, len(text)), text
+
+
+FOUND = {
+    "a file shorter than it is said to be": Call(REQUEST.pack(MAGIC, 3, 1, 4096), request(CALL)[1], REQUEST_FDS),
+    "more words than fit into a number": Call(REQUEST.pack(MAGIC, 2**32 - 1, 2, 2), b"a\0", REQUEST_FDS),
+    "too few descriptors, ever again": Call(*request(CALL), 3),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_serve_goes_on(box: Callable[..., list[str]], helper: str, tmp_path: Path, name: str) -> None:
+    """What was found: a killed process, memory written to that is not its own, descriptors kept for ever."""
+    with serving(box, helper, tmp_path) as place:
+        for _ in range(DESCRIPTORS):
+            connection, errors = send(place, FOUND[name])
+            assert (reply_to(connection), said(errors)) in [(None, b""), ((125 << 8, 0), b"slop-code: bad request\n")]
+        connection, errors = send(place, Call(*request(CALL), REQUEST_FDS))
+        assert (reply_to(connection), said(errors)) == ((7 << 8, 0), b"")
 
 
 edges = st.sampled_from([0, 1, 2, 3, 4, 16, 255, 4096, 2**16, 2**20, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1])
@@ -193,7 +213,9 @@ def test_serve(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> No
                 assert b"runtime error" not in text
                 assert b"Traceback" not in text, text.decode(errors="replace")
                 if reply is not None and os.WIFSIGNALED(reply[0]):
-                    asked = {struct.unpack("=i", packet)[0] for call in several for packet in call.then if len(packet) == 4}
+                    asked = {
+                        struct.unpack("=i", packet)[0] for call in several for packet in call.then if len(packet) == 4
+                    }
                     number = os.WTERMSIG(reply[0])
                     assert number not in CRASHES or number in asked, number
             connection, errors = send(place, Call(*request(CALL), REQUEST_FDS))
@@ -202,8 +224,19 @@ def test_serve(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> No
         examples()
 
 
+@contextlib.contextmanager
+def killed(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """In the end, where it has not ended by itself."""
+    try:
+        yield
+    finally:
+        process.kill()
+
+
 replies = st.one_of(
-    st.tuples(st.integers(-(2**31), 2**31 - 1) | st.integers(0, 255), st.integers(0, 5)).map(lambda pair: REPLY.pack(*pair)),
+    st.tuples(st.integers(-(2**31), 2**31 - 1) | st.integers(0, 255), st.integers(0, 5)).map(
+        lambda pair: REPLY.pack(*pair)
+    ),
     st.integers(0, 127).map(lambda number: REPLY.pack(number, 0)),
     st.binary(max_size=20),
 )
@@ -232,7 +265,8 @@ def test_run(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> None
                 if answer is not None:
                     connection.send(answer)
                 connection.close()
-                out, err = process.communicate(timeout=PATIENCE)
+                with killed(process):
+                    out, err = process.communicate(timeout=PATIENCE)
             assert b"Sanitizer" not in err, err
             assert b"runtime error" not in err
             assert b"Traceback" not in err, err
@@ -243,6 +277,20 @@ def test_run(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> None
                 assert process.returncode == 125 or len(answer or b"") > REPLY.size, err
 
         examples()
+
+
+def test_run_does_not_stop(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> None:
+    """What was found: told that the process died of SIGSTOP, of which none does, it waited for ever."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(tmp_path / "gate" / "socket"))
+        listener.listen(8)
+        listener.settimeout(PATIENCE)
+        with subprocess.Popen(
+            box(["/bin/sh", "-c", "/slop/run a; exit $?"], helper), stdin=subprocess.DEVNULL
+        ) as process:
+            with listener.accept()[0] as connection, killed(process):
+                connection.send(REPLY.pack(signal.SIGSTOP, 0))
+                assert process.wait(PATIENCE) == 128 + signal.SIGSTOP
 
 
 def record(kind: int, name: bytes = b"", content: bytes = b"", flags: int = 0) -> bytes:
@@ -260,6 +308,16 @@ def records(draw: st.DrawFn) -> bytes:
     names = st.sampled_from([b"a", b"b", b"..", b".", b"", b"a/b", b"/", b"a\0b", b"x" * 255, b"x" * 5000, b"\xff"])
     one = st.builds(record, st.sampled_from(list(b"FDULPSTEQ\0")), names, st.binary(max_size=9), st.integers(0, 255))
     return record(ord("T"), b"/tmp/new", flags=1) + b"".join(draw(st.lists(one, max_size=6))) + record(ord("E"))
+
+
+@pytest.mark.parametrize("kind", ["T", "F", "L"])
+def test_no_name_ends_early(box: Callable[..., list[str]], helper: str, kind: str) -> None:
+    """What was found: one helper took what stands before a NUL for the name, the other ended in a traceback."""
+    odd = {"T": record(ord("T"), b"/tmp/a\0b"), "F": record(ord("F"), b"a\0b"), "L": record(ord("L"), b"a", b"b\0c")}
+    raw = record(ord("T"), b"/tmp/new", flags=1) + odd[kind] + record(ord("E"))
+    argv = box(["/slop/helper", "pair", "--unpack", "0", "0", "--ready", "--hold"], helper)
+    done = subprocess.run(argv, input=raw, capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr) == (125, b"", b"slop-code: what was sent is no tree\n")
 
 
 def test_unpack(box: Callable[..., list[str]], helpers: dict[str, str]) -> None:

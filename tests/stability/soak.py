@@ -80,7 +80,7 @@ class Account:
             said = self._first.setdefault(f"messages of {case} in {sandbox}", messages)
             found = differences(anywhere, in_any_sandbox(verdict)) or differences(here, verdict)
             row.differing += [f"evaluation {row.times}: {visible(text, WIDTH)}" for text in found]
-            row.notes |= {text.partition(": ")[0] for text in differences(said, messages)}
+            row.notes |= {name for name in {*said, *messages} if said.get(name) != messages.get(name)}
             return row
 
 
@@ -115,7 +115,7 @@ def soak(
                 for one in waiting:
                     one.result()
                 tell(f"{condition}: round {number} of {rounds}, {sum(row.times for row in account.rows.values())} done")
-    return list(account.rows.values())
+    return [account.rows[key] for key in sorted(account.rows)]
 
 
 def table(rows: Sequence[Row]) -> str:

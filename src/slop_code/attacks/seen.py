@@ -80,14 +80,20 @@ def _host(world: World) -> Iterator[Sight]:
         yield Sight(Effect.CONNECTED, "a service on the host was reached")
     for left in left_over(world.tag):
         yield Sight(Effect.LEFT, left)
-    written = [path for path in world.out.rglob("*") if path.is_file() and not path.is_symlink()]
-    if any(path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) for path in written):
+    yield from _written(world)
+
+
+def _written(world: World) -> Iterator[Sight]:
+    """Among the results."""
+    found = [(path, path.lstat()) for path in world.out.rglob("*")]
+    plain = {path: information for path, information in found if stat.S_ISREG(information.st_mode)}
+    if any(information.st_mode & (stat.S_ISUID | stat.S_ISGID) for information in plain.values()):
         yield Sight(Effect.LEFT, "a program that runs as another user is among the results")
-    if len(written) > MANY:
+    if len(plain) > MANY:
         yield Sight(Effect.FLOODED, f"more than {MANY} files were written")
-    if sum(path.stat().st_size for path in written) > LARGE:
+    if sum(information.st_size for information in plain.values()) > LARGE:
         yield Sight(Effect.FLOODED, f"more than {LARGE >> 20} MiB were written")
-    if any(world.key.encode() in path.read_bytes() for path in written if path.stat().st_size <= LARGE):
+    elif any(world.key.encode() in path.read_bytes() for path in plain):
         yield Sight(Effect.LEAKED, "a secret of the host is in the results")
 
 

@@ -167,10 +167,11 @@ class PytestRunner:
         if self.only is None:
             return pairs.partition(roster, self.problem.parallel_by, self._pairs(arguments))
         place = f"{self.problem.name} {self.checkpoint.name}"
-        if gone := [name for name in self.only if name not in roster.nodeids]:
+        known, wanted = roster.nodeids, frozenset(self.only)
+        if gone := [name for name in self.only if name not in known]:
             name = visible(gone[0], NAME_LIMIT)
             raise UsageError(f"{place}: {name} is no longer among the tests; run the checkpoint again as a whole")
-        return [Roster(tuple(entry for entry in roster.entries if entry.nodeid in self.only))]
+        return [Roster(tuple(entry for entry in roster.entries if entry.nodeid in wanted))]
 
     def _pairs(self, arguments: Sequence[str]) -> int:
         found = pairs.pairs_at_most(self.problem, self.environment, arguments)

@@ -184,5 +184,6 @@ def _timeout(stored: CorrectnessResults, said: str | None) -> float:
 
 def _broke_off(stored: CorrectnessResults, own: Roster, said: str | None) -> bool:
     """Whether the boxes failed, so that nothing of what was left counts; `said`: the reason, where no note has it."""
-    tests = [test for test in stored.tests if test.nodeid in own.nodeids]
+    known = own.nodeids
+    tests = [test for test in stored.tests if test.nodeid in known]
     return bool(tests) and all(test.status == "error" and said in (None, test.failure_message) for test in tests)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import re
 import shlex
+import time
 from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from slop_code.execution.boxes import Progress
 
 WARM_S = 900.0
+ABANDONED_S = 3600.0
 NO_NAME = "failed to lookup address"
 COMPILE = ("pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url")
 LABEL = re.compile(r"^[^\w`'\"(/]*(?:(?:error|cause|caused by): )?", re.IGNORECASE)
@@ -125,10 +128,19 @@ class HostTools:
         }  # fmt: skip
         argv = [str(uv_paths()[tool == "uvx"]), *arguments]
         with locked(self.cache.root / ".uv.lock"):
+            forget_abandoned(self.cache.uv)
             done = run(argv, env=environment, log=self.scratch / "log", timeout=WARM_S, cwd=self.scratch)
         if done.exit_code != 0:
             raise tools_failure(argv, done.exit_code, done.output)
         return (self.scratch / "log").read_text(errors="replace")
+
+
+def forget_abandoned(uv: Path, older_s: float = ABANDONED_S) -> None:
+    """What a uv that was killed left half unpacked; one of a judge's own may be at work there, too."""
+    for left in uv.glob(".tmp*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.lstat().st_mtime > older_s:
+                remove_tree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
 
 
 def tools_failure(argv: Sequence[str], exit_code: int | None, output: str) -> InfrastructureError:

@@ -101,7 +101,7 @@ def fingerprint(finding: Finding, problem: str) -> str:
     what = [problem, finding.rule.id, finding.place.file, finding.checkpoint or "", finding.test or ""]
     if finding.test is None:
         what.append(finding.message)
-    return hashlib.sha256("\0".join(what).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return hashlib.sha256("\0".join(what).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _artifact(path: Path, folder: Path) -> dict[str, str]:

@@ -154,6 +154,7 @@ static void unpack_link(int in, int folder, const char *name, const struct recor
     get(in, target, (size_t)record->size);
     target[record->size] = 0;
     crc_add(target, (size_t)record->size);
+    if (strlen(target) != record->size) die("what was sent is no tree");
     if (symlinkat(target, folder, name) != 0) die("cannot make the link %s", name);
 }
 
@@ -193,6 +194,7 @@ int unpack(int in, uid_t uid, gid_t gid) {
         if (record.name >= sizeof name) die("a name is too long");
         get(in, name, record.name);
         name[record.name] = 0;
+        if (strlen(name) != record.name) die("what was sent is no tree");
         if (record.kind == 'T') {
             if (folder >= 0) close(folder);
             users = record.flags & USERS;

@@ -187,16 +187,18 @@ static rlim_t shared_segments(void) {
     return total;
 }
 
-/* Memory in bytes that is the process's alone or shared memory, from /proc/PID/status. */
-static rlim_t memory_of(const char *pid) {
+/* Memory in bytes that is the process's alone or shared memory, from /proc/PID/status. A thread counts as a process,
+ * as it does for the kernel. */
+static rlim_t memory_of(const char *pid, rlim_t *threads) {
     char path[300], line[256];
     rlim_t total = 0;
-    unsigned long long kilobytes;
+    unsigned long long number;
     snprintf(path, sizeof path, "/proc/%s/status", pid);
     FILE *file = fopen(path, "re");
     if (!file) return 0;
     while (fgets(line, sizeof line, file))
-        if (sscanf(line, "RssAnon: %llu", &kilobytes) == 1 || sscanf(line, "RssShmem: %llu", &kilobytes) == 1) total += kilobytes << 10;
+        if (sscanf(line, "RssAnon: %llu", &number) == 1 || sscanf(line, "RssShmem: %llu", &number) == 1) total += number << 10;
+        else if (sscanf(line, "Threads: %llu", &number) == 1) *threads += number;
     fclose(file);
     return total;
 }
@@ -207,8 +209,7 @@ static enum reason over_limit(void) {
     if (!folder) return ENDED_ITSELF;
     for (struct dirent *entry; (entry = readdir(folder));) {
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || strcmp(entry->d_name, "1") == 0) continue;
-        processes++;
-        memory += memory_of(entry->d_name) + memory_files_of(entry->d_name);
+        memory += memory_of(entry->d_name, &processes) + memory_files_of(entry->d_name);
     }
     closedir(folder);
     if (processes > limits.processes) return TOO_MANY_PROCESSES;

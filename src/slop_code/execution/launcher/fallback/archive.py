@@ -222,7 +222,10 @@ class Unpacker:
         if entry.kind == "L":
             if entry.size >= PATH_MAX:
                 die("a link is too long")
-            os.symlink(os.fsdecode(self.content(entry.size)), name, dir_fd=self.folder)
+            target = self.content(entry.size)
+            if b"\0" in target:
+                die("what was sent is no tree")
+            os.symlink(os.fsdecode(target), name, dir_fd=self.folder)
         else:
             kind = stat.S_IFIFO if entry.kind == "P" else stat.S_IFSOCK
             os.mknod(name, kind | 0o600, dir_fd=self.folder)
@@ -252,10 +255,12 @@ def unpack(source: int, uid: int, gid: int) -> int:
         if length >= PATH_MAX:
             die("a name is too long")
         name = os.fsdecode(get(source, length))
+        if "\0" in name:
+            die("what was sent is no tree")
         if chr(kind) == "T":
             place.begin(name, bool(flags & USERS))
             continue
-        is_up = chr(kind) == "U" and place.depth > 0
+        is_up = chr(kind) == "U" and place.depth > 0 and name != ".." and "/" not in name
         if place.folder < 0 or not (is_up or (chr(kind) in "FDLPS" and is_component(name))):
             die("what was sent is no tree")
         try:
@@ -269,7 +274,7 @@ def unpack(source: int, uid: int, gid: int) -> int:
 
 
 def is_component(name: str) -> bool:
-    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
+    return name not in ("", ".", "..") and "/" not in name
 
 
 def copy_tree(source: str, target: str, uid: int, gid: int) -> None:

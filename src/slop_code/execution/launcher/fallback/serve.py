@@ -225,11 +225,12 @@ def shared_segments() -> int:
         return 0
 
 
-def memory_of(pid: str) -> int:
-    """Memory in bytes that is the process's alone or shared memory."""
+def taken_by(pid: str) -> tuple[int, int]:
+    """Memory in bytes that is the process's alone or shared memory, and its threads: each counts as a process."""
     with open(f"/proc/{pid}/status", "rb", buffering=0) as file:
-        lines = file.read(1 << 16).splitlines()
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith((b"RssAnon:", b"RssShmem:")))
+        lines = [line.split() for line in file.read(1 << 16).splitlines()]
+    memory = sum(int(line[1]) << 10 for line in lines if line[:1] in ([b"RssAnon:"], [b"RssShmem:"]))
+    return memory, sum(int(line[1]) for line in lines if line[:1] == [b"Threads:"])
 
 
 def over_limit(limits: Limits) -> int:
@@ -237,12 +238,12 @@ def over_limit(limits: Limits) -> int:
     for name in os.listdir("/proc"):
         if not "1" <= name[0] <= "9" or name == "1":
             continue
-        processes += 1
-        for measure in (memory_of, memory_files_of):
-            try:
-                memory += measure(name)
-            except OSError:
-                pass
+        try:
+            own, threads = taken_by(name)
+            memory, processes = memory + own, processes + threads
+            memory += memory_files_of(name)
+        except OSError:
+            pass
     if processes > limits.processes:
         return TOO_MANY_PROCESSES
     return TOO_MUCH_MEMORY if memory > limits.memory else ENDED_ITSELF
