@@ -53,7 +53,8 @@ test: lint $(VENV)/.test
 	$(WITH_NODE) $(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
 
 # Two halves side by side: each reads only its own tests, which takes half as long as all of them for each worker.
-UNIT := $(BIN)/python -m pytest -q -p no:xdist -p no:hypothesispytest -m "not e2e"
+UNNEEDED := ctrf hypothesispytest logging metadata pytest_jsonreport xdist
+UNIT := $(BIN)/python -m pytest -q $(UNNEEDED:%=-p no:%) -m "not e2e"
 HALF := tests/runs tests/reporting tests/execution
 .PHONY: unit-half unit-rest
 unit: install $(VENV)/.test

@@ -215,6 +215,7 @@ def some_mutants() -> list[Mutant]:
     ]
 
 
+@pytest.mark.e2e
 def test_the_choice_is_the_same_every_time_and_another_with_another_seed():
     first = list(spread(some_mutants(), 1))
     assert first == list(spread(some_mutants(), 1))

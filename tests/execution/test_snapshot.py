@@ -147,6 +147,7 @@ def make_deep(folder: Path, depth: int, name: str) -> None:
     os.close(descriptor)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("depth", "name", "refused"), [(300, "n" * 60, False), (500, "d", False), (600, "d", True)])
 def test_depth(tmp_path, depth, name, refused):
     root = tmp_path / "deep"

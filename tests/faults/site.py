@@ -47,6 +47,8 @@ class Evaluator:
 
     def wait(self, seconds: float) -> bool:
         """Whether it ended in that time."""
+        if self.process.poll() is not None:
+            return True
         descriptor = os.pidfd_open(self.process.pid)
         try:
             return bool(select.select([descriptor], [], [], seconds)[0])

@@ -124,6 +124,7 @@ def test_many_checkpoints_are_told_by_problem(tmp_path):
     assert sum(line.startswith("lost ") for line in shown(base, other, every=True)) == count
 
 
+@pytest.mark.e2e
 def test_reasons_have_an_end(tmp_path):
     base = write_run(tmp_path / "base", {"words": ["!"] * 20})
     said = shown(base, write_run(tmp_path / "other", {"words": ["+"] * 20}))

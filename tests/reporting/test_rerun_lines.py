@@ -120,6 +120,7 @@ def test_on_a_terminal_tests_stand_in_a_table(said, monkeypatch):
     assert any("... and 5 more; --json has them all" in text for text in rows[row:])
 
 
+@pytest.mark.e2e
 def test_live_output_is_text_with_an_end():
     stream = io.StringIO()
     live = Live(stream)

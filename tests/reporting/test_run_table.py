@@ -58,6 +58,7 @@ def test_few_checkpoints_have_a_line_each():
     ]
 
 
+@pytest.mark.e2e
 def test_many_checkpoints_are_told_by_problem_and_by_run():
     lines = [
         line(number, (4, 5) if number == 5 else (5, 5), run=f"run_{run:02}", problem=f"problem_{problem:02}")

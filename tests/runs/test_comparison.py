@@ -190,6 +190,7 @@ def test_the_same_submission_in_another_place_is_rejudged(evaluated, digest):
     assert digest in said
 
 
+@pytest.mark.e2e
 def test_other_tests_are_warned_of(evaluated):
     base, other, third = (evaluated(name, {"words": ["++"] * 7}) for name in ("base", "other", "third"))
     assert compared(base, other, third).warnings == []

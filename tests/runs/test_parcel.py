@@ -199,6 +199,7 @@ def test_a_bomb_is_refused(tmp_path, monkeypatch):
         unpack(make([("evaluation.json", b"\0" * (2 << 20))]), tmp_path)
 
 
+@pytest.mark.e2e
 def test_every_cut_and_every_change_is_noticed(tmp_path):
     whole = pack(write(tmp_path / "a", FILES))
     for end in range(0, len(whole), 7):

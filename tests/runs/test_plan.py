@@ -271,6 +271,7 @@ def test_overwrite_does_everything_again(evaluated):
     assert ([job.reason for job in plan.jobs], plan.kept) == ([OVERWRITE] * 3, ())
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("count", range(1, 8))
 def test_shards_are_a_partition_whatever_is_done_meanwhile(world, count):
     world.problem()

@@ -175,6 +175,7 @@ def test_a_lock_that_was_removed_between_opening_and_locking_is_not_held(store, 
     second.release()
 
 
+@pytest.mark.e2e
 def test_claims_under_a_crowd(store):
     together, inside, most = threading.Barrier(4), [], []
 
@@ -263,6 +264,7 @@ def test_pruning_takes_what_the_dead_left_and_not_what_the_living_have(store):
     held.release()
 
 
+@pytest.mark.e2e
 def test_readers_writers_and_pruners_at_once(store):
     keys, together = [digest_of(index) for index in range(20)], threading.Barrier(6)
 

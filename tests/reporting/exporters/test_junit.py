@@ -1,21 +1,23 @@
 """JUnit XML: valid by Jenkins' schema, and as a reader of such files takes it."""
 
+import importlib
 from pathlib import Path
 from xml.etree import ElementTree
 
 import junitparser
 import pytest
-import xmlschema
 
 from slop_code.evaluation.report import TestResult
 from slop_code.reporting.exporters.junit import split_id
 
+pytestmark = pytest.mark.e2e
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "junit-10.xsd"
 
 
 @pytest.fixture(scope="module")
 def schema():
-    return xmlschema.XMLSchema(SCHEMA)
+    """What reads it takes long to load."""
+    return importlib.import_module("xmlschema").XMLSchema(SCHEMA)
 
 
 @pytest.fixture
