@@ -36,6 +36,7 @@ def test_the_exit_status():
     assert EXITS == {State.HELD: 0, State.THROUGH: 1, State.UNTRIED: 3}
 
 
+@pytest.mark.e2e
 def test_where_nothing_can_be_tried(doctor, tmp_path):
     """What was not tried is never called held."""
     environment = tmp_path / "containers.yaml"

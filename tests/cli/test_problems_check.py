@@ -183,6 +183,7 @@ def test_a_configuration_that_does_not_load_is_a_finding(check, problem):
     )
 
 
+@pytest.mark.e2e
 def test_a_step_that_cannot_be_done(check, problem):
     """What others found is told all the same."""
     (problem / "boxed.yaml").write_text(yaml.safe_dump(NO_ENGINE))

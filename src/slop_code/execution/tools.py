@@ -124,7 +124,8 @@ class HostTools:
     def uv(self, tool: str, arguments: Sequence[str]) -> str:
         environment = {
             "PATH": PATH, "HOME": str(self.scratch), "UV_CACHE_DIR": str(self.cache.uv), "UV_NO_CONFIG": "1",
-            "UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": str(int(tool == "uvx")), "UV_LINK_MODE": "copy", **network_variables(),
+            "UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": compiled(tool), "UV_LINK_MODE": "copy",
+            **network_variables(),
         }  # fmt: skip
         argv = [str(uv_paths()[tool == "uvx"]), *arguments]
         with locked(self.cache.root / ".uv.lock"):
@@ -133,6 +134,11 @@ class HostTools:
         if done.exit_code != 0:
             raise tools_failure(argv, done.exit_code, done.output)
         return (self.scratch / "log").read_text(errors="replace")
+
+
+def compiled(tool: str) -> str:
+    """Bytecode for what uvx keeps; an environment that is only there to be read is gone in a moment."""
+    return "1" if tool == "uvx" else "0"
 
 
 def forget_abandoned(uv: Path, older_s: float = ABANDONED_S) -> None:

@@ -18,7 +18,7 @@ from slop_code.execution.interpreter import network_variables
 from slop_code.execution.mounting import Mount
 from slop_code.execution.process import Completed, run, talk
 from slop_code.execution.threads import beside
-from slop_code.execution.tools import WARM_S, tools_failure
+from slop_code.execution.tools import WARM_S, compiled, tools_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -158,7 +158,8 @@ class DockerTools:
         environment = {
             "PATH": f"{c.KIT}/bin:{self.docker.variables().get('PATH') or PATH}", "HOME": c.HOME,
             "UV_CACHE_DIR": c.UV_CACHE, "UV_PYTHON_INSTALL_DIR": f"{c.UV_CACHE}/python", "UV_NO_CONFIG": "1",
-            "UV_COMPILE_BYTECODE": str(int(tool == "uvx")), "UV_LINK_MODE": "copy", **network_variables(), **certificate_variables(),
+            "UV_COMPILE_BYTECODE": compiled(tool), "UV_LINK_MODE": "copy",
+            **network_variables(), **certificate_variables(),
         }  # fmt: skip
         argv = [f"{c.KIT}/bin/{tool}", *arguments]
         words = c.exec_arguments(self.container, self.user, self.folder, environment, argv)
