@@ -83,9 +83,13 @@ attacks: install
 
 # Which faults come when follows from the seed; without one, another each time.
 FAULTS ?= 500
+IN_DOCKER := kill kill-group terminate interrupt interrupt-twice interrupt-group daemon-hidden daemon-killed
+PERFORM = $(BIN)/python -m tests.faults $(if $(SEED),--seed $(SEED))
+# The words of a command for all kinds, or for those that were asked for and that there are; nothing where there are none.
+of_kinds = $(if $(KINDS),$(if $2,$1 --kinds $2),$1)
 faults: install $(VENV)/.test
-	$(BIN)/python -m tests.faults --faults $(FAULTS) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS))
-	$(WITH_DOCKER) $(BIN)/python -m tests.faults --sandbox docker --faults $(shell expr $(FAULTS) / 20 + 1) $(if $(SEED),--seed $(SEED))
+	$(call of_kinds,$(PERFORM) --faults $(FAULTS),$(filter-out daemon-%,$(KINDS)))
+	$(call of_kinds,$(WITH_DOCKER) $(PERFORM) --sandbox docker --faults $(shell expr $(FAULTS) / 20 + 1),$(filter $(IN_DOCKER),$(KINDS)))
 
 # Examples for each property; the seed is shown with the command.
 FUZZ ?= 5000

@@ -24,7 +24,7 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.tools import warm_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
 HERE = Path(__file__).parent
 UNIT = "not e2e"
@@ -80,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Side by side, each has a cache of its own, so that a test may count what is left in it."""
     if config.option.markexpr == UNIT:
         os.fsync = lambda _: None  # no power cut is tried here, and a disk takes its time
+        gc.set_threshold(100_000)  # little is made here, and looking through it takes its time too
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         shared = Cache.default().root
         os.environ["SCBENCH_CACHE_DIR"] = str(shared.with_name(f"{shared.name}-{worker}"))
@@ -143,6 +144,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Half of the time is waiting, so one more than there are processors; too many make one Docker daemon slow."""
     return min(8, len(os.sched_getaffinity(0)) + (config.option.markexpr != UNIT))
+
+
+@pytest.fixture(scope="session")
+def numbers() -> Iterator[int]:
+    return itertools.count(1)
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory, numbers: Iterator[int]) -> Path:
+    """As pytest's own, which for each test looks at the folders of all that came before."""
+    folder = tmp_path_factory.getbasetemp() / f"test-{next(numbers)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(scope="session")

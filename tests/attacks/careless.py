@@ -53,11 +53,13 @@ def careless(world: World, attack: Attack) -> Verdict:
         str(world.problem.path),
         world.tag,
     ]
-    answer = world.folder / "answer.json"
+    answer, began = world.folder / "answer.json", world.folder / "began"
     try:
         subprocess.run(argv, cwd=Path(__file__).parents[2], timeout=LIMIT_S, capture_output=True, check=True)
         found = json.loads(answer.read_bytes())
     except (subprocess.SubprocessError, OSError, ValueError) as error:
+        if not began.exists():
+            raise
         return Verdict(frozenset(), 0, f"the careless evaluator was ended: {error}")
     within = tuple(Sight(Effect(effect), what) for effect, what in found.pop("within"))
     return Verdict(frozenset(found.pop("passed")), within=within, **found)
@@ -65,6 +67,7 @@ def careless(world: World, attack: Attack) -> Verdict:
 
 def evaluate(folder: Path, problem: Path, tag: str) -> dict[str, object]:
     workspace, out = folder / "workspace", folder / "out"
+    (folder / "began").touch()
     shutil.copytree(folder / "submission", workspace, symlinks=True)
     shutil.copytree(problem / "tests", workspace / ".evaluation_tests", dirs_exist_ok=True)
     (workspace / ".scbench").mkdir(exist_ok=True)

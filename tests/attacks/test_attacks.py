@@ -45,6 +45,11 @@ def test_the_poor_program(evaluator, problem, tmp_path, sandbox):
     assert try_attack(HONEST, evaluator(sandbox), problem, tmp_path) == ()
 
 
+def test_the_poor_program_where_nothing_is_held(need_bubblewrap, problem, tmp_path):
+    need_bubblewrap()
+    assert try_attack(HONEST, careless, problem, tmp_path) == ()
+
+
 @pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
 @pytest.mark.parametrize("name", BY_NAME)
 def test_it_is_held(evaluator, problem, tmp_path, name, sandbox):

@@ -28,7 +28,7 @@ def world(problem, tmp_path):
 
 
 def seen(world, verdict):
-    return [sight.effect for sight in effects(world, HONEST, verdict)]
+    return [sight.effect for sight in effects(world, verdict)]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_the_reasons(place, tmp_path):
     (_, loud, _) = try_all([PLAIN, LOUD, UNBUILT], fair, Cache(tmp_path), boxed=False)
     (misjudged,) = try_all([PLAIN], unfair, Cache(tmp_path), boxed=True)
     assert through.sights == (SIGHT,)
-    assert "no file" in unbuilt.untried
+    assert "no such file" in unbuilt.untried
     assert loud.untried == NO_BOX
     assert "fails test_given, test_last" in misjudged.untried
 

@@ -7,21 +7,27 @@ from slop_code.runs.comparison import Comparison
 from tests.written_runs import write_run
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Run folders beside each other. Tests only read them, and write beside them."""
+    folder = tmp_path_factory.mktemp("runs")
+    write_run(folder / "base", {"words": ["+-"]})
+    write_run(folder / "better", {"words": ["++"]})
+    write_run(folder / "worse", {"words": ["--"]})
+    write_run(folder / "broken", {"words": ["!"]})
+    write_run(folder / "long", {"words": ["+", "+"]})
+    write_run(folder / "half", {"words": ["+", "!"]})
+    write_run(folder / "short", {"words": ["+"]})
+    write_run(folder / "bad", {"words": ["-", "!"]})
+    write_run(folder / "elsewhere", {"sums": ["++"]})
+    write_run(folder / "again", {"words": ["--"]}, submission=str(folder / "base"))
+    return folder
+
+
 @pytest.fixture
-def runs(tmp_path, monkeypatch):
-    """Run folders beside each other, in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    write_run(tmp_path / "base", {"words": ["+-"]})
-    write_run(tmp_path / "better", {"words": ["++"]})
-    write_run(tmp_path / "worse", {"words": ["--"]})
-    write_run(tmp_path / "broken", {"words": ["!"]})
-    write_run(tmp_path / "long", {"words": ["+", "+"]})
-    write_run(tmp_path / "half", {"words": ["+", "!"]})
-    write_run(tmp_path / "short", {"words": ["+"]})
-    write_run(tmp_path / "bad", {"words": ["-", "!"]})
-    write_run(tmp_path / "elsewhere", {"sums": ["++"]})
-    write_run(tmp_path / "again", {"words": ["--"]}, submission=str(tmp_path / "base"))
-    return tmp_path
+def runs(written, monkeypatch):
+    monkeypatch.chdir(written)
+    return written
 
 
 @pytest.mark.parametrize(

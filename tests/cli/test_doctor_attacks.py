@@ -22,6 +22,7 @@ def doctor(capsys):
     ("arguments", "complaint"),
     [
         (["-e", "local"], "-e is for --attacks"),
+        (["--attacks", "--docker", "podman"], "--docker is for the look at the machine"),
         (["--attacks", "-e", "no-such-environment"], "no-such-environment: no such environment"),
     ],
 )

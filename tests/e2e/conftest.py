@@ -25,6 +25,7 @@ import yaml
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution.backends.cgroups import PREFIX, ROOT
 from slop_code.execution.cache import Cache
+from tests.alive import concerned, ends
 from tests.e2e.browser import browser, picture, visit  # noqa: F401
 from tests.e2e.test_hangs import left_alive, processes
 
@@ -37,6 +38,7 @@ PROBLEMS = Path(__file__).parents[1] / "problems"
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 CHECKPOINTS = ("checkpoint_1", "checkpoint_2", "checkpoint_3")
 PATIENCE_S = 100
+GONE_S = 5
 ONCE = ("uv", "tools", "subjects", "tests", "probes")
 
 GOOD = """
@@ -216,11 +218,6 @@ class Evaluator:
             pass
         return self.process.wait(PATIENCE_S)
 
-    def ends_within(self, seconds: float) -> bool:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(seconds)
-        return self.process.returncode is not None
-
     def _read(self) -> bool:
         if not select.select([self._output], [], [], PATIENCE_S)[0]:
             raise TimeoutError(self.said)
@@ -301,27 +298,7 @@ def left_over() -> Callable[..., list[str]]:
             *map(str, (cache.root / "sessions").iterdir()),
             *(line for line in mounts if str(cache.root) in line),
             *(str(group) for pid in pids for group in ROOT.glob(f"**/{PREFIX}{pid}-*")),
-            *(f"process {pid}" for pid in _alive(cache)),
+            *(f"process {pid}" for pid in concerned(cache.root) if not ends(pid, GONE_S)),
         ]
 
     return find
-
-
-def _alive(cache: Cache) -> list[int]:
-    """Processes that name the cache or have a part of it mounted, and do not end by themselves at once."""
-    left, needle = [], str(cache.root).encode()
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if int(entry.name) == os.getpid() or not _concerns(entry, needle):
-                continue
-            descriptor = os.pidfd_open(int(entry.name))
-            try:  # a kill takes a moment
-                if not select.select([descriptor], [], [], 5)[0]:
-                    left.append(int(entry.name))
-            finally:
-                os.close(descriptor)
-    return left
-
-
-def _concerns(process: Path, needle: bytes) -> bool:
-    return needle in (process / "cmdline").read_bytes() or needle in (process / "mountinfo").read_bytes()

@@ -1,13 +1,17 @@
-"""What is said when the tests' environment cannot be made."""
+"""The tests' environment: what is said when it cannot be made, and when it is made anew."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from dataclasses import dataclass
 
 import pytest
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.tools import fetch, forget_abandoned, tools_failure
+from slop_code.execution.cache import Cache
+from slop_code.execution.installed import ARCHIVES
+from slop_code.execution.tools import fetch, forget_abandoned, tools_failure, warm_tools
 
 ARGV = ["uv", "pip", "install", "a b"]
 STEP = "is there a network? `slop-code cache warm` fetches it ahead"
@@ -88,3 +92,56 @@ def test_what_a_killed_uv_left_goes_when_it_is_old(tmp_path):
         os.utime(tmp_path / name, (0, 0))
     forget_abandoned(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".tmpNEW", "archive-v0"]
+
+
+@dataclass
+class Tools:
+    """A sandbox whose uv makes an environment of one file, unless it has one."""
+
+    cache: Cache
+    folder: str = "/nowhere"
+
+    def identity(self):
+        return ["scripted"]
+
+    def check_tools(self, kept):
+        pass
+
+    def toolshop(self, scratch):
+        return contextlib.nullcontext(self)
+
+    def python(self):
+        return "/usr/bin/python3", "3.12.1"
+
+    def put(self, name, text):
+        return name
+
+    def uv(self, tool, arguments):
+        kept = self.cache.uv / ARCHIVES
+        made = sorted(kept.iterdir()) if kept.exists() else []
+        if tool == "uvx" and not made:
+            made = [kept / os.urandom(4).hex()]
+            made[0].mkdir(parents=True)
+            (made[0] / "pyvenv.cfg").touch()
+            (made[0] / "reports.py").write_text("x = 1\n")
+        return f"{made[0]}\n" if "-c" in arguments else "pytest==9.2.0\n"
+
+
+@pytest.mark.parametrize("content", ["x = 2\n", "x = 1; passed = True\n", None])
+def test_the_judges_own_files_are_what_was_installed(tmp_path, content):
+    """Or they are installed anew: what decides is not taken from a file that somebody else wrote."""
+    cache, told = Cache(tmp_path / "cache"), []
+    (tmp_path / "lock").touch()
+
+    def reports():
+        warm_tools(Tools(cache), "pytest", ["pytest"], [], tmp_path / "lock", cache, told.append)
+        (found,) = cache.uv.glob(f"{ARCHIVES}/*/reports.py")
+        return found
+
+    first = reports()
+    assert (reports(), len(told)) == (first, 1)
+    first.unlink()
+    if content is not None:
+        first.write_text(content)
+    second = reports()
+    assert (second == first, second.read_text(), len(told)) == (False, "x = 1\n", 2)

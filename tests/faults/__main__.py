@@ -63,9 +63,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--faults", type=int, default=500, help="how many (default: 500)")
     parser.add_argument("--seed", type=int, help="which ones, and when (default: by chance)")
-    parser.add_argument(
-        "--kinds", nargs="+", metavar="KIND", help=f"of {', '.join(dict.fromkeys([*HOST_KINDS, *DOCKER_KINDS]))}"
-    )
+    kinds = list(dict.fromkeys([*HOST_KINDS, *DOCKER_KINDS]))
+    parser.add_argument("--kinds", nargs="+", metavar="KIND", choices=kinds, help=f"of {', '.join(kinds)}")
     parser.add_argument("--sandbox", choices=("bubblewrap", "none", "docker"), default="bubblewrap")
     parser.add_argument(
         "--campaign", type=int, metavar="N", help=f"only these {PER_CAMPAIGN}, as they come with the seed"

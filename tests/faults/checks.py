@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import select
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,8 @@ from slop_code.execution.tools import forget_abandoned
 from slop_code.runs.lines import read_lines
 from slop_code.runs.parcel import results_in
 from slop_code.runs.store import Store
-from tests.faults.ground import PROBLEM, RESULT, comparable, digest_of
+from tests.alive import concerned, ends
+from tests.faults.ground import CHECKPOINTS, PROBLEM, RESULT, comparable, digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,8 +58,7 @@ def wrong(site: Site, where: str, result: CorrectnessResults, *, stored: bool = 
     expected, found = site.ground.expected[made], comparable(result)
     if found != expected:
         keys = [name for name in expected if found.get(name) != expected[name]]
-        counts = f"{result.passed_count}/{result.total}" if hasattr(result, "passed_count") else ""
-        yield f"{where}: a {made.kind} submission has another verdict than it earned: {', '.join(keys)} {counts}"
+        yield f"{where}: a {made.kind} submission has another verdict than it earned: {', '.join(keys)}"
 
 
 def unfinished(site: Site) -> list[Path]:
@@ -78,57 +77,11 @@ def unfinished(site: Site) -> list[Path]:
     return left
 
 
-def stamps(site: Site) -> dict[Path, tuple[int, int]]:
-    """Which files the results of runs with a verdict are: another writing of the same content is another file."""
-    found = {}
-    for path in site.of_runs():
-        with contextlib.suppress(ResultError):
-            if not CorrectnessResults.load(path).infrastructure_failure:
-                status = path.stat()
-                found[path] = (status.st_ino, status.st_mtime_ns)
-    return found
-
-
-def done_twice(
-    before: dict[Path, tuple[int, int]], after: dict[Path, tuple[int, int]], touched: set[Path]
-) -> Iterator[str]:
-    for path, stamp in before.items():
-        if path not in touched and after.get(path) != stamp:
-            what = "done again" if path in after else "lost"
-            yield f"{path.parent.name}: it was finished, and was {what}"
-
-
-def begun_twice(site: Site) -> Iterator[str]:
-    """Nothing that was finished is begun again, and nothing twice in one start."""
-    begun = site.begun()
-    finished = {digest_of(path.parent / "snapshot"): path for path in site.before if path not in site.touched}
-    for digest in dict.fromkeys(begun):
-        if digest in finished:
-            yield f"{finished[digest].parent.relative_to(site.top)} was finished, and was begun again"
-
-
 def left_running(site: Site) -> Iterator[str]:
     """Processes that name the site or have a part of it mounted, and do not end by themselves."""
     for pid in concerned(site.folder):
-        with contextlib.suppress(OSError):
-            descriptor = os.pidfd_open(pid)
-            try:  # a kill takes a moment
-                if not select.select([descriptor], [], [], GONE_S)[0] and pid in concerned(site.folder):
-                    yield f"process {pid} is left: {_words(pid)}"
-            finally:
-                os.close(descriptor)
-
-
-def concerned(folder: Path) -> list[int]:
-    needle, found = f"{folder}/".encode(), []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (entry / "cmdline").read_bytes()
-            apart = os.readlink(entry / "ns/mnt") != os.readlink("/proc/self/ns/mnt")
-            boxed = apart and needle in (entry / "mountinfo").read_bytes()
-            if int(entry.name) != os.getpid() and (needle in words or boxed):
-                found.append(int(entry.name))
-    return found
+        if not ends(pid, GONE_S) and pid in concerned(site.folder):
+            yield f"process {pid} is left: {_words(pid)}"
 
 
 def _words(pid: int) -> str:
@@ -140,9 +93,10 @@ def _words(pid: int) -> str:
 def left_over(site: Site) -> Iterator[str]:
     """Once an undisturbed evaluation has ended after the last fault."""
     cache = site.cache.root
-    yield from (f"a session: {path.name}" for path in (cache / "sessions").iterdir() if path.name != "filler")
-    forget_abandoned(cache / "uv", 0.0)  # those of a killed uv go when they are old
-    yield from (f"an unfinished build: {path}" for path in cache.glob("*/.*/"))
+    yield from (f"a session: {path.name}" for path in (cache / "sessions").iterdir())
+    builds = set(cache.glob("*/.*/")) - set((cache / "uv").glob(".tmp*"))
+    yield from (f"an unfinished build: {path}" for path in sorted(builds))
+    yield from _temporary(site)
     yield from (f"in the temporary folder: {path.name}" for path in (site.folder / "tmp").iterdir())
     ours = tuple(f"{PREFIX}{pid}-" for pid in site.pids)
     for parent in (ROOT, ROOT / "memory", ROOT / "pids"):
@@ -153,11 +107,22 @@ def left_over(site: Site) -> Iterator[str]:
         yield from _strays(run / ".slop-code", OWN)
         for checkpoint in (run / PROBLEM).iterdir():
             yield from _strays(checkpoint, {"snapshot", RESULT, ".scbench"})
-    store = Store(site.cache)
-    for path in store.root.glob("??/.*"):  # those of killed writers go when they are old
-        os.utime(path, (0, 0))
+
+
+def _temporary(site: Site) -> Iterator[str]:
+    """What a SIGKILL left in uv's cache or in the store may stay for an hour, and then goes."""
+    store, uv = Store(site.cache), site.cache.root / "uv"
+
+    def left() -> list[Path]:
+        return [*uv.glob(".tmp*"), *store.root.glob("??/.*")]
+
+    for path in left():
+        if path.lstat().st_mtime < site.began:
+            yield f"an old temporary file: {path}"
+        os.utime(path, (0, 0), follow_symlinks=False)
+    forget_abandoned(uv)
     store.trim()
-    yield from (f"in the store: {path.name}" for path in store.root.glob("??/.*"))
+    yield from (f"a temporary file stays: {path}" for path in left())
 
 
 def _strays(folder: Path, expected: set[str]) -> Iterator[str]:
@@ -167,9 +132,9 @@ def _strays(folder: Path, expected: set[str]) -> Iterator[str]:
 def wrong_lines(site: Site) -> Iterator[str]:
     """What a finished run says of itself."""
     for run in site.runs:
-        states = [line.state for line in read_lines(run / "checkpoint_results.jsonl")]
-        if states != ["evaluated"] * 3:
-            yield f"{run.name}/checkpoint_results.jsonl has {states}"
+        told = [(line.checkpoint, line.state) for line in read_lines(run / "checkpoint_results.jsonl")]
+        if told != [(checkpoint, "evaluated") for checkpoint in CHECKPOINTS]:
+            yield f"{run.name}/checkpoint_results.jsonl has {told}"
 
 
 def broke(said: str) -> bool:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.faults import checks
+from tests.faults import repeats
 from tests.faults.ending import ending, until
 from tests.faults.site import own
 
@@ -61,5 +61,5 @@ def dated(site: Site, fault: Fault) -> Ending:
         own(path)
         when = chance.choice(TIMES)
         os.utime(path, (when, when))
-    site.before = checks.stamps(site)
+    repeats.note(site)
     return ending(site, fault, site.start(whole=fault.whole))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tests.faults.site import Site
 
 SCHEME = "unix://"
+LOOK_S = 0.1
 
 
 def address() -> Path | None:
@@ -71,10 +73,10 @@ def bring_back(folder: Path) -> None:
     sys.path.insert(0, str(Path(__file__).parents[1]))
     import private_daemon
 
-    until = time.monotonic() + PATIENCE_S
+    give_up = time.monotonic() + PATIENCE_S
     started: subprocess.Popen[bytes] | None = None
     while private_daemon.why_silent(dict(os.environ)):
-        if time.monotonic() > until:
+        if time.monotonic() > give_up:
             raise TimeoutError((folder / "log").read_text()[-2000:])
         if started is None or started.poll() is not None:
             for pid, name in private_daemon.processes_of(folder):
@@ -89,7 +91,8 @@ def bring_back(folder: Path) -> None:
                     stderr=log,
                     start_new_session=True,
                 )
-        time.sleep(0.1)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            started.wait(LOOK_S)
 
 
 def left_in_daemon(site: Site) -> Iterator[str]:

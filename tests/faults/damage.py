@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
-from tests.faults import checks
+from tests.faults import checks, repeats
 from tests.faults.ending import NO_VERDICT, ending, until
 from tests.faults.ground import RESULT
 from tests.faults.site import own
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from tests.faults.plan import Fault
     from tests.faults.site import Site
 
-PARTS = ("tests", "tools", "subjects", "results")
+PARTS = ("tests", "tools", "subjects", "results", "uv/archive-v0")
+"""The last: the wheels, and the judge's own environments that are made of them."""
 EVIDENCE = ("stream.jsonl", "ctrf-report.json", "pytest-report.json")
 SUMMARIES = ("checkpoint_results.jsonl", "summary.json")
 REMEMBERED = ("index", "origin.json", "lock")
@@ -56,6 +58,7 @@ def of_cache(site: Site, fault: Fault) -> Ending:
     files = [sorted(kept_in(part)) for part in parts]
     path = chance.choice(chance.choice([found for found in files if found]))
     how = damage(path, chance)
+    site.spoilt.add(path)
     evaluator = evaluator or site.start(whole=fault.whole)
     return _noted(ending(site, fault, evaluator, NO_VERDICT), f"({path.relative_to(site.cache.root)} was {how})")
 
@@ -103,7 +106,10 @@ def of_results(site: Site, fault: Fault) -> Ending:
 
 
 def of_raw(site: Site, fault: Fault) -> Ending:
-    """A raw report that is damaged does not change a verdict, and `verify` names it."""
+    """A raw report that is damaged does not change a verdict; `verify` names one that is another account of the tests.
+
+    What else is in there (times, versions, messages that the result has from elsewhere) nothing follows from.
+    """
     chance = random.Random(fault.chance)
     result = chance.choice(_finished(site))
     path = result.parent / ".scbench" / chance.choice(EVIDENCE)
@@ -112,8 +118,8 @@ def of_raw(site: Site, fault: Fault) -> Ending:
     site.touched.add(result)
     status, said = site.calm("verify", str(result.parent))
     breaks = []
-    changed = not path.exists() or path.read_bytes() != whole
-    if status == 0 and changed and how != "flipped":
+    left = path.read_bytes() if path.exists() else b""
+    if status == 0 and (how != "flipped" or account(path.name, left) != account(path.name, whole)):
         breaks.append(f"{path.name} is {how}, and verify has no objection:\n{said}")
     if checks.broke(said):
         breaks.append(f"verify breaks on {path.name}, which is {how}:\n{said}")
@@ -121,6 +127,20 @@ def of_raw(site: Site, fault: Fault) -> Ending:
     evaluator = site.start(whole=True)
     found = ending(site, fault, evaluator)
     return _noted(replace(found, breaks=tuple(breaks)), f"({path} was {how})")
+
+
+def account(name: str, content: bytes) -> list[tuple[str, str]] | None:
+    """Every test and what became of it, as a raw report has it; None where it cannot be read."""
+    try:
+        if name == "stream.jsonl":
+            lines = [json.loads(line) for line in content.splitlines()]
+            return [(line["nodeid"], line["status"]) for line in lines if line["kind"] == "result"]
+        document = json.loads(content)
+        if name == "ctrf-report.json":
+            return [(test["name"], test["status"]) for test in document["results"]["tests"]]
+        return [(test["nodeid"], test["outcome"]) for test in document["tests"]]
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def of_summary(site: Site, fault: Fault) -> Ending:
@@ -135,10 +155,9 @@ def of_summary(site: Site, fault: Fault) -> Ending:
 
 def _finished(site: Site) -> list[Path]:
     """Results with a verdict; where there is none yet, the run is brought to its end."""
-    if not checks.stamps(site):
+    if not repeats.stamps(site):
         site.start(whole=True).end()
-        site.begun()
-    site.before = checks.stamps(site)
+    repeats.note(site)
     return sorted(site.before)
 
 

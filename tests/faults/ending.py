@@ -26,9 +26,9 @@ def complete(site: Site, fault: Fault) -> int:
     return 1 if fault.whole else int(site.made(site.single.snapshot).kind != "good")
 
 
-def ending(site: Site, fault: Fault, evaluator: Evaluator, *allowed: int, breaks: tuple[str, ...] = ()) -> Ending:
+def ending(site: Site, fault: Fault, evaluator: Evaluator, *allowed: int) -> Ending:
     """It may also have ended before the fault, or in spite of it."""
-    return Ending(evaluator.end(), evaluator.said, frozenset({complete(site, fault), *allowed}), breaks)
+    return Ending(evaluator.end(), evaluator.said, frozenset({complete(site, fault), *allowed}))
 
 
 def until(site: Site, fault: Fault, evaluator: Evaluator) -> None:

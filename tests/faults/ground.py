@@ -28,6 +28,8 @@ CHECKPOINTS = ("checkpoint_1", "checkpoint_2", "checkpoint_3")
 PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("witness.py")))
 ONCE = ("uv", "tools", "subjects", "tests", "probes")
 PATIENCE_S = 120
+WORKERS = 2
+RETRIES = 1
 RESULT = "evaluation.json"
 MAIN = """
 import sys
@@ -113,7 +115,7 @@ class Ground:
 
     def eval_words(self, problems: Path, *runs: Path, more: Sequence[str] = ()) -> list[str]:
         words = ["eval", "--no-live-progress", "--problems-dir", problems, "-e", self.environment]
-        return [*self.program, *map(str, [*words, "-j", 2, "--retries", 1, *more, *runs])]
+        return [*self.program, *map(str, [*words, "-j", WORKERS, "--retries", RETRIES, *more, *runs])]
 
     def single_words(self, problems: Path, snapshot: Path, checkpoint: str, output: Path) -> list[str]:
         words = ["eval-snapshot", snapshot, "-p", problems / PROBLEM, "-c", checkpoint, "-e", self.environment]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.faults import checks, clocks, daemon, damage, disks, plan, signals, sources
+from tests.faults import checks, clocks, daemon, damage, disks, plan, repeats, signals, sources
 from tests.faults.ground import Ground
 from tests.faults.site import Site
 
@@ -89,8 +89,7 @@ def attempt(site: Site, fault: Fault, *, last: bool) -> tuple[int, list[str]]:
 
 def perform(site: Site, fault: Fault) -> tuple[Ending, list[str]]:
     """What is broken when it is over."""
-    site.before = checks.stamps(site)
-    site.begun()
+    repeats.note(site)
     found = PERFORM[fault.kind](site, fault)
     breaks = list(found.breaks)
     tail = f"\n{found.said[-TAIL:]}"
@@ -98,40 +97,42 @@ def perform(site: Site, fault: Fault) -> tuple[Ending, list[str]]:
         breaks.append(f"exit status {found.status} is none of {sorted(found.allowed)}:{tail}")
     if checks.broke(found.said):
         breaks.append(f"a traceback:{tail}")
-    breaks += [f"{text}{tail}" for text in look(site)]
+    breaks += [f"{text}{tail}" for text in look(site, found.said, fault.kind)]
     return found, breaks
 
 
-def look(site: Site) -> Iterator[str]:
+def look(site: Site, said: str, kind: str = "") -> Iterator[str]:
     yield from checks.wrong_results(site)
-    yield from checks.done_twice(site.before, checks.stamps(site), site.touched)
-    yield from checks.begun_twice(site)
+    yield from repeats.repeats(site, said, kind)
     yield from checks.left_running(site)
 
 
 def finish(site: Site) -> list[str]:
     """Started again without any fault: all is right, a further start has nothing to do, and nothing is left over."""
-    site.before, breaks = checks.stamps(site), []
+    repeats.note(site)
+    said, breaks = "", []
     for whole in [*([True] if checks.unfinished(site) else []), *([False] if site.alone else [])]:
         evaluator = site.start(whole=whole)
         wanted = 1 if whole else int(site.made(site.single.snapshot).kind != "good")
         if (status := evaluator.end()) != wanted:
             breaks.append(f"started again without a fault, it ends with {status}:\n{evaluator.said[-TAIL:]}")
+        said += evaluator.said if whole else ""
     site.damaged.clear()
     if left := checks.unfinished(site):
         breaks.append(f"started again without a fault, no verdict for {[str(path) for path in left]}")
-    breaks += look(site)
-    site.touched.clear()
+    breaks += look(site, said)
+    for excuses in (site.touched, site.spoilt, site.others):
+        excuses.clear()
     if breaks:
         return breaks
-    site.before = checks.stamps(site)
+    repeats.note(site)
     again = site.start(whole=True)
-    if again.end() != 1 or site.begun():
+    if again.end() != 1 or site.hear():
         breaks.append(f"there was nothing left to do, and it did something:\n{again.said[-TAIL:]}")
     status, said = site.calm("verify", *map(str, [*site.runs, *([site.single.output] if site.alone else [])]))
     if status != 0:
         breaks.append(f"verify objects:\n{said[-TAIL:]}")
-    return [*breaks, *look(site), *checks.wrong_lines(site), *checks.left_over(site), *_in_daemon(site)]
+    return [*breaks, *look(site, again.said), *checks.wrong_lines(site), *checks.left_over(site), *_in_daemon(site)]
 
 
 def _in_daemon(site: Site) -> list[str]:

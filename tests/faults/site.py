@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shutil
 import subprocess
 import time
@@ -12,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import Cache
+from tests.alive import ends
+from tests.faults import checks
 from tests.faults.ground import (
     CHECKPOINTS,
     KINDS,
@@ -21,17 +22,19 @@ from tests.faults.ground import (
     PROBLEMS,
     RESULT,
     Made,
+    digest_of,
     interruptible,
     link_tree,
     write_snapshot,
 )
+from tests.faults.repeats import Heard
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.faults.ground import Ground
+    from tests.faults.repeats import Kept, Stamps
 
 RUNS = 1
 DISK = "16m"
@@ -47,13 +50,7 @@ class Evaluator:
 
     def wait(self, seconds: float) -> bool:
         """Whether it ended in that time."""
-        if self.process.poll() is not None:
-            return True
-        descriptor = os.pidfd_open(self.process.pid)
-        try:
-            return bool(select.select([descriptor], [], [], seconds)[0])
-        finally:
-            os.close(descriptor)
+        return self.process.poll() is not None or ends(self.process.pid, seconds)
 
     def send(self, number: signal.Signals, *, group: bool = False) -> None:
         if self.process.poll() is None:
@@ -98,8 +95,19 @@ class Site:
     damaged: set[Path] = field(default_factory=set)
     """Results that a fault itself has damaged, and that were not made again yet."""
 
-    before: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    spoilt: set[Path] = field(default_factory=set)
+    """Entries of the store that a fault itself has damaged."""
+
+    others: set[str] = field(default_factory=set)
+    """Digests of what a fault has put in the place of a submission for a while."""
+
+    before: Stamps = field(default_factory=dict)
     """Which files the finished results were when the fault began."""
+
+    kept: dict[Path, Kept] = field(default_factory=dict)
+    """The same of the store."""
+
+    began: float = field(default_factory=time.time)
 
     alone: bool = False
     """Whether a single evaluation was disturbed in this round."""
@@ -157,12 +165,13 @@ class Site:
         for snapshot in [*self.snapshots(), self.single.snapshot]:
             self.write(snapshot)
 
-    def write(self, snapshot: Path, kind: str | None = None, *, of: Path | None = None) -> None:
-        """`of`: the snapshot that it is to take the place of."""
+    def write(self, snapshot: Path, kind: str | None = None, *, of: Path | None = None) -> str:
+        """Its digest. `of`: the snapshot that it is to take the place of."""
         made = self.made(of or snapshot)
         name = str((of or snapshot).relative_to(self.folder))
         digest = write_snapshot(snapshot, kind or made.kind, name)
         self.known[digest] = Made(kind or made.kind, made.checkpoint)
+        return digest
 
     def results(self) -> list[Path]:
         """Those of the round that are there."""
@@ -172,17 +181,25 @@ class Site:
     def of_runs(self) -> list[Path]:
         return [path for path in self.results() if path.parent != self.single.output]
 
-    def start(self, *, whole: bool, before: Sequence[str] = (), more: Sequence[str] = (), **further: str) -> Evaluator:
+    def excused(self) -> set[str]:
+        """Digests of submissions that a fault has given a reason to be done again."""
+        return {digest_of(path.parent / "snapshot") for path in self.touched} | self.others
+
+    def checkpoint(self, digest: str) -> str:
+        made = self.known.get(digest)
+        return made.checkpoint if made else ""
+
+    def start(self, *, whole: bool, **further: str) -> Evaluator:
         problems, output = self.folder / "problems", self.folder / "said"
         if whole:
-            words = self.ground.eval_words(problems, *self.runs, more=more)
+            words = self.ground.eval_words(problems, *self.runs)
         else:
             single, self.alone = self.single, True
             words = self.ground.single_words(problems, single.snapshot, single.checkpoint, single.output)
         variables = self.ground.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"), **further)
         with output.open("wb") as file:
             process = subprocess.Popen(
-                [*before, *words],
+                words,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
@@ -199,22 +216,20 @@ class Site:
         done = subprocess.run([*self.ground.program, *words], env=variables, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
-    def begun(self) -> list[str]:
-        """Digests of the submissions whose evaluation has begun since the last time, in runs."""
+    def hear(self) -> list[Heard]:
+        """Which evaluations of runs have begun, and failed, since the last time."""
         file = self.folder / "witness"
-        begun = file.read_text().splitlines() if file.exists() else []
-        new, self.heard = begun[self.heard :], len(begun)
-        return new
+        lines = file.read_text().splitlines() if file.exists() else []
+        new, self.heard = lines[self.heard :], len(lines)
+        return [Heard(what, start, int(attempt), digest) for what, start, attempt, digest in map(str.split, new)]
 
     def close(self) -> None:
         for part in reversed(MOUNTED):
             if self.disks:
                 subprocess.run(["umount", "--lazy", str(self.folder / part)], check=False)
-        for _ in range(3):  # a process that is being killed may still make a file
-            shutil.rmtree(self.folder, ignore_errors=True)
-            if not self.folder.exists():
-                return
-            time.sleep(0.2)
+        for _ in checks.left_running(self):  # one that is being killed may still make a file
+            pass
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def mount(place: Path) -> None:

@@ -69,7 +69,7 @@ def _touch(site: Site, snapshot: Path) -> None:
 def _replace(site: Site, snapshot: Path, kind: str | None) -> None:
     """In one step: it is the one or the other, never half of each."""
     new = site.folder / "runs/new"
-    site.write(new, kind, of=snapshot)
+    site.others.add(site.write(new, kind, of=snapshot))
     (new / "main.py").replace(snapshot / "main.py")
 
 

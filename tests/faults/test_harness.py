@@ -6,19 +6,26 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
+from slop_code.runs.lines import CheckpointLine, Facts
+from slop_code.runs.parcel import pack
+from slop_code.runs.store import Store
+from tests.alive import concerned
 from tests.faults import checks, damage
 from tests.faults.ground import RESULT, Ground, comparable, digest_of
 from tests.faults.harness import perform
-from tests.faults.plan import DOCKER_KINDS, HOST_KINDS, PER_CAMPAIGN, Fault, plan
+from tests.faults.plan import DOCKER_KINDS, HOST_KINDS, PER_CAMPAIGN, SIGNALS, Fault, plan
 from tests.faults.site import Site
 from tests.written_runs import write_run
 
+ROOT = Path(__file__).parents[2]
 KILL = Fault(0, "kill", whole=True, moment=1.0, chance=1)
 PLANTED = """
 import os, shutil, signal, subprocess, sys
@@ -26,16 +33,24 @@ place = sys.argv[-1] + "/sums/checkpoint_1/"
 {deed}
 os.kill(os.getpid(), signal.SIGKILL)
 """
+KEY = "ab" * 32
+BEGIN = 'open(os.environ["FAULTS_WITNESS"], "a").write("".join(f"begun 1 0 {{one}}\\n" for one in {begun}))'
+DIGEST = 'open(sys.argv[0] + ".digest").read()'
+ENTRY = f'entry = os.environ["SCBENCH_CACHE_DIR"] + "/results/{KEY[:2]}/{KEY}"; '
+TELL = 'print("[1/3] PASSED 0/sums/checkpoint_1 1/1 0.5 s", flush=True); '
 RIGHT = 'shutil.copy(sys.argv[0] + ".right", place + "new"); os.replace(place + "new", place + "evaluation.json")'
 
 
 @pytest.fixture
 def planted(tmp_path, monkeypatch):
-    """The harness's look at one fault over an evaluator that does this and is killed then."""
+    """The harness's look at one fault over an evaluator that does this and is killed then.
+
+    The first submission is `finished` before, or its result only `stored`.
+    """
     monkeypatch.setattr(checks, "GONE_S", 0.1)
     made = []
 
-    def run(deed: str, *, finished: bool = False, fault: Fault = KILL) -> list[str]:
+    def run(deed: str, *, finished: bool = False, stored: bool = False, fault: Fault = KILL) -> list[str]:
         script = tmp_path / "planted.py"
         script.write_text(PLANTED.format(deed=deed))
         site = Site(Ground(tmp_path, program=(sys.executable, str(script)), run_s=60, single_s=60), tmp_path / "site")
@@ -47,20 +62,34 @@ def planted(tmp_path, monkeypatch):
         (tmp_path / "planted.py.digest").write_text(digest_of(snapshot))
         right = CorrectnessResults.load(tmp_path / "planted.py.right")
         site.ground.expected[site.made(snapshot)] = comparable(right)
+        site.ground.tests["checkpoint_1"] = right.provenance.digests.tests
         if finished:
             right.save(snapshot.parent / RESULT)
+        if stored:
+            right.save(tmp_path / "parcel" / RESULT)
+            assert Store(site.cache).put(KEY, pack(tmp_path / "parcel"))
         return perform(site, fault)[1]
 
     yield run
     for site in made:
-        for process in checks.concerned(site.folder):
+        for process in concerned(site.folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("deed", "finished"), [("pass", False), ("pass", True), (RIGHT, False)])
-def test_nothing_is_broken(planted, deed, finished):
-    assert planted(deed, finished=finished) == []
+@pytest.mark.parametrize(
+    ("deed", "before"),
+    [
+        ("pass", {}),
+        ("pass", {"finished": True, "stored": True}),
+        (RIGHT, {"stored": True}),
+        (TELL + RIGHT, {}),
+        (BEGIN.format(begun=f"[{DIGEST}, 'other']"), {}),
+    ],
+    ids=["nothing", "left alone", "delivered", "told", "begun"],
+)
+def test_nothing_is_broken(planted, deed, before):
+    assert planted(deed, **before) == []
 
 
 @pytest.mark.parametrize(
@@ -75,6 +104,9 @@ def test_nothing_is_broken(planted, deed, finished):
         ("sys.exit(7)", "exit status 7"),
         ("raise KeyError", "a traceback"),
         ("sys.exit(3)", "exit status 3"),
+        (BEGIN.format(begun=f"[{DIGEST}] * 3"), "was begun 3 times in one start"),
+        (BEGIN.format(begun="'abc'"), "3 evaluations were begun and are lost"),
+        (TELL * 2, "0/sums/checkpoint_1 was told 2 times"),
     ],
 )
 def test_what_is_broken_is_named(planted, deed, words):
@@ -86,15 +118,102 @@ def test_what_is_broken_is_named(planted, deed, words):
     [
         (RIGHT, "was done again"),
         ('os.unlink(place + "evaluation.json")', "was lost"),
-        ('open(os.environ["FAULTS_WITNESS"], "w").write(open(sys.argv[0] + ".digest").read())', "was begun again"),
+        (BEGIN.format(begun=f"[{DIGEST}]"), "0/sums/checkpoint_1 was finished, and was begun again"),
+        (TELL, "0/sums/checkpoint_1 was finished, and was told again"),
     ],
 )
 def test_what_was_finished_is_left_alone(planted, deed, words):
     assert any(words in text for text in planted(deed, finished=True))
 
 
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [
+        (BEGIN.format(begun=f"[{DIGEST}]"), "one that was stored was finished, and was begun again"),
+        (ENTRY + 'shutil.copy(entry, entry + "0"); os.replace(entry + "0", entry)', "was written again"),
+        (ENTRY + "os.unlink(entry)", "was lost"),
+    ],
+)
+def test_what_was_stored_is_left_alone(planted, deed, words):
+    assert any(words in text for text in planted(deed, stored=True))
+
+
+@pytest.mark.parametrize("place", ["uv/.tmpX", f"results/ab/.{KEY}.0", f"results/ab/.{KEY}.lock"])
+@pytest.mark.parametrize("old", [True, False])
+def test_only_new_temporary_files_may_be_left(tmp_path, place, old):
+    site = finished_site(tmp_path)
+    path = site.cache.root / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    if old:
+        os.utime(path, (1, 1))
+    found = list(checks.left_over(site))
+    assert [text.partition(":")[0] for text in found] == (["an old temporary file"] if old else [])
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("cache/sessions/filler", "a session: filler"),
+        ("cache/tests/.tmp", "an unfinished build"),
+        ("tmp/x", "in the temporary folder: x"),
+        ("runs/0/0/x", "in 0: x"),
+    ],
+)
+def test_what_is_left_over_is_named(tmp_path, place, words):
+    site = finished_site(tmp_path)
+    (site.folder / place).mkdir(parents=True)
+    assert any(words in text for text in checks.left_over(site))
+
+
+def finished_site(folder: Path) -> Site:
+    site = Site(Ground(folder), folder / "site")
+    (site.runs[0] / ".slop-code").mkdir()
+    assert list(checks.left_over(site)) == []
+    return site
+
+
+@pytest.mark.parametrize(
+    ("told", "right"),
+    [("123", True), ("12", False), ("1233", False), ("122", False)],
+)
+def test_each_checkpoint_has_one_line(tmp_path, told, right):
+    site = Site(Ground(tmp_path), tmp_path / "site")
+    write_run(tmp_path / "made", {"sums": ["+"] * 3})
+    lines = {}
+    for number in "123":
+        results = CorrectnessResults.load(tmp_path / f"made/sums/checkpoint_{number}" / RESULT)
+        place = {"run": "0", "problem": "sums", "checkpoint": f"checkpoint_{number}", "order": int(number)}
+        lines[number] = CheckpointLine(**place, **Facts.of(results).model_dump()).model_dump_json() + "\n"
+    (site.runs[0] / "checkpoint_results.jsonl").write_text("".join(lines[number] for number in told))
+    assert (list(checks.wrong_lines(site)) == []) is right
+
+
 def test_the_same_seed_is_the_same_plan():
     assert plan(7, 50, HOST_KINDS) == plan(7, 50, HOST_KINDS) != plan(8, 50, HOST_KINDS)
+
+
+ON_HOST, IN_DOCKER = "--faults 40", "--sandbox docker --faults 3"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "commands"),
+    [
+        ((), [ON_HOST, IN_DOCKER]),
+        (("kill", "disk-run"), [f"{ON_HOST} --kinds kill disk-run", f"{IN_DOCKER} --kinds kill"]),
+        (("disk-run",), [f"{ON_HOST} --kinds disk-run"]),
+        (("daemon-hidden",), [f"{IN_DOCKER} --kinds daemon-hidden"]),
+        (HOST_KINDS, [f"{ON_HOST} --kinds {' '.join(HOST_KINDS)}", f"{IN_DOCKER} --kinds {' '.join(SIGNALS)}"]),
+        (DOCKER_KINDS, [f"{ON_HOST} --kinds {' '.join(SIGNALS)}", f"{IN_DOCKER} --kinds {' '.join(DOCKER_KINDS)}"]),
+    ],
+    ids=["all", "both", "host", "docker", "every host", "every docker"],
+)
+def test_make_asks_each_sandbox_for_the_kinds_that_it_has(kinds, commands):
+    made = ["make", "-n", "faults", "FAULTS=40", "SEED=7", f"KINDS={' '.join(kinds)}"]
+    said = subprocess.run(made, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    words = " -m tests.faults --seed 7 "
+    assert [line.partition(words)[2] for line in said.splitlines() if words in line] == commands
 
 
 @pytest.mark.parametrize("kinds", [HOST_KINDS, DOCKER_KINDS])

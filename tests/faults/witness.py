@@ -1,4 +1,4 @@
-"""slop-code, with an executor that writes down which submission it is given before it begins.
+"""slop-code, with an executor that writes down which submission it is given before it begins, and which ones fail.
 
 Nothing is imported before slop-code itself does: a signal finds it in the same places.
 """
@@ -19,13 +19,29 @@ def counted() -> int:
 
     class Counted(threads.Threads):
         def submit(self, work):  # type: ignore[no-untyped-def]
-            with open(os.environ["FAULTS_WITNESS"], "a") as file:
-                file.write(work.digest + "\n")
-            return super().submit(work)
+            note("begun", work)
+            try:
+                future = super().submit(work)
+            except BaseException:
+                note("failed", work)
+                raise
+            future.add_done_callback(lambda ended: None if judged(ended) else note("failed", work))
+            return future
 
     sys.modules["__main__"].Counted = Counted  # type: ignore[attr-defined]
     executors.BUILT_IN["threads"] = "__main__:Counted"
     return plain()
+
+
+def note(what, work):  # type: ignore[no-untyped-def]
+    with open(os.environ["FAULTS_WITNESS"], "a") as file:
+        file.write(f"{what} {os.getpid()} {len(work.attempts)} {work.digest}\n")
+
+
+def judged(future):  # type: ignore[no-untyped-def]
+    if future.cancelled() or future.exception() is not None:
+        return False
+    return future.result().facts.state == "evaluated"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from slop_code.execution.cache import Cache
 from slop_code.runs.folder import OWN
-from slop_code.runs.index import INDEX, Index, sealed
+from slop_code.runs.index import INDEX, Index, with_digest
 from slop_code.runs.lines import Facts
 from slop_code.runs.parcel import pack, results_in, unpack
 from slop_code.runs.store import Store, limit_from
@@ -124,9 +124,11 @@ def indexed(folder: Path) -> tuple[Path, bytes]:
     return run, (run / OWN / INDEX).read_bytes()
 
 
-def resealed(line: bytes) -> st.SearchStrategy[bytes]:
-    """By somebody who knows how lines are sealed."""
-    return edited(json.loads(line.partition(b" ")[2])).map(lambda one: sealed(as_json(one).decode() + "\n").encode())
+def forged(line: bytes) -> st.SearchStrategy[bytes]:
+    """By somebody who knows how lines get their digests."""
+    return edited(json.loads(line.partition(b" ")[2])).map(
+        lambda one: with_digest(as_json(one).decode() + "\n").encode()
+    )
 
 
 def test_index(indexed: tuple[Path, bytes]) -> None:
@@ -135,7 +137,7 @@ def test_index(indexed: tuple[Path, bytes]) -> None:
     paths = sorted(run.glob("words/*/evaluation.json"))
     truth = [Index(None, {}).facts(path) for path in paths]
 
-    @fuzzed(raw=damaged(whole), lines=st.lists(resealed(first), max_size=2))
+    @fuzzed(raw=damaged(whole), lines=st.lists(forged(first), max_size=2))
     def examples(raw: bytes, lines: list[bytes]) -> None:
         (run / OWN / INDEX).write_bytes(raw)
         index = Index.load(run)

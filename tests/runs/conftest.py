@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults
@@ -55,7 +55,7 @@ class World:
             "checkpoints": {f"checkpoint_{number}": {} for number in range(1, count + 1)}, **keys,
         }  # fmt: skip
         tests = {f"problems/{name}/tests/test_{one}.py": f"# {one}\n" for one in config["checkpoints"] if len(one) < 99}
-        self.write({f"problems/{name}/config.yaml": yaml.safe_dump(config, sort_keys=False), **tests})
+        self.write({f"problems/{name}/config.yaml": json.dumps(config, ensure_ascii=False), **tests})
         return self.problems / name
 
     def run(self, name: str = "monday", snapshots: Mapping[str, Sequence[str]] | None = None) -> Path:

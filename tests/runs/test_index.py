@@ -8,14 +8,14 @@ import pytest
 from slop_code._io import read_bounded
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
-from slop_code.runs.index import Index, sealed
+from slop_code.runs.index import Index, with_digest
 from slop_code.runs.lines import Facts, Regressions
 
 OPENED = """
 import json, os, sys
 from pathlib import Path
 
-from slop_code.runs.index import Index, sealed
+from slop_code.runs.index import Index, with_digest
 
 folder, opened = Path(sys.argv[1]), []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
@@ -144,9 +144,9 @@ def test_a_result_that_is_replaced_between_two_questions_is_read_again(run, firs
 
 
 def rewritten(saved, old, new):
-    """Changed and sealed again, as only we do it."""
+    """Changed and with a new digest, as only we do it."""
     lines = [line.partition(" ")[2].replace(old, new) for line in saved.read_text().splitlines()]
-    saved.write_text("".join(sealed(f"{line}\n") for line in lines))
+    saved.write_text("".join(with_digest(f"{line}\n") for line in lines))
 
 
 def test_what_another_version_found_is_not_believed(run, first, saved):

@@ -11,10 +11,12 @@ import yaml
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution import EnvironmentSpec
+from slop_code.execution.backends.bubblewrap import Bubblewrap
+from slop_code.execution.cache import Cache
 from tests.conftest import SANDBOXES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = ("hitcount-1-reference", "hitcount-2-before", "corkboard-1-reference", "larder-1-reference")
@@ -27,6 +29,8 @@ class Case:
     problem: ProblemConfig
     checkpoint: str
     submission: Path
+    kind: str = ""
+    """A `reference` has to pass everything and an `empty` submission nothing; of others nothing is known."""
 
 
 def all_cases(empty: Path) -> list[Case]:
@@ -41,7 +45,7 @@ def all_cases(empty: Path) -> list[Case]:
             submissions = {"reference": own, "before": before, "empty": empty}
             submissions |= {path.parents[2].name: path for path in sorted(runs)}
             found += [
-                Case(f"{problem.name}-{number}-{kind}", problem, checkpoint, path)
+                Case(f"{problem.name}-{number}-{kind}", problem, checkpoint, path, kind)
                 for kind, path in submissions.items()
                 if path
             ]
@@ -64,8 +68,19 @@ def environment_for(problem: ProblemConfig, sandbox: str) -> EnvironmentSpec:
     return EnvironmentSpec.model_validate({"name": "soak", **own, "isolation": "strict", **SANDBOXES[sandbox]})
 
 
-def missing(sandbox: str) -> str | None:
-    """Why a sandbox cannot be had here."""
-    if sandbox != "docker" or "SLOP_CODE_TEST_IMAGE" in os.environ:
+def no_bubblewrap() -> str | None:
+    return Bubblewrap(EnvironmentSpec.model_validate({"name": "soak", "type": "local"}), Cache.default()).missing()
+
+
+def no_docker() -> str | None:
+    if "SLOP_CODE_TEST_IMAGE" in os.environ:
         return None
     return os.environ.get("SLOP_CODE_TEST_NO_DOCKER", "no Docker: run it through tests/with_docker.py")
+
+
+MISSING: dict[str, Callable[[], str | None]] = {
+    "none": lambda: None,
+    "bubblewrap": no_bubblewrap,
+    "docker": no_docker,
+}
+"""Why a sandbox cannot be had here."""

@@ -1,7 +1,8 @@
 """Evaluate the examples many times, idle and under load, in every sandbox: every verdict has to be equal.
 
 `make soak` does it; `python -m tests.stability.soak --help` says what can be chosen. The exit status is 1 where two
-verdicts on one submission differ, and 3 where a sandbox that was asked for cannot be had.
+verdicts on one submission differ or one was not earned, and 3 where an evaluation came to none, or a sandbox that was
+asked for cannot be had.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from slop_code.evaluation.reports.record import visible
 from slop_code.execution.cache import Cache
 from slop_code.execution.threads import processors
 from tests.conftest import SANDBOXES
-from tests.stability.cases import all_cases, chosen, environment_for, missing
+from tests.stability.cases import MISSING, all_cases, chosen, environment_for
 from tests.stability.pressure import pressure
-from tests.stability.verdicts import differences, in_any_sandbox, messages_of, verdict_of
+from tests.stability.verdicts import differences, in_any_sandbox, messages_of, unearned, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,7 +52,10 @@ class Row:
     times: int = 0
     seconds: float = 0.0
     differing: list[str] = field(default_factory=list)
-    """What was another verdict than before, in words."""
+    """What was another verdict than before, one that was not earned, or none, in words."""
+
+    unjudged: int = 0
+    """How many of these are evaluations without a verdict."""
 
     notes: set[str] = field(default_factory=set)
     """Tests whose messages, not results, differed."""
@@ -69,16 +73,22 @@ class Account:
         self._first: dict[str, dict[str, str]] = {}
         self._lock = threading.Lock()
 
-    def add(self, case: str, sandbox: str, condition: str, results: CorrectnessResults) -> Row:
+    def add(self, case: str, sandbox: str, condition: str, results: CorrectnessResults, kind: str = "") -> Row:
         verdict, messages = verdict_of(results), messages_of(results)
         with self._lock:
             row = self.rows.setdefault((case, sandbox, condition), Row(case, sandbox, condition))
             row.times += 1
             row.seconds += results.duration
+            if results.infrastructure_failure:
+                row.unjudged += 1
+                why = visible(results.infrastructure_failure_reason or "no reason", WIDTH)
+                row.differing.append(f"evaluation {row.times}: no verdict: {why}")
+                return row
             anywhere = self._first.setdefault(case, in_any_sandbox(verdict))
             here = self._first.setdefault(f"{case} in {sandbox}", verdict)
             said = self._first.setdefault(f"messages of {case} in {sandbox}", messages)
             found = differences(anywhere, in_any_sandbox(verdict)) or differences(here, verdict)
+            found += unearned(kind, results)
             row.differing += [f"evaluation {row.times}: {visible(text, WIDTH)}" for text in found]
             row.notes |= {name for name in {*said, *messages} if said.get(name) != messages.get(name)}
             return row
@@ -103,7 +113,7 @@ def soak(
         runner = PytestRunner(case.problem, checkpoint, environment, case.submission, cache=kept)
         with ports if sandbox == "none" else contextlib.nullcontext():  # without boxes all have one network
             results = runner.run()
-        row = account.add(case.name, sandbox, condition, results)
+        row = account.add(case.name, sandbox, condition, results, case.kind)
         for text in row.differing[-1:]:
             tell(f"{case.name}, {sandbox}, {condition}: {text}")
 
@@ -158,6 +168,7 @@ def as_json(rows: Sequence[Row], seconds: float) -> str:
             "times": row.times,
             "mean_seconds": round(row.seconds / row.times, 3),
             "differing": row.differing,
+            "without_a_verdict": row.unjudged,
             "messages_that_differ": sorted(row.notes),
         }
         for row in rows
@@ -166,8 +177,11 @@ def as_json(rows: Sequence[Row], seconds: float) -> str:
     return json.dumps({"machine": machine, "seconds": round(seconds), "stable": stable, "rows": told}, indent=2) + "\n"
 
 
-def say(text: str) -> None:
-    print(f"· {text}", flush=True)
+def exit_status(rows: Sequence[Row]) -> int:
+    """A verdict that differs says more than one that is missing."""
+    if any(len(row.differing) > row.unjudged for row in rows):
+        return 1
+    return 3 if any(row.unjudged for row in rows) else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -179,8 +193,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=processors(), help="at a time (default: one per processor)")
     parser.add_argument("--json", type=Path, default=Path("out/soak.json"), help="(default: out/soak.json)")
     arguments = parser.parse_args(argv)
+    if arguments.times < 1:
+        parser.error(f"--times: expected at least 1, found {arguments.times}")
     sandboxes = list(dict.fromkeys(arguments.sandbox or SANDBOXES))
-    if reasons := [f"{name}: {why}" for name in sandboxes if (why := missing(name))]:
+    if reasons := [f"{name}: {why}" for name in sandboxes if (why := MISSING[name]())]:
         print("\n".join(reasons), file=sys.stderr)
         return 3
     with tempfile.TemporaryDirectory(prefix="slop-code-empty-") as empty:
@@ -198,7 +214,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(as_json(rows, seconds), encoding="utf-8")
     print(f"\n{table(rows)}\n\n{summary(rows)}\n{seconds / 60:.1f} minutes; written: {arguments.json}")
-    return 1 if any(row.differing for row in rows) else 0
+    return exit_status(rows)
 
 
 if __name__ == "__main__":

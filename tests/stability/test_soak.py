@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SANDBOXES
-from tests.stability.cases import SMALL, Case, all_cases, chosen
-from tests.stability.soak import as_json, soak, summary, table
+from tests.stability.cases import MISSING, SMALL, Case, all_cases, chosen
+from tests.stability.soak import as_json, exit_status, main, soak, summary, table
 
 COUNTS = """
 from pathlib import Path
@@ -53,10 +53,33 @@ def test_what_is_unstable_is_named(cache, make_problem, make_submission, tmp_pat
     assert "test_steady" not in said
     assert "again: python -m tests.stability.soak --cases planted --sandbox none --condition idle --times 3" in said
     assert any(text.startswith("planted, none, idle: evaluation 3") for text in told)
+    assert exit_status(rows) == 1
     written = json.loads(as_json(rows, 1.0))
     assert not written["stable"]
     assert written["rows"][0]["times"] == 3
     assert "planted" in table(rows)
+
+
+def test_what_cannot_be_evaluated_is_not_stable(cache, make_problem, make_submission, tmp_path):
+    problem = make_problem({"test_checkpoint_1.py": "import none_such"})
+    case = Case("planted", problem, "checkpoint_1", make_submission({"main.py": ""}))
+    rows = soak([case], ["none"], {"idle": 2}, cache=cache)
+    assert (exit_status(rows), rows[0].unjudged) == (3, 2)
+    assert "evaluation 2: no verdict: " in summary(rows)
+    assert not json.loads(as_json(rows, 1.0))["stable"]
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_a_sandbox_that_is_missing_is_named(monkeypatch, capsys, tmp_path, sandbox):
+    monkeypatch.setitem(MISSING, sandbox, lambda: "none here")
+    assert main(["--sandbox", sandbox, "--cases", "none-such", "--json", str(tmp_path / "found.json")]) == 3
+    assert capsys.readouterr().err == f"{sandbox}: none here\n"
+
+
+def test_no_rounds_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["--times", "0"])
+    assert "--times: expected at least 1, found 0" in capsys.readouterr().err
 
 
 def test_there_is_a_case_for_every_checkpoint_of_every_example():
@@ -64,7 +87,8 @@ def test_there_is_a_case_for_every_checkpoint_of_every_example():
     names = {case.name for case in cases}
     assert len(names) == len(cases)
     for case in cases:
-        stem = case.name.rpartition("-")[0]
+        stem, _, kind = case.name.rpartition("-")
+        assert kind == case.kind or kind not in ("reference", "empty")
         assert {f"{stem}-reference", f"{stem}-empty"} <= names
         assert stem.endswith("-1") or f"{stem}-before" in names
     assert {name.partition("-")[0] for name in SMALL} == {case.problem.name for case in cases}

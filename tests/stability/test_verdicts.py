@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
-from tests.stability.soak import Account, summary
-from tests.stability.verdicts import differences, in_any_sandbox, steady
+from tests.stability.soak import Account, exit_status, summary
+from tests.stability.verdicts import differences, in_any_sandbox, steady, unearned
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,54 @@ def results(status="passed", environment="e", message=None, **more):
     return CorrectnessResults.model_validate({**fields, **code, **more})
 
 
-def told_about(*evaluations):
+def told_about(*evaluations, kind=""):
     """Each is a sandbox, a condition and its results."""
     account = Account()
     for sandbox, condition, result in evaluations:
-        account.add("case", sandbox, condition, result)
+        account.add("case", sandbox, condition, result, kind)
     return list(account.rows.values())
+
+
+NOTHING = results(infrastructure_failure_reason="no bubblewrap works here")
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "status", "words"),
+    [
+        ([results()] * 2, 0, "STABLE: 2 evaluations, every verdict equal"),
+        ([NOTHING] * 6, 3, "evaluation 6: no verdict: no bubblewrap works here"),
+        ([NOTHING, results()], 3, "evaluation 1: no verdict: no bubblewrap works here"),
+        ([results(), NOTHING], 3, "evaluation 2: no verdict: no bubblewrap works here"),
+        ([NOTHING, results(), results("failed")], 1, "evaluation 3: test test_checkpoint_1.py::test_a: passed"),
+    ],
+    ids=["equal", "none at all", "none at first", "none at last", "another"],
+)
+def test_where_nothing_was_judged_nothing_is_stable(evaluations, status, words):
+    rows = told_about(*[("none", "idle", result) for result in evaluations])
+    assert exit_status(rows) == status
+    assert summary(rows).startswith("NOT STABLE" if status else "STABLE")
+    assert words in summary(rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "result", "told"),
+    [
+        ("reference", results(), []),
+        ("reference", results("failed"), ["a reference does not pass all-cases"]),
+        ("reference", results("skipped"), ["a reference does not pass all-cases"]),
+        ("reference", results(deselected=1), ["a reference does not pass all-cases"]),
+        ("empty", results("failed"), []),
+        ("empty", results("error"), []),
+        ("empty", results(), ["an empty submission passes 1 tests, such as test_checkpoint_1.py::test_a"]),
+        ("before", results(), []),
+        ("before", results("failed"), []),
+    ],
+)
+def test_a_verdict_that_was_not_earned(kind, result, told):
+    assert unearned(kind, result) == told
+    rows = told_about(("none", "idle", result), ("none", "idle", result), kind=kind)
+    assert [text.partition(": ")[2] for text in rows[0].differing] == told * 2
+    assert exit_status(rows) == int(bool(told))
 
 
 def test_the_sandboxes_are_held_against_each_other():
@@ -89,7 +131,7 @@ def test_the_sandboxes_are_held_against_each_other():
     [
         (results(environment="other"), "digest environment: e → other"),
         (results(pytest_exit_code=1), "exit code: 0 → 1"),
-        (results(infrastructure_failure_reason="killed"), "infrastructure failure: none → killed"),
+        (results(infrastructure_failure_reason="killed"), "no verdict: killed"),
         (results(deselected=1), "deselected: 0 → 1"),
     ],
     ids=["digest", "exit code", "no verdict", "deselected"],

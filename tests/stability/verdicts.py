@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from slop_code.evaluation import PassPolicy
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -33,6 +35,16 @@ def verdict_of(results: CorrectnessResults) -> dict[str, str]:
         **{f"test {test.nodeid}": f"{test.status}, {test.group_type}" for test in results.tests},
         **{f"digest {name}": str(value) for name, value in digests.items()},
     }
+
+
+def unearned(kind: str, results: CorrectnessResults) -> list[str]:
+    """What is wrong with a verdict, however often it comes out the same; `kind` as of a case."""
+    passed = sorted(test.nodeid for test in results.tests if test.status == "passed")
+    if kind == "reference" and not results.passed[PassPolicy.ALL_CASES]:
+        return ["a reference does not pass all-cases"]
+    if kind == "empty" and passed:
+        return [f"an empty submission passes {len(passed)} tests, such as {passed[0]}"]
+    return []
 
 
 def messages_of(results: CorrectnessResults) -> dict[str, str]:

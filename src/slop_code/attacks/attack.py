@@ -73,9 +73,6 @@ class Attack:
     build: str = ""
     """Python for what a file of text cannot hold; run in the submission's folder."""
 
-    loses: frozenset[str] = frozenset()
-    """Tests of honest work that it spoils for itself, or may."""
-
     environment: Mapping[str, Any] = field(default_factory=dict)
     """Keys over those of the environment, such as tighter limits."""
 
@@ -90,9 +87,8 @@ class Attack:
 
 def read_attack(path: Path) -> Attack:
     found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    loses = frozenset(found.pop("loses", ()))
     kind, does = Kind(path.parent.name), Effect(found.pop("does"))
-    return Attack(name=path.stem, kind=kind, does=does, loses=loses, **found)
+    return Attack(name=path.stem, kind=kind, does=does, **found)
 
 
 def read_corpus(*folders: Path) -> Sequence[Attack]:

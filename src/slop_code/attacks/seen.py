@@ -15,7 +15,6 @@ from slop_code.attacks.world import EARNED, TAG, TESTS, segment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slop_code.attacks.attack import Attack
     from slop_code.attacks.world import World
 
 LARGE = 24 << 20
@@ -56,18 +55,18 @@ class Verdict:
     """What only the evaluator could see, from within a place that is gone by now."""
 
 
-def effects(world: World, attack: Attack, verdict: Verdict) -> tuple[Sight, ...]:
-    return (*_verdict(attack, verdict), *verdict.within, *_host(world))
+def effects(world: World, verdict: Verdict) -> tuple[Sight, ...]:
+    return (*_verdict(verdict), *verdict.within, *_host(world))
 
 
-def _verdict(attack: Attack, verdict: Verdict) -> Iterator[Sight]:
+def _verdict(verdict: Verdict) -> Iterator[Sight]:
     if gained := verdict.passed - EARNED:
         yield Sight(Effect.GAIN, f"passes {', '.join(sorted(gained))}")
     if verdict.broken:
         yield Sight(Effect.LOSS, verdict.broken)
     elif verdict.total != TESTS:
         yield Sight(Effect.LOSS, f"{verdict.total} of {TESTS} tests are accounted for")
-    elif lost := EARNED - attack.loses - verdict.passed:
+    elif lost := EARNED - verdict.passed:
         yield Sight(Effect.LOSS, f"fails {', '.join(sorted(lost))}")
     if CONTROL.search(verdict.shown) or MARKUP in verdict.page:
         yield Sight(Effect.RAW, "what it printed is shown as it is")

@@ -46,9 +46,9 @@ def ours(environment: EnvironmentSpec, cache: Cache, progress: Progress = lambda
 def try_attack(attack: Attack, evaluator: Evaluator, problem: ProblemConfig, folder: Path) -> tuple[Sight, ...]:
     """What it did; nothing: it was held. Afterwards an honest submission is judged as ever, where that is in doubt."""
     with opened(folder / attack.name, problem, attack) as world:
-        found = effects(world, attack, evaluator(world, attack))
+        found = effects(world, evaluator(world, attack))
     if attack.does is not Effect.POISONED:
         return found
     with opened(folder / f"{attack.name}-next", problem, HONEST) as world:
-        after = effects(world, HONEST, evaluator(world, HONEST))
+        after = effects(world, evaluator(world, HONEST))
     return (*found, *(Sight(Effect.POISONED, f"the next evaluation: {sight.what}") for sight in after))

@@ -31,6 +31,7 @@ ISOLATION_ADVICE = (
     "without it there is no isolation on this machine: enable user namespaces "
     "(sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) or use isolation: none"
 )
+ENGINE = "docker"
 ENGINE_S = 20.0
 NEEDED = ("uv", "cache", "slopbox helper", "both boxes")
 
@@ -41,7 +42,7 @@ def add_to(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("--json", action="store_true", help="print the findings as JSON")
-    option("--docker", default="docker", metavar="BINARY", help="the container engine's command (default: docker)")
+    option("--docker", default=ENGINE, metavar="BINARY", help="the container engine's command (default: docker)")
     option("--attacks", action="store_true", help="try hostile submissions here, and say what is held")
     option(
         "-e",
@@ -124,6 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.attacks:
         from slop_code.cli.doctor_attacks import run_attacks
 
+        if arguments.docker != ENGINE:
+            raise UsageError("--docker is for the look at the machine; an environment (-e) names its own engine")
         return run_attacks(arguments.environment or ["local"], as_text=not arguments.json)
     if arguments.environment:
         raise UsageError("-e is for --attacks: without it, doctor looks at the machine")

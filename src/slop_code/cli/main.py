@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import signal
 import sys
 import traceback
@@ -41,7 +42,9 @@ class _Parser(argparse.ArgumentParser):
         super().error(visible(message, LONGEST))
 
 
+@functools.cache
 def parser() -> argparse.ArgumentParser:
+    """Made once: it has a hundred options and more, which whoever calls `run` again need not wait for."""
     root = _Parser(
         prog="slop-code",
         description="Evaluate code that an agent wrote in checkpoints: pytest verdicts that the code cannot forge.",

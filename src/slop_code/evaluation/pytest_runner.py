@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.errors import InfrastructureError, UsageError
+from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
 from slop_code.evaluation import pairs
 from slop_code.evaluation.command import LOCK, PLUGIN, TOOL, TOOLS, pytest_command
 from slop_code.evaluation.conclusion import conclude
@@ -22,11 +23,12 @@ from slop_code.evaluation.reports.record import RawTest, visible
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.workspace import Staged, choose, copy_tests, stage, variables_for
 from slop_code.execution.boxes import TESTS_DIR, sandbox_for, sandbox_name
-from slop_code.execution.cache import Cache
+from slop_code.execution.cache import DAMAGED, Cache
+from slop_code.execution.seal import check_seal
 from slop_code.execution.session import Session
 from slop_code.execution.snapshot import open_submission, read_tree
 from slop_code.execution.threads import beside
-from slop_code.execution.tools import warm_tools
+from slop_code.execution.tools import read_tools, warm_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -103,12 +105,13 @@ class PytestRunner:
         self.keep_apart()
         platform, tree = beside(platform_name), beside(read_tree, submission)
         with self.cache.in_use():
-            state = self._evaluate(submission, arguments)
+            state = self._evaluate(submission, arguments, tree)
         platform()
-        state = self._unchanged(replace(state, submission=tree()))
+        with contextlib.suppress(InfrastructureError):  # that is why there is no verdict, if there is no other reason
+            state = replace(state, submission=tree())
         return self._results(state, arguments, time.monotonic() - began)
 
-    def _evaluate(self, submission: Path, arguments: Sequence[str]) -> _Run:
+    def _evaluate(self, submission: Path, arguments: Sequence[str], before: Callable[[], Tree]) -> _Run:
         state, watch = _Run(), _Stopwatch()
         forget(self.output_dir)
         try:
@@ -139,25 +142,17 @@ class PytestRunner:
                 self.progress(f"running {sum(len(own.entries) for own in groups)} tests{how}")
                 judged = judge_all(trial, sessions, groups)
                 watch.lap("tests")
+                now = beside(_read_again, submission, staged, tools, self.cache)
                 parts = [part_of(trial, *one) for one in zip(sessions, groups, judged, strict=True)]
                 keep(self.output_dir, sessions, parts)
             state = replace(state, parts=parts if self.only is None else [pairs.alone(parts[0], staged.roster)])
+            if pairs.reason_of(parts) is None and (why := not_one_tree(submission, before, now)):
+                forget(self.output_dir)
+                raise why
         except (InfrastructureError, OSError) as error:
             state = replace(state, parts=[broken(error, state.roster)])
         watch.lap("parse")
         return replace(state, phases=watch.phases)
-
-    def _unchanged(self, state: _Run) -> _Run:
-        """A verdict is of one tree: what was tested may be neither what was there before nor what is there now."""
-        try:
-            now = read_tree(open_submission(self.submission_path)).digest
-        except (UsageError, OSError):
-            now = None
-        if state.submission is not None and now == state.submission.digest:
-            return state
-        forget(self.output_dir)
-        told = "the submission changed while it was evaluated; evaluate it when nothing writes to it"
-        return replace(state, parts=[broken(InfrastructureError(f"{self.submission_path}: {told}"), state.roster)])
 
     @property
     def _about(self) -> tuple[ProblemConfig, CheckpointConfig, EnvironmentSpec]:
@@ -280,6 +275,30 @@ class PytestRunner:
 
     def _determine_group_type(self, test_checkpoint: str, markers: Sequence[str], current_checkpoint: str) -> GroupType:
         return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
+
+
+def not_one_tree(submission: Path, before: Callable[[], Tree], now: Callable[[], Tree]) -> InfrastructureError | None:
+    """Why there is no verdict: what was tested may be neither what was there before nor what is there now."""
+    try:
+        if before().digest == now().digest:
+            return None
+    except InfrastructureError as error:
+        return error
+    except (SlopCodeError, OSError):
+        pass  # it can no longer be read as it could
+    told = "the submission changed while it was evaluated; evaluate it when nothing writes to it"
+    return InfrastructureError(f"{submission}: {told}")
+
+
+def _read_again(submission: Path, staged: Staged, tools: ToolEnv, cache: Cache) -> Tree:
+    """Nothing that decides may have changed either, since it was looked at before the tests."""
+    try:
+        check_seal(staged.folder)
+        read_tools(tools.kept, cache)
+    except DAMAGED as error:
+        told = "what is kept there was damaged while it was in use; evaluate again, and it is made anew"
+        raise InfrastructureError(f"{cache.root}: {told} ({error})") from error
+    return read_tree(open_submission(submission))
 
 
 def tools_for(sandbox: Sandbox, problem: ProblemConfig, cache: Cache, progress: Progress = lambda _: None) -> ToolEnv:

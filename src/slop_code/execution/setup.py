@@ -16,7 +16,7 @@ from slop_code._io import TooLargeError, digest_of, read_bounded
 from slop_code.errors import InfrastructureError
 from slop_code.execution.boxes import PATH, Progress, Sandbox, SetupJob, Subject
 from slop_code.execution.interpreter import network_variables
-from slop_code.execution.seal import check_seal, seal
+from slop_code.execution.seal import check_sample, seal_sample
 from slop_code.execution.snapshot import tree_digest
 from slop_code.execution.uv import uv_identity
 
@@ -137,10 +137,10 @@ def _set_up(
                     limit = f"did not end within the {spec.setup.timeout:g} s for set-up"
                     how = limit if done.exit_code is None else f"exited with {done.exit_code}"
                     raise InfrastructureError(f"set-up: `{shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
-        seal(scratch)
+        seal_sample(scratch)
 
     def load(entry: Path) -> Path:
-        check_seal(entry)
+        check_sample(entry)
         sandbox.check_subject(entry)
         return entry
 

@@ -8,12 +8,14 @@ import platform
 import re
 import shlex
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution.boxes import PATH, Sandbox, ToolEnv, Toolshop
 from slop_code.execution.cache import Cache, locked, remove_tree
+from slop_code.execution.installed import check_installed, keep_installed, only_sound
 from slop_code.execution.interpreter import base_python, network_variables
 from slop_code.execution.process import run
 from slop_code.execution.seal import check_seal, seal
@@ -21,13 +23,13 @@ from slop_code.execution.uv import uv_identity, uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from slop_code.execution.boxes import Progress
 
 WARM_S = 900.0
 ABANDONED_S = 3600.0
 NO_NAME = "failed to lookup address"
+PREFIX = "import sys; print(sys.prefix)"
 COMPILE = ("pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url")
 LABEL = re.compile(r"^[^\w`'\"(/]*(?:(?:error|cause|caused by): )?", re.IGNORECASE)
 """What uv writes before an error, and before each of its causes."""
@@ -48,7 +50,7 @@ def warm_tools(
 
     def build(scratch: Path) -> None:
         progress(f"warming the test environment ({', '.join([*packages, *extra])})")
-        with sandbox.toolshop(scratch) as shop:
+        with only_sound(cache), sandbox.toolshop(scratch) as shop:
             python, python_version = shop.python()
             requirements = lock.read_text() + _lock_extra(shop, python, extra, lock.read_text())
             constraints = shop.put("requirements.txt", requirements)
@@ -57,20 +59,30 @@ def warm_tools(
             within = ["--python", f"{venv}/bin/python"]
             fetch(shop, "uv", ["pip", "install", "--quiet", "--require-hashes", *within, "-r", constraints])
             frozen = fetch(shop, "uv", ["pip", "freeze", *within])
-            fetch(shop, "uvx", [*uvx_arguments(python, packages, extra, constraints), tool, "--version"])
+            wanted = uvx_arguments(python, packages, extra, constraints)
+            fetch(shop, "uvx", [*wanted, tool, "--version"])
+            place = fetch(shop, "uvx", [*wanted, "--from", tool, "python", "-c", PREFIX]).splitlines()[-1]
+            installed = keep_installed(cache, Path(place))
         (scratch / "requirements.txt").write_text(requirements)
         versions = {name.lower(): pinned for name, pinned in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)$", frozen)}
         made = {"python": python, "python_version": python_version, "versions": versions}
-        (scratch / "made.json").write_text(json.dumps(made, sort_keys=True))
+        (scratch / "made.json").write_text(json.dumps({**made, "installed": installed}, sort_keys=True))
         seal(scratch)
 
     def load(entry: Path) -> ToolEnv:
-        check_seal(entry)
         sandbox.check_tools(entry)
-        made = json.loads((entry / "made.json").read_text())
-        return ToolEnv(entry, **made)
+        return read_tools(entry, cache)
 
     return cache.load_once("tools", key, build, load)
+
+
+def read_tools(entry: Path, cache: Cache) -> ToolEnv:
+    """Raises ValueError or OSError unless they are as they were made."""
+    check_seal(entry)
+    made = json.loads((entry / "made.json").read_text())
+    if (installed := made.pop("installed")) is not None:
+        check_installed(cache, installed)
+    return ToolEnv(entry, **made)
 
 
 def fetch(shop: Toolshop, tool: str, arguments: Sequence[str], tries: int = 3) -> str:

@@ -14,18 +14,19 @@ if TYPE_CHECKING:
 
     from slop_code.attacks.short import Outcome
 
+# What the short corpus tries, and no more.
 ABOUT = {
     Kind.CONFIGURATION: "tests and settings that a submission brings along",
-    Kind.STARTUP: "modules and files that an interpreter loads by itself",
-    Kind.REPORTS: "reports and expected outputs, changed at any time",
-    Kind.PROCESSES: "the judge's processes, their memory and descriptors",
-    Kind.SECRETS: "expected outputs, test sources and the host's files, read",
-    Kind.LINKS: "links that lead in or out",
-    Kind.TREES: "odd files and folders",
-    Kind.LEFTOVERS: "things that outlive an evaluation",
-    Kind.EXHAUSTION: "processes, memory, disk, output and time, used up",
-    Kind.OUTPUT: "output that breaks parsers, terminals and pages",
-    Kind.NETWORK: "services on the host and other machines, reached",
+    Kind.STARTUP: "files that an interpreter loads by itself",
+    Kind.REPORTS: "expected outputs, overwritten",
+    Kind.PROCESSES: "the judge's processes, killed or looked into",
+    Kind.SECRETS: "expected outputs, read",
+    Kind.LINKS: "links to what is hidden",
+    Kind.TREES: "odd names",
+    Kind.LEFTOVERS: "files outside, and processes and ports that outlive an evaluation",
+    Kind.EXHAUSTION: "processes, memory and disk, used up",
+    Kind.OUTPUT: "results that are printed and not earned",
+    Kind.NETWORK: "services of the host, reached",
 }
 SAID = {State.HELD: "held", State.THROUGH: "GOT THROUGH", State.UNTRIED: "not tried"}
 STYLES = {State.HELD: "green", State.THROUGH: "bold red", State.UNTRIED: "yellow"}

@@ -99,7 +99,7 @@ class Index:
         if self.folder is None or not self._changed:
             return
         there = [key for key in sorted(self._entries) if os.path.lexists(self.folder / key)]
-        write_atomic(self.folder / OWN / INDEX, "".join(sealed(json_line(self._entries[key])) for key in there))
+        write_atomic(self.folder / OWN / INDEX, "".join(with_digest(json_line(self._entries[key])) for key in there))
         self._changed = False
 
     def _key(self, path: Path) -> str:
@@ -141,12 +141,12 @@ def _stamp_or_none(path: Path) -> Stamp | None:
         return None
 
 
-def sealed(line: str) -> str:
+def with_digest(line: str) -> str:
     """With a digest before it: a line that was damaged or edited is none, and its result is read again."""
-    return f"{_seal(line.encode().rstrip()).decode()} {line}"
+    return f"{_digest(line.encode().rstrip()).decode()} {line}"
 
 
-def _seal(text: bytes) -> bytes:
+def _digest(text: bytes) -> bytes:
     return hashlib.sha256(text).hexdigest().encode()
 
 
@@ -158,8 +158,8 @@ def _read_entries(path: Path) -> dict[str, _Entry]:
         return {}
     entries = {}
     for line in raw.splitlines():
-        seal, _, text = line.partition(b" ")
-        if seal != _seal(text):
+        digest, _, text = line.partition(b" ")
+        if digest != _digest(text):
             continue
         try:
             entry = _Entry.model_validate_json(text, strict=True)

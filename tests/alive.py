@@ -1,0 +1,33 @@
+"""Processes that are left of something that was started, killed or has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+from pathlib import Path
+
+
+def concerned(folder: Path) -> list[int]:
+    """Processes that name something in the folder, or have it mounted in a box of theirs; without this one."""
+    needle, found = f"{folder}/".encode(), []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes()
+            apart = os.readlink(entry / "ns/mnt") != os.readlink("/proc/self/ns/mnt")
+            boxed = apart and needle in (entry / "mountinfo").read_bytes()
+            if int(entry.name) != os.getpid() and (needle in words or boxed):
+                found.append(int(entry.name))
+    return found
+
+
+def ends(pid: int, seconds: float) -> bool:
+    """Whether it is gone, or goes in that time: a kill takes a moment."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], seconds)[0])
+    finally:
+        os.close(descriptor)

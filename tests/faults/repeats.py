@@ -1,0 +1,144 @@
+"""Nothing is done twice: what is finished or stored stays as it is, and is not begun again."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.errors import ResultError
+from slop_code.evaluation import CorrectnessResults
+from slop_code.runs.parcel import results_in
+from slop_code.runs.store import Store
+from tests.faults.ground import RETRIES, WORKERS, digest_of
+from tests.faults.plan import SIGNALS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from tests.faults.site import Site
+
+Stamps = dict["Path", tuple[int, int]]
+EVALUATED = re.compile(r"(?m)^\[.*\] (?:NOT )?PASSED (\S+) (?!.*\(stored\))")
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A line of the witness."""
+
+    what: str
+    """`begun`, or `failed`: ended without a verdict."""
+
+    start: str
+    """The evaluator that it is of."""
+
+    attempt: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An entry of the store."""
+
+    digest: str
+    tests: str | None
+    inode: int
+
+
+def note(site: Site) -> None:
+    """What is there before a fault."""
+    site.before, site.kept = stamps(site), stored(site)
+    site.hear()
+
+
+def stamps(site: Site) -> Stamps:
+    """Which files the results of runs with a verdict are: another writing of the same content is another file."""
+    found = {}
+    for path in site.of_runs():
+        with contextlib.suppress(ResultError):
+            if not CorrectnessResults.load(path).infrastructure_failure:
+                status = path.stat()
+                found[path] = (status.st_ino, status.st_mtime_ns)
+    return found
+
+
+def stored(site: Site) -> dict[Path, Kept]:
+    store, found = Store(site.cache), {}
+    for path in sorted(store.root.glob("??/[!.]*")):
+        if (parcel := store.get(path.name)) is not None:
+            digests = results_in(parcel).provenance.digests
+            found[path] = Kept(digests.submission or "", digests.tests, path.stat().st_ino)
+    return found
+
+
+def repeats(site: Site, said: str, kind: str) -> Iterator[str]:
+    """`kind`: of the fault; `said`: by the evaluator that it came over."""
+    heard, excused = site.hear(), site.excused()
+    finished = {digest_of(path.parent / "snapshot"): path for path in site.before if path not in site.touched}
+    kept = {path: one for path, one in site.kept.items() if path not in site.spoilt and one.digest not in excused}
+    current = {one.digest for one in kept.values() if one.tests == site.ground.tests.get(site.checkpoint(one.digest))}
+    names = {digest: str(path.parent.relative_to(site.top)) for digest, path in finished.items()}
+    now, entries = stamps(site), stored(site)
+    yield from done_again(site.before, now, site.touched)
+    yield from stored_again(kept, entries)
+    yield from begun_twice(heard)
+    yield from begun_again(heard, {**dict.fromkeys(current, "one that was stored"), **names})
+    yield from told_again(said, names.values())
+    if kind in SIGNALS:
+        done = {digest_of(path.parent / "snapshot") for path in now} | {one.digest for one in entries.values()}
+        yield from too_dear(heard, done)
+
+
+def done_again(before: Stamps, after: Stamps, touched: Collection[Path]) -> Iterator[str]:
+    for path, stamp in before.items():
+        if path not in touched and after.get(path) != stamp:
+            what = "done again" if path in after else "lost"
+            yield f"{path.parent.name}: it was finished, and was {what}"
+
+
+def stored_again(before: Mapping[Path, Kept], after: Mapping[Path, Kept]) -> Iterator[str]:
+    for path, kept in before.items():
+        if path not in after:
+            yield f"stored {path.name[:12]} was lost"
+        elif after[path].inode != kept.inode:
+            yield f"stored {path.name[:12]} was written again"
+
+
+def begun_twice(heard: Sequence[Heard]) -> Iterator[str]:
+    """In one start: another attempt only follows one that came to no verdict, and there is an end to them."""
+    failed = {(one.start, one.attempt, one.digest) for one in heard if one.what == "failed"}
+    for one, times in Counter(one for one in heard if one.what == "begun").items():
+        if times > 1:
+            yield f"{one.digest[:12]} was begun {times} times in one start"
+        if one.attempt and (one.start, one.attempt - 1, one.digest) not in failed:
+            yield f"{one.digest[:12]} was begun again in one start, and had not failed"
+        if one.attempt > RETRIES:
+            yield f"{one.digest[:12]} was begun again after {one.attempt} attempts"
+
+
+def begun_again(heard: Sequence[Heard], done: Mapping[str, str]) -> Iterator[str]:
+    """`done`: by the digest, what was finished or stored before."""
+    for digest in dict.fromkeys(one.digest for one in heard if one.what == "begun"):
+        if digest in done:
+            yield f"{done[digest]} was finished, and was begun again: {digest[:12]}"
+
+
+def told_again(said: str, finished: Collection[str]) -> Iterator[str]:
+    """Each evaluation is told once, and none of what was finished before."""
+    for name, times in Counter(EVALUATED.findall(said)).items():
+        if times > 1:
+            yield f"{name} was told {times} times"
+        if name in finished:
+            yield f"{name} was finished, and was told again"
+
+
+def too_dear(heard: Sequence[Heard], done: Collection[str]) -> Iterator[str]:
+    """A signal costs what was running, at most; an attempt that failed by itself is no cost of its."""
+    failed = Counter(one.digest for one in heard if one.what == "failed")
+    begun = Counter(one.digest for one in heard if one.what == "begun")
+    lost = [digest for digest, times in begun.items() if times > failed[digest] and digest not in done]
+    if len(lost) > WORKERS:
+        yield f"{len(lost)} evaluations were begun and are lost, and {WORKERS} can run at a time"
