@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,14 @@ SANDBOXES: Mapping[str, Mapping[str, Any]] = {
 }
 
 IN_SANDBOX = re.compile(rf"[\[-]({'|'.join(SANDBOXES)})[]-]")
+
+USUAL = 2
+LONG = {
+    "test_checked_examples.py": 60, "test_docker_lifecycle.py": 60, "test_faults.py": 60, "test_odd_trees.py": 30,
+    "test_snippets.py": 25, "test_examples.py": 20, "test_ray.py": 20, "test_docker_hostile.py": 18, "test_runs.py": 15,
+    "test_parallel.py": 14, "test_soak.py": 14, "test_docker.py": 10, "test_wheel.py": 10, "test_hangs.py": 8,
+}  # fmt: skip
+"""Seconds of a test that evaluates, roughly, in files where it is not the usual. Only the order follows from them."""
 
 PROBLEM_CONFTEST = '''
 import shlex
@@ -86,6 +95,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["SCBENCH_CACHE_DIR"] = str(shared.with_name(f"{shared.name}-{worker}"))
 
 
+def scope_of(nodeid: str) -> str:
+    file = nodeid.partition("::")[0]
+    return " ".join([file, *IN_SANDBOX.findall(nodeid)[:1]])
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     return True if config.option.markexpr == UNIT and collection_path in LARGE else None
 
@@ -96,9 +110,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "cache" in getattr(item, "fixturenames", ()) or not LARGE.isdisjoint(item.path.parents):
             item.add_marker(pytest.mark.e2e)
-    if hasattr(config, "workerinput"):  # side by side, the quick files come last and fill up
-        long = {item.path for item in items if item.get_closest_marker("e2e")}
-        items.sort(key=lambda item: item.path not in long)
+    if hasattr(config, "workerinput"):  # side by side, what takes long comes first, and the quick files fill up
+        seconds: Counter[str] = Counter()
+        for item in items:
+            if item.get_closest_marker("e2e"):
+                seconds[scope_of(item.nodeid)] += LONG.get(item.path.name, USUAL)
+        items.sort(key=lambda item: -seconds[scope_of(item.nodeid)])
 
 
 def pytest_collection_finish() -> None:
@@ -130,8 +147,7 @@ class BySandbox(LoadScopeScheduling):
     """The tests of a file share its fixtures and run one after the other; those in different sandboxes share none."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return " ".join([file, *IN_SANDBOX.findall(nodeid)[:1]])
+        return scope_of(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -208,6 +224,13 @@ def need_docker() -> Callable[[], None]:
     return check
 
 
+@pytest.fixture(scope="session")
+def need(need_bubblewrap: Callable[[], None], need_docker: Callable[[], None]) -> Callable[[str], None]:
+    """`need("docker")`: skips where there is no such sandbox, by the rules above; every machine has "none"."""
+    checks = {"bubblewrap": need_bubblewrap, "docker": need_docker, "none": lambda: None}
+    return lambda sandbox: checks[sandbox]()
+
+
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     for name, content in files.items():
         path = folder / name
@@ -259,8 +282,7 @@ def make_submission(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mappi
 def evaluate(
     cache: Cache,
     environment_spec: Callable[..., EnvironmentSpec],
-    need_bubblewrap: Callable[[], None],
-    need_docker: Callable[[], None],
+    need: Callable[[str], None],
 ) -> Callable[..., CorrectnessResults]:
     """`evaluate(problem, submission, 1)`: a real evaluation; skips where it cannot have its sandbox."""
 
@@ -276,7 +298,7 @@ def evaluate(
         progress: Callable[[str], None] = lambda _: None,
     ) -> CorrectnessResults:
         spec = environment_spec(environment, sandbox=sandbox)
-        {"bubblewrap": need_bubblewrap, "docker": need_docker}.get(sandbox_name(spec), lambda: None)()
+        need(sandbox_name(spec))
         runner = PytestRunner(
             problem,
             problem.checkpoint(checkpoint),

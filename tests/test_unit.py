@@ -46,6 +46,25 @@ def test_marked():
 
 
 @pytest.mark.e2e
+def test_side_by_side_what_takes_long_comes_first(tmp_path):
+    real = "import pytest\n\n@pytest.mark.e2e\n@pytest.mark.parametrize('n', range({}))\ndef test_it(n):\n    pass\n"
+    files = {"test_a": "def test_it():\n    pass\n", "test_b": real.format(1), "test_c": real.format(2)}
+    for name, text in {**files, "test_ray": real.format(1), "conftest": CONFTEST.read_text()}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = e2e: real\n")
+    argv = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-n", "1"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    order = [line.split()[-1] for line in done.stdout.splitlines() if "PASSED" in line]
+    assert order == [
+        "test_ray.py::test_it[0]",
+        "test_c.py::test_it[0]",
+        "test_c.py::test_it[1]",
+        "test_b.py::test_it[0]",
+        "test_a.py::test_it",
+    ], done.stdout
+
+
+@pytest.mark.e2e
 def test_a_unit_test_that_starts_something_fails(tmp_path):
     (tmp_path / "conftest.py").write_text(CONFTEST.read_text())
     (tmp_path / "test_them.py").write_text(TESTS)

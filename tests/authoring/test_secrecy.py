@@ -253,8 +253,8 @@ print(path.read_text().upper() if path.is_file() else "")
 
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
-def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, need_bubblewrap, need_docker):
-    {"bubblewrap": need_bubblewrap, "docker": need_docker}[sandbox]()
+def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, need):
+    need(sandbox)
     files = {
         "config.yaml": CONFIG,
         "units": "cup = 240 ml",

@@ -67,8 +67,8 @@ def left_in_engine(cache):
 
 @pytest.mark.parametrize("phase", ["setup", "tests"])
 @pytest.mark.parametrize("sandbox", ["none", "bubblewrap", "docker"])
-def test_a_stop(evaluate, environment_spec, problem, make_submission, cache, server, tmp_path, sandbox, phase, request):
-    request.getfixturevalue({"docker": "need_docker"}.get(sandbox, "need_bubblewrap"))()
+def test_a_stop(evaluate, environment_spec, problem, make_submission, cache, server, tmp_path, need, sandbox, phase):
+    need(sandbox)
     submission = make_submission({"main.py": STAYS.format(port=server.getsockname()[1])})
     environment, stop = keys(environment_spec, sandbox, phase), Stop()
     before = left_in_folders(cache)

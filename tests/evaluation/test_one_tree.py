@@ -8,7 +8,9 @@ import pytest
 
 from slop_code.errors import InfrastructureError, SubmissionError
 from slop_code.evaluation import pytest_runner
+from slop_code.evaluation.pairs import Part
 from slop_code.evaluation.pytest_runner import not_one_tree
+from slop_code.evaluation.roster import Roster
 from slop_code.execution.snapshot import Tree
 
 ONE, OTHER = Tree("1"), Tree("2")
@@ -38,8 +40,10 @@ def test_two_readings(before, now, told):
 
         return value
 
-    why = not_one_tree(Path("/s"), reading(before), reading(now))
+    why = not_one_tree([Part(Roster(()))], Path("/s"), reading(before), reading(now))
     assert (None if why is None else str(why)) == told
+    another = [Part(Roster(()), reason="pytest exited with 4")]
+    assert not_one_tree(another, Path("/s"), reading(before), reading(now)) is None
 
 
 def refuse(_):
@@ -63,14 +67,14 @@ def test_what_set_up_said_is_not_hidden(make_problem, make_submission, evaluate,
     assert "no such package" in results.infrastructure_failure_reason.partition("\n")[2]
 
 
-def test_tests_that_are_damaged_while_they_are_used(make_problem, make_submission, evaluate, cache):
+def test_tests_that_are_damaged_while_they_are_used(make_problem, make_submission, evaluate, cache, tmp_path):
     """Whatever they said, nobody knows which tests said it; the next evaluation has them as they are."""
-    problem = make_problem({"test_checkpoint_1.py": f"# {make_problem}\n\ndef test_it():\n    assert 1 == 2\n"})
+    problem = make_problem({"test_checkpoint_1.py": f"# {tmp_path}\n\ndef test_it():\n    assert 1 == 2\n"})
 
     def write(step):
         if step == "running 1 tests":
             for path in cache.root.glob("tests/*/tests/test_checkpoint_1.py"):
-                if str(make_problem) in (text := path.read_text()):
+                if str(tmp_path) in (text := path.read_text()):
                     path.write_text(text.replace("1 == 2", "1 == 1"))
 
     submission = make_submission({"main.py": ""})

@@ -187,6 +187,50 @@ class TestPlainPytest:
         assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
         assert "ValueError: itself" in done.stdout
 
+    def test_an_alarm_strikes_a_test_and_not_its_report(self, problem):
+        """The alarm that comes while a report is made is put off until the test is torn down."""
+        conftest = """
+            import signal
+            import pytest
+
+            @pytest.hookimpl(wrapper=True)
+            def pytest_runtest_makereport(item, call):
+                if call.when == "call" and item.name == "test_slow_to_report":
+                    signal.raise_signal(signal.SIGALRM)
+                return (yield)
+            """
+        tests = """
+            import time
+
+            def test_slow_to_report():
+                assert 1 == 2
+
+            def test_slow():
+                time.sleep(60)
+
+            def test_afterwards():
+                pass
+            """
+        files = {"tests/conftest.py": conftest, "tests/test_checkpoint_1.py": tests}
+        done = plain_pytest(problem(files), "tests", "--timeout=2", *OPTIONS)
+        assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+        assert "INTERNALERROR" not in done.stdout
+
+    def test_a_message_is_cut_before_it_is_shown(self, problem):
+        tests = """
+            import pytest
+
+            def test_raises():
+                raise ValueError("x" * 1_000_000)
+
+            def test_fails():
+                pytest.fail("y" * 1_000_000)
+            """
+        done = plain_pytest(problem({"tests/test_checkpoint_1.py": tests}), "tests", *OPTIONS)
+        assert "2 failed" in done.stdout
+        assert done.stdout.count("characters left out") >= 2
+        assert len(done.stdout) < 900_000
+
     def test_other_projects_are_left_alone(self, tmp_path):
         """Also one with an option of that name, and fixtures that it expects not to be there."""
         folder = write_files(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -14,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs.lines import CheckpointLine, Facts
 from slop_code.runs.parcel import pack
 from slop_code.runs.store import Store
 from tests.alive import concerned
-from tests.faults import checks, damage
+from tests.faults import checks
 from tests.faults.ground import RESULT, Ground, comparable, digest_of
 from tests.faults.harness import perform
 from tests.faults.plan import DOCKER_KINDS, HOST_KINDS, PER_CAMPAIGN, SIGNALS, Fault, plan
@@ -138,58 +136,6 @@ def test_what_was_stored_is_left_alone(planted, deed, words):
     assert any(words in text for text in planted(deed, stored=True))
 
 
-@pytest.mark.parametrize("place", ["uv/.tmpX", f"results/ab/.{KEY}.0", f"results/ab/.{KEY}.lock"])
-@pytest.mark.parametrize("old", [True, False])
-def test_only_new_temporary_files_may_be_left(tmp_path, place, old):
-    site = finished_site(tmp_path)
-    path = site.cache.root / place
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
-    if old:
-        os.utime(path, (1, 1))
-    found = list(checks.left_over(site))
-    assert [text.partition(":")[0] for text in found] == (["an old temporary file"] if old else [])
-    assert not path.exists()
-
-
-@pytest.mark.parametrize(
-    ("place", "words"),
-    [
-        ("cache/sessions/filler", "a session: filler"),
-        ("cache/tests/.tmp", "an unfinished build"),
-        ("tmp/x", "in the temporary folder: x"),
-        ("runs/0/0/x", "in 0: x"),
-    ],
-)
-def test_what_is_left_over_is_named(tmp_path, place, words):
-    site = finished_site(tmp_path)
-    (site.folder / place).mkdir(parents=True)
-    assert any(words in text for text in checks.left_over(site))
-
-
-def finished_site(folder: Path) -> Site:
-    site = Site(Ground(folder), folder / "site")
-    (site.runs[0] / ".slop-code").mkdir()
-    assert list(checks.left_over(site)) == []
-    return site
-
-
-@pytest.mark.parametrize(
-    ("told", "right"),
-    [("123", True), ("12", False), ("1233", False), ("122", False)],
-)
-def test_each_checkpoint_has_one_line(tmp_path, told, right):
-    site = Site(Ground(tmp_path), tmp_path / "site")
-    write_run(tmp_path / "made", {"sums": ["+"] * 3})
-    lines = {}
-    for number in "123":
-        results = CorrectnessResults.load(tmp_path / f"made/sums/checkpoint_{number}" / RESULT)
-        place = {"run": "0", "problem": "sums", "checkpoint": f"checkpoint_{number}", "order": int(number)}
-        lines[number] = CheckpointLine(**place, **Facts.of(results).model_dump()).model_dump_json() + "\n"
-    (site.runs[0] / "checkpoint_results.jsonl").write_text("".join(lines[number] for number in told))
-    assert (list(checks.wrong_lines(site)) == []) is right
-
-
 def test_the_same_seed_is_the_same_plan():
     assert plan(7, 50, HOST_KINDS) == plan(7, 50, HOST_KINDS) != plan(8, 50, HOST_KINDS)
 
@@ -222,12 +168,3 @@ def test_every_kind_comes_equally_often(kinds):
     assert Counter(fault.kind for one in found for fault in one.faults) == dict.fromkeys(kinds, 5)
     assert {len(one.faults) for one in found[:-1]} == {PER_CAMPAIGN}
     assert all(0 <= fault.moment < 1 for one in found for fault in one.faults)
-
-
-@pytest.mark.parametrize("chance", range(9))
-def test_damage_leaves_the_file_that_was_linked(tmp_path, chance):
-    (tmp_path / "shared").write_text("shared")
-    os.link(tmp_path / "shared", tmp_path / "own")
-    damage.damage(tmp_path / "own", random.Random(chance))
-    assert (tmp_path / "shared").read_text() == "shared"
-    assert not (tmp_path / "own").exists() or (tmp_path / "own").read_text() != "shared"

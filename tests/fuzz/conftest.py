@@ -29,12 +29,6 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("quick")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.e2e)
-
-
 @pytest.fixture(autouse=True, scope="module")
 def bounded_memory() -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_AS)

@@ -10,7 +10,7 @@ import shutil
 import socket
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,10 @@ TAG = "SLOP_CODE_ATTACK"
 EARNED = frozenset({"test_upper", "test_given", "test_last"})
 TESTS = 8
 BUILD_S = 60.0
+LATER = """\
+def test_later(run):
+    assert run("later").stdout == "{}\\n"
+"""
 
 
 def new_secret() -> str:
@@ -46,6 +50,9 @@ def lay_problem(folder: Path) -> ProblemConfig:
     _lay(HERE / "problem", folder)
     (folder / "tests/expected").mkdir()
     (folder / "tests/expected/out.txt").write_text(f"{new_secret()}\n")
+    later = new_secret()
+    (folder / "checkpoint_2.md").write_text(f"`later` prints {later}.\n")
+    (folder / "tests/test_checkpoint_2.py").write_text(LATER.format(later))
     with (folder / "config.yaml").open("a") as config:
         config.write(f"env: {{{TAG}: {secrets.token_hex(8)}}}\n")
     return ProblemConfig.from_yaml(folder)
@@ -102,6 +109,9 @@ class World:
     before: str
     """What is not the submission's own, as it was."""
 
+    far: Path
+    """A file with the host's secret that is neither below `folder` nor, as a rule, in `/tmp`."""
+
     @property
     def submission(self) -> Path:
         return self.folder / "submission"
@@ -116,7 +126,8 @@ class World:
 
     def state(self) -> str:
         trees = (self.folder / "outside", self.problem.path, self.submission)
-        return " ".join(read_tree(tree).digest for tree in trees)
+        far = self.far.read_text() if self.far.is_file() else "gone"
+        return " ".join([*(read_tree(tree).digest for tree in trees), far])
 
 
 @contextlib.contextmanager
@@ -129,12 +140,15 @@ def opened(folder: Path, problem: ProblemConfig, attack: Attack) -> Iterator[Wor
     (outside / "keep.txt").write_text("as it was\n")
     before = os.environ.get(KEY)
     os.environ[KEY] = key
+    far = Cache.default().root / f"host-{secrets.token_hex(8)}.txt"
     with Service(folder) as service:
         try:
-            world = World(folder, problem, service, key, "")
+            far.write_text(f"{key}\n")
+            world = World(folder, problem, service, key, "", far)
             _lay_submission(world, attack)
-            yield World(folder, problem, service, key, world.state())
+            yield replace(world, before=world.state())
         finally:
+            far.unlink(missing_ok=True)
             os.environ.pop(KEY) if before is None else os.environ.update({KEY: before})
 
 
@@ -148,6 +162,7 @@ def _lay_submission(world: World, attack: Attack) -> None:
     told = {
         "folder": str(world.folder),
         "outside": str(world.folder / "outside"),
+        "far": str(world.far),
         "problem": str(world.problem.path),
         "out": str(world.out),
         "port": world.service.port,

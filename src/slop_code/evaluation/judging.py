@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from slop_code.execution.session import Session
 
 SESSION_BASE_S = 60.0
+SESSION_TEST_S = 1.0
 LOG_LIMIT = 16 << 20
 LOG = "pytest.log"
 SHOWN = "shown.json"
@@ -106,8 +107,8 @@ def reports_of(session: Session) -> Path:
 
 
 def session_timeout(checkpoint: CheckpointConfig, tests: int) -> float:
-    """Every test may use up its own timeout and the session still ends."""
-    return checkpoint.session_timeout or SESSION_BASE_S + checkpoint.timeout * tests
+    """Every test may use up its own timeout, and be reported, and the session still ends by itself."""
+    return checkpoint.session_timeout or SESSION_BASE_S + (checkpoint.timeout + SESSION_TEST_S) * tests
 
 
 def broken(error: InfrastructureError | OSError, own: Roster) -> Part:

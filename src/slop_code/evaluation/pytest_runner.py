@@ -146,7 +146,7 @@ class PytestRunner:
                 parts = [part_of(trial, *one) for one in zip(sessions, groups, judged, strict=True)]
                 keep(self.output_dir, sessions, parts)
             state = replace(state, parts=parts if self.only is None else [pairs.alone(parts[0], staged.roster)])
-            if pairs.reason_of(parts) is None and (why := not_one_tree(submission, before, now)):
+            if why := not_one_tree(parts, submission, before, now):
                 forget(self.output_dir)
                 raise why
         except (InfrastructureError, OSError) as error:
@@ -277,17 +277,23 @@ class PytestRunner:
         return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
 
 
-def not_one_tree(submission: Path, before: Callable[[], Tree], now: Callable[[], Tree]) -> InfrastructureError | None:
-    """Why there is no verdict: what was tested may be neither what was there before nor what is there now."""
+def not_one_tree(
+    parts: Sequence[Part], submission: Path, before: Callable[[], Tree], now: Callable[[], Tree]
+) -> InfrastructureError | None:
+    """Why there is no verdict: what was tested may be neither what was there before nor what is there now.
+
+    None where there is another reason already: that one is told.
+    """
+    told = "the submission changed while it was evaluated; evaluate it when nothing writes to it"
+    why = InfrastructureError(f"{submission}: {told}")
     try:
         if before().digest == now().digest:
             return None
     except InfrastructureError as error:
-        return error
+        why = error
     except (SlopCodeError, OSError):
         pass  # it can no longer be read as it could
-    told = "the submission changed while it was evaluated; evaluate it when nothing writes to it"
-    return InfrastructureError(f"{submission}: {told}")
+    return why if pairs.reason_of(parts) is None else None
 
 
 def _read_again(submission: Path, staged: Staged, tools: ToolEnv, cache: Cache) -> Tree:

@@ -1,0 +1,103 @@
+"""What the harness looks at between the faults: left-overs, lines, damage."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from slop_code.evaluation import CorrectnessResults
+from slop_code.runs.lines import CheckpointLine, Facts
+from tests.faults import checks, damage
+from tests.faults.ground import RESULT, Ground
+from tests.faults.plan import Fault
+from tests.faults.site import Site
+from tests.written_runs import write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = "ab" * 32
+REPORTS = {
+    "stream.jsonl": '{"kind":"result","nodeid":"a","status":"passed"}',
+    "ctrf-report.json": '{"results":{"tests":[{"name":"a","status":"passed"}]}}',
+    "pytest-report.json": '{"tests":[{"nodeid":"a","outcome":"passed"}]}',
+}
+"""Without anything that a bit of could change and nothing else."""
+
+
+@pytest.mark.parametrize("place", ["uv/.tmpX", f"results/ab/.{KEY}.0", f"results/ab/.{KEY}.lock"])
+@pytest.mark.parametrize("old", [True, False])
+def test_only_new_temporary_files_may_be_left(tmp_path, place, old):
+    site = finished_site(tmp_path)
+    path = site.cache.root / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    if old:
+        os.utime(path, (1, 1))
+    found = list(checks.left_over(site))
+    assert [text.partition(":")[0] for text in found] == (["an old temporary file"] if old else [])
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("cache/sessions/filler", "a session: filler"),
+        ("cache/tests/.tmp", "an unfinished build"),
+        ("tmp/x", "in the temporary folder: x"),
+        ("runs/0/0/x", "in 0: x"),
+    ],
+)
+def test_what_is_left_over_is_named(tmp_path, place, words):
+    site = finished_site(tmp_path)
+    (site.folder / place).mkdir(parents=True)
+    assert any(words in text for text in checks.left_over(site))
+
+
+def finished_site(folder: Path) -> Site:
+    site = Site(Ground(folder), folder / "site")
+    (site.runs[0] / ".slop-code").mkdir()
+    assert list(checks.left_over(site)) == []
+    return site
+
+
+@pytest.mark.parametrize(
+    ("told", "right"),
+    [("123", True), ("12", False), ("1233", False), ("122", False)],
+)
+def test_each_checkpoint_has_one_line(tmp_path, told, right):
+    site = Site(Ground(tmp_path), tmp_path / "site")
+    write_run(tmp_path / "made", {"sums": ["+"] * 3})
+    lines = {}
+    for number in "123":
+        results = CorrectnessResults.load(tmp_path / f"made/sums/checkpoint_{number}" / RESULT)
+        place = {"run": "0", "problem": "sums", "checkpoint": f"checkpoint_{number}", "order": int(number)}
+        lines[number] = CheckpointLine(**place, **Facts.of(results).model_dump()).model_dump_json() + "\n"
+    (site.runs[0] / "checkpoint_results.jsonl").write_text("".join(lines[number] for number in told))
+    assert (list(checks.wrong_lines(site)) == []) is right
+
+
+@pytest.mark.parametrize("chance", range(9))
+def test_damage_leaves_the_file_that_was_linked(tmp_path, chance):
+    (tmp_path / "shared").write_text("shared")
+    os.link(tmp_path / "shared", tmp_path / "own")
+    damage.damage(tmp_path / "own", random.Random(chance))
+    assert (tmp_path / "shared").read_text() == "shared"
+    assert not (tmp_path / "own").exists() or (tmp_path / "own").read_text() != "shared"
+
+
+@pytest.mark.parametrize("chance", range(9))
+@pytest.mark.parametrize("objects", [True, False])
+def test_a_verify_that_does_not_object_is_named(tmp_path, chance, objects):
+    site = Site(Ground(tmp_path, program=("false" if objects else "true",)), tmp_path / "site")
+    (snapshot, *_) = site.snapshots()
+    (snapshot.parent / ".scbench").mkdir()
+    for name, content in REPORTS.items():
+        (snapshot.parent / ".scbench" / name).write_text(content)
+    write_run(tmp_path / "made", {"sums": ["+"]})
+    (tmp_path / "made/sums/checkpoint_1" / RESULT).rename(snapshot.parent / RESULT)
+    found = damage.of_raw(site, Fault(0, "raw", whole=True, moment=0.5, chance=chance))
+    assert ["verify has no objection" in text for text in found.breaks] == ([] if objects else [True])
