@@ -53,8 +53,9 @@ test: lint $(VENV)/.test
 	$(WITH_NODE) $(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
 
 # Two halves side by side: each reads only its own tests, which takes half as long as all of them for each worker.
+# What pytest compiled is kept whatever the shell says: compiling it anew each time takes as long as a thousand tests.
 UNNEEDED := ctrf hypothesispytest logging metadata pytest_jsonreport xdist
-UNIT := $(BIN)/python -m pytest -q $(UNNEEDED:%=-p no:%) -m "not e2e"
+UNIT := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q $(UNNEEDED:%=-p no:%) -m "not e2e"
 HALF := tests/runs tests/reporting tests/execution
 .PHONY: unit-half unit-rest
 unit: install $(VENV)/.test

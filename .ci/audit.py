@@ -32,8 +32,13 @@ def answer(report: str, wanted: Iterable[tuple[str, str]], trouble: str = "") ->
     """`report`: pip-audit's JSON, or anything else; `wanted`: name and version of all there is."""
     try:
         entries: list[dict[str, Any]] = json.loads(report)["dependencies"]
-        looked_up = {(canonical(one["name"]), one["version"]): one["vulns"] for one in entries if "vulns" in one}
-        skipped = {canonical(one["name"]): one["skip_reason"] for one in entries if "vulns" not in one}
+        looked_up: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        skipped: dict[str, str] = {}
+        for one in entries:
+            if isinstance(one.get("vulns"), list):
+                looked_up.setdefault((canonical(one["name"]), one["version"]), []).extend(one["vulns"])
+            else:
+                skipped[canonical(one["name"])] = one.get("skip_reason", "there is no answer")
         known = [f"{name} {version}: {told(vulns)}" for (name, version), vulns in looked_up.items() if vulns]
     except (ValueError, KeyError, TypeError, AttributeError):
         return Answer(NOT_AUDITED, f"NOT AUDITED: pip-audit gave no report. {last_line(trouble)}".rstrip())
@@ -43,7 +48,8 @@ def answer(report: str, wanted: Iterable[tuple[str, str]], trouble: str = "") ->
     if missing or not every:
         name = missing[0][0] if missing else "the locks"
         reason = skipped.get(name, "it is not in the report" if missing else "they name no package")
-        lines += [f"NOT AUDITED: {len(missing)} of {len(every)} packages. {name}: {reason}"]
+        unreached = "the advisories could not be reached: " if skipped and not looked_up else ""
+        lines += [f"NOT AUDITED: {unreached}{len(missing)} of {len(every)} packages. {name}: {reason}"]
     if known:
         return Answer(VULNERABLE, "\n".join(lines))
     return Answer(NOT_AUDITED, lines[0]) if lines else Answer(CLEAN, f"nothing known against {len(every)} packages")

@@ -72,11 +72,41 @@ What tests, checks and releases need; nobody who uses slop-code gets them.
 
 
 def permitted(name: str, licence: str) -> bool:
-    """Whether a package that is installed with ours may be under this licence."""
+    """Whether a package that is installed with ours may be under this licence; not, where it is not understood."""
     if EXCEPTIONS.get(name) == licence:
         return True
-    choices = [choice.strip(" ()").split(" AND ") for choice in licence.split(" OR ")]
-    return any(all(part.strip(" ()") in PERMISSIVE for part in parts) for parts in choices)
+    try:
+        may, left = _either(re.findall(r"[()]|[^()\s]+", licence))
+    except ValueError:
+        return False
+    return may and not left
+
+
+def _either(words: list[str]) -> tuple[bool, list[str]]:
+    """What stands before the first word that does not belong to it, and the words from there on."""
+    may, left = _every(words)
+    while left[:1] == ["OR"]:
+        other, left = _every(left[1:])
+        may = may or other
+    return may, left
+
+
+def _every(words: list[str]) -> tuple[bool, list[str]]:
+    may, left = _one(words)
+    while left[:1] == ["AND"]:
+        other, left = _one(left[1:])
+        may = may and other
+    return may, left
+
+
+def _one(words: list[str]) -> tuple[bool, list[str]]:
+    first, *left = words
+    if first != "(":
+        return first in PERMISSIVE, left
+    may, (closing, *left) = _either(left)
+    if closing != ")":
+        raise ValueError(f"{closing!r} where a bracket should be closed")
+    return may, left
 
 
 def licence_of(metadata: Message) -> str:

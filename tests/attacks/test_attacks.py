@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.attacks.attack import SHORT, Kind, read_corpus
+from slop_code.attacks.attack import SHORT, Attack, Effect, Kind, read_corpus
 from slop_code.attacks.trial import HONEST, ours, try_attack
 from slop_code.attacks.world import lay_problem
 from slop_code.execution.backends import bubblewrap
@@ -69,6 +69,21 @@ def test_it_is_a_real_one(need_bubblewrap, problem, tmp_path, name):
     need_bubblewrap()
     tries = (try_attack(BY_NAME[name], careless, problem, tmp_path / str(number)) for number in range(5))
     assert any(BY_NAME[name].does in {sight.effect for sight in found} for found in tries)
+    assert list(tmp_path.glob("*/*/workspace/broke.txt")) == [], "a program that only crashed shows nothing"
+
+
+def test_files_of_the_supervisor_are_there_to_be_written(evaluator, problem, tmp_path, monkeypatch):
+    """Process 1 of the box is ours, and none that a careless evaluator would have."""
+    monkeypatch.setattr(bubblewrap, "SUPERVISOR", [])
+    (sight,) = try_attack(BY_NAME["files_of_the_supervisor"], evaluator("bubblewrap"), problem, tmp_path)
+    assert sight.effect is Effect.GAIN
+
+
+def test_an_attack_that_crashes_is_not_held(evaluator, problem, tmp_path):
+    files = {"cheat.py": "def cheat(command, rest):\n    command == 'claim' and missing()\n"}
+    attack = Attack(name="crash", kind=Kind.SECRETS, goal="crash", does=Effect.GAIN, files=files)
+    (sight,) = try_attack(attack, evaluator("bubblewrap"), problem, tmp_path)
+    assert (sight.effect, sight.what) == (Effect.LOSS, "fails test_last")
 
 
 def test_the_corpus():

@@ -51,8 +51,6 @@ def place(tmp_path, monkeypatch):
         (fair, True, [State.HELD, State.HELD, State.UNTRIED]),
         (fair, False, [State.HELD, State.UNTRIED, State.UNTRIED]),
         (fooled, True, [State.THROUGH, State.HELD, State.UNTRIED]),
-        (unfair, True, [State.UNTRIED] * 3),
-        (broken, True, [State.UNTRIED] * 3),
     ],
 )
 def test_what_is_known(place, tmp_path, evaluator, boxed, found):
@@ -64,11 +62,16 @@ def test_what_is_known(place, tmp_path, evaluator, boxed, found):
 def test_the_reasons(place, tmp_path):
     (through, _, unbuilt) = try_all([PLAIN, LOUD, UNBUILT], fooled, Cache(tmp_path), boxed=True)
     (_, loud, _) = try_all([PLAIN, LOUD, UNBUILT], fair, Cache(tmp_path), boxed=False)
-    (misjudged,) = try_all([PLAIN], unfair, Cache(tmp_path), boxed=True)
     assert through.sights == (SIGHT,)
     assert "no such file" in unbuilt.untried
     assert loud.untried == NO_BOX
-    assert "fails test_given, test_last" in misjudged.untried
+
+
+@pytest.mark.parametrize(("evaluator", "why"), [(unfair, "fails test_given, test_last"), (broken, "no daemon")])
+def test_nothing_is_tried_where_honest_work_cannot_be_judged(place, tmp_path, evaluator, why):
+    with pytest.raises(InfrastructureError, match=f"^an honest submission cannot be judged here: {why}$"):
+        list(try_all([PLAIN], evaluator, Cache(tmp_path), boxed=True))
+    assert list(place.iterdir()) == []
 
 
 def test_nothing_is_left_behind_by_one_that_is_interrupted(place, tmp_path):
@@ -108,7 +111,7 @@ def test_held_is_what_was_held_every_time(states, together):
 def test_what_is_told():
     assert told(Outcome(PLAIN)) == "held         reports        be judged better"
     assert told(Outcome(PLAIN, (SIGHT,))) == "GOT THROUGH  reports        be judged better: passes test_secret"
-    assert told(Outcome(LOUD, untried="\x1b[2J\nwhy")) == "not tried    processes      kill: \\x1b[2J\\nwhy"
+    assert told(Outcome(LOUD, untried="\x1b[2J\n  why")) == "not tried    processes      kill: \\x1b[2J why"
     lines = [text for text, _ in summary("local", [Outcome(PLAIN, (SIGHT,)), Outcome(LOUD)])]
     assert lines == [
         f"is NOT held   {ABOUT[Kind.REPORTS]}",
@@ -123,6 +126,17 @@ def test_what_is_told():
 
 def test_every_kind_has_words_and_an_attack():
     assert set(ABOUT) == set(Kind) == {attack.kind for attack in short_corpus()}
+
+
+def test_a_corpus_that_is_not_whole_is_an_error(tmp_path):
+    with pytest.raises(InfrastructureError, match="no attacks of configuration, startup"):
+        short_corpus(tmp_path)
+    for attack in short_corpus():
+        if attack.kind is not Kind.NETWORK:
+            (tmp_path / attack.kind).mkdir(exist_ok=True)
+            (tmp_path / attack.kind / "one.yaml").write_text("{goal: none, does: gain}")
+    with pytest.raises(InfrastructureError, match="no attacks of network; install slop-code anew"):
+        short_corpus(tmp_path)
 
 
 def test_secrets_are_fresh(tmp_path):

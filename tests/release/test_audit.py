@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 REPORTS = Path(__file__).parents[1] / "data/audit"
 WANTED = [("attrs", "26.1.0"), ("pluggy", "1.7.0"), ("attrs", "26.1.0")]
 KNOWN = "KNOWN VULNERABILITIES in 1 packages:\nattrs 26.1.0: PYSEC-2026-7, fixed in 26.1.1"
+UNREACHED = "NOT AUDITED: the advisories could not be reached"
 REASON = "Dependency not found on PyPI and could not be audited"
 
 
@@ -17,12 +19,31 @@ REASON = "Dependency not found on PyPI and could not be audited"
     [
         ("clean", 0, "nothing known against 2 packages"),
         ("vulnerable", 1, f"{KNOWN}, 27.0.0; GHSA-aaaa-bbbb-cccc, fixed in no version"),
-        ("unreachable", 3, f"NOT AUDITED: 2 of 2 packages. attrs: {REASON}: attrs (26.1.0)"),
+        ("unreachable", 3, f"{UNREACHED}: 2 of 2 packages. attrs: {REASON}: attrs (26.1.0)"),
         ("partly", 1, f"{KNOWN}\nNOT AUDITED: 1 of 2 packages. pluggy: {REASON}: pluggy (1.7.0)"),
     ],
 )
 def test_a_report(script, name, status, text):
     found = script("audit").answer((REPORTS / f"{name}.json").read_text(), WANTED)
+    assert (found.status, found.text) == (status, text)
+
+
+VULNERABLE = {"name": "attrs", "version": "26.1.0", "vulns": [{"id": "PYSEC-2026-7", "fix_versions": ["26.1.1"]}]}
+FINE = {"name": "attrs", "version": "26.1.0", "vulns": []}
+
+
+@pytest.mark.parametrize(
+    ("entries", "status", "text"),
+    [
+        ([FINE], 0, "nothing known against 1 packages"),
+        ([VULNERABLE, FINE], 1, KNOWN),
+        ([FINE, VULNERABLE], 1, KNOWN),
+        ([{**FINE, "vulns": None}], 3, f"{UNREACHED}: 1 of 1 packages. attrs: there is no answer"),
+        ([{**FINE, "vulns": "none"}], 3, f"{UNREACHED}: 1 of 1 packages. attrs: there is no answer"),
+    ],
+)
+def test_an_answer_about_a_package(script, entries, status, text):
+    found = script("audit").answer(json.dumps({"dependencies": entries}), [("attrs", "26.1.0")])
     assert (found.status, found.text) == (status, text)
 
 

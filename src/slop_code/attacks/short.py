@@ -9,10 +9,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.attacks.attack import SHORT, Attack, read_corpus
+from slop_code.attacks.attack import SHORT, Attack, Kind, read_corpus
 from slop_code.attacks.trial import HONEST, Evaluator, try_attack
 from slop_code.attacks.world import lay_problem
-from slop_code.errors import SlopCodeError
+from slop_code.errors import InfrastructureError, SlopCodeError
 from slop_code.execution.cache import remove_tree
 
 if TYPE_CHECKING:
@@ -45,21 +45,26 @@ class Outcome:
         return State.THROUGH if self.sights else State.HELD
 
 
-def short_corpus() -> Sequence[Attack]:
-    return read_corpus(SHORT)
+def short_corpus(folder: Path = SHORT) -> Sequence[Attack]:
+    found = read_corpus(folder)
+    if missing := [kind for kind in Kind if kind not in {attack.kind for attack in found}]:
+        raise InfrastructureError(f"{folder}: no attacks of {', '.join(missing)}; install slop-code anew")
+    return found
 
 
 def try_all(
     attacks: Iterable[Attack], evaluator: Evaluator, cache: Cache, *, boxed: bool
 ) -> Generator[Outcome, None, None]:
-    """`boxed`: whether the evaluator keeps signals in. An evaluator that misjudges honest work tells nothing."""
+    """`boxed`: whether the evaluator keeps signals in.
+
+    An evaluator that misjudges honest work tells nothing: that is an error, before anything is tried.
+    """
     with _place(cache) as (folder, problem):
         honest = _tried(HONEST, evaluator, problem, folder)
-        trouble = honest.untried or "; ".join(sight.what for sight in honest.sights)
+        if trouble := honest.untried or "; ".join(sight.what for sight in honest.sights):
+            raise InfrastructureError(f"an honest submission cannot be judged here: {trouble}")
         for attack in attacks:
-            if trouble:
-                yield Outcome(attack, untried=f"an honest submission cannot be judged here: {trouble}")
-            elif attack.signals and not boxed:
+            if attack.signals and not boxed:
                 yield Outcome(attack, untried=NO_BOX)
             else:
                 yield _tried(attack, evaluator, problem, folder)

@@ -1,4 +1,4 @@
-"""`slop-code doctor`: what this machine can do, and what is missing costs."""
+"""`slop-code doctor`: what this machine can do, and what it lacks."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ NEEDED = ("uv", "cache", "slopbox helper", "both boxes")
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "doctor", allow_abbrev=False, help="say what this machine can do, and what is missing costs"
-    )
+    parser = commands.add_parser("doctor", allow_abbrev=False, help="say what this machine can do, and what it lacks")
     option = parser.add_argument
     option("--json", action="store_true", help="print the findings as JSON")
     option("--docker", default=ENGINE, metavar="BINARY", help="the container engine's command (default: docker)")

@@ -11,10 +11,11 @@ from slop_code.attacks.short import Outcome, State, short_corpus, try_all
 from slop_code.attacks.trial import ours
 from slop_code.cli.commands import tell_step
 from slop_code.cli.exits import Exit
+from slop_code.errors import InfrastructureError
 from slop_code.execution.boxes import sandbox_name
 from slop_code.execution.cache import Cache
 from slop_code.execution.spec import EnvironmentSpec, load_environment
-from slop_code.reporting.attack_lines import STYLES, as_json, state_of, summary, told
+from slop_code.reporting.attack_lines import STYLES, as_json, reason, state_of, summary, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,13 +40,24 @@ def _try(name: str, spec: EnvironmentSpec, cache: Cache, *, as_text: bool) -> li
 
     console, outcomes, corpus = ResultConsole(), [], short_corpus()
     boxed = sandbox_name(spec) != "none"
+
+    def say(text: str, style: str) -> None:
+        if as_text:
+            console.print(Text(text, style), soft_wrap=True)
+            sys.stdout.flush()
+
     tell_step(f"trying {len(corpus)} attacks in {name}, isolation: {sandbox_name(spec)}")
-    with contextlib.closing(try_all(corpus, ours(spec, cache, tell_step), cache, boxed=boxed)) as tried:
-        for outcome in tried:
-            outcomes.append(outcome)
-            if as_text:
-                console.print(Text(told(outcome), STYLES[outcome.state]), soft_wrap=True)
-                sys.stdout.flush()
-    for text, style in summary(name, outcomes) if as_text else ():
-        console.print(Text(text, style), soft_wrap=True)
+    tell_step("judging an honest submission first")
+    try:
+        with contextlib.closing(try_all(corpus, ours(spec, cache, tell_step), cache, boxed=boxed)) as tried:
+            for outcome in tried:
+                outcomes.append(outcome)
+                say(told(outcome), STYLES[outcome.state])
+    except InfrastructureError as error:
+        why = str(error)
+        say(reason(f"{name}: {why}"), STYLES[State.UNTRIED])
+        say("nothing was tried", "bold")
+        return [Outcome(attack, untried=why) for attack in corpus]
+    for text, style in summary(name, outcomes):
+        say(text, style)
     return outcomes

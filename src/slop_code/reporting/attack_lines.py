@@ -35,9 +35,14 @@ KIND_WIDTH = max(map(len, Kind))
 
 
 def told(outcome: Outcome) -> str:
-    why = one_line(outcome.untried or "; ".join(sight.what for sight in outcome.sights))
+    why = reason(outcome.untried or "; ".join(sight.what for sight in outcome.sights))
     goal = one_line(outcome.attack.goal)
     return f"{SAID[outcome.state]:{WIDTH}}  {outcome.attack.kind:{KIND_WIDTH}}  {goal}{f': {why}' if why else ''}"
+
+
+def reason(text: str) -> str:
+    """On one line, whatever lines an engine or a tool gave it."""
+    return one_line(" ".join(text.split()))
 
 
 def state_of(outcomes: Sequence[Outcome]) -> State:
