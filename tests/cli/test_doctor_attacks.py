@@ -9,6 +9,7 @@ from slop_code.attacks.short import State, short_corpus
 from slop_code.cli.doctor_attacks import EXITS
 from slop_code.cli.exits import Exit
 from slop_code.cli.main import run
+from slop_code.execution.cache import VARIABLE
 
 
 @pytest.fixture
@@ -55,11 +56,20 @@ def test_where_nothing_can_be_tried(doctor, tmp_path):
     assert len(found["attacks"]) == len(short_corpus())
 
 
-def test_without_isolation(cache, doctor, tmp_path):
+@pytest.fixture
+def own_cache(cache, tmp_path, monkeypatch):
+    """Nobody else's evaluations are in it; the tools are the shared ones."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    (folder / "tools").symlink_to(cache.root / "tools")
+    monkeypatch.setenv(VARIABLE, str(folder))
+    return folder
+
+
+def test_without_isolation(own_cache, doctor, tmp_path):
     """It says what gets through, and does nothing that could hurt this machine."""
     environment = tmp_path / "bare.yaml"
     environment.write_text("{name: bare, type: local, isolation: none}")
-    before = {path for kind in ("tests", "sessions") for path in (cache.root / kind).glob("*")}
     status, out, _ = doctor("--attacks", "--json", "-e", environment)
     (found,) = json.loads(out)
     states = {one["name"]: one["state"] for one in found["attacks"]}
@@ -71,4 +81,5 @@ def test_without_isolation(cache, doctor, tmp_path):
     assert states["killing"] == "not tried"
     assert states["conftest"] == states["sitecustomize"] == "held"
     assert found["kinds"]["reports"] == found["kinds"]["network"] == "got through"
-    assert {path for kind in ("tests", "sessions") for path in (cache.root / kind).glob("*")} <= before
+    assert [path for kind in ("tests", "sessions") for path in (own_cache / kind).iterdir()] == []
+    assert list(own_cache.glob("host-*")) == []

@@ -79,9 +79,13 @@ def kept_in(part: Path) -> Iterator[Path]:
 
 
 def of_results(site: Site, fault: Fault) -> Ending:
-    """A damaged evaluation.json is none: that is said, and it is made again."""
+    """A damaged evaluation.json is none: that is said, and it is made again; `verify` names another verdict.
+
+    What it says of versions and messages is believed: no verdict follows from it.
+    """
     chance = random.Random(fault.chance)
     path = chance.choice(_finished(site))
+    whole = decided(CorrectnessResults.load(path))
     how = damage(path, chance)
     site.touched.add(path)
     site.damaged.add(path)
@@ -97,12 +101,18 @@ def of_results(site: Site, fault: Fault) -> Ending:
         breaks.append(f"a damaged {path.parent.name}/{RESULT} ({how}) was not made again")
     elif list(checks.wrong(site, RESULT, CorrectnessResults.load(path))):
         status, said = site.calm("verify", str(path.parent))
-        if status == 0:
+        if status == 0 and decided(CorrectnessResults.load(path)) != whole:
             breaks.append(f"a damaged {path.parent.name}/{RESULT} ({how}) is believed, and verify has no objection")
         path.unlink()
     else:
         site.damaged.discard(path)
     return _noted(replace(found, breaks=tuple(breaks)), f"({path} was {how})")
+
+
+def decided(result: CorrectnessResults) -> object:
+    """What a verdict is made of."""
+    tests = [(test.file_path, test.id, test.status, test.group_type) for test in result.tests]
+    return tests, result.passed, result.infrastructure_failure_reason
 
 
 def of_raw(site: Site, fault: Fault) -> Ending:
