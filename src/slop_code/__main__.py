@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO, cast
 
+# Nothing else is imported up here, where an interruption would be a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import TextIOWrapper
+    from typing import TextIO
 
 INTERRUPTED = 130
 """As `cli.exits` has it, which may not be imported yet."""
@@ -32,6 +33,8 @@ def main() -> None:
 def run_command() -> int:
     gc.disable()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    import contextlib
+
     open_streams()
     from slop_code.cli.main import run
 
@@ -47,6 +50,8 @@ def run_command() -> int:
 
 def open_streams() -> None:
     """All three are there, take any text, and messages that nobody reads end nothing."""
+    from typing import cast
+
     from slop_code._io import Forgiving
 
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

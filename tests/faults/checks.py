@@ -138,4 +138,6 @@ def wrong_lines(site: Site) -> Iterator[str]:
 
 
 def broke(said: str) -> bool:
-    return re.search(r"(?m)^Traceback", said) is not None
+    """Interrupted before our own `main` has begun, Python says so in its own way."""
+    starting = said.rstrip().endswith("KeyboardInterrupt") and ", in main\n" not in said
+    return re.search(r"(?m)^Traceback", said) is not None and not starting
