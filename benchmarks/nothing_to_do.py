@@ -19,7 +19,7 @@ from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
 from slop_code.runs.discover import RESULT, discover
 from slop_code.runs.folder import OWN
-from slop_code.runs.index import INDEX, _stamp, sealed
+from slop_code.runs.index import INDEX, _stamp, with_digest
 from slop_code.runs.plan import Expected
 
 if TYPE_CHECKING:
@@ -131,4 +131,4 @@ def move_index(run: Path) -> None:
         line["stamp"] = stamps[line["stamp"]]
         if line["compared"]:
             line["compared"]["earlier"] = stamps[line["compared"]["earlier"]]
-    (run / OWN / INDEX).write_text("".join(sealed(json.dumps(line) + "\n") for line in lines))
+    (run / OWN / INDEX).write_text("".join(with_digest(json.dumps(line) + "\n") for line in lines))

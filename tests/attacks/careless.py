@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from slop_code.attacks.attack import Attack
     from slop_code.attacks.world import World
 
+ROOT = Path(__file__).parents[2]
 LIMIT_S = 60
 EMPTY = ("/tmp", "/var/tmp", "/dev/shm")
 REPORT = ".scbench/pytest-report.json"
@@ -40,6 +41,7 @@ def careless(world: World, attack: Attack) -> Verdict:
     argv = [str(working_bwrap()), "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"]
     argv += ["--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     argv += [word for place in EMPTY for word in ("--tmpfs", place)]
+    argv += [word for place in (ROOT, sys.prefix, sys.base_prefix) for word in ("--ro-bind", str(place), str(place))]
     kept = world.folder.parent / "kept"
     kept.mkdir(parents=True, exist_ok=True)
     places = (world.folder, world.problem.path, kept)
@@ -55,7 +57,7 @@ def careless(world: World, attack: Attack) -> Verdict:
     ]
     answer, began = world.folder / "answer.json", world.folder / "began"
     try:
-        subprocess.run(argv, cwd=Path(__file__).parents[2], timeout=LIMIT_S, capture_output=True, check=True)
+        subprocess.run(argv, cwd=ROOT, timeout=LIMIT_S, capture_output=True, check=True)
         found = json.loads(answer.read_bytes())
     except (subprocess.SubprocessError, OSError, ValueError) as error:
         if not began.exists():
