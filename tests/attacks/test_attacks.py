@@ -31,9 +31,9 @@ def problem(tmp_path_factory):
 
 
 @pytest.fixture
-def evaluator(cache, environment_spec, need_bubblewrap, need_docker):
+def evaluator(cache, environment_spec, need):
     def choose(sandbox):
-        {"bubblewrap": need_bubblewrap, "docker": need_docker}.get(sandbox, lambda: None)()
+        need(sandbox)
         return rendering(ours(environment_spec(sandbox=sandbox), cache))
 
     return choose

@@ -29,8 +29,8 @@ def test_every_third_time(run):
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)
-def test_the_smallest_example_is_stable(cache, tmp_path, need_bubblewrap, need_docker, sandbox):
-    {"bubblewrap": need_bubblewrap, "docker": need_docker}.get(sandbox, lambda: None)()
+def test_the_smallest_example_is_stable(cache, tmp_path, need, sandbox):
+    need(sandbox)
     cases = chosen(all_cases(tmp_path), "hitcount-2-before")
     rows = soak(cases, [sandbox], {"idle": 2, "load": 1}, cache=cache)
     assert summary(rows) == "STABLE: 3 evaluations, every verdict equal"
