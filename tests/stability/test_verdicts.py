@@ -34,6 +34,8 @@ def test_only_what_is_the_sandboxs_own_may_differ_between_sandboxes():
         ("<object at 0x7f0011223344>", "<object at 0x7f5566778899>", True),
         ("timed out after 2.01 seconds", "timed out after 2.5 seconds", True),
         ("open /tmp/pytest-1/a failed", "open /tmp/pytest-2/b failed", True),
+        ("open /home/a/.cache/slop-code/sessions/1-x/w/a", "open /home/a/.cache/slop-code/sessions/2-y/w/a", True),
+        ("open /home/a/.cache/slop-code/sessions/1-x/w/a", "open /home/a/.cache/slop-code/sessions/2-y/w/b", False),
         ("at 2026-01-01 10:00:00", "at 2026-01-01T11:00:00.5", True),
         ("http://127.0.0.1:40001/x", "http://127.0.0.1:40002/x", True),
         ("assert 3 == 4", "assert 3 == 5", False),

@@ -19,6 +19,7 @@ CHANCE = (
     (re.compile(r"\b\d+(\.\d+)? ?(s|ms|seconds)\b"), "0s"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?"), "then"),
     (re.compile(r"(/tmp|/var/tmp)/[^\s'\":]*"), "/tmp"),
+    (re.compile(r"/[^\s'\":]*/sessions/[^\s'\":/]*"), "/session"),
     (re.compile(r"((?:port|pid)[ =:]+|127\.0\.0\.1:|localhost:)\d+", re.I), r"\1N"),
 )
 
