@@ -10,9 +10,10 @@ import subprocess
 import pytest
 
 from slop_code.attacks.attack import Effect
-from slop_code.attacks.seen import LARGE, MARKUP, PIECE, Sight, Verdict, effects, files, in_verdict, left_over
+from slop_code.attacks.leftovers import TAG, files, left_over
+from slop_code.attacks.seen import LARGE, MARKUP, PIECE, Sight, Verdict, effects, in_verdict
 from slop_code.attacks.trial import HONEST
-from slop_code.attacks.world import EARNED, TAG, TESTS, lay_problem, opened
+from slop_code.attacks.world import EARNED, TESTS, lay_problem, opened
 
 
 @pytest.fixture(scope="module")

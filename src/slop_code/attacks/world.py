@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.attacks.leftovers import TAG, segment
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution import process
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 KEY = "SLOP_CODE_ATTACKED_KEY"
 """A variable of the evaluator's that no submission may see."""
-
-TAG = "SLOP_CODE_ATTACK"
-"""A variable that every process of an attack has."""
 
 EARNED = frozenset({"test_upper", "test_given", "test_last"})
 TESTS = 8
@@ -150,11 +148,6 @@ def opened(folder: Path, problem: ProblemConfig, attack: Attack) -> Iterator[Wor
         finally:
             far.unlink(missing_ok=True)
             os.environ.pop(KEY) if before is None else os.environ.update({KEY: before})
-
-
-def segment(tag: str) -> int:
-    """Shared memory, semaphores and queues have numbers for names."""
-    return int(tag[:8], 16) & 0x7FFFFFFF
 
 
 def _lay_submission(world: World, attack: Attack) -> None:
