@@ -12,8 +12,9 @@ import pytest
 from slop_code.authoring.check import step
 from slop_code.authoring.finding import Finding, Place
 from slop_code.cli.main import run
-from slop_code.errors import ConfigError
+from slop_code.errors import ConfigError, ResultError
 from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.record import duration_in
@@ -62,6 +63,15 @@ def test_a_warning_is_one_line_whatever_the_key(problem: Path) -> None:
     warnings = ProblemConfig.from_yaml(problem).warnings[-2:]
     assert [len(warning.splitlines()) for warning in warnings] == [1, 1]
     assert not any(TERMINAL.search(warning) or len(warning) > 500 for warning in warnings)
+
+
+def test_a_stored_result_is_strict_json_everywhere(tmp_path: Path) -> None:
+    document = json.loads((DATA / "results/schema-2/evaluation.json").read_bytes())
+    document["isolation"]["network"] = float("nan")
+    path = tmp_path / "evaluation.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ResultError, match="isolation: has what no JSON can hold, such as NaN"):
+        CorrectnessResults.load(path)
 
 
 def test_sizes_are_exact() -> None:

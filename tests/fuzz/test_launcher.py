@@ -44,6 +44,9 @@ UNLIMITED = [str(1 << 60), str(1 << 30), str(1 << 60), "0"]
 
 HEADER = struct.Struct("<BBHIIIQq")
 CRASHES = [signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE, signal.SIGSYS]
+STOPS = [signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU]
+"""A call that is told to stop stays so until its launcher is gone, as any process does."""
+
 CALL = [b"/", b"sh", b"-c", b"exit 7", b"PATH=/usr/bin:/bin"]
 PATIENCE = 40
 SANITISERS = "detect_leaks=0:exitcode=99:handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"
@@ -144,7 +147,8 @@ def calls(draw: st.DrawFn) -> Call:
     first = REQUEST.pack(*fields)
     first = draw(st.just(first) | st.just(first) | damaged(first) | st.binary(max_size=40))
     text = draw(st.just(text) | damaged(text) | st.binary(max_size=60))
-    then = draw(st.lists(st.integers(-2, 70).map(struct.Struct("=i").pack) | st.binary(max_size=9), max_size=3))
+    numbers = st.integers(-2, 70).filter(lambda number: number not in STOPS)
+    then = draw(st.lists(numbers.map(struct.Struct("=i").pack) | st.binary(max_size=9), max_size=3))
     return Call(first[:1000] or b"x", text, draw(st.sampled_from([4, 4, 4, 4, 0, 1, 2, 3, 5, 8])), then)
 
 

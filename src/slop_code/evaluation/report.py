@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -61,6 +62,12 @@ def _storable(value: Any) -> Any:
         return {_storable(key): _storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_storable(item) for item in value]
+    return value
+
+
+def _is_storable(value: dict[str, Any]) -> dict[str, Any]:
+    if value != _storable(value):
+        raise ValueError("has what no JSON can hold, such as NaN")
     return value
 
 
@@ -148,7 +155,7 @@ class CorrectnessResults(Stored):
     tests: list[TestResult]
     pytest_exit_code: int
     infrastructure_failure_reason: str | None = None
-    isolation: dict[str, Any]
+    isolation: Annotated[dict[str, Any], AfterValidator(_is_storable)]
     """What was really in force."""
     phases: dict[str, Duration]
     """Seconds for prepare, setup, tests, parse."""
