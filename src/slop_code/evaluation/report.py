@@ -67,7 +67,7 @@ def _storable(value: Any) -> Any:
 
 def _is_storable(value: dict[str, Any]) -> dict[str, Any]:
     if value != _storable(value):
-        raise ValueError("has what no JSON can hold, such as NaN")
+        raise PydanticCustomError("not_json", "has what no JSON can hold, such as NaN")
     return value
 
 

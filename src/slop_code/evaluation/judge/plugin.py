@@ -8,6 +8,8 @@ order, and of the chance that tests use, and `quarantined`: the node ids of test
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib.machinery
 import json
 import os
@@ -344,10 +346,7 @@ def bound_captures(config: pytest.Config) -> None:
 
 
 def leave_folders_alone() -> None:
-    """pytest tidies up the folders of `tmp_path` in the end, and stumbles over what a submission has left in them.
-
-    They go with the box, or with the session where there is none.
-    """
+    """pytest would tidy up those of `tmp_path`, and stumble over what a submission left there; all goes anyway."""
     _replace(pytest_tmpdir, "cleanup_dead_symlinks", lambda _root: None)
 
 
@@ -379,8 +378,7 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter.root = str(config.rootpath)
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
-    omit = getattr(config.option, "json_report_omit", None)
-    if omit is not None:
+    if (omit := getattr(config.option, "json_report_omit", None)) is not None:
         config.option.json_report_omit = [*omit, "log", "streams"]
 
 
@@ -390,6 +388,7 @@ def _prepare(path: str) -> dict[str, Any]:
     os.environ.clear()
     os.environ.update(settings["environment"])
     keep_input_apart()
+    atexit.register(gc.freeze)  # a search for garbage in all that pytest has takes longer than many a test
     if settings["in_process"]:
         sys.path.insert(0, settings["guard"][0])
     else:
