@@ -43,7 +43,7 @@ $(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(wildca
 # For tests and benchmarks alone: these are large, and nothing else needs them.
 $(VENV)/.test: requirements-test.lock $(VENV)/.installed
 	@echo "· installing what tests need into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-test.lock
 	@touch $@
 
 demo: install

@@ -322,7 +322,7 @@ def test_a_submission_that_cannot_be_evaluated_costs_itself_alone(world):
     assert "deep" in plan.troubles[0].reason
     assert len(plan.jobs) == 2
     loose = [replace(one, output=None) for one in world.discover()[0].submissions]
-    first = next(evaluate_run(loose, cache=Cache(world.folder / "cache")))
+    first = next(evaluate_run(loose[1:2], cache=Cache(world.folder / "cache")))
     assert first.submission is loose[1], "whoever waits for its outcome gets one"
     assert (first.facts.state, first.facts.reason) == ("not_evaluated", plan.troubles[0].reason)
 
