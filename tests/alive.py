@@ -7,6 +7,8 @@ import os
 import select
 from pathlib import Path
 
+from slop_code.execution.backends.cgroups import PREFIX, ROOT
+
 
 def concerned(folder: Path) -> list[int]:
     """Processes that name something in the folder, or have it mounted in a box of theirs; without this one."""
@@ -19,6 +21,12 @@ def concerned(folder: Path) -> list[int]:
             if int(entry.name) != os.getpid() and (needle in words or boxed):
                 found.append(int(entry.name))
     return found
+
+
+def groups_of(pid: int) -> list[str]:
+    """Control groups that an evaluator made; those of others may go while one looks."""
+    own = f"{PREFIX}{pid}-"
+    return [f"{place}/{name}" for place, names, _ in os.walk(ROOT) for name in names if name.startswith(own)]
 
 
 def ends(pid: int, seconds: float) -> bool:

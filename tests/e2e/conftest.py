@@ -23,9 +23,8 @@ import pytest
 import yaml
 
 from slop_code.evaluation import ProblemConfig
-from slop_code.execution.backends.cgroups import PREFIX, ROOT
 from slop_code.execution.cache import Cache
-from tests.alive import concerned, ends
+from tests.alive import concerned, ends, groups_of
 from tests.e2e.browser import browser, picture, visit  # noqa: F401
 from tests.e2e.test_hangs import left_alive, processes
 
@@ -297,7 +296,7 @@ def left_over() -> Callable[..., list[str]]:
         return [
             *map(str, (cache.root / "sessions").iterdir()),
             *(line for line in mounts if str(cache.root) in line),
-            *(str(group) for pid in pids for group in ROOT.glob(f"**/{PREFIX}{pid}-*")),
+            *(group for pid in pids for group in groups_of(pid)),
             *(f"process {pid}" for pid in concerned(cache.root) if not ends(pid, GONE_S)),
         ]
 

@@ -75,7 +75,7 @@ class TestEndedEarly:
         assert evaluator.end() == 130
         assert staying.alive() == []
         assert "Traceback" not in evaluator.said
-        assert checkpoints_done(folder) == set()
+        assert checkpoints_done(folder) == set(), evaluator.said
         assert left_over(cache, evaluator.pid) == []
 
 

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from slop_code.execution.backends.cgroups import PREFIX, ROOT
 from slop_code.execution.backends.engine import ENTRY, OWNER, Engine, owner
 from slop_code.execution.stopping import Stop, StoppedError, stoppable
+from tests.alive import groups_of
 
 PATIENCE_S = 100
 STAYS = """
@@ -52,7 +52,7 @@ def left_in_folders(cache):
 
 
 def left_in_groups():
-    return list(ROOT.glob(f"**/{PREFIX}{os.getpid()}-*"))
+    return groups_of(os.getpid())
 
 
 def left_in_engine(cache):

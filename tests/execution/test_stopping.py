@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import sys
 import threading
 import time
@@ -75,6 +76,18 @@ def test_it_is_set_once_and_stays_so(stop):
     stop.close()
     stop.set()
     assert stop.is_set()
+
+
+def test_who_sets_it_again_is_heard_where_the_first_word_was_interrupted(stop, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stop.set()
+    stop.set()
+    assert select.select([stop], [], [], 0)[0]
 
 
 def test_a_closed_one_that_was_not_set_can_still_be_told():

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.execution.backends.cgroups import PREFIX, ROOT
 from slop_code.execution.tools import forget_abandoned
 from slop_code.runs.lines import read_lines
 from slop_code.runs.parcel import results_in
 from slop_code.runs.store import Store
-from tests.alive import concerned, ends
+from tests.alive import concerned, ends, groups_of
 from tests.faults.ground import CHECKPOINTS, PROBLEM, RESULT, comparable, digest_of
 
 if TYPE_CHECKING:
@@ -98,10 +97,7 @@ def left_over(site: Site) -> Iterator[str]:
     yield from (f"an unfinished build: {path}" for path in sorted(builds))
     yield from _temporary(site)
     yield from (f"in the temporary folder: {path.name}" for path in (site.folder / "tmp").iterdir())
-    ours = tuple(f"{PREFIX}{pid}-" for pid in site.pids)
-    for parent in (ROOT, ROOT / "memory", ROOT / "pids"):
-        with contextlib.suppress(OSError):
-            yield from (f"a control group: {name}" for name in os.listdir(parent) if name.startswith(ours))
+    yield from (f"a control group: {group}" for pid in site.pids for group in groups_of(pid))
     for run in site.runs:
         yield from _strays(run, TOP)
         yield from _strays(run / ".slop-code", OWN)

@@ -108,7 +108,8 @@ def test_nothing_is_broken(planted, deed, before):
     ],
 )
 def test_what_is_broken_is_named(planted, deed, words):
-    assert any(words in text for text in planted(deed))
+    found = planted(deed)
+    assert any(words in text for text in found), found
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,8 @@ def test_what_is_broken_is_named(planted, deed, words):
     ],
 )
 def test_what_was_finished_is_left_alone(planted, deed, words):
-    assert any(words in text for text in planted(deed, finished=True))
+    found = planted(deed, finished=True)
+    assert any(words in text for text in found), found
 
 
 @pytest.mark.parametrize(

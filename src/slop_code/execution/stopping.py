@@ -30,13 +30,14 @@ class Stop:
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
         self._lock = threading.RLock()
-        self._set = self._closed = False
+        self._set = self._told = self._closed = False
 
     def set(self) -> None:
         with self._lock:
-            first, self._set = not self._set, True  # before the word goes out: who is woken by it looks here
-            if first and not self._closed:
+            self._set = True  # before the word goes out: who is woken by it looks here
+            if not self._told and not self._closed:
                 os.write(self._writer, b"x")
+                self._told = True  # after it: an interrupt in between must not keep the word from who sets it again
 
     def is_set(self) -> bool:
         return self._set
