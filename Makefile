@@ -30,7 +30,7 @@ help:
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(wildcard src/slop_code/execution/launcher/*.[ch])
+$(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(wildcard src/slop_code/execution/helper/*.[ch])
 	@echo "· installing into $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV); test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install -y python3-venv && \
@@ -56,7 +56,7 @@ test: lint $(VENV)/.test
 # What pytest compiled is kept whatever the shell says: compiling it anew each time takes as long as a thousand tests.
 UNNEEDED := ctrf hypothesispytest logging metadata pytest_jsonreport xdist
 UNIT := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q $(UNNEEDED:%=-p no:%) -m "not e2e"
-HALF := tests/runs tests/reporting tests/execution
+HALF := tests/runs tests/reporting tests/execution tests/comparison tests/verification
 .PHONY: unit-half unit-rest
 unit: install $(VENV)/.test
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-half unit-rest
@@ -130,4 +130,4 @@ release: install
 
 clean:
 	rm -rf $(VENV) out dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	rm -f src/slop_code/execution/launcher/slopbox-*
+	rm -f src/slop_code/execution/helper/slopbox-*

@@ -48,7 +48,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if not targets():
             return
-        folder = Path(self.root) / "src/slop_code/execution/launcher"
+        folder = Path(self.root) / "src/slop_code/execution/helper"
         for target in targets():
             native = native_compiler()
             compiler = (

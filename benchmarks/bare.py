@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measuring import clean_environment, run
 from slop_code.evaluation.command import LOCK
-from slop_code.evaluation.workspace import copy_tests, variables_for
-from slop_code.execution.boxes import TESTS_DIR
+from slop_code.evaluation.staging import copy_tests, variables_for
 from slop_code.execution.cache import Cache
 from slop_code.execution.interpreter import base_python
+from slop_code.execution.sandbox import TESTS_DIR
 from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
 from slop_code.runs.discover import RESULT, discover
-from slop_code.runs.folder import OWN
-from slop_code.runs.index import INDEX, _stamp, with_digest
 from slop_code.runs.plan import Expected
+from slop_code.runs.result_index import INDEX, _stamp, with_digest
+from slop_code.runs.run_lock import OWN
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.boxes import sandbox_for
 from slop_code.execution.cache import Cache
-from slop_code.execution.spec import EnvironmentSpec
+from slop_code.execution.environment import EnvironmentSpec
+from slop_code.execution.sandbox import sandbox_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

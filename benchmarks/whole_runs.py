@@ -10,7 +10,7 @@ from benchmarks.measuring import BenchError, in_turns, ours, seconds
 from benchmarks.table import Part, Row, rows
 from benchmarks.tiny import TINY, example, solved_run, tiny_run, write_problem, write_submission
 from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
-from slop_code.execution.spec import load_environment
+from slop_code.execution.environment import load_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

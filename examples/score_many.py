@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation import ProblemConfig
-from slop_code.execution.spec import load_environment
+from slop_code.execution.environment import load_environment
 from slop_code.runs import Facts, Submission, evaluate_run_async
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 import select
 from pathlib import Path
 
-from slop_code.execution.backends.cgroups import PREFIX, ROOT
+from slop_code.execution.bubblewrap.cgroups import PREFIX, ROOT
 
 
 def concerned(folder: Path) -> list[int]:

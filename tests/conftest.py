@@ -19,10 +19,10 @@ from xdist.scheduler import LoadScopeScheduling
 from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.execution import EnvironmentSpec
-from slop_code.execution.backends.bubblewrap import Bubblewrap
-from slop_code.execution.boxes import sandbox_for, sandbox_name
+from slop_code.execution.bubblewrap.boxes import Bubblewrap
 from slop_code.execution.cache import Cache
-from slop_code.execution.tools import warm_tools
+from slop_code.execution.sandbox import sandbox_for, sandbox_name
+from slop_code.execution.tool_environment import warm_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.attacks.attack import Effect
 from slop_code.attacks.seen import Sight, Verdict
-from slop_code.execution.backends.bubblewrap import working_bwrap
+from slop_code.execution.bubblewrap.boxes import working_bwrap
 from tests.attacks.hurried import LIMIT_S
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import pytest
 from slop_code.attacks.attack import SHORT, Attack, Effect, Kind, read_corpus
 from slop_code.attacks.trial import HONEST, ours, try_attack
 from slop_code.attacks.world import lay_problem
-from slop_code.execution.backends import bubblewrap
-from slop_code.execution.backends.cgroups import control_groups
+from slop_code.execution.bubblewrap import boxes as bubblewrap
+from slop_code.execution.bubblewrap.cgroups import control_groups
 from tests.attacks.careless import careless
 from tests.attacks.rendering import rendering
 

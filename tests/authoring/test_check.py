@@ -9,7 +9,7 @@ import pytest
 from slop_code.authoring.check import do_step
 from slop_code.authoring.finding import Step
 from slop_code.errors import ConfigError, InfrastructureError, UsageError
-from slop_code.execution.stopping import StoppedError
+from slop_code.execution.cancellation import StoppedError
 
 
 def step(error: BaseException) -> Step:

@@ -25,7 +25,7 @@ from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.cache import Cache
 from slop_code.reporting.problem_json import as_json
 from slop_code.reporting.problem_lines import listed_line, problem_lines, written_lines
-from slop_code.runs.store import Store
+from slop_code.runs.result_cache import Store
 
 HOSTILE = "\x1b]0;owned\x07\n[red]\u202e"
 

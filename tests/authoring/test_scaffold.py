@@ -24,8 +24,8 @@ from slop_code.authoring.scaffold import (
 )
 from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
-from slop_code.execution.boxes import PATH
-from slop_code.execution.spec import load_environment
+from slop_code.execution.environment import load_environment
+from slop_code.execution.sandbox import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

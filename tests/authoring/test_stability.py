@@ -42,7 +42,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
 from slop_code.execution import EnvironmentSpec
-from slop_code.execution.threads import processors
+from slop_code.execution.concurrency import processors
 from tests.authoring.conftest import SOUND
 from tests.authoring.judged import case, judged
 

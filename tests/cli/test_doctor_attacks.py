@@ -7,7 +7,7 @@ import pytest
 
 from slop_code.attacks.short import State, short_corpus
 from slop_code.cli.doctor_attacks import EXITS
-from slop_code.cli.exits import Exit
+from slop_code.cli.exit_codes import Exit
 from slop_code.cli.main import run
 from slop_code.execution.cache import VARIABLE
 

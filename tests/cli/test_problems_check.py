@@ -13,8 +13,8 @@ import yaml
 from slop_code.authoring.check import STEPS, CheckReport, StepReport
 from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity
 from slop_code.cli.main import run
-from slop_code.cli.problems import check as command
-from slop_code.cli.problems.check import status_of
+from slop_code.cli.problems import check_command as command
+from slop_code.cli.problems.check_command import status_of
 
 SARIF = json.loads((Path(__file__).parents[1] / "data/schemas/sarif-2.1.0.json").read_text())
 SLEEPS = "import time\n\n\ndef test_waits():\n    time.sleep(1)\n"

@@ -14,7 +14,7 @@ import pytest
 
 from slop_code.authoring import scaffold
 from slop_code.cli.main import run
-from slop_code.cli.problems import new
+from slop_code.cli.problems import new_command as new
 from slop_code.evaluation import ProblemConfig
 
 
@@ -118,7 +118,7 @@ def test_nothing_is_overwritten(call, tmp_path):
 
 
 def test_a_missing_program_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr("slop_code.execution.boxes.PATH", str(tmp_path))
+    monkeypatch.setattr("slop_code.execution.sandbox.PATH", str(tmp_path))
     assert new.missing_program(scaffold.Blueprint("x", language="python")) is None
     assert new.missing_program(scaffold.Blueprint("x", language="javascript")).endswith("Debian's package is nodejs")
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from slop_code.cli.exits import Exit
+from slop_code.cli.exit_codes import Exit
 
 INTERRUPTED_IMPORT = """
 import sys

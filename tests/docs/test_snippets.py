@@ -25,10 +25,11 @@ import pytest
 import yaml
 
 from slop_code.cli.main import parser
+from slop_code.comparison import records as comparison
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
-from slop_code.execution.spec import (
+from slop_code.execution.environment import (
     CommandsSpec,
     DockerSpec,
     EnvironmentSpec,
@@ -48,13 +49,12 @@ from slop_code.runs import (
     Retries,
     Shard,
     Submission,
-    comparison,
     evaluate_run,
-    lines,
-    records,
     samples,
     summary,
 )
+from slop_code.runs import checkpoint_lines as lines
+from slop_code.runs import job_records as records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

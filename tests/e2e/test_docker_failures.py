@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.execution.backends.engine import KEPT
+from slop_code.execution.docker.engine import KEPT
 
 pytestmark = pytest.mark.e2e
 

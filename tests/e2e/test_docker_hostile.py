@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from slop_code.errors import SubmissionError
-from slop_code.execution.backends.engine import OWNER, owner
+from slop_code.execution.docker.engine import OWNER, owner
 
 pytestmark = pytest.mark.e2e
 

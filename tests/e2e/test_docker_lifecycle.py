@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from slop_code.execution.backends.engine import KEPT
+from slop_code.execution.docker.engine import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

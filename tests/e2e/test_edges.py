@@ -11,14 +11,14 @@ import pytest
 from slop_code.errors import ConfigError, InfrastructureError, UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.execution.backends.bubblewrap import setup_arguments
-from slop_code.execution.backends.mounts import system_arguments
-from slop_code.execution.boxes import SetupJob, sandbox_for
+from slop_code.execution.bubblewrap.boxes import setup_arguments
+from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.cache import Cache
+from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.execution.process import run
+from slop_code.execution.sandbox import SetupJob, sandbox_for
 from slop_code.execution.setup import python_dependencies
-from slop_code.execution.snapshot import tree_digest
-from slop_code.execution.spec import EnvironmentSpec, load_environment
+from slop_code.execution.submission import tree_digest
 
 
 @pytest.mark.e2e

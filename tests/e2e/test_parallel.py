@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.judging import RAW_FILES, SHOWN
-from slop_code.execution.stopping import Stop, StoppedError, stoppable
-from slop_code.execution.threads import processors
+from slop_code.evaluation.run_tests import RAW_FILES, SHOWN
+from slop_code.execution.cancellation import Stop, StoppedError, stoppable
+from slop_code.execution.concurrency import processors
 from tests.conftest import PROBLEM_CONFTEST
 from tests.e2e.test_hangs import left_alive, processes
 

@@ -24,12 +24,12 @@ import slop_code
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.cache import Cache
-from slop_code.execution.snapshot import tree_digest
+from slop_code.execution.submission import tree_digest
 from slop_code.runs import Retries, Submission, evaluate_run
 from slop_code.runs.executors import executor_class
-from slop_code.runs.executors.ray import Ray
-from slop_code.runs.parcel import results_in
-from slop_code.runs.records import Work
+from slop_code.runs.executors.ray.ray_executor import Ray
+from slop_code.runs.job_records import Work
+from slop_code.runs.result_archive import results_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation import ProblemConfig
     from slop_code.execution import EnvironmentSpec
     from slop_code.runs.executors import Executor
-    from slop_code.runs.records import Done
+    from slop_code.runs.job_records import Done
 
 pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("default")]
 

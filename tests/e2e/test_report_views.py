@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.report import write_report
-from slop_code.runs.results import read_runs
+from slop_code.runs.read_results import read_runs
 from tests.reporting.html_runs import case, store
 
 pytestmark = pytest.mark.e2e

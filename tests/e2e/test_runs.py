@@ -11,8 +11,8 @@ import threading
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs.lines import read_lines
-from slop_code.runs.store import Store
+from slop_code.runs.checkpoint_lines import read_lines
+from slop_code.runs.result_cache import Store
 from slop_code.runs.summary import RunSummary
 
 

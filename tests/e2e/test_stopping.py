@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from slop_code.execution.backends.engine import ENTRY, OWNER, Engine, owner
-from slop_code.execution.stopping import Stop, StoppedError, stoppable
+from slop_code.execution.cancellation import Stop, StoppedError, stoppable
+from slop_code.execution.docker.engine import ENTRY, OWNER, Engine, owner
 from tests.alive import groups_of
 
 PATIENCE_S = 100

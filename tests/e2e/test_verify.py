@@ -7,8 +7,8 @@ import yaml
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.document import read_document
-from slop_code.evaluation.verify import verify
+from slop_code.verification.stored_document import read_document
+from slop_code.verification.verify import verify
 
 pytestmark = pytest.mark.e2e
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 SOURCES = (".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "hatch_build.py", "pyproject.toml", "src")
-HELPERS = "slop_code/execution/launcher/slopbox-"
+HELPERS = "slop_code/execution/helper/slopbox-"
 MACHINES = {"x86_64": 62, "aarch64": 183}
 EXAMPLE = ROOT / "examples/problems/larder"
 UV = Path(sys.executable).with_name("uv")
@@ -88,13 +88,13 @@ def test_it_has_a_static_helper_for_both_processors(dist):
 def test_without_a_helper_it_is_for_any_machine(dist):
     names = zipfile.ZipFile(one(dist, "*-py3-none-any.whl")).namelist()
     assert [name for name in names if name.startswith(HELPERS)] == []
-    assert "slop_code/execution/launcher/fallback/serve.py" in names
+    assert "slop_code/execution/helper/fallback/serve.py" in names
 
 
 def test_the_sdist_has_the_sources_and_nothing_built(dist):
     with tarfile.open(one(dist, "*.tar.gz")) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
-    assert {"hatch_build.py", "LICENSE", "src/slop_code/execution/launcher/main.c"} <= set(names)
+    assert {"hatch_build.py", "LICENSE", "src/slop_code/execution/helper/main.c"} <= set(names)
     assert [name for name in names if "slopbox-" in name or name.endswith(".pyc")] == []
 
 

@@ -3,7 +3,7 @@ import pytest
 from slop_code.evaluation.evidence import Evidence
 from slop_code.evaluation.grading import MESSAGE_LIMIT, NOT_IN_ROSTER, grade
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.reports.record import RawTest
+from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
 
 ROSTER = Roster(

@@ -15,12 +15,12 @@ import pytest
 from slop_code.evaluation.evidence import Evidence, read_evidence
 from slop_code.evaluation.grading import grade
 from slop_code.evaluation.groups import QUARANTINED, GroupType
+from slop_code.evaluation.infrastructure import infrastructure_failure
 from slop_code.evaluation.judge import plugin, watch
-from slop_code.evaluation.judging import SHOWN
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import Roster
-from slop_code.evaluation.verdict import infrastructure_failure
-from slop_code.evaluation.workspace import SETTINGS_VARIABLE
+from slop_code.evaluation.run_tests import SHOWN
+from slop_code.evaluation.staging import SETTINGS_VARIABLE
 
 pytestmark = pytest.mark.e2e
 

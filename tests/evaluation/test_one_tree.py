@@ -11,7 +11,7 @@ from slop_code.evaluation import pytest_runner
 from slop_code.evaluation.pairs import Part
 from slop_code.evaluation.pytest_runner import not_one_tree
 from slop_code.evaluation.roster import Roster
-from slop_code.execution.snapshot import Tree
+from slop_code.execution.submission import Tree
 
 ONE, OTHER = Tree("1"), Tree("2")
 REFUSED = InfrastructureError("/s: cannot be read to its end: Too many open files")

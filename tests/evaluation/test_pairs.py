@@ -7,14 +7,14 @@ import pytest
 from slop_code.evaluation import pairs
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.evidence import Evidence
-from slop_code.evaluation.judging import RAW_FILES, forget, side_by_side
 from slop_code.evaluation.pairs import Part
 from slop_code.evaluation.report import TestResult
-from slop_code.evaluation.reports.record import RawTest
+from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.execution.spec import EnvironmentSpec
-from slop_code.execution.stopping import Stop, StoppedError, stoppable, wait_for
-from slop_code.execution.threads import processors
+from slop_code.evaluation.run_tests import RAW_FILES, forget, side_by_side
+from slop_code.execution.cancellation import Stop, StoppedError, stoppable, wait_for
+from slop_code.execution.concurrency import processors
+from slop_code.execution.environment import EnvironmentSpec
 
 
 def roster(*names):
@@ -279,7 +279,7 @@ def test_whoever_waits_and_is_interrupted_stops_all(waits, interrupt, monkeypatc
     def broken_off(_descriptor, _seconds):
         raise interrupt
 
-    monkeypatch.setattr("slop_code.evaluation.judging.wait_for", broken_off)
+    monkeypatch.setattr("slop_code.evaluation.run_tests.wait_for", broken_off)
     with pytest.raises(interrupt):
         side_by_side([waits, waits])
     assert waits.ended == ["stopped"] * 2

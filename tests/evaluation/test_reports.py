@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation.reports import stream as stream_module
-from slop_code.evaluation.reports.ctrf import parse_ctrf
+from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
-from slop_code.evaluation.reports.record import (
+from slop_code.evaluation.reports.raw_test import (
     XPASSED,
     CutShortError,
     ReportError,

@@ -15,7 +15,7 @@ import pytest
 from slop_code.errors import InfrastructureError
 from slop_code.execution import archive
 from slop_code.execution.archive import FILE, FOLDER, HEADER, LINK, PIPE, SOCKET, TREE, UP
-from slop_code.execution.launcher import native
+from slop_code.execution.helper import native
 
 PATIENCE_S = 30
 PLACE = "/judge/reports"

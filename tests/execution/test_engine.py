@@ -12,8 +12,9 @@ import sys
 import pytest
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.backends import containers as c
-from slop_code.execution.backends.engine import (
+from slop_code.execution.cache import Cache
+from slop_code.execution.docker import container_arguments as c
+from slop_code.execution.docker.engine import (
     ENTRY,
     OWNER,
     Engine,
@@ -26,9 +27,8 @@ from slop_code.execution.backends.engine import (
     owner,
     sweep,
 )
-from slop_code.execution.cache import Cache
-from slop_code.execution.mounting import Mount, extra_mounts, is_free
-from slop_code.execution.spec import Limits
+from slop_code.execution.docker.extra_mounts import Mount, extra_mounts, is_free
+from slop_code.execution.environment import Limits
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_nothing_is_listed(engine):
 
 def test_an_owner_lives_as_long_as_its_process(cache):
     code = (
-        "import sys, pathlib; from slop_code.execution.backends.engine import owner; "
+        "import sys, pathlib; from slop_code.execution.docker.engine import owner; "
         "from slop_code.execution.cache import Cache; "
         "print(owner(Cache(pathlib.Path(sys.argv[1]))), flush=True); sys.stdin.read()"
     )

@@ -17,12 +17,14 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation import ProblemConfig
-from slop_code.execution import launcher
+from slop_code.execution import helper as launcher
+from slop_code.execution import unsandboxed as none
 from slop_code.execution.archive import measure
-from slop_code.execution.backends import bubblewrap, cgroups, none
-from slop_code.execution.backends.mounts import system_arguments
-from slop_code.execution.launcher import fallback
-from slop_code.execution.launcher.fallback.kernel import processor
+from slop_code.execution.bubblewrap import boxes as bubblewrap
+from slop_code.execution.bubblewrap import cgroups
+from slop_code.execution.bubblewrap.system_mounts import system_arguments
+from slop_code.execution.helper import fallback
+from slop_code.execution.helper.fallback.kernel import processor
 
 pytestmark = pytest.mark.e2e
 

@@ -9,8 +9,8 @@ import re
 import pytest
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.backends.engine import ENTRY, OWNER, host
 from slop_code.execution.cache import Cache
+from slop_code.execution.docker.engine import ENTRY, OWNER, host
 from slop_code.execution.prune import KINDS, Size, prune, size_of
 
 

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from slop_code.execution import launcher
-from slop_code.execution.launcher import fallback
+from slop_code.execution import helper as launcher
+from slop_code.execution.helper import fallback
 
 pytestmark = pytest.mark.e2e
 PATIENCE_S = 60

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.execution.tools import forget_abandoned
-from slop_code.runs.lines import read_lines
-from slop_code.runs.parcel import results_in
-from slop_code.runs.store import Store
+from slop_code.execution.tool_environment import forget_abandoned
+from slop_code.runs.checkpoint_lines import read_lines
+from slop_code.runs.result_archive import results_in
+from slop_code.runs.result_cache import Store
 from tests.alive import concerned, ends, groups_of
 from tests.faults.ground import CHECKPOINTS, PROBLEM, RESULT, comparable, digest_of
 

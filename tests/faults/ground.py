@@ -17,7 +17,7 @@ import yaml
 
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.cache import Cache
-from slop_code.execution.snapshot import open_submission, tree_digest
+from slop_code.execution.submission import open_submission, tree_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

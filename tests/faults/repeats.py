@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs.parcel import results_in
-from slop_code.runs.store import Store
+from slop_code.runs.result_archive import results_in
+from slop_code.runs.result_cache import Store
 from tests.faults.ground import RETRIES, WORKERS, digest_of
 from tests.faults.plan import SIGNALS
 

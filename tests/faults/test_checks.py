@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs.lines import CheckpointLine, Facts
+from slop_code.runs.checkpoint_lines import CheckpointLine, Facts
 from tests.faults import checks, damage
 from tests.faults.ground import RESULT, Ground
 from tests.faults.plan import Fault

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs.parcel import pack
-from slop_code.runs.store import Store
+from slop_code.runs.result_archive import pack
+from slop_code.runs.result_cache import Store
 from tests.alive import concerned
 from tests.faults import checks
 from tests.faults.ground import RESULT, Ground, comparable, digest_of

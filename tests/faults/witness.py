@@ -15,7 +15,7 @@ plain = entry.run_command
 
 def counted() -> int:
     from slop_code.runs import executors
-    from slop_code.runs.executors import threads
+    from slop_code.runs.executors import thread_executor as threads
 
     class Counted(threads.Threads):
         def submit(self, work):  # type: ignore[no-untyped-def]

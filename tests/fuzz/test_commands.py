@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from slop_code.cli.main import run
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.runs.lines import CheckpointLine, read_lines, write_lines
-from slop_code.runs.results import read_runs
+from slop_code.runs.checkpoint_lines import CheckpointLine, read_lines, write_lines
+from slop_code.runs.read_results import read_runs
 from tests.fuzz.odd import PIECES, TERMINAL, answered, as_json, damaged, edited, fuzzed, odd_text
 from tests.reporting.html_runs import Shape, unpacked
 from tests.written_runs import write_run

@@ -15,10 +15,10 @@ from slop_code.cli.main import run
 from slop_code.errors import ConfigError, ResultError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.evaluation.reports.ctrf import parse_ctrf
+from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
-from slop_code.evaluation.reports.record import duration_in
-from slop_code.execution.spec import parse_size
+from slop_code.evaluation.reports.raw_test import duration_in
+from slop_code.execution.environment import parse_size
 from slop_code.reporting.sarif import fingerprint
 from tests.fuzz.odd import TERMINAL
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import strategies as st
 
 from slop_code.execution.cache import Cache
-from slop_code.runs.folder import OWN
-from slop_code.runs.index import INDEX, Index, with_digest
-from slop_code.runs.lines import Facts
-from slop_code.runs.parcel import pack, results_in, unpack
-from slop_code.runs.store import Store, limit_from
+from slop_code.runs.checkpoint_lines import Facts
+from slop_code.runs.result_archive import pack, results_in, unpack
+from slop_code.runs.result_cache import Store, limit_from
+from slop_code.runs.result_index import INDEX, Index, with_digest
+from slop_code.runs.run_lock import OWN
 from tests.fuzz.odd import answered, as_json, damaged, edited, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"

@@ -23,11 +23,11 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from slop_code.execution import launcher
-from slop_code.execution.backends import bubblewrap
-from slop_code.execution.backends.mounts import system_arguments
-from slop_code.execution.launcher import fallback
-from slop_code.execution.launcher.fallback.shared import MAGIC, REPLY, REQUEST, REQUEST_FDS
+from slop_code.execution import helper as launcher
+from slop_code.execution.bubblewrap import boxes as bubblewrap
+from slop_code.execution.bubblewrap.system_mounts import system_arguments
+from slop_code.execution.helper import fallback
+from slop_code.execution.helper.fallback.shared import MAGIC, REPLY, REQUEST, REQUEST_FDS
 from tests.fuzz.odd import damaged, fuzzed
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import strategies as st
 
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation.choose import find_tests, one_test
 from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import checkpoint_of, select
+from slop_code.evaluation.test_lookup import find_tests, one_test
 from slop_code.execution import archive
 from slop_code.execution.assets import asset_environment, copy_assets
-from slop_code.execution.snapshot import RESERVED, read_tree, tree_digest
+from slop_code.execution.submission import RESERVED, read_tree, tree_digest
 from slop_code.reporting.wording import one_line, printable, safe, shell_word
-from slop_code.runs.layout import natural, text_of
+from slop_code.runs.run_layout import natural, text_of
 from tests.fuzz.odd import PIECES, TERMINAL, answered, damaged, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"

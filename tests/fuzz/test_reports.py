@@ -12,16 +12,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from slop_code.evaluation.conclusion import conclude
-from slop_code.evaluation.contradiction import last_line
-from slop_code.evaluation.ending import EXIT, read_ending
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evidence, read_accounts, read_evidence
-from slop_code.evaluation.judging import account
+from slop_code.evaluation.exit_record import EXIT, read_ending
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.evaluation.reports.ctrf import parse_ctrf
+from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
-from slop_code.evaluation.reports.record import ReportError, status_of, visible
+from slop_code.evaluation.reports.raw_test import ReportError, status_of, visible
 from slop_code.evaluation.roster import Roster, normal_nodeid
+from slop_code.evaluation.run_tests import account
 from slop_code.execution.process import Completed
+from slop_code.verification.contradictions import last_line
 from tests.fuzz.odd import TERMINAL, as_json, damaged, edited, fuzzed, odd_text, odd_values
 
 DATA = Path(__file__).parents[1] / "data" / "reports"

@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
+from slop_code.comparison.diff import compare_sides
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.compare_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_TESTS, in_figures, show_comparison
-from slop_code.runs.differences import compare_sides
 from tests.written_runs import write_run
 
 HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\u202e"

@@ -22,7 +22,7 @@ from slop_code.reporting.html.texts import (
     shell_word,
     shortened,
 )
-from slop_code.runs.results import read_runs
+from slop_code.runs.read_results import read_runs
 from tests.reporting.html_runs import case, results, store, unpacked
 
 ALL = [PassPolicy.ALL_CASES]

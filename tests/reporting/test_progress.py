@@ -13,8 +13,8 @@ from slop_code.execution import EnvironmentSpec
 from slop_code.reporting.progress import PACE_EVERY, SHOWN_RUNNING, RunProgress, group_counts
 from slop_code.reporting.tally import time_left, verdict_of
 from slop_code.reporting.wording import LINE_WIDTH, first_line, in_words, one_line
-from slop_code.runs.lines import Facts
-from slop_code.runs.records import Job, Outcome, Retrying, Started, Submission
+from slop_code.runs.checkpoint_lines import Facts
+from slop_code.runs.job_records import Job, Outcome, Retrying, Started, Submission
 
 HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\t\u202e"
 LOCAL = EnvironmentSpec.model_validate({"type": "local", "name": "test"})

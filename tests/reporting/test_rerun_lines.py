@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.evaluation.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
 from slop_code.reporting.rerun_lines import SHOWN, SHOWN_LIVE, Live, show, verdict
+from slop_code.verification.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
 
 NOTHING = RerunChanges((None, None), [], [], [], [], [], [], [], [])
 DATA = Path(__file__).parents[1] / "data" / "results" / "schema-3"

@@ -10,9 +10,9 @@ from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
 from slop_code.execution import EnvironmentSpec
 from slop_code.reporting.plan_table import plan_rows, show_plan
 from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, clock, percent, show_run
-from slop_code.runs.lines import CheckpointLine, Facts, Regressions
+from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, Regressions
+from slop_code.runs.job_records import Job, Submission, Trouble
 from slop_code.runs.plan import Plan
-from slop_code.runs.records import Job, Submission, Trouble
 from slop_code.runs.summary import summarise
 
 HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\t\u202e"

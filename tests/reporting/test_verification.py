@@ -2,9 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.evaluation.finding import Finding
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.evaluation.verify import Verification
 from slop_code.reporting.verification import (
     NEVER_CHECKED,
     SHOWN_FINDINGS,
@@ -13,6 +11,8 @@ from slop_code.reporting.verification import (
     in_words,
     verified,
 )
+from slop_code.verification.discrepancy import Finding
+from slop_code.verification.verify import Verification
 
 STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" / "schema-3" / "evaluation.json")
 

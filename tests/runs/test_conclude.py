@@ -10,12 +10,12 @@ import pytest
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.runs import evaluate_run
+from slop_code.runs.checkpoint_lines import Facts, read_lines
 from slop_code.runs.conclude import LINES, SUMMARY, lines_of, write_summary
 from slop_code.runs.discover import RESULT
-from slop_code.runs.index import Index
-from slop_code.runs.lines import Facts, read_lines
+from slop_code.runs.job_records import Trouble
 from slop_code.runs.plan import Shard
-from slop_code.runs.records import Trouble
+from slop_code.runs.result_index import Index
 from slop_code.runs.summary import RunSummary, summarise
 
 

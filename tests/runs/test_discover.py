@@ -14,13 +14,13 @@ import pytest
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.execution.spec import load_environment
+from slop_code.execution.environment import load_environment
 from slop_code.runs.discover import discover, discover_problem, snapshot_around
 
 AS_NOBODY = """
 import json, os, sys
 from pathlib import Path
-from slop_code.execution.spec import load_environment
+from slop_code.execution.environment import load_environment
 from slop_code.runs.discover import discover
 
 spec, problems = load_environment("local"), Path(sys.argv[1])

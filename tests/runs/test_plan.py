@@ -14,10 +14,10 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import Digests
 from slop_code.execution.cache import Cache
-from slop_code.execution.spec import EnvironmentSpec, load_environment
+from slop_code.execution.environment import EnvironmentSpec, load_environment
+from slop_code.runs.checkpoint_lines import Facts
 from slop_code.runs.discover import LOOSE, Run
-from slop_code.runs.evaluate import evaluate_run
-from slop_code.runs.lines import Facts
+from slop_code.runs.evaluate_run import evaluate_run
 from slop_code.runs.plan import CHANGED, NO_RESULT, OVERWRITE, Shard, duration_name, store_key, why
 
 HELPERS = {

@@ -13,16 +13,15 @@ import pytest
 
 from slop_code.errors import ConfigError, InfrastructureError, SubmissionError
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.workspace import Contents
-from slop_code.evaluation.workspace import tests_digest as digest_of_tests
+from slop_code.evaluation.staging import Contents
+from slop_code.evaluation.staging import tests_digest as digest_of_tests
 from slop_code.execution.cache import Cache
-from slop_code.execution.snapshot import tree_digest
-from slop_code.execution.spec import load_environment
-from slop_code.runs.executors import shipping
-from slop_code.runs.executors.node import Versions
-from slop_code.runs.executors.ray import as_sent
-from slop_code.runs.executors.shipping import arrived, pack, pack_problem, unpack
-from slop_code.runs.records import Work
+from slop_code.execution.environment import load_environment
+from slop_code.execution.submission import tree_digest
+from slop_code.runs.executors.ray.node import Versions
+from slop_code.runs.executors.ray.ray_executor import as_sent, shipping
+from slop_code.runs.executors.ray.shipping import arrived, pack, pack_problem, unpack
+from slop_code.runs.job_records import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,8 @@ import pytest
 import slop_code
 from slop_code.errors import ResultError
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.runs.lines import CheckpointLine, Facts, Regressions
-from slop_code.runs.records import Trouble
+from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, Regressions
+from slop_code.runs.job_records import Trouble
 from slop_code.runs.statistics import mean_bounds, wilson
 from slop_code.runs.summary import RunSummary, summarise, totals_of, without_samples
 

@@ -11,13 +11,13 @@ import pytest
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
-from slop_code.execution.snapshot import tree_digest
-from slop_code.execution.threads import processors
+from slop_code.execution.concurrency import processors
+from slop_code.execution.submission import tree_digest
 from slop_code.runs.executors import executor_class
-from slop_code.runs.executors.threads import Threads
-from slop_code.runs.parcel import results_in
-from slop_code.runs.perform import perform
-from slop_code.runs.records import Submission, Work
+from slop_code.runs.executors.thread_executor import Threads
+from slop_code.runs.job_records import Submission, Work
+from slop_code.runs.result_archive import results_in
+from slop_code.runs.worker import perform
 
 STAYS = """
 import socket

@@ -11,7 +11,7 @@ import yaml
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution import EnvironmentSpec
-from slop_code.execution.backends.bubblewrap import Bubblewrap
+from slop_code.execution.bubblewrap.boxes import Bubblewrap
 from slop_code.execution.cache import Cache
 from tests.conftest import SANDBOXES
 

@@ -9,8 +9,8 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING
 
+from slop_code.execution.concurrency import processors
 from slop_code.execution.process import busy
-from slop_code.execution.threads import processors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

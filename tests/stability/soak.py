@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation import PytestRunner
-from slop_code.evaluation.reports.record import visible
+from slop_code.evaluation.reports.raw_test import visible
 from slop_code.execution.cache import Cache
-from slop_code.execution.threads import processors
+from slop_code.execution.concurrency import processors
 from tests.conftest import SANDBOXES
 from tests.stability.cases import MISSING, all_cases, chosen, environment_for
 from tests.stability.pressure import pressure

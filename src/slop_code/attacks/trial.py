@@ -9,14 +9,14 @@ from slop_code.attacks.attack import Attack, Effect, Kind
 from slop_code.attacks.seen import Sight, Verdict, effects
 from slop_code.attacks.world import World, opened
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.execution.spec import EnvironmentSpec
+from slop_code.execution.environment import EnvironmentSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.evaluation.config import ProblemConfig
-    from slop_code.execution.boxes import Progress
     from slop_code.execution.cache import Cache
+    from slop_code.execution.sandbox import Progress
 
 Evaluator = Callable[[World, Attack], Verdict]
 HONEST = Attack(name="honest", kind=Kind.CONFIGURATION, goal="none", does=Effect.LOSS)

@@ -19,7 +19,7 @@ from slop_code.errors import InfrastructureError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution import process
 from slop_code.execution.cache import Cache
-from slop_code.execution.snapshot import read_tree
+from slop_code.execution.submission import read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Union
 from slop_code.authoring.measured import remember
 from slop_code.authoring.mutants.choose import USUAL, Budget
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.find import ENVIRONMENT, environment_word
-from slop_code.evaluation.judging import side_by_side
 from slop_code.evaluation.pairs import NEVER_RAN
+from slop_code.evaluation.problem_lookup import ENVIRONMENT, environment_word
 from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.evaluation.run_tests import side_by_side
 from slop_code.execution.cache import Cache
-from slop_code.execution.spec import load_environment
-from slop_code.execution.threads import processors
+from slop_code.execution.concurrency import processors
+from slop_code.execution.environment import load_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
-    from slop_code.execution.boxes import Progress
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.sandbox import Progress
 
 Tried = Union["CorrectnessResults", InfrastructureError]
 """What came of a trial; the error where this machine could not evaluate it at all."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import Trial
 from slop_code.evaluation.pairs import shared_network
-from slop_code.evaluation.reports.record import visible
+from slop_code.evaluation.reports.raw_test import visible
+from slop_code.execution.concurrency import processors
 from slop_code.execution.process import busy
-from slop_code.execution.threads import processors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.bench import Effort, Workbench
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
 
 SPINNERS = 3
 """For each processor: a test has a quarter of one for itself."""

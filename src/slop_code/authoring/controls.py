@@ -6,13 +6,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.execution.spec import SetupSpec
+from slop_code.execution.environment import SetupSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.evaluation.config import ProblemConfig
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
 
 COMMAND = "sh"
 

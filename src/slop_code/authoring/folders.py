@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.find import problems_folder
+from slop_code.evaluation.problem_lookup import problems_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

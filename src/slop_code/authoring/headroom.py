@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.judging import session_timeout
+from slop_code.evaluation.run_tests import session_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import CorrectnessResults, TestResult
-    from slop_code.execution.spec import EnvironmentSpec, Limits
+    from slop_code.execution.environment import EnvironmentSpec, Limits
 
 FACTOR = 4
 GENEROUS = 10

@@ -11,9 +11,9 @@ from slop_code.authoring.bench import SOLUTIONS, environment_for
 from slop_code.authoring.conditions import SPINNERS, split
 from slop_code.errors import UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.execution.cancellation import wait_for
+from slop_code.execution.concurrency import processors
 from slop_code.execution.process import busy
-from slop_code.execution.stopping import wait_for
-from slop_code.execution.threads import processors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
-    from slop_code.execution.boxes import Progress
+    from slop_code.execution.sandbox import Progress
 
     Seen = Mapping[str, tuple[int, int, int]]
     """What tells one state of a file from another, by its path."""

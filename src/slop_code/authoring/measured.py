@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
-from slop_code.evaluation.workspace import Contents, tests_digest
-from slop_code.execution.snapshot import open_submission, tree_digest
-from slop_code.runs.store import Store
+from slop_code.evaluation.staging import Contents, tests_digest
+from slop_code.execution.submission import open_submission, tree_digest
+from slop_code.runs.result_cache import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.cache import Cache
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.roster import Roster
-    from slop_code.execution.boxes import Progress
     from slop_code.execution.cache import Cache
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.sandbox import Progress
 
 SLOWEST = 5
 

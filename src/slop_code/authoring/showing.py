@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
-from slop_code.evaluation.judging import SHOWN
-from slop_code.evaluation.workspace import ASSETS
-from slop_code.execution.boxes import REPORTS_DIR
+from slop_code.evaluation.run_tests import SHOWN
+from slop_code.evaluation.staging import ASSETS
+from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,14 +11,14 @@ from slop_code.authoring.finding import Outcome
 from slop_code.authoring.folders import CONFIG
 from slop_code.errors import ConfigError
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.find import ENVIRONMENT
+from slop_code.evaluation.problem_lookup import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from slop_code.authoring.finding import Finding
-    from slop_code.execution.boxes import Progress
+    from slop_code.execution.sandbox import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

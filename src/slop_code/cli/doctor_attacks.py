@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from slop_code.attacks.short import Outcome, State, short_corpus, try_all
 from slop_code.attacks.trial import ours
-from slop_code.cli.commands import tell_step
-from slop_code.cli.exits import Exit
+from slop_code.cli.exit_codes import Exit
+from slop_code.cli.shared_options import tell_step
 from slop_code.errors import InfrastructureError
-from slop_code.execution.boxes import sandbox_name
 from slop_code.execution.cache import Cache
-from slop_code.execution.spec import EnvironmentSpec, load_environment
+from slop_code.execution.environment import EnvironmentSpec, load_environment
+from slop_code.execution.sandbox import sandbox_name
 from slop_code.reporting.attack_lines import STYLES, as_json, reason, state_of, summary, told
 
 if TYPE_CHECKING:

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, NoReturn
 
 from slop_code import __version__
 from slop_code.cli import (
-    cache,
-    compare,
-    doctor,
-    env,
-    eval_run,
-    eval_snapshot,
-    export,
+    cache_command,
+    compare_command,
+    doctor_command,
+    env_command,
+    eval_command,
+    eval_snapshot_command,
+    export_command,
     problems,
-    report,
-    rerun,
-    show,
-    verify,
+    report_command,
+    rerun_command,
+    show_command,
+    verify_command,
 )
-from slop_code.cli.exits import EXIT_HELP, Exit
+from slop_code.cli.exit_codes import EXIT_HELP, Exit
 from slop_code.errors import InfrastructureError, SlopCodeError
-from slop_code.evaluation.reports.record import visible
+from slop_code.evaluation.reports.raw_test import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,20 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"slop-code {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (eval_run, eval_snapshot, report, compare, show, verify, rerun, export, problems, doctor, env, cache):
+    for module in (
+        eval_command,
+        eval_snapshot_command,
+        report_command,
+        compare_command,
+        show_command,
+        verify_command,
+        rerun_command,
+        export_command,
+        problems,
+        doctor_command,
+        env_command,
+        cache_command,
+    ):
         module.add_to(commands)
     return root
 

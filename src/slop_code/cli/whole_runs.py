@@ -10,25 +10,25 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from slop_code.cli.commands import LONG
-from slop_code.cli.exits import Exit
+from slop_code.cli.exit_codes import Exit
+from slop_code.cli.shared_options import LONG
 from slop_code.errors import UsageError
-from slop_code.evaluation.find import find_problem, problems_folder
 from slop_code.evaluation.origin import Origin, place_of_environment
+from slop_code.evaluation.problem_lookup import find_problem, problems_folder
 from slop_code.execution.cache import Cache
-from slop_code.execution.spec import load_environment
-from slop_code.execution.threads import processors
+from slop_code.execution.concurrency import processors
+from slop_code.execution.environment import load_environment
 from slop_code.reporting.wording import one_line
+from slop_code.runs.checkpoint_lines import CheckpointLine
 from slop_code.runs.conclude import write_summary
-from slop_code.runs.control import Control, Retries
 from slop_code.runs.discover import discover, discover_problem, nothing_in, snapshot_around
-from slop_code.runs.evaluate import Settings, only_results, opened
+from slop_code.runs.evaluate_run import Settings, only_results, opened
 from slop_code.runs.executors import executor_class
-from slop_code.runs.layout import check_folder
-from slop_code.runs.lines import CheckpointLine
+from slop_code.runs.job_records import Retrying, Started
 from slop_code.runs.merge import gather
 from slop_code.runs.plan import Shard
-from slop_code.runs.records import Retrying, Started
+from slop_code.runs.run_control import Control, Retries
+from slop_code.runs.run_layout import check_folder
 from slop_code.runs.summary import without_samples
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.runs.discover import Run
-    from slop_code.runs.evaluate import Evaluation
+    from slop_code.runs.evaluate_run import Evaluation
     from slop_code.runs.plan import Plan
     from slop_code.runs.summary import RunSummary
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT
-from slop_code.execution.boxes import REPORTS_DIR, TESTS_DIR
-from slop_code.execution.tools import uvx_arguments
+from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
+from slop_code.execution.tool_environment import uvx_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation import pairs
 from slop_code.evaluation.grading import grade
-from slop_code.evaluation.reports.record import visible
+from slop_code.evaluation.reports.raw_test import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

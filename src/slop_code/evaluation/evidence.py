@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from slop_code._io import TooLargeError, read_bounded
-from slop_code.evaluation.reports.ctrf import parse_ctrf
+from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
-from slop_code.evaluation.reports.record import CutShortError, ParsedReport, RawTest, ReportError, visible
+from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, visible
 from slop_code.evaluation.reports.stream import Stream, read_stream
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation.groups import GroupType, group_for
 from slop_code.evaluation.report import TestResult
-from slop_code.evaluation.reports.record import RawTest, visible
+from slop_code.evaluation.reports.raw_test import RawTest, visible
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import checkpoint_of
 

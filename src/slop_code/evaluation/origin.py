@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code._io import write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.report import Stored, load_stored
-from slop_code.execution.spec import shipped_environments
+from slop_code.execution.environment import shipped_environments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from slop_code.evaluation.evidence import Evidence, Source
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.execution.boxes import sandbox_name
-from slop_code.execution.threads import processors
+from slop_code.execution.concurrency import processors
+from slop_code.execution.sandbox import sandbox_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from slop_code.evaluation.config import ProblemConfig, Unit
     from slop_code.evaluation.report import TestResult
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
 
 NEVER_RAN = -1
 """`pytest_exit_code` of an evaluation that did not come as far as pytest."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.expression import Expression
 from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy_expression import Expression
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,14 +10,14 @@ from slop_code import __version__
 from slop_code._io import digest_of
 from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.report import Provenance
-from slop_code.evaluation.workspace import judge_sources
+from slop_code.evaluation.staging import judge_sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.execution.boxes import ToolEnv
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.sandbox import ToolEnv
 
 
 EVALUATION = 1

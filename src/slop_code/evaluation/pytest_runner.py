@@ -14,30 +14,30 @@ from slop_code.evaluation import pairs
 from slop_code.evaluation.command import LOCK, PLUGIN, TOOL, TOOLS, pytest_command
 from slop_code.evaluation.conclusion import conclude
 from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
-from slop_code.evaluation.judging import Trial, broken, forget, judge_all, keep, part_of, sessions_for
 from slop_code.evaluation.provenance import platform_name, provenance_of
 from slop_code.evaluation.pytest_ini import render_ini
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.evaluation.reports.ctrf import parse_ctrf
-from slop_code.evaluation.reports.record import RawTest, visible
+from slop_code.evaluation.reports.ctrf_report import parse_ctrf
+from slop_code.evaluation.reports.raw_test import RawTest, visible
 from slop_code.evaluation.roster import Roster
-from slop_code.evaluation.workspace import Staged, choose, copy_tests, stage, variables_for
-from slop_code.execution.boxes import TESTS_DIR, sandbox_for, sandbox_name
+from slop_code.evaluation.run_tests import Trial, broken, forget, judge_all, keep, part_of, sessions_for
+from slop_code.evaluation.staging import Staged, choose, copy_tests, stage, variables_for
 from slop_code.execution.cache import DAMAGED, Cache
-from slop_code.execution.seal import check_seal
+from slop_code.execution.checksums import check_seal
+from slop_code.execution.concurrency import beside
+from slop_code.execution.sandbox import TESTS_DIR, sandbox_for, sandbox_name
 from slop_code.execution.session import Session
-from slop_code.execution.snapshot import open_submission, read_tree
-from slop_code.execution.threads import beside
-from slop_code.execution.tools import read_tools, warm_tools
+from slop_code.execution.submission import open_submission, read_tree
+from slop_code.execution.tool_environment import read_tools, warm_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.pairs import Part
-    from slop_code.execution.boxes import Progress, Sandbox, ToolEnv
-    from slop_code.execution.snapshot import Tree
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.sandbox import Progress, Sandbox, ToolEnv
+    from slop_code.execution.submission import Tree
 
 NAME_LIMIT = 300
 

@@ -27,7 +27,7 @@ from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, passes
-from slop_code.evaluation.reports.record import Status  # noqa: TC001  (pydantic reads it)
+from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001  (pydantic reads it)
 
 if TYPE_CHECKING:
     from pathlib import Path

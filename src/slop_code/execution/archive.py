@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, SubmissionError
-from slop_code.execution.snapshot import DEEPEST, RESERVED
+from slop_code.execution.submission import DEEPEST, RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution.cancellation import wait_for
 from slop_code.execution.process import succeeds
-from slop_code.execution.stopping import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
-from slop_code.execution.stopping import check, wait_for
+from slop_code.execution.cancellation import check, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

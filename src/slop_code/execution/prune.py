@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.backends.engine import Engine, Item, forget_owners, is_left_over, sweep
 from slop_code.execution.cache import Cache, remove_tree
+from slop_code.execution.docker.engine import Engine, Item, forget_owners, is_left_over, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

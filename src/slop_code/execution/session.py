@@ -6,16 +6,16 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from slop_code.execution.boxes import PATH, Judged, JudgeJob, Layout, Progress, Sandbox, Subject, ToolEnv, sandbox_for
+from slop_code.execution.sandbox import PATH, Judged, JudgeJob, Layout, Progress, Sandbox, Subject, ToolEnv, sandbox_for
 from slop_code.execution.setup import prepare_subject
-from slop_code.execution.snapshot import open_submission
+from slop_code.execution.submission import open_submission
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from slop_code.execution.cache import Cache
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
 
 
 @dataclass(frozen=True, slots=True)

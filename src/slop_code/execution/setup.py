@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 from slop_code import __version__
 from slop_code._io import TooLargeError, digest_of, read_bounded
 from slop_code.errors import InfrastructureError
-from slop_code.execution.boxes import PATH, Progress, Sandbox, SetupJob, Subject
+from slop_code.execution.checksums import check_sample, seal_sample
 from slop_code.execution.interpreter import network_variables
-from slop_code.execution.seal import check_sample, seal_sample
-from slop_code.execution.snapshot import tree_digest
+from slop_code.execution.sandbox import PATH, Progress, Sandbox, SetupJob, Subject
+from slop_code.execution.submission import tree_digest
 from slop_code.execution.uv import uv_identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slop_code.execution.cache import Cache
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
 
 PLAIN_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^;@/\\]*)?(;[^@/\\]*)?")
 

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, get_args
 
 from rich.text import Text
 
+from slop_code.comparison.records import Change
 from slop_code.reporting import columns
 from slop_code.reporting.columns import Column, lay_out
 from slop_code.reporting.run_table import percent
 from slop_code.reporting.wording import first_line, many, one_line
-from slop_code.runs.comparison import Change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
-    from slop_code.evaluation.reports.record import Status
-    from slop_code.runs.comparison import CheckpointChange, Comparison, Difference, Pair, TestChange, Verdicts
+    from slop_code.comparison.records import CheckpointChange, Comparison, Difference, Pair, TestChange, Verdicts
+    from slop_code.evaluation.reports.raw_test import Status
 
     Said = tuple[str, str]
     """A line and its style."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from slop_code.runs.job_records import Submission
     from slop_code.runs.plan import Plan
-    from slop_code.runs.records import Submission
 
     Row = tuple[Submission, str, str]
 

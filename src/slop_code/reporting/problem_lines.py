@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.overview import SLOWEST, Broken
 from slop_code.reporting.check_lines import place_shown
 from slop_code.reporting.wording import first_line, many, one_line, shell_word
-from slop_code.runs.layout import text_of
+from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.runs.lines import Facts
-    from slop_code.runs.records import Job, Outcome, Retrying, Started
+    from slop_code.runs.checkpoint_lines import Facts
+    from slop_code.runs.job_records import Job, Outcome, Retrying, Started
 
 PACE_EVERY = 30.0
 LOOK_EVERY = 5.0

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from slop_code.evaluation.rerun_changes import rerun_changes
 from slop_code.reporting.terminal import STYLES, ResultConsole, short_digest
 from slop_code.reporting.wording import first_line, in_words, many, one_line, printable
+from slop_code.verification.rerun_changes import rerun_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slop_code._io import Forgiving
     from slop_code.evaluation.report import CorrectnessResults, TestResult
-    from slop_code.evaluation.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
+    from slop_code.verification.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
 
     Line = tuple[str, str]
     """A text and its style."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.runs.lines import CheckpointLine
+    from slop_code.runs.checkpoint_lines import CheckpointLine
     from slop_code.runs.samples import Estimate
     from slop_code.runs.summary import GroupRate, RunSummary, Totals
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.runs.lines import Facts
-    from slop_code.runs.records import Job, Outcome, Submission
+    from slop_code.runs.checkpoint_lines import Facts
+    from slop_code.runs.job_records import Job, Outcome, Submission
 
 Verdict = Literal["passed", "not passed", "no verdict"]
 VERDICTS: tuple[Verdict, ...] = ("passed", "not passed", "no verdict")

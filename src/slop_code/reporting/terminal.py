@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.reports.record import shortened
+from slop_code.evaluation.reports.raw_test import shortened
 from slop_code.reporting.wording import cut, first_line, headline, in_words, many, one_line, printable, shell_word
-from slop_code.runs.layout import text_of
+from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

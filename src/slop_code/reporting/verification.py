@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.finding import CONTRADICTION
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.wording import many, one_line
+from slop_code.verification.discrepancy import CONTRADICTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slop_code.evaluation.finding import Finding
-    from slop_code.evaluation.verify import Verification
+    from slop_code.verification.discrepancy import Finding
+    from slop_code.verification.verify import Verification
 
 SHOWN_FINDINGS = 20
 CONTEXT = 30

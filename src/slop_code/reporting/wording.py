@@ -7,12 +7,12 @@ import shlex
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.reports.record import visible
+from slop_code.evaluation.reports.raw_test import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slop_code.runs.lines import CheckpointLine
+    from slop_code.runs.checkpoint_lines import CheckpointLine
 
 LINE_WIDTH = 500
 """Characters of a name, a reason or another text that stands within a line."""

@@ -7,15 +7,15 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from slop_code.runs.background import Background
-from slop_code.runs.control import Control
-from slop_code.runs.evaluate import evaluate_run
+from slop_code.runs.evaluate_run import evaluate_run
+from slop_code.runs.run_control import Control
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from slop_code.runs.background import Told
-    from slop_code.runs.evaluate import Runs
-    from slop_code.runs.records import Outcome
+    from slop_code.runs.evaluate_run import Runs
+    from slop_code.runs.job_records import Outcome
 
 
 async def evaluate_run_async(runs: Runs, **options: Any) -> AsyncIterator[Outcome]:

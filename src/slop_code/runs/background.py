@@ -8,12 +8,12 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, ParamSpec, cast
 
-from slop_code.runs.control import Control
+from slop_code.runs.run_control import Control
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from slop_code.runs.records import Outcome
+    from slop_code.runs.job_records import Outcome
 
     Told = Outcome | BaseException | None
     Outcomes = Generator[Outcome, None, None]

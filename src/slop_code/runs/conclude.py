@@ -6,19 +6,19 @@ import os
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
+from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, write_lines
 from slop_code.runs.discover import RESULT, place_of
-from slop_code.runs.lines import CheckpointLine, Facts, write_lines
 from slop_code.runs.summary import lost, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from slop_code.runs.checkpoint_lines import Regressions
     from slop_code.runs.discover import Run
-    from slop_code.runs.index import Index
-    from slop_code.runs.lines import Regressions
+    from slop_code.runs.job_records import Submission, Trouble
     from slop_code.runs.plan import Plan
-    from slop_code.runs.records import Submission, Trouble
+    from slop_code.runs.result_index import Index
     from slop_code.runs.summary import RunSummary
 
 LINES = "checkpoint_results.jsonl"

@@ -6,12 +6,12 @@ import errno
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
+from slop_code.runs.checkpoint_lines import Facts
 from slop_code.runs.discover import RESULT
-from slop_code.runs.lines import Facts
-from slop_code.runs.parcel import unpack
+from slop_code.runs.result_archive import unpack
 
 if TYPE_CHECKING:
-    from slop_code.runs.records import Submission
+    from slop_code.runs.job_records import Submission
 
 ENDING = {errno.ENOSPC: "make room", errno.EDQUOT: "make room", errno.EROFS: "make it writable"}
 """What is the same for every other result; and what to do."""

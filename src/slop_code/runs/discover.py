@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.find import DEFAULT_ENVIRONMENT, ENVIRONMENT, PROBLEMS_VARIABLE, problems_folder
-from slop_code.execution.spec import EnvironmentSpec, load_environment
-from slop_code.runs.layout import (
+from slop_code.evaluation.problem_lookup import DEFAULT_ENVIRONMENT, ENVIRONMENT, PROBLEMS_VARIABLE, problems_folder
+from slop_code.execution.environment import EnvironmentSpec, load_environment
+from slop_code.runs.job_records import Submission, Trouble
+from slop_code.runs.run_layout import (
     LAYOUT,
     SNAPSHOT,
     check_folder,
@@ -24,7 +25,6 @@ from slop_code.runs.layout import (
     text_of,
     unreadable,
 )
-from slop_code.runs.records import Submission, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.provenance import evaluation_version
+from slop_code.runs.checkpoint_lines import Facts
 from slop_code.runs.discover import RESULT, trouble_of
-from slop_code.runs.lines import Facts
-from slop_code.runs.parcel import pack, results_in, unpack
+from slop_code.runs.job_records import Trouble
 from slop_code.runs.plan import Expected, why
-from slop_code.runs.records import Trouble
+from slop_code.runs.result_archive import pack, results_in, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.report import CorrectnessResults, Digests
     from slop_code.runs.discover import Run
-    from slop_code.runs.records import Submission
+    from slop_code.runs.job_records import Submission
 
 Statuses = dict[tuple[str, str], str]
 

@@ -11,23 +11,23 @@ from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import Digests
-from slop_code.evaluation.workspace import Contents, tests_digest
-from slop_code.execution.backends.engine import Engine
-from slop_code.execution.snapshot import open_submission, tree_digest
+from slop_code.evaluation.staging import Contents, tests_digest
+from slop_code.execution.docker.engine import Engine
+from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.discover import LOOSE, RESULT, trouble_of
-from slop_code.runs.records import Job, Submission
+from slop_code.runs.job_records import Job, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.runs.checkpoint_lines import Facts
     from slop_code.runs.discover import Run
-    from slop_code.runs.index import Index
-    from slop_code.runs.lines import Facts
-    from slop_code.runs.records import Trouble
-    from slop_code.runs.store import Store
+    from slop_code.runs.job_records import Trouble
+    from slop_code.runs.result_cache import Store
+    from slop_code.runs.result_index import Index
 
 CHANGED = {
     "submission": "the submission changed",

@@ -13,14 +13,14 @@ from slop_code._io import write_atomic
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.report import Stored, load_stored
-from slop_code.runs.lines import CheckpointLine, Facts
+from slop_code.runs.checkpoint_lines import CheckpointLine, Facts
 from slop_code.runs.samples import Figures, Interval, Samples, Sheet, samples_of, share_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.runs.records import Trouble
+    from slop_code.runs.job_records import Trouble
 
 
 class Checkpoints(Figures):

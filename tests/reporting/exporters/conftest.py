@@ -10,8 +10,8 @@ import pytest
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.exporters import exporter
-from slop_code.runs.lines import CheckpointLine, Facts
-from slop_code.runs.results import Entry
+from slop_code.runs.checkpoint_lines import CheckpointLine, Facts
+from slop_code.runs.read_results import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from slop_code.reporting.exporters.markdown import (
     ending,
     within,
 )
-from slop_code.runs.lines import Regressions
+from slop_code.runs.checkpoint_lines import Regressions
 
 CELL = re.compile(r"(?<!\\)\|")
 

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from slop_code.comparison.load import NOTHING, CheckpointRuns
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.run_data import Sheet as PageSheet
 from slop_code.reporting.html.run_data import add_checkpoint, sheet_data
 from slop_code.reporting.terminal import lines
-from slop_code.runs.lines import compare, outcomes_of
-from slop_code.runs.sides import NOTHING, CheckpointRuns
+from slop_code.runs.checkpoint_lines import compare, outcomes_of
 
 APART = ["quarantined", "slow"]
 

@@ -13,7 +13,7 @@ from slop_code.authoring.folders import CONFIG
 from slop_code.authoring.layout.reading import read_text
 from slop_code.authoring.yaml_text import keys_of, line_of
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
-from slop_code.evaluation.find import ENVIRONMENT
+from slop_code.evaluation.problem_lookup import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

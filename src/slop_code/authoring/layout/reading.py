@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path, PurePosixPath
 
     from slop_code.evaluation.config import ProblemConfig
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
 
 TESTS = "tests"
 

@@ -12,7 +12,7 @@ from slop_code.authoring.mutants.solution import copy_solution, overwrite
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
 
 INNER = ".distorted"
 """Where the reference lies in whole: it finds its own files there, and its program has its own name."""

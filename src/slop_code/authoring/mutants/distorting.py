@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.mutants.behaviour import Distortion
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
-    from slop_code.execution.spec import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from slop_code.evaluation.reports.record import visible
+from slop_code.evaluation.reports.raw_test import visible
 
 DIFF_LIMIT = 2000
 NAME_LIMIT = 200

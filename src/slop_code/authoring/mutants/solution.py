@@ -13,7 +13,7 @@ from slop_code.authoring.mutants.edit import Mutant
 from slop_code.authoring.mutants.python import compiles, python_edits
 from slop_code.authoring.mutants.text import text_edits
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation.reports.record import visible
+from slop_code.evaluation.reports.raw_test import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -24,8 +24,8 @@ from slop_code.authoring.headroom import (
 from slop_code.authoring.reference import verdict_on
 from slop_code.authoring.sources import place_of
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation.find import ENVIRONMENT
-from slop_code.execution.boxes import sandbox_name
+from slop_code.evaluation.problem_lookup import ENVIRONMENT
+from slop_code.execution.sandbox import sandbox_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

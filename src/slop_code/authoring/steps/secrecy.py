@@ -16,7 +16,7 @@ from slop_code.authoring.showing import ASSETS, Showing, covering, looks_expecte
 from slop_code.authoring.sources import place_of
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.command import WATCH
-from slop_code.execution.boxes import sandbox_name
+from slop_code.execution.sandbox import sandbox_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from slop_code.authoring.mutants.trying import telling, try_mutants
 from slop_code.authoring.reference import home_of, verdict_on
 from slop_code.authoring.sources import place_of
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.reports.record import visible
+from slop_code.evaluation.reports.raw_test import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

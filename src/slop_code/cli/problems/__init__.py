@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.cli.problems import check, ls, new, run, show
+from slop_code.cli.problems import check_command as check
+from slop_code.cli.problems import ls_command as ls
+from slop_code.cli.problems import new_command as new
+from slop_code.cli.problems import run_command as run
+from slop_code.cli.problems import show_command as show
 
 if TYPE_CHECKING:
-    from slop_code.cli.commands import Commands
+    from slop_code.cli.shared_options import Commands
 
 
 def add_to(commands: Commands) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from slop_code.evaluation.reports.record import (
+from slop_code.evaluation.reports.raw_test import (
     XPASSED,
     ParsedReport,
     RawTest,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from slop_code._io import open_regular
-from slop_code.evaluation.reports.record import (
+from slop_code.evaluation.reports.raw_test import (
     XPASSED,
     RawTest,
     ReportError,

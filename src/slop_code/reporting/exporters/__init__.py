@@ -6,13 +6,13 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from slop_code.errors import UsageError
-from slop_code.execution.plugins import plugin
+from slop_code.execution.entry_points import plugin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.runs.results import Entry
+    from slop_code.runs.read_results import Entry
 
 GROUP = "slop_code.exporters"
 _HERE = "slop_code.reporting.exporters"

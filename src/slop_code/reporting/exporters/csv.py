@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.runs.results import Entry
+    from slop_code.runs.read_results import Entry
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """How a text begins that a spreadsheet would run."""

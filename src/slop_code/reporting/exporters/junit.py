@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import TestResult
-    from slop_code.runs.lines import CheckpointLine
-    from slop_code.runs.results import Entry
+    from slop_code.runs.checkpoint_lines import CheckpointLine
+    from slop_code.runs.read_results import Entry
 
 TAGS = {"failed": "failure", "error": "error", "skipped": "skipped"}
 CHECKPOINT = "(checkpoint)"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.reporting.exporters.rows import Row
-    from slop_code.runs.results import Entry
+    from slop_code.runs.read_results import Entry
 
 BATCH_ROWS = 10_000
 BATCH_TEXT = 32 * 1024 * 1024

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slop_code.evaluation.report import TestResult
-    from slop_code.runs.results import Entry
+    from slop_code.runs.read_results import Entry
 
     Row = dict[str, str | bool | int | float | list[str] | None]
 

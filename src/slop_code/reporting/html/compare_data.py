@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from slop_code._io import write_atomic
+from slop_code.comparison.load import ABSENT, LETTERS
+from slop_code.comparison.records import Change
 from slop_code.errors import ResultError
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.compare_table import in_figures, significance, verdict
@@ -13,18 +15,16 @@ from slop_code.reporting.html.report import check_page
 from slop_code.reporting.html.run_data import PARTS_LIMIT, Parts, told_of
 from slop_code.reporting.html.texts import Names, Texts, name_of, short
 from slop_code.reporting.wording import shell_word
-from slop_code.runs.comparison import Change
 from slop_code.runs.discover import RESULT
-from slop_code.runs.layout import text_of
-from slop_code.runs.sides import ABSENT, LETTERS
+from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from slop_code.comparison.load import CheckpointRuns, Key, Side
+    from slop_code.comparison.records import CheckpointChange, Comparison, Pair, TestChange
     from slop_code.reporting.html.page import Packed
-    from slop_code.runs.comparison import CheckpointChange, Comparison, Pair, TestChange
-    from slop_code.runs.sides import CheckpointRuns, Key, Side
 
 SCRIPTS = ("diff.js", "expected.js", "message.js", "compare_tests.js", "compare.js")
 STYLES = ("compare.css",)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import LONGEST
 from slop_code.reporting.html.page import Packed, pack
 from slop_code.reporting.html.texts import LEFT_OUT, SHORTER, Names, Texts, name_of, short, shortened
 from slop_code.reporting.run_table import percent
 from slop_code.reporting.wording import shell_word
-from slop_code.runs.layout import text_of
-from slop_code.runs.lines import turn_of
-from slop_code.runs.sides import ABSENT, LETTERS
+from slop_code.runs.checkpoint_lines import turn_of
+from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults, TestResult
-    from slop_code.runs.lines import CheckpointLine
-    from slop_code.runs.results import Entry, RunResults
+    from slop_code.runs.checkpoint_lines import CheckpointLine
+    from slop_code.runs.read_results import Entry, RunResults
 
 BORN, UNKNOWN = "n", "u"
 TURNS = {"introduced": "b", "repaired": "r", None: ABSENT}

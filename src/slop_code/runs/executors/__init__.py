@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from slop_code.errors import UsageError
-from slop_code.execution.plugins import plugin
+from slop_code.execution.entry_points import plugin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Future
 
-    from slop_code.execution.boxes import Progress
     from slop_code.execution.cache import Cache
-    from slop_code.runs.records import Done, Submission, Work
+    from slop_code.execution.sandbox import Progress
+    from slop_code.runs.job_records import Done, Submission, Work
 
 BUILT_IN = {
-    "threads": "slop_code.runs.executors.threads:Threads",
-    "ray": "slop_code.runs.executors.ray:Ray",
+    "threads": "slop_code.runs.executors.thread_executor:Threads",
+    "ray": "slop_code.runs.executors.ray.ray_executor:Ray",
 }
 
 

@@ -1,0 +1,80 @@
+"""`slop-code compare`: what is better and what is worse in other runs."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.exit_codes import Exit
+from slop_code.cli.shared_options import add_policy, tell_written
+from slop_code.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from slop_code.cli.shared_options import Commands
+    from slop_code.comparison.records import Comparison
+
+EXIT_HELP = (
+    "Exit status: 0 nothing was lost, 1 a test or a checkpoint was lost, 2 wrong use, "
+    "3 nothing was lost, but the other side has no verdict on a checkpoint that the base has one on, 130 interrupted."
+)
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="say which tests and checkpoints were gained and lost between evaluated runs",
+        description="Compare evaluated runs with a first one: what was gained, what was lost, what is chance. "
+        "A folder that holds several runs stands for one agent, of which each run is a sample.",
+        epilog=EXIT_HELP,
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("base", metavar="BASE", type=Path, help="an evaluated run, or a folder of such runs")
+    option("others", metavar="OTHER", type=Path, nargs="+", help="what is compared with it: the same, once or more")
+    add_policy(parser)
+    option("-o", "--output", metavar="FILE", type=Path, help="write an HTML page too")
+    option("--json", action="store_true", help="print the comparison as JSON instead of a table")
+    option("-v", "--verbose", action="store_true", help="list every test that differs")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from slop_code.comparison.diff import compare_sides
+
+    if arguments.output is not None:
+        from slop_code.reporting.html.report import check_page
+
+        check_page(arguments.output)
+    comparison, sides, sheets = compare_sides([arguments.base, *arguments.others], arguments.pass_policy)
+    if not any(pair.checkpoints for pair in comparison.pairs):
+        raise UsageError(f"{arguments.base}: no problem in common with the others; nothing can be compared")
+    if arguments.output is not None:
+        from slop_code.reporting.html.compare_data import write_comparison
+
+        write_comparison(comparison, sides, sheets, arguments.output)
+    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+        _print(comparison, arguments)
+    return status_of(comparison)
+
+
+def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print(comparison.model_dump_json(indent=2), flush=True)
+        return
+    from slop_code.reporting.compare_table import show_comparison
+    from slop_code.reporting.terminal import ResultConsole
+
+    show_comparison(comparison, ResultConsole(), every=arguments.verbose)
+    if arguments.output is not None:
+        tell_written(arguments.output)
+
+
+def status_of(comparison: Comparison) -> Exit:
+    """What has no verdict is neither lost nor kept."""
+    if comparison.lost:
+        return Exit.NOT_PASSED
+    known = [any(one.compared for one in pair.checkpoints) and not pair.unanswered for pair in comparison.pairs]
+    return Exit.PASSED if all(known) else Exit.INFRASTRUCTURE

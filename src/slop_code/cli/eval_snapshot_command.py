@@ -1,0 +1,105 @@
+"""`slop-code eval-snapshot`: one snapshot, one checkpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import shlex
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
+from slop_code.cli.shared_options import LONG, add_policy, make_folder, tell_written
+from slop_code.evaluation.origin import Origin, place_of_environment
+from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE, environment_word, find_problem
+from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.execution.environment import load_environment
+
+if TYPE_CHECKING:
+    import argparse
+
+    from slop_code.cli.shared_options import Commands
+    from slop_code.evaluation.policy import Policy
+    from slop_code.evaluation.report import CorrectnessResults
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "eval-snapshot",
+        help="evaluate one snapshot against one checkpoint of a problem",
+        description="Evaluate one snapshot against one checkpoint of a problem.",
+        epilog=EXIT_HELP,
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("snapshot", metavar="DIR", type=Path, help="folder with the submission's files")
+    option("-p", "--problem", required=True, help="name or path of the problem")
+    option("-c", "--checkpoint", required=True, help="number or name of the checkpoint")
+    option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
+    option("-o", "--output", metavar="OUT", type=Path, help="folder for evaluation.json and the raw reports")
+    add_policy(parser)
+    option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match, as pytest's -k")
+    option("--pytest-arg", action="append", default=[], metavar="ARG", help="one more argument for pytest; repeatable")
+    option(
+        "--problems-dir",
+        type=Path,
+        help=f"where to find problems by name (default: ${PROBLEMS_VARIABLE}, else problems)",
+    )
+    option("--json", action="store_true", help="print evaluation.json instead of a table")
+    option("--print-command", action="store_true", help="print the pytest command and exit without running it")
+    option("-v", "--verbose", action="store_true", help="show every step and every test")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    problem = find_problem(arguments.problem, arguments.problems_dir)
+    environment = environment_word(problem, arguments.environment)
+    runner = PytestRunner(
+        problem,
+        problem.checkpoint(arguments.checkpoint),
+        load_environment(environment),
+        arguments.snapshot,
+        output_dir=arguments.output,
+        progress=lambda step: _tell(step, verbose=arguments.verbose, quiet=arguments.json),
+    )
+    further = [*(["-k", arguments.keyword] if arguments.keyword else []), *arguments.pytest_arg]
+    if arguments.print_command:
+        print(shlex.join(runner.command_by_hand(further)))
+        return Exit.PASSED
+    policy: Policy = arguments.pass_policy
+    runner.keep_apart()
+    if arguments.output is not None:
+        make_folder(arguments.output)
+    results = runner.run(further)
+    if arguments.output is not None:
+        results.save(arguments.output / "evaluation.json")
+        Origin(
+            problem=str(problem.path.absolute()),
+            environment=place_of_environment(environment),
+            snapshot=str(arguments.snapshot.absolute()),
+        ).keep(arguments.output)
+    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+        _print(results, policy, arguments)
+    return exit_for(results, policy)
+
+
+def _print(results: CorrectnessResults, policy: Policy, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print(results.model_dump_json(indent=2), flush=True)
+        return
+    from slop_code.reporting.terminal import show
+
+    show(results, policy, every=arguments.verbose)
+    if arguments.output is not None:
+        tell_written(arguments.output / "evaluation.json")
+
+
+def _tell(step: str, *, verbose: bool, quiet: bool) -> None:
+    """Steps go to standard error: on a terminal or when asked for; what takes long, always."""
+    if step.startswith("running"):
+        # From here on this process only waits: what draws the result is loaded meanwhile.
+        threading.Thread(target=importlib.import_module, args=("slop_code.reporting.terminal",), daemon=True).start()
+    if verbose or (sys.stderr.isatty() and not quiet) or step.startswith(LONG):
+        print(f"· {step}", file=sys.stderr, flush=True)

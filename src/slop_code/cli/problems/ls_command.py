@@ -1,0 +1,73 @@
+"""`slop-code problems ls`: which problems there are."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.exit_codes import Exit
+from slop_code.cli.shared_options import tell_step
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from slop_code.authoring.overview import Broken, ProblemView
+    from slop_code.cli.shared_options import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "ls",
+        help="list problems: version, checkpoints, tests by group",
+        description="List problems: version, difficulty, checkpoints, state, and the tests of the last checkpoint by "
+        "group. They are collected once, without any submission.",
+        epilog="Exit status: 0 listed; 2 wrong use, or a problem that does not load; "
+        "3 a problem whose tests cannot be collected. The others are listed all the same.",
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option(
+        "problems",
+        nargs="*",
+        metavar="PATH",
+        help="problems by path or name, or folders of problems (default: the one here, else the problems folder)",
+    )
+    option("--problems-dir", type=Path, help="where problems are (default: $SCBENCH_PROBLEMS_DIR, else problems)")
+    option("--json", action="store_true", help="print a list as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from slop_code.authoring.folders import problem_folders
+    from slop_code.authoring.overview import overviews
+    from slop_code.execution.cache import Cache
+
+    folders = problem_folders(arguments.problems, arguments.problems_dir)
+    found = overviews(folders, Cache.default(), tell_step)
+    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+        _print(found, as_data=arguments.json)
+    return status_of(found)
+
+
+def _print(found: Sequence[ProblemView | Broken], *, as_data: bool) -> None:
+    if as_data:
+        from slop_code.reporting.problem_json import as_json
+
+        print(json.dumps([as_json(one) for one in found], indent=2), flush=True)
+        return
+    from slop_code.reporting.problem_lines import listed_line
+
+    for one in found:
+        print(listed_line(one), flush=True)
+
+
+def status_of(found: Sequence[ProblemView | Broken]) -> Exit:
+    from slop_code.authoring.overview import Broken
+
+    if any(isinstance(one, Broken) for one in found):
+        return Exit.USAGE
+    troubled = any(one.trouble for one in found if not isinstance(one, Broken))
+    return Exit.INFRASTRUCTURE if troubled else Exit.PASSED

@@ -1,0 +1,56 @@
+"""`slop-code show`: one result, or one test of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.exit_codes import Exit
+from slop_code.cli.shared_options import add_policy
+
+if TYPE_CHECKING:
+    import argparse
+
+    from slop_code.cli.shared_options import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "show",
+        help="show a stored result, or one test of it in full",
+        description="Show a stored result, or one test of it in full. Nothing is evaluated.",
+        epilog="Exit status: 0 shown, whatever the verdict; 2 wrong use or a result that cannot be read.",
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("result", type=Path, metavar="RESULT", help="an evaluation.json, or the folder that holds it")
+    option(
+        "test",
+        nargs="?",
+        metavar="TEST",
+        help="directly after RESULT: file::id, the id, or a part of it that no other test has",
+    )
+    add_policy(parser)
+    option("--json", action="store_true", help="print it as JSON")
+    option("-v", "--verbose", action="store_true", help="show every test")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.evaluation.test_lookup import one_test
+    from slop_code.runs.read_results import result_at
+
+    results = CorrectnessResults.load(result_at(arguments.result))
+    test = None if arguments.test is None else one_test(results, arguments.test, arguments.result)
+    if arguments.json:
+        print(json.dumps((test or results).model_dump(mode="json"), indent=2))
+        return Exit.PASSED
+    from slop_code.reporting.terminal import show_stored, show_test
+
+    if test is None:
+        show_stored(results, arguments.pass_policy, arguments.result, every=arguments.verbose)
+    else:
+        show_test(results, test, arguments.result)
+    return Exit.PASSED

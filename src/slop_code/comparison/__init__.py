@@ -1,0 +1,1 @@
+"""Comparison of two or more evaluated runs."""

@@ -1,0 +1,291 @@
+"""The tests folder of a checkpoint: staged once per content, with the roster of its tests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import slop_code
+from slop_code import __version__
+from slop_code._io import digest_of
+from slop_code.errors import InfrastructureError
+from slop_code.evaluation import judge
+from slop_code.evaluation.command import FIXTURES, INI, PLUGIN, WATCH
+from slop_code.evaluation.evidence import STREAM
+from slop_code.evaluation.groups import QUARANTINED
+from slop_code.evaluation.infrastructure import collection_failure
+from slop_code.evaluation.pytest_ini import render_ini
+from slop_code.evaluation.quarantine import read_ledger
+from slop_code.evaluation.reports.stream import read_stream
+from slop_code.evaluation.roster import Roster, RosterEntry
+from slop_code.evaluation.selection import Selection, checkpoint_of, files_in, select
+from slop_code.execution.assets import asset_environment, copy_assets, walk
+from slop_code.execution.checksums import check_seal, seal
+from slop_code.execution.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.sandbox import Layout, Progress, Sandbox, ToolEnv
+
+ASSETS = "assets"
+COLLECT_S = 120.0
+HASH_SEEDS = 1 << 32
+SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one judge is to run."""
+
+    only: Sequence[str] | None = None
+    """The node ids; None: all."""
+
+    seed: int | None = None
+    """Decides the order of the tests, and how Python hashes; None: both as they are."""
+
+    quarantined: Sequence[str] = ()
+    """The node ids of those that decide nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Folders that every evaluation of a checkpoint mounts as they are."""
+
+    folder: Path
+    roster: Roster
+    digest: str
+    unattributed: tuple[str, ...]
+
+    @property
+    def tests(self) -> Path:
+        return self.folder / "tests"
+
+    @property
+    def shown(self) -> Path:
+        return self.folder / "shown"
+
+    @property
+    def plugin(self) -> Path:
+        return self.folder / "judge"
+
+
+def choose(
+    problem: ProblemConfig, checkpoint: CheckpointConfig, files: Iterable[PurePosixPath] | None = None
+) -> Selection:
+    ordered = list(problem.checkpoints)
+    return select(problem.path / "tests", ordered, checkpoint.name, checkpoint.include_prior_tests, files)
+
+
+def copy_tests(problem: ProblemConfig, checkpoint: CheckpointConfig, destination: Path) -> Selection:
+    """The selected tests, their helpers and data, the assets and the ini."""
+    chosen = choose(problem, checkpoint)
+    for relative in chosen.files:
+        target = destination / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(chosen.root / relative, target)
+    copy_assets(problem.assets, destination / ASSETS)
+    (destination / INI).write_text(render_ini(problem.markers, chosen.run))
+    return chosen
+
+
+def copy_shown(problem: ProblemConfig, tests: Path, destination: Path) -> None:
+    """What the subject may see without being handed it: assets, and what the problem calls visible."""
+    destination.mkdir(parents=True)
+    copy_assets(problem.assets, destination / ASSETS)
+    for pattern in problem.visible:
+        for path in sorted(tests.glob(pattern)):
+            target = destination / path.relative_to(tests)
+            if path.is_dir():
+                shutil.copytree(path, target, dirs_exist_ok=True)
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What lies in a problem's folder, as digests."""
+
+    tests: Mapping[PurePosixPath, str]
+    assets: Mapping[str, str]
+
+    @classmethod
+    def of(cls, problem: ProblemConfig) -> Contents:
+        folder, assets = problem.path / "tests", {}
+        for name, root in problem.assets.items():
+            if root.is_file():
+                assets[f"assets/{name}"] = _file_digest(root)
+                continue
+            found = walk(root.resolve(), fence=root.resolve())
+            assets |= {f"assets/{name}/{path}": _file_digest(real) for path, real in found if real.is_file()}
+        return cls({path: _file_digest(folder / path) for path in files_in(folder)}, assets)
+
+
+def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> str:
+    """Over everything the tests of a checkpoint consist of: files, assets, ini."""
+    chosen = choose(problem, checkpoint, contents.tests)
+    files = {f"tests/{path}": contents.tests[path] for path in chosen.files}
+    return digest_of([{**files, **contents.assets}, render_ini(problem.markers, chosen.run), problem.visible])
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        executable = "x" if os.fstat(stream.fileno()).st_mode & 0o100 else "-"
+        return executable + hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def stage(
+    problem: ProblemConfig,
+    checkpoint: CheckpointConfig,
+    spec: EnvironmentSpec,
+    sandbox: Sandbox,
+    tools: ToolEnv,
+    command: Sequence[str],
+    cache: Cache,
+    progress: Progress,
+) -> Staged:
+    """The staged tests, collected once without any subject; every later evaluation accounts for that roster."""
+    digest = tests_digest(problem, checkpoint, Contents.of(problem))
+    content = [
+        digest,
+        problem.digest(checkpoint),
+        list(command),
+        dict(tools.versions),
+        spec.environment.env,
+    ]
+    sources = judge_sources()
+    key = digest_of([*content, *sandbox.identity(), __version__, *map(_file_digest, sources.values())])
+
+    def build(folder: Path) -> None:
+        progress(f"collecting the tests of {problem.name} {checkpoint.name}")
+        copy_tests(problem, checkpoint, folder / "tests")
+        copy_shown(problem, folder / "tests", folder / "shown")
+        (folder / "judge" / FIXTURES).mkdir(parents=True)
+        for name, source in sources.items():
+            shutil.copyfile(source, folder / "judge" / name)
+        roster = _collect(problem, checkpoint, spec, sandbox, tools, command, folder, cache)
+        (folder / "roster.json").write_text(roster.to_json())
+        seal(folder)
+
+    def load(folder: Path) -> Staged:
+        check_seal(folder)
+        roster = Roster.from_json((folder / "roster.json").read_text())
+        if any((folder / "judge" / name).read_bytes() != one.read_bytes() for name, one in sources.items()):
+            raise ValueError("not our plugin")
+        return Staged(folder, roster, digest, choose(problem, checkpoint).unattributed)
+
+    return cache.load_once("tests", key, build, load)
+
+
+def judge_sources() -> dict[str, Path]:
+    """What is loaded into the judge's pytest: the files by their names there."""
+    own, fixtures = Path(judge.__file__).parent, Path(slop_code.__file__).parent / "pytest_plugin"
+    found = {f"{PLUGIN}.py": own / "plugin.py", f"{WATCH}.py": own / "watch.py"}
+    return found | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
+
+
+def _collect(
+    problem: ProblemConfig,
+    checkpoint: CheckpointConfig,
+    spec: EnvironmentSpec,
+    sandbox: Sandbox,
+    tools: ToolEnv,
+    command: Sequence[str],
+    folder: Path,
+    cache: Cache,
+) -> Roster:
+    with Session.open(spec, None, cache, sandbox=sandbox) as session:
+        reports = session.folder / "reports"
+        reports.mkdir()
+        plugin = folder / "judge"
+        judged = session.judge(
+            [*command[:-1], "--collect-only", command[-1]],
+            judge_environment(session, problem, checkpoint, plugin, Asked()),
+            tests=folder / "tests",
+            shown=folder / "shown",
+            reports=reports,
+            tools=tools,
+            files=judge_files(session, tools, plugin),
+            timeout=COLLECT_S,
+        )
+        done, stream = judged.done, read_stream(reports / STREAM)
+    if done.exit_code is None:
+        raise InfrastructureError(f"collecting the tests did not end within {COLLECT_S:g} s\n{done.output}")
+    reason = collection_failure(done.exit_code, stream.collection_errors)
+    names = list(problem.checkpoints)
+    own = [
+        e
+        for e in stream.collected
+        if checkpoint_of(PurePosixPath(e.nodeid.split("::")[0]).name, names) == checkpoint.name
+    ]
+    if not reason and not own:
+        reason = f"no test of {checkpoint.name} itself was collected; is tests/test_{checkpoint.name}.py empty?"
+    if reason or not stream.collected:
+        raise InfrastructureError(f"{reason or 'no tests were collected'}\n{done.output}".strip(), done.exit_code)
+    ledger = read_ledger(problem)
+    return Roster(tuple(_quarantined(entry) if ledger.covers(entry.nodeid) else entry for entry in stream.collected))
+
+
+def _quarantined(entry: RosterEntry) -> RosterEntry:
+    return RosterEntry(entry.nodeid, tuple(dict.fromkeys((QUARANTINED, *entry.markers))))
+
+
+def judge_files(session: Session, tools: ToolEnv, plugin: Path) -> dict[str, Path]:
+    return {
+        "requirements.txt": tools.constraints,
+        "plugin": plugin,
+        "settings.json": session.folder / "settings.json",
+    }
+
+
+def variables_for(problem: ProblemConfig, checkpoint: CheckpointConfig, tests: str) -> dict[str, str]:
+    assets = asset_environment(problem.static_assets, f"{tests}/{ASSETS}")
+    return {**checkpoint.env, **assets, "SCBENCH_CHECKPOINT": checkpoint.name}
+
+
+def judge_environment(
+    session: Session, problem: ProblemConfig, checkpoint: CheckpointConfig, plugin: Path, asked: Asked
+) -> dict[str, str]:
+    """The judge's own variables; the plugin replaces them by those that tests and submission may see."""
+    layout = session.layout
+    chance = {} if asked.seed is None else {"PYTHONHASHSEED": str(asked.seed % HASH_SEEDS)}
+    seen = session.environment({**variables_for(problem, checkpoint, layout.tests), **chance})
+    path = session.folder / "settings.json"
+    path.write_text(json.dumps(_settings(layout, problem, asked, seen)))
+    # Of what the tests may see, the judge itself starts with nothing that could load a file of the submission's.
+    return {
+        **{name: seen[name] for name in ("PATH", "HOME", "LANG", "TZ")},
+        SETTINGS_VARIABLE: layout.place("settings.json", path),
+        "PYTHONPATH": layout.place("plugin", plugin),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONHASHSEED": "0",
+        "UV_CACHE_DIR": layout.place("uv-cache", session.cache.uv),
+        "UV_TOOL_DIR": f"{layout.reports}/.tools",
+        "UV_NO_ENV_FILE": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
+
+
+def _settings(layout: Layout, problem: ProblemConfig, asked: Asked, seen: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "stream": f"{layout.reports}/{STREAM}",
+        "environment": seen,
+        "tmpdir": layout.tmp,
+        "tests": layout.tests,
+        "guard": [layout.workspace, layout.tmp],
+        "in_process": problem.in_process,
+        "launcher": layout.launcher,
+        "only": asked.only,
+        "seed": asked.seed,
+        "quarantined": list(asked.quarantined),
+    }

@@ -1,0 +1,52 @@
+"""From what a person types to the tests of a result."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.reports.raw_test import visible
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
+
+SHOWN = 10
+CLOSE = 3
+NAME_LIMIT = 300
+COMMAND_LIMIT = 1 << 16
+
+
+def find_tests(results: CorrectnessResults, text: str) -> list[TestResult]:
+    """Those called exactly so (`file::id`, else the id), else those whose `file::id` has the text in it."""
+    if exact := [test for test in results.tests if test.nodeid == text]:
+        return exact
+    if exact := [test for test in results.tests if test.id == text]:
+        return exact
+    return [test for test in results.tests if text in test.nodeid]
+
+
+def close_names(results: CorrectnessResults, text: str) -> list[str]:
+    """Names of tests, with and without their parameters, that may have been meant; the closest first."""
+    names = [name for test in results.tests for name in (test.id, test.id.partition("[")[0], test.nodeid)]
+    return difflib.get_close_matches(text, dict.fromkeys(names), CLOSE)
+
+
+def one_test(results: CorrectnessResults, text: str, given: Path) -> TestResult:
+    """The only one that `find_tests` finds; `given`: what the result was asked for by."""
+    found = find_tests(results, text)
+    if len(found) == 1:
+        return found[0]
+    place = f"{results.problem_name} {results.checkpoint_name}"
+    if not found:
+        close = " or ".join(visible(name, NAME_LIMIT) for name in close_names(results, text))
+        meant = f"was {close} meant? " if close else ""
+        listing = visible(shlex.join(["slop-code", "show", str(given), "-v"]), COMMAND_LIMIT)
+        raise UsageError(f"{place}: no test has {text!r} in its name; {meant}{listing} lists them")
+    names = [visible(test.nodeid, NAME_LIMIT) for test in found[:SHOWN]]
+    more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    listed = "".join(f"\n  {name}" for name in [*names, *more])
+    raise UsageError(f"{place}: {len(found)} tests have {text!r} in their names; give more of one:{listed}")

@@ -1,0 +1,1 @@
+"""Sandbox with bubblewrap: two boxes, unprivileged, without a daemon."""

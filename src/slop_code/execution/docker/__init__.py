@@ -1,0 +1,1 @@
+"""Sandbox with containers: Docker, podman or nerdctl through their command line."""

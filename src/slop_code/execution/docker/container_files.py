@@ -1,0 +1,49 @@
+"""What every container is given: our helper and a uv that runs on any Linux of its processor."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.helper import helper_for
+from slop_code.execution.interpreter import base_python, network_variables
+from slop_code.execution.process import run
+from slop_code.execution.uv import uv_paths
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from slop_code.execution.cache import Cache
+
+FETCH_S = 600.0
+
+
+def kit_identity(machine: str) -> list[str]:
+    return [machine, version("uv"), helper_for(machine).identity]
+
+
+def build_kit(machine: str, folder: Path, cache: Cache) -> None:
+    """`box` and `run` are the helper under both its names; uv comes linked statically, whatever the host's is."""
+    (folder / "bin").mkdir(parents=True)
+    for name in ("box", "run"):
+        helper_for(machine).write(folder / name)
+    fetched = folder.with_name("fetched")
+    environment = {
+        "UV_CACHE_DIR": str(cache.uv), "UV_NO_CONFIG": "1", "UV_PYTHON_DOWNLOADS": "never", "HOME": str(folder),
+        **network_variables(),
+    }  # fmt: skip
+    argv = [
+        str(uv_paths()[0]), "pip", "install", "--quiet", "--no-deps", "--target", str(fetched),
+        "--python", base_python(), "--python-platform", f"{machine}-unknown-linux-musl", f"uv=={version('uv')}",
+    ]  # fmt: skip
+    done = run(argv, env=environment, log=folder.with_name("log"), timeout=FETCH_S, cwd=folder)
+    if done.exit_code != 0:
+        raise InfrastructureError(
+            f"uv for containers on {machine} cannot be fetched; is the package index reached?\n{done.output.strip()}"
+        )
+    for name in ("uv", "uvx"):
+        shutil.copy(fetched / "bin" / name, folder / "bin" / name)
+    shutil.rmtree(fetched)
+    folder.with_name("log").unlink()

@@ -1,0 +1,111 @@
+"""Talking to process 1 of a container, which is `slopbox pair`, through the engine's command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code._io import tail
+from slop_code.errors import InfrastructureError
+from slop_code.execution import archive
+from slop_code.execution.cancellation import Stop, StoppedError, stoppable, wait_for
+from slop_code.execution.concurrency import beside
+from slop_code.execution.docker.container_arguments import NET
+from slop_code.execution.interpreter import network_variables
+from slop_code.execution.process import TAIL, Child, Completed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from slop_code.execution.docker.engine import Engine
+
+START_S = 300.0
+REPORTS_S = 120.0
+LAST_WORDS_S = 5.0
+TALK = 4096
+END_OF_TALK = b"\4"
+
+
+def ready(engine: Engine, child: Child, log: Path, expected: archive.Measure | None = None) -> None:
+    """Wait for process 1; a mounted folder it copied has to be the `expected` one.
+
+    A folder of the same name on the daemon's machine need not be the same folder.
+    """
+    line, until = b"", time.monotonic() + START_S
+    with contextlib.suppress(TimeoutError):
+        while not line.endswith(b"\n") and (byte := child.read(1, until)):
+            line += byte
+    match = re.fullmatch(rb"ready (\d+) (\d+) (\d+)\n", line)
+    if match is None:
+        raise engine.failure("run", last_words(child, log) or f"no sign of life within {START_S:g} s")
+    entries, size, checksum = map(int, match.groups())
+    if expected is not None and archive.Measure(entries, size, checksum) != expected:
+        raise InfrastructureError(
+            "the daemon sees another folder in the submission's place; set docker.mount_workspace: false"
+        )
+
+
+def finish(engine: Engine, child: Child, log: Path, places: Mapping[str, Path], timeout: float) -> Completed:
+    """The status that process 1 sent behind its files; one that the engine's command has is nobody's word."""
+    in_time = child.answers(time.monotonic() + timeout)
+    if not in_time:
+        child.hang_up()
+    until = time.monotonic() + REPORTS_S
+    try:
+        status = archive.unpack(lambda size: child.read(size, until), places)
+    except (EOFError, TimeoutError):
+        # What stands in the log is mostly the tests' word, and none for a diagnosis.
+        said = last_words(child, log)
+        raise InfrastructureError(
+            f"the judge's container ended before its tests did; was it, or {engine.binary}'s daemon, stopped?\n{said}"
+        ) from None
+    code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    return Completed(code if in_time else None, tail(log, TAIL))
+
+
+@contextlib.contextmanager
+def passing_on(child: Child) -> Iterator[None]:
+    """While the block runs, the judge reads what this process reads; the byte that terminals have tells its end."""
+    over = Stop()
+
+    def work() -> None:
+        with stoppable(over), contextlib.suppress(StoppedError):
+            while wait_for(0, float("inf")):
+                text = os.read(0, TALK)
+                child.send([text or END_OF_TALK])
+                if not text:
+                    return
+
+    passing = beside(work)
+    try:
+        yield
+    finally:
+        over.set()
+        passing()
+        over.close()
+
+
+def last_words(child: Child, log: Path) -> str:
+    """What the engine's command said when it gave up."""
+    child.hang_up()
+    with contextlib.suppress(TimeoutError):
+        while child.read(1 << 16, time.monotonic() + LAST_WORDS_S):
+            pass
+    return tail(log, TAIL).strip()
+
+
+def certificate_variables() -> dict[str, str]:
+    given = network_variables()
+    if "SSL_CERT_FILE" in given and os.path.isfile(given["SSL_CERT_FILE"]):
+        return {"SSL_CERT_FILE": f"{NET}/ca.pem", "SSL_CERT_DIR": ""}
+    return {}
+
+
+def certificates() -> Iterator[bytes]:
+    """The host's own bundle where the way to packages needs it."""
+    if certificate_variables():
+        yield from archive.pack_tree(Path(network_variables()["SSL_CERT_FILE"]).resolve(), f"{NET}/ca.pem")

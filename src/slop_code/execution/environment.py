@@ -1,0 +1,180 @@
+"""Where and how a submission runs: environment files and those that ship with the package."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, field_validator
+
+from slop_code._config import Environment, FileModel, Text, load_yaml_model
+from slop_code._io import digest_of
+from slop_code.errors import UsageError
+from slop_code.execution.docker.extra_mounts import extra_mounts, is_free
+
+_SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
+_MULTIPLES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_PLACEHOLDER = "{entry_file}"
+
+
+def parse_size(value: Any) -> int:
+    """Bytes, of a number or of text such as `512M`, `1.5 GiB`; multiples are binary."""
+    size: float | Fraction = 0
+    if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
+        size = Fraction(match[1]) * _MULTIPLES[(match[2] or "").upper()]
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        size = value
+    if not 1 <= size < 1 << 63:
+        raise ValueError("a size such as 512M or 1G")
+    return int(size)
+
+
+def _mounts(value: Any) -> Any:
+    entries = value if isinstance(value, list) else [value]
+    if not all(isinstance(entry, dict) or (isinstance(entry, str) and entry is not value) for entry in entries):
+        raise ValueError("a list or a mapping of mounts")
+    extra_mounts(value)
+    return value
+
+
+def _workdir(value: str) -> str:
+    if not is_free(value):
+        raise ValueError("an absolute folder that is not the system's, such as /workspace")
+    return value
+
+
+def _command_line(value: Any) -> Any:
+    if isinstance(value, str):
+        if "\0" in value:
+            raise ValueError("a command line without NUL")
+        try:
+            shlex.split(value)
+        except ValueError as error:
+            raise ValueError("a command line with its quotes closed") from error
+    return value
+
+
+Size = Annotated[int, BeforeValidator(parse_size)]
+Mounts = Annotated[list[str | dict[str, Any]] | dict[str, Any], PlainValidator(_mounts)]
+CommandLine = Annotated[str, BeforeValidator(_command_line)]
+
+
+class DockerSpec(FileModel):
+    image: str = Field(min_length=1)
+    binary: str = "docker"
+    workdir: Annotated[str, AfterValidator(_workdir)] = "/workspace"
+    mount_workspace: bool = True
+    extra_mounts: Mounts = Field(default_factory=dict)
+    network: str | None = None
+    user: Text | None = None
+
+
+class VariablesSpec(FileModel):
+    env: Environment = Field(default_factory=dict)
+    include_os_env: bool = False
+
+
+class SetupSpec(FileModel):
+    commands: list[str] = Field(default_factory=list)
+    eval_commands: list[str] = Field(default_factory=list)
+    resume_commands: list[str] = Field(default_factory=list)
+    timeout: float = Field(default=300.0, ge=0.001, le=7 * 24 * 3600, allow_inf_nan=False)
+    """Seconds for all of set-up, the subject's Python environment included."""
+
+
+class CommandsSpec(FileModel):
+    entry_file: str = Field(default=f"{_PLACEHOLDER}.py", min_length=1)
+    command: CommandLine = "python"
+    agent_command: str | None = None
+
+
+class SnapshotSpec(FileModel):
+    keep_globs: list[str] = Field(default_factory=list)
+    ignore_globs: list[str] = Field(default_factory=list)
+    compression: str | None = None
+    archive_save_dir: str | None = None
+
+
+class LocalSpec(FileModel):
+    requires_tty: bool = False
+    shell: str | None = None
+
+
+class Limits(FileModel):
+    """What the submission may use; sizes in bytes."""
+
+    memory: Annotated[Size, Field(ge=1 << 20)] = 1 << 30
+    cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    processes: int = Field(default=100, ge=1)
+    disk: Size = 200 << 20
+    output: Size = 32 << 20
+
+
+class EnvironmentSpec(FileModel):
+    type: Literal["docker", "local"]
+    name: str = Field(min_length=1)
+    description: str = ""
+    docker: DockerSpec | None = Field(default=None, validate_default=True)
+    local: LocalSpec = Field(default_factory=LocalSpec)
+    environment: VariablesSpec = Field(default_factory=VariablesSpec)
+    setup: SetupSpec = Field(default_factory=SetupSpec)
+    commands: CommandsSpec = Field(default_factory=CommandsSpec)
+    snapshot: SnapshotSpec = Field(default_factory=SnapshotSpec)
+    isolation: Literal["strict", "none"] = "strict"
+    limits: Limits = Field(default_factory=Limits)
+    network: Literal["none", "full"] = "none"
+    """While the tests run; set-up has its own."""
+
+    @field_validator("docker")
+    @classmethod
+    def _docker_needs_an_image(cls, value: DockerSpec | None, info: ValidationInfo) -> DockerSpec | None:
+        if value is None and info.data.get("type") == "docker":
+            raise ValueError("a mapping with at least image, as type is docker")
+        return value
+
+    @classmethod
+    def from_yaml(cls, path: Path | str) -> EnvironmentSpec:
+        return load_yaml_model(Path(path), cls)
+
+    def entry(self, entry_file: str) -> list[str]:
+        """The argv that runs a submission; a suffix that the problem wrote out is not doubled."""
+        template = self.commands.entry_file
+        suffix = template.rpartition(_PLACEHOLDER)[2] if _PLACEHOLDER in template else ""
+        file = template.replace(_PLACEHOLDER, entry_file.removesuffix(suffix))
+        command = shlex.split(self.commands.command)
+        if not command and "/" not in file:
+            file = f"./{file}"
+        return [*command, file]
+
+    def interpreter(self) -> str | None:
+        """The Python that runs a submission, as the command names it; None where something else does."""
+        word = self.entry("x")[0]
+        return word if os.path.basename(word).startswith("python") else None
+
+    def digest(self) -> str:
+        return digest_of(self.model_dump(mode="json", exclude={"description"}))
+
+
+def shipped_environments() -> dict[str, str]:
+    return {name: EnvironmentSpec.from_yaml(path).description for name, path in sorted(_shipped().items())}
+
+
+def load_environment(name_or_path: str) -> EnvironmentSpec:
+    """A shipped environment by its name, or any other by its path."""
+    shipped = _shipped()
+    if name_or_path in shipped:
+        return EnvironmentSpec.from_yaml(shipped[name_or_path])
+    if os.path.exists(name_or_path):
+        return EnvironmentSpec.from_yaml(name_or_path)
+    raise UsageError(
+        f"{name_or_path}: no such environment; shipped are {', '.join(sorted(shipped))}, "
+        "any other is given by the path of its YAML file"
+    )
+
+
+def _shipped() -> dict[str, Path]:
+    return {path.stem: path for path in (Path(__file__).parent / "environments").glob("*.yaml")}

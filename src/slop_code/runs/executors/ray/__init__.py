@@ -1,0 +1,1 @@
+"""Executor for a Ray cluster."""

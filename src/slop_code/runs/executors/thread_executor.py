@@ -1,0 +1,70 @@
+"""Jobs in threads of this process: their work is done by processes, so that threads only wait."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.pytest_runner import tools_for
+from slop_code.execution.cancellation import Stop, stoppable
+from slop_code.execution.concurrency import processors
+from slop_code.execution.sandbox import sandbox_for
+from slop_code.runs.worker import perform
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Future
+
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.sandbox import Progress
+    from slop_code.runs.job_records import Done, Submission, Work
+
+
+class Threads:
+    def __init__(self, slots: int | None, address: str | None, progress: Progress, cache: Cache) -> None:
+        if address is not None:
+            raise UsageError(f"address {address}: the executor threads uses this machine alone; a cluster needs ray")
+        self.slots = processors() if slots is None else slots
+        self._cache, self._progress = cache, progress
+        self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="job")
+        self._stops: dict[Future[Done], Stop] = {}
+
+    def prepare(self, wanted: Sequence[Submission]) -> None:
+        """A machine that cannot evaluate anything says so once; images and test tools are fetched once."""
+        different = {
+            (one.environment.digest(), tuple(one.problem.test_dependencies)): (one.environment, one.problem)
+            for one in wanted
+        }
+        failures = []
+        for environment, problem in different.values():
+            try:
+                tools_for(sandbox_for(environment, self._cache, self._progress), problem, self._cache, self._progress)
+            except (InfrastructureError, OSError) as error:
+                failures.append(error)
+        if failures and len(failures) == len(different):
+            raise failures[0]
+
+    def submit(self, work: Work) -> Future[Done]:
+        stop = Stop()
+        try:
+            future = self._pool.submit(self._perform, work, stop)
+        except BaseException:
+            stop.set()  # the pool may have taken it and found no thread: then it ends where it begins
+            stop.close()
+            raise
+        self._stops[future] = stop
+        future.add_done_callback(lambda ended: self._stops.pop(ended).close())
+        return future
+
+    def _perform(self, work: Work, stop: Stop) -> Done:
+        with stoppable(stop):
+            return perform(work, self._cache, self._progress)
+
+    def stop(self, future: Future[Done]) -> None:
+        """One that waits for a thread comes to its end there: a cancelled future would have no outcome."""
+        if (stop := self._stops.get(future)) is not None:
+            stop.set()
+
+    def close(self) -> None:
+        self._pool.shutdown()

@@ -1,0 +1,170 @@
+"""What was found in each evaluation.json of a run, so that a finished run is known without reading any of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING, Self
+
+from pydantic import ValidationError
+
+from slop_code import __version__
+from slop_code._io import TooLargeError, read_bounded, write_atomic
+from slop_code.errors import ResultError
+from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults, Stored
+from slop_code.runs.checkpoint_lines import Facts, Outcomes, Regressions, compare, json_line, outcomes_of
+from slop_code.runs.run_lock import OWN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INDEX = "index"
+FORMAT = 3
+"""Goes up with every change of what facts and regressions are made of."""
+
+_MADE_BY = f"{__version__} {FORMAT}"
+_RECENT = 2
+
+Stamp = str
+"""Size, mtime, ctime and inode: another content has another one."""
+
+
+class Compared(Stored):
+    earlier: Stamp
+    """Of the result that the regressions were counted from."""
+    regressions: Regressions
+
+
+class _Entry(Stored):
+    made_by: str
+    path: str
+    stamp: Stamp
+    facts: Facts
+    compared: Compared | None = None
+
+
+class Index:
+    """Of the results in one folder. It is a help: whatever it does not know for certain is read again."""
+
+    def __init__(self, folder: Path | None, entries: dict[str, _Entry]) -> None:
+        self.folder = folder
+        self._entries = entries
+        self._changed = False
+        self._recent: dict[str, tuple[Stamp, Outcomes]] = {}
+        """Of the last results that were read, as a checkpoint is compared with the one before it."""
+
+    @classmethod
+    def load(cls, folder: Path | None) -> Self:
+        """None: nothing is remembered from one time to the next."""
+        return cls(folder, _read_entries(folder / OWN / INDEX) if folder else {})
+
+    def facts(self, path: Path) -> Facts | None:
+        """None where there is no file. A result that is damaged is none, with the reason."""
+        try:
+            stamp = _stamp(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            return Facts.none(f"{path}: cannot be read: {error.strerror}")
+        entry = self._entries.get(self._key(path))
+        if entry and entry.stamp == stamp:
+            return entry.facts
+        try:
+            return self._read(path)[0]
+        except ResultError as error:
+            return Facts.none(str(error))
+
+    def regressions(self, path: Path, earlier_path: Path, since: str) -> Regressions | None:
+        """`since`: what the earlier checkpoint is called. None if one of them is no longer there to be read."""
+        key = self._key(path)
+        try:
+            stamp, earlier = _stamp(path), _stamp(earlier_path)
+            entry = self._entries.get(key)
+            known = entry.compared if entry and entry.stamp == stamp else None
+            if known and known.earlier == earlier:
+                return known.regressions.model_copy(update={"since": since})
+            before = self._outcomes(earlier_path, earlier)
+            found = compare(before, self._outcomes(path, stamp), since=since)
+        except (OSError, ResultError):
+            return None
+        entry, other = self._entries.get(key), self._entries.get(self._key(earlier_path))
+        if entry and other and (entry.stamp, other.stamp) == (stamp, earlier):
+            compared = Compared(earlier=earlier, regressions=found)
+            self._entries[key] = entry.model_copy(update={"compared": compared})
+            self._changed = True
+        return found
+
+    def save(self) -> None:
+        """What is no longer there is forgotten."""
+        if self.folder is None or not self._changed:
+            return
+        there = [key for key in sorted(self._entries) if os.path.lexists(self.folder / key)]
+        write_atomic(self.folder / OWN / INDEX, "".join(with_digest(json_line(self._entries[key])) for key in there))
+        self._changed = False
+
+    def _key(self, path: Path) -> str:
+        return os.path.relpath(path, self.folder) if self.folder else str(path)
+
+    def _outcomes(self, path: Path, stamp: Stamp) -> Outcomes:
+        recent = self._recent.get(self._key(path))
+        return recent[1] if recent and recent[0] == stamp else self._read(path)[1]
+
+    def _read(self, path: Path) -> tuple[Facts, Outcomes]:
+        """Remembered only if the file is the same before and after: what was read is then what the stamp stands for."""
+        key = self._key(path)
+        self._changed |= self._entries.pop(key, None) is not None
+        self._recent.pop(key, None)
+        before = _stamp_or_none(path)
+        results = CorrectnessResults.load(path)
+        facts, outcomes = Facts.of(results), outcomes_of(results)
+        if before is not None and before == _stamp_or_none(path):
+            # When checkpoints are asked for in their order, the last one read is the one to compare with.
+            last = next(reversed(self._recent.values()), None)
+            compared = Compared(earlier=last[0], regressions=compare(last[1], outcomes, since="")) if last else None
+            self._entries[key] = _Entry(made_by=_MADE_BY, path=key, stamp=before, facts=facts, compared=compared)
+            self._changed = True
+            while len(self._recent) >= _RECENT:
+                del self._recent[next(iter(self._recent))]
+            self._recent[key] = (before, outcomes)
+        return facts, outcomes
+
+
+def _stamp(path: Path) -> Stamp:
+    found = os.lstat(path)
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
+
+
+def _stamp_or_none(path: Path) -> Stamp | None:
+    try:
+        return _stamp(path)
+    except OSError:
+        return None
+
+
+def with_digest(line: str) -> str:
+    """With a digest before it: a line that was damaged or edited is none, and its result is read again."""
+    return f"{_digest(line.encode().rstrip()).decode()} {line}"
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()
+
+
+def _read_entries(path: Path) -> dict[str, _Entry]:
+    """A line that is damaged, or of another version, is as if it were not there."""
+    try:
+        raw = read_bounded(path, SIZE_LIMIT)
+    except (OSError, TooLargeError):
+        return {}
+    entries = {}
+    for line in raw.splitlines():
+        digest, _, text = line.partition(b" ")
+        if digest != _digest(text):
+            continue
+        try:
+            entry = _Entry.model_validate_json(text, strict=True)
+        except ValidationError:
+            continue
+        if entry.made_by == _MADE_BY:
+            entries[entry.path] = entry
+    return entries

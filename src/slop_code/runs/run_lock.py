@@ -1,0 +1,167 @@
+"""A run folder belongs to one evaluator at a time, or to the shards of one plan."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import getpass
+import json
+import os
+import shlex
+import socket
+import stat
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING
+
+from slop_code.execution.cache import try_lock
+from slop_code.runs.job_records import Trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from slop_code.runs.discover import Run
+    from slop_code.runs.plan import Shard
+
+OWN = ".slop-code"
+"""Our folder in a run's folder: locks, and what is remembered of its results."""
+
+WHO_LIMIT = 4096
+COMMAND_LIMIT = 300
+
+
+class _HeldError(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def holding(runs: Sequence[Run], shard: Shard | None) -> Iterator[list[Run]]:
+    """The runs, with those that cannot be held as troubles: another evaluator has them, or nothing can be written."""
+    with contextlib.ExitStack() as stack:
+        held = []
+        for run in runs:
+            if run.folder is None:
+                held.append(run)
+                continue
+            try:
+                if run.within is not None and (run.within / OWN).is_dir():
+                    stack.enter_context(_hold_shared(run.within))
+                stack.enter_context(_hold(run.folder, shard))
+                held.append(run)
+            except _HeldError as error:
+                held.append(replace(run, submissions=(), troubles=(Trouble(run.name, None, None, str(error)),)))
+            except OSError as error:
+                reason = (
+                    f"{run.folder}: results cannot be written there: {error.strerror}; "
+                    "make it writable, or evaluate a copy of the run"
+                )
+                held.append(replace(run, submissions=(), troubles=(Trouble(run.name, None, None, reason),)))
+        yield held
+
+
+@contextlib.contextmanager
+def _hold_shared(folder: Path) -> Iterator[None]:
+    """Against a whole evaluation of the run that a problem's folder lies in."""
+    with _open(folder / OWN / "lock") as whole:
+        if not try_lock(whole, fcntl.LOCK_SH):
+            raise _HeldError(_held_by(folder, [_holder(whole)]))
+        yield
+
+
+@contextlib.contextmanager
+def _hold(folder: Path, shard: Shard | None) -> Iterator[None]:
+    """A whole evaluation excludes all others; shards exclude only their like."""
+    own = folder / OWN
+    own.mkdir(exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        whole = stack.enter_context(_open(own / "lock"))
+        if not try_lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
+            raise _HeldError(_held_by(folder, [_holder(whole), *_shards(own), *_problems(folder)]))
+        if shard is not None:
+            whole.truncate(0)  # of a holder that was killed
+            part = stack.enter_context(_open(own / _shard_name(shard)))
+            if not try_lock(part, fcntl.LOCK_EX):
+                raise _HeldError(_held_by(folder, [_holder(part)]))
+            if others := _shards(own, but_of=shard.count):
+                raise _HeldError(_held_by(folder, others))
+            whole = part
+        _sign(whole)
+        try:
+            yield
+        finally:
+            whole.truncate(0)
+
+
+def _open(path: Path) -> IO[str]:
+    """A file of our own: what is truncated when it is signed must not be another's behind a link."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    if path.parent.is_symlink():
+        raise OSError(errno.ELOOP, f"{path.parent} is a link", str(path))
+    descriptor = os.open(path, flags, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"{path} is no plain file", str(path))
+    return os.fdopen(descriptor, "a+")
+
+
+def _shard_name(shard: Shard) -> str:
+    return f"shard-{shard.number}-of-{shard.count}.lock"
+
+
+def _sign(file: IO[str]) -> None:
+    who = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "user": _user(),
+        "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "command": textwrap.shorten(shlex.join(sys.argv), COMMAND_LIMIT, placeholder=" …"),
+    }
+    file.truncate(0)
+    file.write(json.dumps(who) + "\n")
+    file.flush()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in containers
+        return str(os.getuid())
+
+
+def _held_by(folder: Path, holders: Sequence[str | None]) -> str:
+    known = [who for who in holders if who]
+    return f"{folder}: held by {'; '.join(known) or 'another evaluator'}; wait for its end, or end it"
+
+
+def _shards(own: Path, but_of: int | None = None) -> list[str | None]:
+    """Who holds shards; `but_of`: of other plans than that of so many."""
+    paths = sorted(own.glob("shard-*.lock"))
+    return _holders([path for path in paths if but_of is None or not path.name.endswith(f"-of-{but_of}.lock")])
+
+
+def _problems(folder: Path) -> list[str | None]:
+    """Who evaluates single problems of the run."""
+    return _holders(sorted(folder.glob(f"*/{OWN}/lock")))
+
+
+def _holders(paths: Sequence[Path]) -> list[str | None]:
+    found: list[str | None] = []
+    for path in paths:
+        with contextlib.suppress(OSError), _open(path) as file:
+            if not try_lock(file, fcntl.LOCK_EX):
+                found.append(_holder(file))
+    return found
+
+
+def _holder(file: IO[str]) -> str | None:
+    """Words for a person; whatever stands there, as it was written by someone else."""
+    file.seek(0)
+    try:
+        who = json.loads(file.read(WHO_LIMIT))
+        return f"process {who['pid']} of {who['user']} on {who['host']} since {who['since']} ({who['command']})"
+    except (ValueError, LookupError, TypeError, RecursionError, OSError):
+        return None

@@ -1,0 +1,61 @@
+"""One job, wherever it runs."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.execution.cancellation import StoppedError, check
+from slop_code.runs.checkpoint_lines import Facts
+from slop_code.runs.discover import RESULT
+from slop_code.runs.job_records import Done
+from slop_code.runs.result_archive import pack
+
+if TYPE_CHECKING:
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.sandbox import Progress
+    from slop_code.runs.job_records import Work
+
+
+def perform(work: Work, cache: Cache, progress: Progress = lambda _: None) -> Done:
+    """Never raises: whatever happens is an outcome, and what is no verdict has a reason."""
+    began = time.monotonic()
+
+    def failed(reason: str, *, final: bool = False) -> Done:
+        return Done.failed(reason, work.attempts, final=final, duration=time.monotonic() - began)
+
+    try:
+        return _evaluated(work, cache, progress)
+    except (StoppedError, UsageError) as error:
+        return failed(str(error), final=True)
+    except InfrastructureError as error:
+        return failed(str(error))
+    except OSError as error:
+        return failed(f"{error.filename or cache.root}: {error.strerror}; is the disk full, or the cache not writable?")
+    except Exception:  # noqa: BLE001  (a defect of ours is no verdict, and no end of the other jobs)
+        return failed(f"an error in slop-code itself\n{traceback.format_exc()}")
+
+
+def _evaluated(work: Work, cache: Cache, progress: Progress) -> Done:
+    check()
+    checkpoint = work.problem.checkpoints[work.checkpoint]
+    with cache.session() as folder:
+        output = folder / "result"
+        output.mkdir()
+        runner = PytestRunner(
+            work.problem,
+            checkpoint,
+            work.environment,
+            work.submission,
+            output_dir=output,
+            cache=cache,
+            progress=progress,
+            most_pairs=work.weight,
+            hidden=work.hidden,
+        )
+        results = runner.run().model_copy(update={"attempts": list(work.attempts)})
+        results.save(output / RESULT)
+        return Done(Facts.of(results), pack(output))

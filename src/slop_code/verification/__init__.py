@@ -1,0 +1,1 @@
+"""Stored results graded again, evaluated again, and compared with what was stored."""

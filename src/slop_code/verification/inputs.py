@@ -1,0 +1,73 @@
+"""What a stored result says went into its evaluation, against the problem, the snapshot and its own command."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from slop_code.errors import SlopCodeError
+from slop_code.evaluation.staging import Contents, tests_digest
+from slop_code.execution.submission import read_tree
+from slop_code.verification.discrepancy import CONTRADICTION, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.evaluation.report import CorrectnessResults
+
+SNAPSHOT = "snapshot"
+_LAST_OF_OURS = "-vv"
+"""pytest arguments stand between this word of the command and its last."""
+
+
+def of_problem(stored: CorrectnessResults, problem: ProblemConfig) -> Iterator[Finding]:
+    checkpoint, made = problem.checkpoint(stored.checkpoint_name), stored.provenance
+    config, tests = problem.digest(checkpoint), tests_digest(problem, checkpoint, Contents.of(problem))
+    if made.digests.config != config and stored.schema_version > 1:
+        yield Finding("digest", "provenance.digests.config", made.digests.config, f"{config} in {problem.path}")
+    if made.digests.tests not in (None, tests):
+        yield Finding("digest", "provenance.digests.tests", str(made.digests.tests), f"{tests} in {problem.path}")
+    if made.checkpoints and made.checkpoints != list(problem.checkpoints):
+        yield Finding("digest", "provenance.checkpoints", text(made.checkpoints), text(list(problem.checkpoints)))
+    if made.checkpoints and made.groups != problem.custom_groups:
+        yield Finding("digest", "provenance.groups", text(made.groups), text(dict(problem.custom_groups)))
+
+
+def of_snapshot(stored: CorrectnessResults, folder: Path) -> tuple[list[Finding], list[str]]:
+    """What was found, and what could not be checked; `folder`: where the result lies."""
+    snapshot, place = folder / SNAPSHOT, "provenance.digests.submission"
+    told = stored.provenance.digests.submission
+    if told is None or not snapshot.is_dir():
+        why = "the result has none" if told is None else f"no {SNAPSHOT} beside the result"
+        return [], [f"{place}: {why}"]
+    try:
+        digest = read_tree(snapshot).digest
+    except (SlopCodeError, OSError) as error:
+        return [], [f"{place}: {error}"]
+    return ([] if told == digest else [Finding("snapshot", place, told, digest)]), []
+
+
+def of_command(stored: CorrectnessResults) -> Iterator[Finding]:
+    """Names and arguments that stand twice in a result; a command is missing where it did not come that far."""
+    command, name = stored.provenance.command, stored.checkpoint_name
+    given = [word.partition("=")[2] for word in command if word.startswith("--checkpoint=")][:1]
+    if given and given[0] != name:
+        yield _twice("checkpoint_name", name, given[0], "provenance.command")
+    ordered = stored.provenance.checkpoints
+    if ordered and name not in ordered:
+        yield _twice("checkpoint_name", name, text(ordered), "provenance.checkpoints")
+    if _LAST_OF_OURS in command:
+        arguments = command[command.index(_LAST_OF_OURS) + 1 : -1]
+        if arguments != stored.provenance.pytest_args:
+            told = text(stored.provenance.pytest_args)
+            yield _twice("provenance.pytest_args", told, text(arguments), "provenance.command")
+
+
+def _twice(place: str, one: str, other: str, where: str) -> Finding:
+    return Finding(CONTRADICTION, place, one, f"{other} in {where}")
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=True)

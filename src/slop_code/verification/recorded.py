@@ -1,0 +1,54 @@
+"""What a run's summary says of its results, and which of its checkpoints have none."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, read_lines
+from slop_code.runs.conclude import LINES
+from slop_code.runs.read_results import RunResults, result_files
+from slop_code.verification.discrepancy import Finding
+from slop_code.verification.inputs import text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from slop_code.verification.stored_document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    lines: Mapping[Path, CheckpointLine] = field(default_factory=dict)
+    """By the evaluation.json that each is about; none where a run has no summary."""
+
+    missing: Sequence[CheckpointLine] = ()
+    """Checkpoints without a result, each with the reason."""
+
+
+def recorded(run: RunResults) -> Recorded:
+    paths = {os.path.relpath(path, run.folder): path for path in result_files(run.folder)}
+    lines = read_lines(run.folder / LINES) if os.path.lexists(run.folder / LINES) else []
+    known = {paths[line.evaluation]: line for line in lines if line.evaluation in paths}
+    return Recorded(known, [entry.line for entry in run.entries() if entry.folder is None])
+
+
+def differences(line: CheckpointLine, document: Document) -> Iterator[Finding]:
+    """Where the summary was made of another result than the one that is there."""
+    stored, facts = document.results, Facts.of(document.results)
+    same = [
+        ("problem_name", stored.problem_name, line.problem),
+        ("checkpoint_name", stored.checkpoint_name, line.checkpoint),
+        ("state", facts.state, line.state),
+    ]
+    yield from (Finding("summary", place, one, other) for place, one, other in same if one != other)
+    if facts.state != line.state:
+        return  # the counts go with it
+    for name in ("pass_counts", "total_counts", "passed"):
+        told = document.derived[name]
+        for key, other in getattr(line, name).items():
+            one = told.get(key) if isinstance(told, dict) else None
+            if type(one) is not type(other) or one != other:
+                yield Finding("summary", f"{name}.{key}", text(one), text(other))

@@ -1,0 +1,110 @@
+"""A stored result evaluated again: where its submission, problem and environment are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.origin import origin_in
+from slop_code.evaluation.problem_lookup import problem_of
+from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.execution.environment import load_environment
+from slop_code.runs.conclude import LINES
+from slop_code.runs.discover import RESULT, environment_in
+from slop_code.runs.job_records import Submission
+from slop_code.runs.read_results import LEVELS
+from slop_code.runs.run_layout import SNAPSHOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.execution.sandbox import Progress
+
+LIVE = ("-s",)
+"""What a test prints is shown as it is printed, and not kept for the reports."""
+
+
+def submission_of(
+    stored: CorrectnessResults,
+    folder: Path,
+    *,
+    snapshot: Path | None = None,
+    problem: str | None = None,
+    problems_dir: Path | None = None,
+    environment: str | None = None,
+    output: Path | None = None,
+) -> Submission:
+    """What a result in `folder` was made of, as far as it can be found; what is given comes first."""
+    above = folder.resolve().parent
+    origin = origin_in([folder, above, above.parent])
+    beside = folder / SNAPSHOT
+    code = snapshot or (beside if beside.is_dir() or origin.snapshot is None else Path(origin.snapshot))
+    if not os.path.isdir(code):
+        step = "give --snapshot, the folder with the submission's files"
+        raise UsageError(f"{code}: no such folder; {step}")
+    if output is not None and _is_taken(output, folder):
+        raise UsageError(f"{output}: a stored result or a submission lies there; give another folder with -o")
+    if problem is None and problems_dir is None:
+        problem = origin.problem
+        problems_dir = Path(origin.problems_dir) if origin.problems_dir else None
+    found = problem_of(stored.problem_name, problem, problems_dir)
+    named = environment or origin.environment
+    spec = load_environment(named) if named is not None else environment_in(above, above.parent, found.path)
+    if isinstance(spec, UsageError):
+        raise spec
+    return Submission(
+        problem=found,
+        checkpoint=found.checkpoint(stored.checkpoint_name),
+        environment=spec,
+        path=code,
+        output=output,
+    )
+
+
+def _is_taken(output: Path, folder: Path) -> bool:
+    """By the result itself, also where it is a link, or by another checkpoint of a run."""
+    return (output / RESULT).resolve() == (folder / RESULT).resolve() or os.path.lexists(output / SNAPSHOT)
+
+
+def evaluate_again(
+    stored: CorrectnessResults, folder: Path, submission: Submission, progress: Progress
+) -> CorrectnessResults:
+    """With the same pytest arguments; written where the submission says, if it does."""
+    results = _runner(folder, submission, progress).run(stored.provenance.pytest_args)
+    if submission.output is not None:
+        results.save(submission.output / RESULT)
+    return results
+
+
+def run_one(
+    test: TestResult, folder: Path, submission: Submission, progress: Progress, follow: Callable[[bytes], None]
+) -> CorrectnessResults:
+    """That test and no other; what pytest prints goes to `follow`."""
+    return _runner(folder, submission, progress, only=[test.nodeid], follow=follow).run(LIVE)
+
+
+def _runner(
+    folder: Path,
+    submission: Submission,
+    progress: Progress,
+    *,
+    only: list[str] | None = None,
+    follow: Callable[[bytes], None] | None = None,
+) -> PytestRunner:
+    """The submission sees nothing of what was found before, be it about it or about another of its run."""
+    place = folder.absolute()
+    runs = [above for above in list(place.parents)[:LEVELS] if os.path.lexists(above / LINES)]
+    return PytestRunner(
+        submission.problem,
+        submission.checkpoint,
+        submission.environment,
+        submission.path,
+        output_dir=submission.output,
+        progress=progress,
+        hidden=[place, *runs],
+        only=only,
+        follow=follow,
+    )

@@ -1,0 +1,158 @@
+"""How a second evaluation differs from the first: pure functions over two results."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from slop_code.evaluation.report import CorrectnessResults, Provenance, TestResult
+    from slop_code.evaluation.reports.raw_test import Status
+
+MEANINGS = {
+    "submission": "the code is not the one that was evaluated",
+    "tests": "the problem's test files, data or assets have changed",
+    "config": "the problem's config.yaml has changed in what can change a verdict",
+    "environment": "another environment, or its file has changed; -e names one",
+    "image": "the container image is another one",
+}
+SLOWEST = 5
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,16}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    what: str
+    old: str | None
+    new: str | None
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChange:
+    test: str
+    old: Status | None
+    """None: it was not there."""
+
+    new: Status | None
+    message: bool = False
+    """Whether it says something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeChange:
+    what: str
+    old: float
+    new: float
+    """Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerunChanges:
+    reasons: tuple[str | None, str | None]
+    """Why there is no verdict, then and now."""
+
+    verdicts: list[ValueChange]
+    statuses: list[StatusChange]
+    came: list[StatusChange]
+    went: list[StatusChange]
+    messages: list[StatusChange]
+    """Of tests with the same status that say something else; no difference by itself."""
+
+    digests: list[ValueChange]
+    versions: list[ValueChange]
+    times: list[TimeChange]
+    """Everything, each phase, the tests with the largest change; never a difference."""
+
+    @property
+    def same_inputs(self) -> bool | None:
+        """None: without a verdict now, nothing was compared."""
+        return None if self.reasons[1] is not None else not self.digests and not self.versions
+
+    @property
+    def differ(self) -> bool:
+        ended = (self.reasons[0] is None) != (self.reasons[1] is None)
+        return bool(ended or self.verdicts or self.statuses or self.came or self.went)
+
+    @property
+    def flaky(self) -> bool:
+        """Whether statuses changed though nothing that went in did."""
+        return bool(self.statuses) and self.same_inputs is True and self.reasons[0] is None
+
+
+def rerun_changes(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None = None) -> RerunChanges:
+    """`test`: the only one that ran anew, so that only it can be compared.
+
+    An evaluation that broke off may not have come to its tests, or to what went in: what it does not say is no change.
+    """
+    reasons = old.infrastructure_failure_reason, new.infrastructure_failure_reason
+    if reasons[1] is not None:
+        return RerunChanges(reasons, [], [], [], [], [], [], [], [])
+    whole = reasons[0] is None
+    if test is not None:
+        old = old.model_copy(update={"tests": [test], "deselected": new.deselected})
+    before, after = _by_name(old), _by_name(new)
+    both = [name for name in before if name in after]
+    pairs = [
+        StatusChange(name, before[name].status, after[name].status, _says_other(before[name], after[name]))
+        for name in both
+    ]
+    return RerunChanges(
+        reasons=reasons,
+        verdicts=[
+            ValueChange(policy, _verdict(was), _verdict(new.passed[policy]))
+            for policy, was in old.passed.items()
+            if whole and was != new.passed[policy]
+        ],
+        statuses=[pair for pair in pairs if pair.old != pair.new],
+        came=[StatusChange(name, None, test.status) for name, test in after.items() if whole and name not in before],
+        went=[StatusChange(name, test.status, None) for name, test in before.items() if name not in after],
+        messages=[pair for pair in pairs if pair.old == pair.new and pair.message],
+        digests=[one for one in _digests(old, new) if whole or one.old],
+        versions=[one for one in _versions(old.provenance, new.provenance) if whole or one.old],
+        times=[*(_phases(old, new) if test is None else []), *_slowest(before, after, both)],
+    )
+
+
+def _by_name(results: CorrectnessResults) -> dict[str, TestResult]:
+    return {test.nodeid: test for test in results.tests}
+
+
+def _says_other(old: TestResult, new: TestResult) -> bool:
+    """Addresses in memory are others each time."""
+    before, after = (_ADDRESS.sub("0x", test.failure_message or "") for test in (old, new))
+    return before != after
+
+
+def _verdict(passed: bool) -> str:
+    return "passed" if passed else "not passed"
+
+
+def _digests(old: CorrectnessResults, new: CorrectnessResults) -> list[ValueChange]:
+    before, after = old.provenance.digests.model_dump(), new.provenance.digests.model_dump()
+    return [
+        ValueChange(name, before[name], after[name], meaning)
+        for name, meaning in MEANINGS.items()
+        if before[name] != after[name]
+    ]
+
+
+def _versions(old: Provenance, new: Provenance) -> list[ValueChange]:
+    names = ("evaluation_version", "slop_code", "python", "platform")
+    before = {name: getattr(old, name) or None for name in names}
+    after = {name: getattr(new, name) or None for name in names}
+    before |= {f"package {name}": version for name, version in sorted(old.test_dependencies.items())}
+    after |= {f"package {name}": version for name, version in sorted(new.test_dependencies.items())}
+    values = [ValueChange(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
+    return [value for value in values if value.old != value.new]
+
+
+def _phases(old: CorrectnessResults, new: CorrectnessResults) -> list[TimeChange]:
+    phases = [TimeChange(phase, old.phases.get(phase, 0.0), seconds) for phase, seconds in new.phases.items()]
+    return [TimeChange("everything", old.duration, new.duration), *phases]
+
+
+def _slowest(before: dict[str, TestResult], after: dict[str, TestResult], both: list[str]) -> list[TimeChange]:
+    times = [TimeChange(name, before[name].duration_ms / 1000, after[name].duration_ms / 1000) for name in both]
+    return sorted(times, key=lambda time: -abs(time.new - time.old))[:SLOWEST]

@@ -1,0 +1,89 @@
+"""`slop-code compare` as a user meets it."""
+
+import pytest
+
+from slop_code.cli.main import run
+from slop_code.comparison.records import Comparison
+from tests.written_runs import write_run
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Run folders beside each other. Tests only read them, and write beside them."""
+    folder = tmp_path_factory.mktemp("runs")
+    write_run(folder / "base", {"words": ["+-"]})
+    write_run(folder / "better", {"words": ["++"]})
+    write_run(folder / "worse", {"words": ["--"]})
+    write_run(folder / "broken", {"words": ["!"]})
+    write_run(folder / "long", {"words": ["+", "+"]})
+    write_run(folder / "half", {"words": ["+", "!"]})
+    write_run(folder / "short", {"words": ["+"]})
+    write_run(folder / "bad", {"words": ["-", "!"]})
+    write_run(folder / "elsewhere", {"sums": ["++"]})
+    write_run(folder / "again", {"words": ["--"]}, submission=str(folder / "base"))
+    return folder
+
+
+@pytest.fixture
+def runs(written, monkeypatch):
+    monkeypatch.chdir(written)
+    return written
+
+
+@pytest.mark.parametrize(
+    ("sides", "status"),
+    [
+        ("base better", 0),
+        ("better base", 1),
+        ("base worse", 1),
+        ("base again", 0),  # chance is no loss
+        ("base better worse", 1),
+        ("base broken", 3),
+        ("base better broken", 3),
+        ("long half", 3),
+        ("long short", 3),
+        ("half long", 0),
+        ("long bad", 1),  # what was lost is known
+        ("base worse broken", 1),
+        ("base elsewhere", 2),
+        ("base nowhere", 2),
+        ("base base", 2),
+        ("base", 2),
+    ],
+)
+def test_exit_status(runs, capsys, sides, status):
+    assert run(["compare", *sides.split()]) == status
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    assert bool(said.err) == (status == 2)
+
+
+def test_the_policy_decides_about_checkpoints(runs, capsys):
+    run(["compare", "base", "better", "--pass-policy", "any"])
+    assert capsys.readouterr().out.splitlines()[-1].startswith("better passes as many checkpoints as base (any)")
+
+
+def test_a_checkpoint_can_be_lost_by_tests_that_came(runs):
+    write_run(runs / "more", {"words": ["+--"]})
+    write_run(runs / "whole", {"words": ["+"]})
+    assert run(["compare", "whole", "more"]) == 1
+
+
+def test_json(runs, capsys):
+    assert run(["compare", "base", "worse", "--json"]) == 1
+    document = Comparison.model_validate_json(capsys.readouterr().out, strict=True)
+    assert document.pairs[0].changed_tests["lost"] == 1
+
+
+def test_a_page(runs, capsys):
+    assert run(["compare", "base", "better", "-o", "out.html"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "written: out.html"
+    assert (runs / "out.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_page_does_not_overwrite_what_is_not_ours(runs, capsys):
+    (runs / "mine.html").write_text("mine")
+    assert run(["compare", "base", "better", "-o", "mine.html"]) == 2
+    assert (runs / "mine.html").read_text() == "mine"
+    assert run(["compare", "base", "nowhere", "-o", "mine.html"]) == 2  # that is said before anything is read
+    assert capsys.readouterr().err.count("mine.html: there already") == 2

@@ -1,0 +1,459 @@
+"""`eval`, `eval-problem` and `merge` as a user meets them: exit statuses, what is said and what is written."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from slop_code.cli.main import run
+from slop_code.cli.whole_runs import interrupts
+from slop_code.runs.checkpoint_lines import read_lines
+from slop_code.runs.conclude import LINES, SUMMARY
+from slop_code.runs.run_control import Control
+from slop_code.runs.run_lock import OWN
+from slop_code.runs.summary import RunSummary
+
+SLOP_CODE = Path(sys.executable).with_name("slop-code")
+TESTS = {
+    "test_checkpoint_1.py": """
+        def test_upper(run):
+            assert run("abc").stdout == "ABC\\n"
+    """,
+    "test_checkpoint_2.py": """
+        def test_two_words(run):
+            assert run("abc", "def").stdout == "ABC DEF\\n"
+    """,
+}
+GOOD = "import sys\nprint(*[word.upper() for word in sys.argv[1:]])\n"
+POOR = "import sys\nprint(sys.argv[1].upper() if len(sys.argv) == 2 else '')\n"
+BROKEN = "print()\n"
+
+
+def make_run(folder, *contents, problem="words"):
+    for number, content in enumerate(contents, start=1):
+        snapshot = folder / problem / f"checkpoint_{number}" / "snapshot"
+        snapshot.mkdir(parents=True)
+        (snapshot / "main.py").write_text(content)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def evaluated(make_problem, cache, need_bubblewrap, tmp_path_factory):
+    """Two runs, evaluated by one command: what it said, and the folder with `good`, `poor` and `problems`."""
+    need_bubblewrap()
+    folder = tmp_path_factory.mktemp("evaluated")
+    shutil.copytree(make_problem(TESTS, config={"name": "words"}).path, folder / "problems/words")
+    make_run(folder / "good", GOOD, GOOD)
+    make_run(folder / "poor", POOR, POOR)
+    argv = [SLOP_CODE, "eval", "good", "poor", "--problems-dir", "problems", "-o", "both/of them", "-j", "2"]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=250)
+    assert "Traceback" not in done.stderr
+    return folder, done
+
+
+@pytest.fixture
+def folder(evaluated, tmp_path, monkeypatch):
+    """A copy of them, to work in."""
+    shutil.copytree(evaluated[0], tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("SCBENCH_PROBLEMS_DIR", "problems")
+    return tmp_path / "here"
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """A run that nobody has evaluated, in a cache of its own: for what ends before anything runs."""
+    config = "{name: words, version: 1, description: '', tags: [], entry_file: a.py, checkpoints: {checkpoint_1: {}}}"
+    (tmp_path / "problems/words/tests").mkdir(parents=True)
+    (tmp_path / "problems/words/config.yaml").write_text(config)
+    (tmp_path / "problems/words/tests/test_checkpoint_1.py").write_text("")
+    make_run(tmp_path / "good", GOOD)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCBENCH_PROBLEMS_DIR", "problems")
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.fixture
+def slop_code(capsys):
+    """The command in this process, with its exit status, stdout and stderr."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        status = run([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return status, said.out, said.err
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+def everything(folder):
+    """Files and when they were written, but for what is ours alone."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path: path.stat().st_mtime_ns for path in found if OWN not in path.parts and "cache" not in path.parts}
+
+
+def test_two_runs_together(evaluated):
+    folder, done = evaluated
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("NOT PASSED (all-cases): 3 of 4 checkpoints")
+    assert "\x1b" not in done.stdout + done.stderr
+    for name, states in (("good", [True, True]), ("poor", [True, False])):
+        lines = read_lines(folder / name / LINES)
+        assert [line.passed["all-cases"] for line in lines] == states
+        assert {line.run for line in lines} == {name}
+        assert all((folder / name / line.evaluation).is_file() for line in lines)
+        assert list(RunSummary.load(folder / name / SUMMARY).runs) == [name]
+    both = RunSummary.load(folder / "both/of them" / SUMMARY)
+    assert list(both.runs) == ["good", "poor"]
+    assert both.totals.checkpoints.evaluated == 4
+
+
+def test_the_combined_lines_lead_to_the_results(evaluated):
+    """From where they lie."""
+    place = evaluated[0] / "both/of them"
+    lines = read_lines(place / LINES)
+    assert len(lines) == 4
+    assert all((place / line.evaluation).is_file() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["good"], 0),
+        (["poor"], 1),
+        (["poor", "--pass-policy", "any"], 0),
+        (["good", "poor"], 1),
+        (["poor", "--problem", "words"], 1),
+        (["good", "--shard", "2/2"], 0),
+        (["poor", "--shard", "1/2"], 0),
+        (["poor", "--shard", "2/2"], 1),
+    ],
+)
+def test_exit_status_of_what_is_up_to_date(folder, slop_code, arguments, status):
+    before = everything(folder / "good" / "words")
+    assert slop_code("eval", *arguments)[0] == status
+    assert everything(folder / "good" / "words") == before
+
+
+def test_json_is_the_summary(folder, slop_code):
+    status, out, _ = slop_code("eval", "poor", "--json")
+    assert status == 1
+    assert json.loads(out) == json.loads((folder / "poor" / SUMMARY).read_text())
+
+
+def test_a_dry_run_changes_nothing(folder, slop_code):
+    (folder / "poor/words/checkpoint_2/snapshot/main.py").write_text(BROKEN)
+    (folder / "good/words/checkpoint_1/evaluation.json").unlink()
+    before = everything(folder)
+    status, out, _ = slop_code("eval", "good", "poor", "--dry-run", "--json")
+    assert status == 0
+    plan = json.loads(out)
+    assert {job["submissions"][0]: (job["action"], job["reason"]) for job in plan["jobs"]} == {
+        "good/words/checkpoint_1": ("store", "no result yet"),
+        "poor/words/checkpoint_2": ("run", "the submission changed"),
+    }
+    assert all(job["expected_seconds"] > 0 for job in plan["jobs"])
+    assert sorted(plan["up_to_date"]) == ["good/words/checkpoint_2", "poor/words/checkpoint_1"]
+    status, out, _ = slop_code("eval", "good", "poor", "--dry-run")
+    assert status == 0
+    assert "poor/words/checkpoint_2" in out
+    assert "the submission changed" in out
+    assert everything(folder) == before
+
+
+def test_what_is_missing_leaves_no_answer(folder, slop_code):
+    shutil.rmtree(folder / "good/words/checkpoint_2/snapshot")
+    status, out, _ = slop_code("eval", "good")
+    assert status == 3
+    assert "no snapshot" in out
+    summary = RunSummary.load(folder / "good" / SUMMARY)
+    assert (summary.totals.checkpoints.planned, summary.totals.checkpoints.evaluated) == (2, 1)
+    assert [trouble.label for trouble in summary.troubles] == ["good/words/checkpoint_2"]
+    assert slop_code("eval", "good", "--dry-run")[0] == 3
+
+
+def test_one_bad_run_does_not_spoil_another(folder, slop_code):
+    (folder / "poor/environment.yaml").write_text("type: nonsense\n")
+    before = everything(folder / "poor/words")
+    status, out, _ = slop_code("eval", "good", "poor")
+    assert status == 3
+    assert "environment.yaml" in out
+    assert RunSummary.load(folder / "good" / SUMMARY).totals.checkpoints.evaluated == 2
+    assert everything(folder / "poor/words") == before
+    counted = RunSummary.load(folder / "poor" / SUMMARY).totals.checkpoints
+    assert (counted.planned, counted.not_evaluated) == (2, 2)
+
+
+def test_an_empty_run_does_not_spoil_another(folder, slop_code):
+    (folder / "empty").mkdir()
+    (folder / "good" / SUMMARY).unlink()
+    status, out, _ = slop_code("eval", "good", "empty")
+    assert status == 3
+    assert "trouble empty: empty: nothing to evaluate" in out
+    assert out.splitlines()[-1] == "NO VERDICT on the whole: 1 trouble; 2 of 2 checkpoints passed (all-cases)"
+    assert (folder / "good" / SUMMARY).is_file()
+    assert list(everything(folder / "empty")) == []
+
+
+def test_a_run_without_any_snapshot_has_a_summary_that_says_so(folder, slop_code):
+    for path in (folder / "good/words").glob("*/snapshot"):
+        shutil.rmtree(path)
+        (path.parent / "evaluation.json").unlink()
+    assert slop_code("eval", "good")[0] == 3
+    counted = RunSummary.load(folder / "good" / SUMMARY).totals.checkpoints
+    assert (counted.planned, counted.evaluated) == (2, 0)
+    assert [line.order for line in read_lines(folder / "good" / LINES)] == [1, 2]
+
+
+def test_results_that_were_handed_on_without_snapshots_keep_their_summary(folder, slop_code):
+    for path in (folder / "good/words").glob("*/snapshot"):
+        shutil.rmtree(path)
+    before = everything(folder / "good")
+    status, out, err = slop_code("eval", "good")
+    assert (status, out) == (2, "")
+    assert "`slop-code report good`" in err
+    assert "`slop-code verify good`" in err
+    status, _, err = slop_code("eval", "good", "poor")
+    assert status == 3
+    assert "warning: good: results, but no snapshot to evaluate" in err
+    assert everything(folder / "good") == before
+
+
+def test_one_problem_alone_does_not_replace_the_summary(folder, slop_code):
+    before = everything(folder)
+    status, out, err = slop_code("eval", "poor", "--problem", "words/", "-e", "local")
+    assert status == 1
+    assert out.splitlines()[-1] == "NOT PASSED (all-cases): 1 of 2 checkpoints"
+    assert "`slop-code merge RUN_DIR -e local` writes that of the whole" in err
+    assert everything(folder) == before
+
+
+def test_an_executor_that_is_not_there_is_refused_even_if_nothing_is_to_run(folder, slop_code):
+    status, out, err = slop_code("eval", "good", "--executor", "nothing")
+    assert (status, out) == (2, "")
+    assert "no executor 'nothing'" in err
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_what_is_probably_not_meant_is_told_once(folder, slop_code, options):
+    (folder / "good/environment.yml").write_text("")
+    _, out, err = slop_code("eval", "good", "poor", *options)
+    [warning] = [line for line in err.splitlines() if "warning" in line]
+    assert warning == "· warning: good/environment.yml: ignored; an environment is called environment.yaml"
+    assert "warning" not in out
+
+
+def test_a_shard_says_nothing_of_the_whole(folder, slop_code):
+    status, out, _ = slop_code("eval", "good", "poor", "--shard", "1/2")
+    assert status == 0
+    assert "broke -, repaired -" in out
+    assert "pass@" not in out
+    assert json.loads(slop_code("eval", "good", "poor", "--shard", "1/2", "--json")[1])["samples"] is None
+    assert slop_code("eval", "good", "--shard", "3/3")[:2] == (0, "nothing in this shard\n")
+
+
+@pytest.mark.parametrize(("ignored", "stopped"), [(False, True), (True, False)])
+def test_a_terminal_that_goes_away_ends_what_runs(ignored, stopped):
+    """Unless it was told not to mind, as by nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    control = Control()
+    try:
+        with interrupts(control, lambda: None):
+            signal.raise_signal(signal.SIGHUP)
+        assert control.stopped is stopped
+        assert signal.getsignal(signal.SIGHUP) is (signal.SIG_IGN if ignored else signal.SIG_DFL)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_an_infrastructure_failure(folder, slop_code):
+    (folder / "problems/words/tests/test_checkpoint_2.py").write_text("import no_such_module\n")
+    status, out, _ = slop_code("eval", "good", "--retries", 0)
+    assert status == 3
+    assert "no_such_module" in out
+    lines = read_lines(folder / "good" / LINES)
+    assert [line.state for line in lines] == ["evaluated", "infrastructure_failure"]
+    assert "no_such_module" in lines[1].reason
+    assert (folder / "good" / lines[1].evaluation).is_file()
+
+
+def test_an_environment_that_this_machine_cannot_have(folder, slop_code):
+    """Costs the run that wants it; alone, it is said before anything begins."""
+    spec = "{type: docker, name: none, docker: {image: none, binary: no-such-engine}}"
+    (folder / "poor/environment.yaml").write_text(spec)
+    (folder / "good/words/checkpoint_1/snapshot/new.txt").write_text(uuid.uuid4().hex)  # in no store yet
+    assert slop_code("eval", "good", "poor", "--retries", 0)[0] == 3
+    assert [line.state for line in read_lines(folder / "good" / LINES)] == ["evaluated"] * 2
+    lines = read_lines(folder / "poor" / LINES)
+    assert [line.state for line in lines] == ["infrastructure_failure"] * 2
+    status, out, err = slop_code("eval", "poor")
+    assert (status, out) == (3, "")
+    assert "no-such-engine" in err
+
+
+def test_only_what_changed_runs_again(folder, slop_code):
+    (folder / "good/words/checkpoint_2/snapshot/main.py").write_text(POOR)
+    before = everything(folder / "good/words/checkpoint_1")
+    status, _, err = slop_code("eval", "good", "--no-live-progress")
+    assert status == 1
+    assert "good/words/checkpoint_2" in err
+    assert "good/words/checkpoint_1" not in err
+    assert everything(folder / "good/words/checkpoint_1") == before
+    [line] = [line for line in read_lines(folder / "good" / LINES) if line.checkpoint == "checkpoint_2"]
+    assert (line.passed["all-cases"], line.regressions.introduced) == (False, 0)
+
+
+@pytest.mark.parametrize("arguments", [["good/words"], ["moved", "-p", "words"], ["moved", "-p", "problems/words"]])
+def test_one_problem(folder, slop_code, arguments):
+    if arguments[0] == "moved":
+        shutil.move(folder / "good/words", folder / "moved")
+    status, out, _ = slop_code("eval-problem", *arguments, "--json")
+    assert status == 0
+    assert json.loads(out)["totals"]["checkpoints"]["evaluated"] == 2
+    assert (folder / arguments[0] / SUMMARY).is_file()
+
+
+def test_shards_then_merge(folder, slop_code):
+    """A shard writes no summary: it knows a part of the run alone."""
+    for name in (LINES, SUMMARY):
+        (folder / "poor" / name).unlink()
+    for number in (1, 2):
+        slop_code("eval", "poor", "--shard", f"{number}/2")
+        assert not (folder / "poor" / SUMMARY).exists()
+    assert slop_code("merge", "poor")[0] == 1
+    assert RunSummary.load(folder / "poor" / SUMMARY).totals.checkpoints.evaluated == 2
+
+
+def test_merge_from_copies(folder, slop_code):
+    shutil.copytree(folder / "good", folder / "copy")
+    results = [folder / "good/words" / f"checkpoint_{number}" / "evaluation.json" for number in (1, 2)]
+    for path in results:
+        path.unlink()
+    (folder / "copy/words/checkpoint_2/evaluation.json").unlink()
+    status, out, _ = slop_code("merge", "good", "copy")
+    assert status == 3
+    assert "no result yet" in out
+    assert [path.exists() for path in results] == [True, False], "nothing is evaluated, nor taken from the store"
+    assert slop_code("merge", "good", "nowhere")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["eval", "nowhere"], "nowhere: there is no such folder"),
+        (["eval", "good", "nowhere"], "nowhere: there is no such folder"),
+        (["eval", "file"], "file: not a folder"),
+        (["eval", "empty"], "empty: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"),
+        (["eval", "good", "good"], "given twice"),
+        (["eval", "good", "--problem", "wrods"], "no problem 'wrods' in good; there is words"),
+        (["eval", "good/words/checkpoint_1/snapshot"], "lies in a snapshot, where nothing is ever written"),
+        (["eval-problem", "good/words/checkpoint_1/snapshot", "-p", "words"], "lies in a snapshot"),
+        (["merge", "good/words/checkpoint_1/snapshot"], "lies in a snapshot"),
+        (["eval", "good", "-o", "good/words/checkpoint_1/snapshot/out"], "lies in the snapshot good/words"),
+        (["eval", "good", "-o", "file"], "file: not a folder"),
+        (["eval", "good", "-o", "out", "--shard", "1/2"], "-o cannot be used with --shard"),
+        (["eval", "good", "-e", "nothing"], "nothing: no such environment"),
+        (["eval", "good", "-e", ""], "no such environment"),
+        *[(["eval", "good", "--shard", text], "expected i/N") for text in ("0/3", "4/3", "x", "1", "", "1/0")],
+        (["eval", "good", "--executor", "nothing"], "no executor 'nothing'"),
+        (["eval", "good", "--ray-address", "x"], "the executor threads uses this machine alone"),
+        (["eval-problem", "good/words", "-p", "nothing"], "no problem 'nothing'"),
+        (["eval-problem", "good"], "no problem 'good'"),
+        (["eval-problem", "nowhere"], "nowhere: there is no such folder"),
+        (["eval-problem", "nowhere", "-p", "words"], "nowhere: there is no such folder"),
+        (["merge", "nowhere"], "nowhere: there is no such folder"),
+        (["merge", "empty"], "nothing to evaluate"),
+        (["merge", "good", "nowhere"], "nowhere: there is no such folder"),
+    ],
+)
+def test_wrong_use_is_one_line(bare, slop_code, arguments, words):
+    before = everything(bare)
+    status, out, err = slop_code(*arguments)
+    assert (status, out) == (2, "")
+    assert words in err
+    assert err.startswith("slop-code: ")
+    assert err.count("\n") == 1
+    assert everything(bare) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["eval"], ["merge"], ["eval-problem"], ["eval-problem", "good", "other"], ["eval", "good", "-j", "0"],
+        ["eval", "good", "-j", "two"], ["eval", "good", "--retries", "-1"], ["eval", "good", "--retries", "²"],
+        ["eval", "good", "-j", "1025"], ["eval", "good", "--retries", "1001"],
+        ["eval", "good", "--pass-policy", "most"], ["eval", "good", "--dry"], ["merge", "good", "--overwrite"],
+    ],
+)  # fmt: skip
+def test_wrong_options(bare, slop_code, arguments):
+    status, out, err = slop_code(*arguments)
+    assert (status, out) == (2, "")
+    assert "error: " in err.splitlines()[-1]
+
+
+def test_problems_that_are_elsewhere(bare, slop_code):
+    status, out, _ = slop_code("eval", "good", "--problems-dir", "empty")
+    assert status == 3
+    assert "trouble good/words/checkpoint_1: no such problem in empty" in out
+    counted = RunSummary.load(bare / "good" / SUMMARY).totals.checkpoints
+    assert (counted.planned, counted.not_evaluated) == (1, 1)
+
+
+@pytest.mark.parametrize("place", ["results", "summary"])
+def test_a_summary_that_cannot_be_written(folder, slop_code, place):
+    for path in (folder / "taken" / LINES, folder / "good" / LINES):
+        path.unlink(missing_ok=True)
+        path.mkdir(parents=True)
+    arguments = ["eval", "good"] if place == "results" else ["eval", "poor", "-o", "taken"]
+    status, out, err = slop_code(*arguments)
+    assert (status, out) == (3, "")
+    assert "the summary cannot be written" in err
+    assert err.splitlines()[-1].startswith("slop-code: ")
+
+
+def test_a_folder_that_another_evaluator_has(folder, slop_code):
+    with (folder / "good" / OWN / "lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = everything(folder)
+        status, out, _ = slop_code("eval", "good")
+        assert status == 3
+        assert "held by another evaluator; wait for its end, or end it" in out
+        assert slop_code("eval", "good", "--dry-run")[0] == 0, "looking disturbs nobody"
+        status, out, _ = slop_code("eval-problem", "good/words")
+        assert status == 3
+        assert "good: held by another evaluator" in out
+        assert everything(folder) == before
+
+
+def test_a_name_that_is_no_text(folder):
+    """Nor is it markup, nor a command to a terminal."""
+    name = os.fsdecode(b"\xff[red]\x1b[31m\n")
+    (folder / "good").rename(folder / name)
+    argv = [SLOP_CODE, "eval", name, "poor"]
+    done = subprocess.run(argv, capture_output=True, timeout=120, cwd=folder)
+    assert done.returncode == 1, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"\x1b" not in done.stdout
+    assert b"[red]" in done.stdout
+    done = subprocess.run([*argv, "--json", "-o", "out"], capture_output=True, timeout=120, cwd=folder)
+    assert len(json.loads(done.stdout)["runs"]) == 2
+    assert len(read_lines(folder / "out" / LINES)) == 4
+
+
+@pytest.mark.parametrize(("option", "limits"), [("-j", "from 1 to 1024"), ("--retries", "from 0 to 1000")])
+def test_a_number_that_is_too_large_is_told_the_limits(bare, slop_code, option, limits):
+    assert f"expected a whole number {limits}" in slop_code("eval", "good", option, "99999")[2]

@@ -1,0 +1,191 @@
+"""`slop-code export` over results that were made by hand."""
+
+import gc
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
+import pytest
+
+from slop_code.cli.main import run
+from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.reporting.exporters import BUILT_IN, exporter
+from slop_code.runs.read_results import read_runs
+
+FORMATS = [pytest.param(name, marks=[pytest.mark.e2e] if name == "parquet" else []) for name in BUILT_IN]
+"""What writes Parquet takes long to load."""
+STORED = Path(__file__).parents[1] / "data" / "results" / "schema-1.json"
+
+
+@pytest.fixture
+def slop_code(capsysbinary):
+    """Its status, what it printed, and what it complained of; in this process."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        status = run([str(argument) for argument in arguments])
+        printed = capsysbinary.readouterr()
+        assert b"Traceback" not in printed.err
+        return status, printed.out, printed.err.decode()
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """`stored("monday", 3)`: a run of so many checkpoints, all with the same result."""
+
+    def make(name="monday", count=1):
+        document = json.loads(STORED.read_text(encoding="utf-8"))
+        document["provenance"]["pytest_args"] = []
+        for number in range(1, count + 1):
+            document["checkpoint_name"] = f"checkpoint_{number}"
+            folder = tmp_path / name / "words" / f"checkpoint_{number}"
+            folder.mkdir(parents=True)
+            (folder / "evaluation.json").write_text(json.dumps(document), encoding="utf-8")
+        return tmp_path / name
+
+    return make
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_to_a_file_and_to_standard_output(name, stored, slop_code, tmp_path):
+    folder, file = stored(count=2), tmp_path / "made" / "results"
+    assert slop_code("export", folder, "--format", name, "-o", file) == (0, f"written: {file}\n".encode(), "")
+    status, printed, complaint = slop_code("export", folder, "--format", name)
+    assert (status, complaint) == (0, "")
+    assert printed == file.read_bytes() != b""
+    assert [path.name for path in file.parent.iterdir()] == ["results"]
+
+
+def test_several_runs_and_a_policy(stored, slop_code):
+    status, printed, _ = slop_code(
+        "export", stored("monday"), stored("tuesday"), "--format", "markdown", "--pass-policy", "any"
+    )
+    assert status == 0
+    assert printed.startswith(b"**PASSED** (`any`): 2 of 2 checkpoints passed")
+    assert b"`tuesday/words/checkpoint_1`" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["RUN", "--format", "pdf"],
+            "no format 'pdf' in this installation; there are junit, ctrf, csv,",
+        ),
+        (["RUN/nowhere", "--format", "csv"], "there is no such folder"),
+        (["RUN/words/checkpoint_1/.scbench", "--format", "csv"], "evaluate it first"),
+        (["RUN", "--format", "csv", "-o", "RUN"], "a folder; give the name of a file"),
+        (["RUN", "--format", "csv", "-o", "RUN/words/checkpoint_1/snapshot/x.csv"], "lies in a snapshot"),
+        (["RUN"], "--format"),
+    ],
+)
+def test_wrong_use(arguments, said, stored, slop_code):
+    folder = stored()
+    (folder / "words/checkpoint_1/.scbench").mkdir()
+    status, printed, complaint = slop_code("export", *[text.replace("RUN", str(folder)) for text in arguments])
+    assert (status, printed) == (2, b"")
+    assert said in complaint
+
+
+def test_a_damaged_result_is_a_checkpoint_without_a_verdict(stored, slop_code):
+    folder = stored(count=2)
+    (folder / "words/checkpoint_1/evaluation.json").write_text("{")
+    status, printed, _ = slop_code("export", folder, "--format", "csv")
+    rows = [line.split(b",") for line in printed.splitlines() if line.startswith(b"monday")]
+    assert status == 0
+    assert [row[4] for row in rows][:2] == [b"not_evaluated", b"evaluated"]
+
+
+def test_a_file_is_whole_or_not_there(stored, slop_code, tmp_path, monkeypatch):
+    """A package brings a format that fails half-way."""
+    bring(tmp_path / "site", monkeypatch, "out.write(b'half'); raise OSError(28, 'No space left on device')")
+    file = tmp_path / "results"
+    file.write_text("before")
+    status, _, complaint = slop_code("export", stored(), "--format", "lines", "-o", file)
+    assert (status, complaint) == (3, f"slop-code: {file}: No space left on device\n")
+    assert file.read_text() == "before"
+    assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_place_without_rights_is_named_as_it_was_given(stored, slop_code, monkeypatch, tmp_path):
+    """Rights do not bind who runs as root, so that the system's refusal is put in."""
+    file, opened = tmp_path / "results.csv", os.open
+
+    def refuse(path, *arguments):
+        if "results.csv" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments)
+
+    folder = stored()
+    monkeypatch.setattr(os, "open", refuse)
+    assert slop_code("export", folder, "--format", "csv", "-o", file) == (
+        3,
+        b"",
+        f"slop-code: {file}: Permission denied\n",
+    )
+
+
+def bring(site, monkeypatch, body):
+    """Install a package with an exporter called `lines`."""
+    info = site / "lines_exporter-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lines-exporter\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[slop_code.exporters]\nlines = lines_exporter:export\n")
+    (site / "lines_exporter.py").write_text(f"def export(entries, out, policy):\n    {body}\n")
+    monkeypatch.delitem(sys.modules, "lines_exporter", raising=False)
+    monkeypatch.syspath_prepend(site)
+
+
+def test_another_package_brings_a_format(stored, slop_code, tmp_path, monkeypatch):
+    said = "f'{entry.line.label} {entry.line.passes(policy)}\\n'.encode()"
+    body = f"assert iter(entries) is entries; out.writelines({said} for entry in entries)"
+    bring(tmp_path / "site", monkeypatch, body)
+    assert slop_code("export", stored(count=2), "--format", "lines", "--pass-policy", "any")[:2] == (
+        0,
+        b"monday/words/checkpoint_1 True\nmonday/words/checkpoint_2 True\n",
+    )
+    assert slop_code("export", tmp_path, "--format", "nope")[2].endswith("parquet, markdown, lines\n")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_results_are_let_go_of(name, stored):
+    """While one is read, the one before is still at hand; none before that."""
+    made, most = [], 0
+    gc.freeze()  # what was there before is not looked at again and again
+
+    def watched():
+        nonlocal most
+        for entry in read_runs([stored(count=5)])[0].entries():
+            made.append(weakref.ref(entry.results))
+            gc.collect()
+            most = max(most, sum(one() is not None for one in made))
+            yield entry
+
+    exporter(name)(watched(), io.BytesIO(), PassPolicy.ANY)
+    assert len(made) == 5
+    assert most <= 2
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("name", ["csv", "parquet", "junit"])
+def test_a_reader_that_went_away_is_no_trouble(name, stored):
+    argv = [Path(sys.executable).with_name("slop-code"), "export", stored(count=30), "--format", name]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_stored_results_of_the_first_version_are_exported(stored, slop_code):
+    assert CorrectnessResults.load(STORED).schema_version == 1
+    status, printed, _ = slop_code("export", stored(), "--format", "ctrf")
+    assert (status, json.loads(printed)["results"]["summary"]["tests"]) == (0, 3)

@@ -1,0 +1,359 @@
+"""The command line as a user meets it: real processes, exit statuses, what is printed and what is written."""
+
+import json
+import os
+import pty
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from slop_code import __version__
+from slop_code.cli.main import parser, run
+from slop_code.evaluation import CorrectnessResults, PytestRunner
+from slop_code.execution.environment import load_environment
+
+SLOP_CODE = Path(sys.executable).with_name("slop-code")
+TESTS = {
+    "test_checkpoint_1.py": """
+        import pytest
+
+        def test_upper(run):
+            assert run("abc").stdout == "ABC\\n"
+
+        @pytest.mark.error
+        def test_no_word(run):
+            done = run()
+            assert done.returncode == 2, f"ran: {done.args}, expected: 2, found: {done.returncode}\\n{done.stdout}"
+    """,
+    "test_checkpoint_2.py": """
+        def test_two_words(run):
+            assert run("abc", "def").stdout == "ABC DEF\\n"
+    """,
+}
+GOOD = {"main.py": "import sys\nwords = sys.argv[1:] or sys.exit(2)\nprint(*[word.upper() for word in words])\n"}
+POOR = {
+    "main.py": "import sys\nprint(*[word.upper() for word in sys.argv[1:]], '\\x1b]0;owned\\x07', end='')\nprint()\n"
+}
+
+
+def slop_code(*arguments, **options):
+    """Run to the end; whatever goes wrong, a traceback is never what a user sees."""
+    options = {"capture_output": True, "text": True, "timeout": 120, **options}
+    done = subprocess.run([SLOP_CODE, *map(str, arguments)], **options)
+    assert "Traceback" not in (done.stderr or "")
+    return done
+
+
+@pytest.fixture
+def in_this_process(capsys):
+    """The status, what was printed, and what was complained of."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        status = run(arguments)
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return status, printed.out, printed.err
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="module")
+def problem(make_problem, cache):
+    return make_problem(TESTS, config={"name": "words"})
+
+
+@pytest.fixture(scope="module")
+def good(make_submission):
+    return make_submission(GOOD)
+
+
+@pytest.fixture(scope="module")
+def poor(make_submission):
+    return make_submission(POOR)
+
+
+@pytest.fixture(scope="module")
+def boxes(need_bubblewrap):
+    need_bubblewrap()
+
+
+def every_command():
+    def walk(current, words):
+        yield words, current
+        for action in current._actions:
+            if isinstance(action.choices, dict):
+                for name, inner in action.choices.items():
+                    yield from walk(inner, (*words, name))
+
+    return list(walk(parser(), ()))
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    every_command(),
+    ids=lambda value: "-".join(value) or "all" if isinstance(value, tuple) else "",
+)
+def test_help_names_every_option(words, command, in_this_process):
+    status, shown, _ = in_this_process(*words, "--help")
+    assert status == 0
+    for action in command._actions:
+        assert action.help or isinstance(action.choices, dict)
+        for option in action.option_strings:
+            assert option in shown
+    assert not words or "usage: slop-code " + " ".join(words) in shown
+
+
+@pytest.mark.e2e
+def test_version():
+    assert slop_code("--version").stdout == f"slop-code {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["no-such-command"], ["cache"], ["env"], ["eval-snapshot"], ["doctor", "--no"]]
+)
+def test_a_wrong_call(arguments, in_this_process):
+    status, shown, complaint = in_this_process(*arguments)
+    assert (status, shown) == (2, "")
+    assert "error: " in complaint.splitlines()[-1]
+
+
+@pytest.mark.e2e
+def test_a_wrong_call_as_a_process():
+    done = slop_code("no-such-command")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "error: " in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.e2e
+class TestEvalSnapshot:
+    @pytest.mark.parametrize(
+        ("submission", "arguments", "status", "line"),
+        [
+            ("good", ["-c", "1"], 0, "PASSED (all-cases): 2 of 2 tests passed"),
+            ("good", ["-c", "checkpoint_2"], 0, "PASSED (all-cases): 3 of 3 tests passed"),
+            ("poor", ["-c", "1"], 1, "NOT PASSED (all-cases): 0 of 2 tests passed"),
+            ("good", ["-c", "1", "-k", "upper"], 0, "PART ONLY, no verdict: 1 of 1 chosen tests passed, 1 left out"),
+            ("good", ["-c", "1", "--pytest-arg=-k", "--pytest-arg=not upper"], 0, "PART ONLY, no verdict: 1 of 1"),
+            ("good", ["-c", "1", "-k", "nothing"], 3, "INFRASTRUCTURE FAILURE: no verdict"),
+            ("good", ["-c", "1", "--pytest-arg=--no-such-option"], 3, "INFRASTRUCTURE FAILURE: no verdict"),
+            ("good", ["-c", "1", "--pass-policy", "any"], 0, "PASSED (any): 2 of 2 tests passed"),
+            ("poor", ["-c", "2", "-k", "upper", "--pass-policy", "any"], 1, "PART ONLY, no verdict: 0 of 1"),
+        ],
+    )
+    def test_exit_status_and_last_line(self, request, boxes, problem, submission, arguments, status, line):
+        done = slop_code("eval-snapshot", request.getfixturevalue(submission), "-p", problem.path, *arguments)
+        assert done.returncode == status
+        assert done.stdout.splitlines()[-1].startswith(line)
+        assert "\x1b" not in done.stdout
+
+    @pytest.mark.parametrize("how", ["option", "variable", "folder"])
+    def test_a_problem_by_name(self, boxes, problem, good, tmp_path, how):
+        shutil.copytree(problem.path, tmp_path / "problems" / "words")
+        arguments = ["--problems-dir", tmp_path / "problems"] if how == "option" else []
+        variable = {"SCBENCH_PROBLEMS_DIR": str(tmp_path / "problems")} if how == "variable" else {}
+        cwd = tmp_path if how == "folder" else None
+        done = slop_code(
+            "eval-snapshot", good, "-p", "words", "-c", "1", *arguments, env={**os.environ, **variable}, cwd=cwd
+        )
+        assert done.returncode == 0, done.stderr
+
+    def test_what_is_written(self, boxes, problem, poor, tmp_path):
+        done = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 2, "-o", tmp_path, "--json")
+        assert done.returncode == 1
+        written = json.loads((tmp_path / "evaluation.json").read_text())
+        assert json.loads(done.stdout) == written
+        jsonschema.validate(written, json.loads((files("slop_code.evaluation") / "evaluation.schema.json").read_text()))
+        loaded = CorrectnessResults.load(tmp_path / "evaluation.json")
+        assert loaded.model_dump(mode="json") == written
+        loaded.save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == (tmp_path / "evaluation.json").read_bytes()
+        kept = {path.name for path in (tmp_path / ".scbench").iterdir()}
+        assert {"pytest.log", "pytest-report.json", "ctrf-report.json"} <= kept
+        assert "test_two_words" in (tmp_path / ".scbench" / "pytest.log").read_text()
+
+    def test_an_infrastructure_failure_is_written_too(self, boxes, make_problem, good, tmp_path):
+        broken = make_problem({"test_checkpoint_1.py": "import no_such_module\n"})
+        done = slop_code("eval-snapshot", good, "-p", broken.path, "-c", 1, "-o", tmp_path)
+        assert done.returncode == 3
+        assert "no_such_module" in done.stdout
+        loaded = CorrectnessResults.load(tmp_path / "evaluation.json")
+        assert "no_such_module" in loaded.infrastructure_failure_reason
+
+    def test_a_failure_says_what_was_run_expected_and_found(self, boxes, problem, poor):
+        done = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 1)
+        assert "FAILED Core test_checkpoint_1.py::test_upper" in done.stdout
+        assert "FAILED Error test_checkpoint_1.py::test_no_word" in done.stdout
+        assert "ran: ['/slop/run', 'python', 'main.py'], expected: 2, found: 0" in done.stdout
+        assert "\\x1b]0;owned\\x07" in done.stdout
+        assert done.stdout.startswith("words checkpoint_1\n  core: 0/1\n  error: 0/1\n")
+
+    def test_every_step_and_test_when_asked_for(self, boxes, problem, good):
+        done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", 1, "-v")
+        assert "· running 2 tests" in done.stderr
+        assert "PASSED Core test_checkpoint_1.py::test_upper" in done.stdout
+
+    def test_on_a_terminal(self, boxes, problem, poor):
+        ours, theirs = pty.openpty()
+        argv = [SLOP_CODE, "eval-snapshot", poor, "-p", problem.path, "-c", "1"]
+        environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+        environment.pop("NO_COLOR", None)
+        with subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+            os.close(theirs)
+            shown = b""
+            try:
+                while block := os.read(ours, 65536):
+                    shown += block
+            except OSError:
+                pass  # that is how the end of a terminal is told
+            finally:
+                os.close(ours)
+        assert process.returncode == 1
+        text = shown.decode()
+        assert "┃" in text
+        assert "Core" in text
+        assert "\x1b[1mwords checkpoint_1\x1b[0m" in text
+        assert "· running 2 tests" in text
+        assert "\x1b]0;owned" not in text
+        assert "\\x1b]0;owned\\x07" in text
+
+    def test_the_printed_command_runs_by_hand(self, cache, problem, good, tmp_path):
+        done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", 2, "--print-command", "-k", "not no_word")
+        assert done.returncode == 0
+        workspace = tmp_path / "workspace"
+        shutil.copytree(good, workspace)
+        runner = PytestRunner(problem, problem.checkpoint(2), load_environment("local"), good, cache=cache)
+        assert runner._copy_tests_from_problem(workspace) == ["test_checkpoint_1.py", "test_checkpoint_2.py"]
+        environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+        by_hand = subprocess.run(
+            ["/bin/sh", "-c", done.stdout], cwd=workspace, env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert by_hand.returncode == 0, by_hand.stderr + by_hand.stdout
+        assert "2 passed, 1 deselected" in by_hand.stdout
+        assert (workspace / ".scbench" / "pytest-report.json").is_file()
+        assert shlex.split(done.stdout)[-3:-1] == ["-k", "not no_word"]
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"-p": "no-such-problem"}, "no problem 'no-such-problem' in problems: there are none"),
+            ({"-p": "./no/such"}, "no/such/config.yaml: no such file"),
+            ({"-c": "9"}, "words: no checkpoint '9'; there are checkpoint_1, checkpoint_2"),
+            ({"-c": "checkpoint_x"}, "words: no checkpoint 'checkpoint_x'; there are checkpoint_1, checkpoint_2"),
+            ({"-e": "no-such-environment"}, "no-such-environment: no such environment; shipped are "),
+            ({"DIR": "no-such-folder"}, "no-such-folder: there is no such folder"),
+            ({"DIR": "/dev/null"}, "/dev/null: not a folder"),
+            ({"-o": "/dev/null/out"}, "/dev/null/out"),
+            ({"-o": "/proc/out"}, "/proc/out"),
+        ],
+    )
+    def test_what_is_not_there(self, boxes, problem, good, tmp_path, changes, message):
+        given = {"DIR": good, "-p": problem.path, "-c": "1", "-e": "local", **changes}
+        arguments = [word for option, value in given.items() if option != "DIR" for word in (option, value)]
+        done = slop_code("eval-snapshot", given["DIR"], *arguments, cwd=tmp_path)
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
+        assert done.stderr.startswith("slop-code: ")
+        assert message in done.stderr
+
+    def test_an_unknown_policy(self, problem, good):
+        done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", "1", "--pass-policy", "lenient")
+        assert done.returncode == 2
+        last = done.stderr.splitlines()[-1]
+        assert "--pass-policy" in last
+        assert "lenient" in last
+        assert "all-core-cases" in last
+
+    def test_every_mistake_of_a_config_is_listed(self, good, tmp_path):
+        mistakes = {"name": 3, "timeout": -1, "tags": "x", "markers": {"slow": {"group": "Fast"}}, "checkpoints": {}}
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump({**mistakes, "version": 1, "surplus": 1}))
+        done = slop_code("eval-snapshot", good, "-p", tmp_path, "-c", "1")
+        assert done.returncode == 2
+        for key in ("name", "timeout", "tags", "markers.slow.group", "checkpoints", "description", "entry_file"):
+            assert any(f" {key}: " in line for line in done.stderr.splitlines()), key
+
+    def test_a_sandbox_that_is_not_there(self, problem, good):
+        done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", 1, "-e", "docker-python3.12-uv")
+        assert done.returncode == 3
+        assert "docker" in done.stdout + done.stderr
+
+
+@pytest.mark.e2e
+def test_doctor():
+    done = slop_code("doctor")
+    found = json.loads(slop_code("doctor", "--json").stdout)
+    assert done.returncode == (0 if found["strict_isolation"] else 3)
+    for check in found["checks"]:
+        assert f"{'ok' if check['ok'] else 'no'} {check['name']}: " in done.stdout
+    assert {"slop-code", "python", "uv", "slopbox helper", "bubblewrap", "cache"} <= {
+        check["name"] for check in found["checks"]
+    }
+
+
+@pytest.mark.e2e
+def test_doctor_where_nothing_can_be_stored():
+    done = slop_code("doctor", env={**os.environ, "SCBENCH_CACHE_DIR": "/dev/null/cache"})
+    assert done.returncode == 3
+    assert "no cache: not writable" in done.stdout
+    assert "SCBENCH_CACHE_DIR" in done.stdout
+
+
+@pytest.mark.e2e
+def test_environments():
+    done = slop_code("env", "ls")
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["docker-python3.12-uv", "local"]
+
+
+@pytest.mark.e2e
+def test_warming_the_cache(cache, problem):
+    done = slop_code("cache", "warm", problem.path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("ready: ")
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("arguments", [["doctor"], ["env", "ls"], ["--help"]])
+def test_a_reader_that_goes_away(arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = slop_code(*arguments, capture_output=False, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert done.stderr == ""
+    assert done.returncode in (0, 3, 141)
+
+
+@pytest.mark.e2e
+def test_messages_that_nobody_reads():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = slop_code("eval", "no-such-run", capture_output=False, stdout=subprocess.DEVNULL, stderr=writing)
+    os.close(writing)
+    assert done.returncode == 2
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])
+def test_closed_streams(closed):
+    """Neither a traceback nor an answer that is none."""
+    close = " ".join(f"{number}<&-" for number in closed.split())
+    words = shlex.join([str(SLOP_CODE), "eval", "no-such-run"])
+    done = subprocess.run(["/bin/sh", "-c", f"{words} {close}"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.e2e
+def test_names_that_the_terminal_cannot_show():
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = slop_code("eval", "l\u00e4rder\u2028", env=environment)
+    assert done.returncode == 2

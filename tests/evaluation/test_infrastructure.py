@@ -1,0 +1,135 @@
+import pytest
+
+from slop_code.evaluation.evidence import Evidence
+from slop_code.evaluation.infrastructure import collection_failure, infrastructure_failure
+from slop_code.evaluation.reports.raw_test import RawTest
+
+GOOD = RawTest("test_a.py::good", "passed", 1.0)
+BAD = RawTest("test_a.py::bad", "failed", 1.0)
+ERROR = RawTest("test_a.py::error", "error", 1.0)
+SKIPPED = RawTest("test_a.py::skipped", "skipped", 1.0)
+XPASSED = RawTest("test_a.py::xpassed", "failed", 1.0, xpassed=True)
+
+
+def verdict(exit_code, *tests, expected=None, ended=None, source="json-report", **more):
+    names = [test.nodeid for test in tests] if expected is None else expected
+    more = {"announced": exit_code, **more}
+    return infrastructure_failure(exit_code, evidence=Evidence(tests, source, **more), expected=names, ended=ended)
+
+
+@pytest.mark.parametrize("source", ["json-report", "ctrf"])
+@pytest.mark.parametrize(
+    ("exit_code", "tests"),
+    [
+        (0, [GOOD]),
+        (0, [GOOD, SKIPPED]),
+        (0, [SKIPPED]),
+        (0, [GOOD, XPASSED]),
+        (1, [GOOD, BAD]),
+        (1, [ERROR]),
+        (1, [BAD, XPASSED]),
+    ],
+)
+def test_success_is_a_complete_report(exit_code, tests, source):
+    assert verdict(exit_code, *tests, source=source, reported_exit=exit_code) is None
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "words"),
+    [
+        (None, "no exit code"),
+        (2, "interrupted"),
+        (3, "internal error"),
+        (4, "refused its arguments"),
+        (5, "no tests"),
+        (6, "none of its exit codes"),
+        (137, "killed by signal 9 (SIGKILL)"),
+        (255, "none of its exit codes"),
+        (-9, "killed by signal 9 (SIGKILL)"),
+        (-11, "SIGSEGV"),
+        (-100, "none of its exit codes"),
+    ],
+)
+def test_every_other_exit_code(exit_code, words):
+    assert words in verdict(exit_code, GOOD)
+
+
+@pytest.mark.parametrize("exit_code", [0, 1, 2])
+def test_collection_errors_are_named(exit_code):
+    error = "test_a.py: ImportError while importing test module\nTraceback:\nE   No module named 'x'\x1b"
+    said = verdict(exit_code, GOOD, collection_errors=(error,) * 5)
+    assert said.startswith("collection failed: test_a.py: ImportError while importing test module No module")
+    assert said.endswith("and 2 more")
+    assert "\x1b" not in said
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "tests", "more", "words"),
+    [
+        (0, [], {"expected": []}, "no tests were expected"),
+        (0, [], {"expected": ["a", "b"]}, "2 of 2 tests left no result, the first: a"),
+        (0, [GOOD], {"expected": [GOOD.nodeid, "x"]}, "1 of 2 tests left no result, the first: x"),
+        (
+            0,
+            [GOOD, SKIPPED],
+            {"expected": [GOOD.nodeid]},
+            "not among the tests: 1, the first: test_a.py::skipped",
+        ),
+        (0, [GOOD, BAD], {}, "ended with 0 while its report has failures: 1"),
+        (0, [GOOD, ERROR], {}, "ended with 0 while its report has failures: 1"),
+        (1, [GOOD, SKIPPED], {}, "ended with 1 while no test failed"),
+        (1, [XPASSED], {}, "ended with 1 while no test failed"),
+        (1, [BAD], {"reported_exit": 0}, "announced exit code 0 and ended with 1"),
+        (0, [GOOD], {"source": "stream"}, "no usable report"),
+        (1, [BAD], {"source": "stream", "problems": ("x is missing",)}, "no usable report: x is missing"),
+        (0, [GOOD], {"ended": "session timeout of 90 s"}, "session timeout of 90 s"),
+        (-9, [GOOD], {"ended": "session timeout of 90 s"}, "session timeout of 90 s"),
+    ],
+)
+def test_what_is_no_success(exit_code, tests, more, words):
+    assert words in verdict(exit_code, *tests, **more)
+
+
+def test_deselected_tests_are_not_expected():
+    expected = [GOOD.nodeid, "test_a.py::left"]
+    assert verdict(0, GOOD, expected=expected, deselected=frozenset({"test_a.py::left"})) is None
+    assert verdict(0, expected=["x"], deselected=frozenset({"x"})) == "no tests were expected"
+
+
+SYNTAX = """test_a.py: /judge/_pytest/python.py:528: in importtestmodule
+    mod = import_path(
+E     File "/workspace/.evaluation_tests/test_a.py", line 53
+E       def (
+E           ^
+E   SyntaxError: invalid syntax
+"""
+IMPORT = """test_a.py: ImportError while importing test module '/workspace/.evaluation_tests/test_a.py'.
+Traceback:
+.evaluation_tests/test_a.py:1: in <module>
+    import help
+.evaluation_tests/deep/help.py:7: in <module>
+    import nope
+E   ModuleNotFoundError: No module named 'nope'
+"""
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "errors", "words"),
+    [
+        (0, [], None),
+        (2, ["test_a.py: broken"], "collection failed: test_a.py: broken"),
+        (2, [SYNTAX], "collection failed: test_a.py:53: SyntaxError: invalid syntax"),
+        (2, [IMPORT], "collection failed: deep/help.py:7: ModuleNotFoundError: No module named 'nope'"),
+        (4, [], "refused its arguments"),
+        (5, [], "no tests"),
+    ],
+)
+def test_a_run_that_only_collects(exit_code, errors, words):
+    reason = collection_failure(exit_code, errors)
+    assert (reason is None) is (words is None)
+    assert (words or "") in (reason or "")
+
+
+def test_without_our_plugin_there_is_no_verdict():
+    """Whatever the other reports say: the import guard and the bounds are its work."""
+    assert "did not run to its end" in verdict(0, GOOD, announced=None)

@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import pytest
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.test_lookup import find_tests, one_test
+
+RESULT = Path("my run/words")
+NAMES = [
+    "test_checkpoint_1.py::test_a",
+    "test_checkpoint_1.py::test_ab",
+    "test_checkpoint_1.py::test_w[x::y]",
+    "test_checkpoint_2.py::test_ab",
+    "test_checkpoint_2.py::TestIt::test_a",
+    "test_checkpoint_2.py::test_\x1b[2J",
+]
+
+
+@pytest.fixture(scope="module")
+def results():
+    tests = [
+        {
+            "id": name.partition("::")[2], "file_path": name.partition("::")[0], "checkpoint": "checkpoint_1",
+            "group_type": "Core", "status": "passed", "duration_ms": 0.0, "markers": [],
+        }
+        for name in NAMES
+    ]  # fmt: skip
+    made = dict.fromkeys(("python", "platform", "slop_code"), "")
+    provenance = {"digests": {"config": "", "environment": ""}, "test_dependencies": {}, "command": [], **made}
+    return CorrectnessResults.model_validate({
+        "problem_name": "words", "checkpoint_name": "checkpoint_1", "duration": 0, "tests": tests,
+        "pytest_exit_code": 0, "isolation": {}, "phases": {}, "evidence": "stream",
+        "provenance": {**provenance, "pytest_args": []},
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("test_checkpoint_1.py::test_a", [0]),
+        ("test_a", [0]),
+        ("test_ab", [1, 3]),
+        ("checkpoint_2.py::test_ab", [3]),
+        ("x::y", [2]),
+        ("TestIt", [4]),
+        ("test_checkpoint_2", [3, 4, 5]),
+        ("nothing", []),
+        ("TEST_A", []),
+    ],
+)
+def test_found(results, text, places):
+    assert [test.nodeid for test in find_tests(results, text)] == [NAMES[place] for place in places]
+
+
+def test_one(results):
+    assert one_test(results, "TestIt", RESULT).nodeid == NAMES[4]
+    with pytest.raises(UsageError) as several:
+        one_test(results, "test_checkpoint_2", RESULT)
+    assert "3 tests have 'test_checkpoint_2' in their names" in str(several.value)
+    assert "\x1b" not in str(several.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("nothing", ""),
+        ("test_aa", "was test_a or test_ab "),
+        ("Testit::test_a", "was TestIt::test_a "),
+        ("test_w[x:y]", "was test_w[x::y] "),
+        ("test_checkpoint_2.py:test_ab", "was test_checkpoint_2.py::test_ab "),
+        ("test_\x1b[3J", "was test_\\x1b[2J "),
+    ],
+)
+def test_none_and_what_may_have_been_meant(results, text, meant):
+    with pytest.raises(UsageError) as none:
+        one_test(results, text, RESULT)
+    said = str(none.value)
+    assert said.startswith(f"words checkpoint_1: no test has {text!r} in its name; {meant}")
+    assert said.endswith("slop-code show 'my run/words' -v lists them")
+    assert ("meant?" in said) == bool(meant)
+    assert "\x1b" not in said

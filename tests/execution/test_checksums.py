@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from slop_code.execution import checksums as module
+from slop_code.execution.checksums import SEAL, check_sample, check_seal, seal, seal_sample
+
+TIME = (1_000_000_000, 1_000_000_000)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "env/bin").mkdir(parents=True)
+    (tmp_path / "env/__pycache__").mkdir()
+    (tmp_path / "env/pyvenv.cfg").write_text("home = /usr/bin\n")
+    (tmp_path / "env/bin/python").symlink_to("/usr/bin/python3")
+    (tmp_path / "env/empty").write_text("")
+    (tmp_path / "env/odd\udcff\n").write_text("odd")
+    (tmp_path / "env/__pycache__/early.pyc").write_text("early")
+    return tmp_path
+
+
+@pytest.fixture
+def entry(folder):
+    seal(folder)
+    return folder
+
+
+@pytest.fixture
+def sampled(folder):
+    seal_sample(folder)
+    return folder
+
+
+def spoil(path, how):
+    content = path.read_bytes()
+    path.unlink()
+    if how == "flipped":
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif how == "cut short":
+        path.write_bytes(content[:-1])
+    elif how == "a folder":
+        path.mkdir()
+    elif how == "a link":
+        path.symlink_to("env/empty")
+
+
+damaged = pytest.mark.parametrize("how", ["flipped", "cut short", "gone", "a folder", "a link"])
+names = pytest.mark.parametrize("name", ["env/pyvenv.cfg", "env/odd\udcff\n", "env/__pycache__/early.pyc", SEAL])
+
+
+def test_a_whole_entry(entry):
+    check_seal(entry)
+    check_seal(entry, reread=False)
+
+
+@names
+@damaged
+def test_damage(entry, name, how):
+    spoil(entry / name, how)
+    with pytest.raises((ValueError, OSError)):
+        check_seal(entry)
+
+
+@names
+@damaged
+def test_damage_of_a_sample(sampled, name, how):
+    check_sample(sampled)
+    spoil(sampled / name, how)
+    with pytest.raises((ValueError, OSError)):
+        check_sample(sampled)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda env: (env / "new.py").touch(),
+        lambda env: (env / "new").mkdir(),
+        lambda env: (env / "new.pyc").touch(),
+        lambda env: (env / "bin/__pycache__").symlink_to("/tmp"),
+        lambda env: (env / "bin/python").unlink(),
+        lambda env: ((env / "bin/python").unlink(), (env / "bin/python").symlink_to("/usr/bin/python4")),
+        lambda env: (env / "empty").chmod(0o777),
+        lambda env: (env / "bin").chmod(0o711),
+        lambda env: ((env / "empty").unlink(), os.mkfifo(env / "empty")),
+    ],
+    ids=["file", "folder", "bytecode", "pycache", "link gone", "link", "mode", "folder's mode", "pipe"],
+)
+@pytest.mark.parametrize("reread", [True, False])
+def test_any_other_change(entry, change, reread):
+    change(entry / "env")
+    with pytest.raises((ValueError, OSError)):
+        check_seal(entry, reread=reread)
+
+
+def test_bytecode_that_comes_later_is_thrown_away(entry):
+    """It may say that it was compiled from a test, and say something else."""
+    late = [entry / "env/__pycache__/late.pyc", entry / "env/bin/__pycache__/late.pyc"]
+    for path in late:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("late")
+    half = entry / "env/__pycache__/late.pyc.4711"
+    half.touch()
+    check_seal(entry)
+    assert [path.exists() for path in [*late, half]] == [False, False, True]
+
+
+def test_every_file_counts_however_many_there_are(tmp_path):
+    for number in range(module.MOST_READ + 20):
+        (tmp_path / f"{number}.txt").write_text("")
+    (tmp_path / "test_checkpoint_1.py").write_text("assert 1 == 2")
+    seal(tmp_path)
+    (tmp_path / "test_checkpoint_1.py").write_text("assert 1 == 1")
+    with pytest.raises(ValueError, match=r"test_checkpoint_1\.py is damaged"):
+        check_seal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "time", "sound"),
+    [("1234", TIME, True), ("1234", (2, 2), True), ("4321", TIME, True), ("4321", (2, 2), False), ("1", TIME, False)],
+)
+def test_without_reading_a_file_with_its_size_and_time_is_as_it_was(tmp_path, content, time, sound):
+    """One with another time is read: a cache that was copied without its times is as good."""
+    folder, kept = tmp_path / "folder", tmp_path / "kept"
+    folder.mkdir()
+    (folder / "file").write_text("1234")
+    os.utime(folder / "file", TIME)
+    seal(folder, kept)
+    (folder / "file").write_text(content)
+    os.utime(folder / "file", time)
+    if sound:
+        check_seal(folder, kept, reread=False)
+    else:
+        with pytest.raises(ValueError, match="file is damaged"):
+            check_seal(folder, kept, reread=False)
+
+
+def test_what_comes_later_into_a_sample_is_not_looked_at(sampled):
+    (sampled / "env/late").write_text("late")
+    check_sample(sampled)
+
+
+def test_beyond_what_is_read_of_a_sample_the_sizes_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_BYTES", 4)
+    (tmp_path / "small").write_text("1234")
+    (tmp_path / "large").write_text("12345")
+    seal_sample(tmp_path)
+    (tmp_path / "large").write_text("54321")
+    check_sample(tmp_path)
+    (tmp_path / "large").write_text("1234")
+    with pytest.raises(ValueError, match="large is damaged"):
+        check_sample(tmp_path)
+
+
+def test_of_a_tree_without_end_there_is_a_sample(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_FILES", 3)
+    for number in range(9):
+        (tmp_path / str(number)).write_text(str(number))
+    os.mkfifo(tmp_path / "pipe")
+    seal_sample(tmp_path)
+    check_sample(tmp_path)

@@ -1,0 +1,90 @@
+"""Which of the environments and wheels that uv keeps are believed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+
+from slop_code.execution.cache import Cache
+from slop_code.execution.installed_files import ARCHIVES, check_installed, is_as_recorded, keep_installed, only_sound
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return Cache(tmp_path)
+
+
+@pytest.fixture
+def wheel(cache):
+    folder = cache.uv / ARCHIVES / "wheel"
+    (folder / "one-1.dist-info").mkdir(parents=True)
+    (folder / "one.py").write_text("x = 1\n")
+    digest = base64.urlsafe_b64encode(hashlib.sha256(b"x = 1\n").digest()).decode().rstrip("=")
+    (folder / "one-1.dist-info/RECORD").write_text(f"one.py,sha256={digest},6\none-1.dist-info/RECORD,,\n")
+    return folder
+
+
+@pytest.fixture
+def made(cache):
+    folder = cache.uv / ARCHIVES / "made"
+    (folder / "lib/__pycache__").mkdir(parents=True)
+    (folder / "pyvenv.cfg").touch()
+    (folder / "lib/reports.py").write_text("x = 1\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda wheel: (wheel / "one.py").write_text("x = 2\n"),
+        lambda wheel: (wheel / "one.py").unlink(),
+        lambda wheel: (wheel / "two.py").touch(),
+        lambda wheel: (wheel / "one-1.dist-info/RECORD").unlink(),
+        lambda wheel: (wheel / "one-1.dist-info/RECORD").write_bytes(b"\xff\x00"),
+        lambda wheel: (wheel / "one-1.dist-info/RECORD").write_text("one.py\n"),
+        lambda wheel: (wheel / "one-1.dist-info/RECORD").write_text("one.py,nonsense=1,6\n"),
+    ],
+    ids=["changed", "gone", "new", "no record", "no text", "too short", "no such digest"],
+)
+def test_a_wheel_that_is_not_what_it_says_is_fetched_again(cache, wheel, change):
+    with only_sound(cache):
+        assert wheel.exists()
+    change(wheel)
+    with only_sound(cache):
+        assert not wheel.exists()
+
+
+def test_of_what_is_no_wheel_nothing_is_said(tmp_path):
+    (tmp_path / "file").touch()
+    assert is_as_recorded(tmp_path)
+
+
+def test_an_environment_is_kept_as_long_as_it_is_what_it_was(cache, made):
+    assert keep_installed(cache, made) == "made"
+    check_installed(cache, "made")
+    with only_sound(cache):
+        assert made.exists()
+    (made / "lib/reports.py").write_text("x = 1; passed = True\n")
+    with pytest.raises(ValueError, match=r"lib/reports\.py is damaged"):
+        check_installed(cache, "made")
+    with only_sound(cache):
+        assert not made.exists()
+
+
+@pytest.mark.parametrize("name", ["lib/sitecustomize.py", "lib/more.pth", "lib/fast.so", "lib/reports.pyc"])
+def test_a_file_that_nobody_installed(cache, made, name):
+    keep_installed(cache, made)
+    (made / name).touch()
+    with pytest.raises(ValueError, match="is new"):
+        check_installed(cache, "made")
+
+
+def test_an_environment_that_nobody_sealed_is_made_anew(cache, made):
+    with only_sound(cache):
+        assert not made.exists()
+
+
+def test_one_that_is_kept_elsewhere_has_no_name(cache, tmp_path):
+    assert keep_installed(cache, tmp_path / "slop/judge/uv-cache" / ARCHIVES / "made") is None

@@ -1,0 +1,152 @@
+"""One contract for every sandbox, and what strict isolation adds to it; `problems/boxes` has the tests inside."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import os
+import shutil
+import socket
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from slop_code.evaluation import ProblemConfig
+from slop_code.execution.submission import tree_digest
+
+FOLDER = Path(__file__).parents[1] / "problems" / "boxes"
+SUBJECT = FOLDER / "submission"
+MARK = f"mark-{uuid.uuid4().hex}"
+SANDBOXES = ["none", "bubblewrap", "docker"]
+APART = ["bubblewrap", "docker"]
+LIMITS = {"memory": "300M", "processes": 50, "disk": "40M", "output": "8M"}
+
+
+def inner_tests(checkpoint: str) -> list[str]:
+    tree = ast.parse((FOLDER / "tests" / f"test_{checkpoint}.py").read_text())
+    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+
+
+def check(results, name: str) -> None:
+    """The inner test of this name, with all its parameters, passed."""
+    assert results.infrastructure_failure_reason is None
+    mine = [test for test in results.tests if test.id.partition("[")[0] == name]
+    failures = [f"{test.id}: {test.failure_message}" for test in mine if test.status != "passed"]
+    assert mine
+    assert not failures, "\n".join(failures)
+
+
+@pytest.fixture(scope="module")
+def boxes():
+    return ProblemConfig.from_yaml(FOLDER)
+
+
+@pytest.fixture(scope="module", params=SANDBOXES)
+def contract(request, boxes, evaluate, make_submission):
+    submission = make_submission({"main.py": (SUBJECT / "main.py").read_text(), "mark": MARK})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLOP_CODE_TEST_SECRET", "of the host")
+        results = evaluate(boxes, submission, "contract", sandbox=request.param)
+    assert results.isolation["sandbox"] == request.param
+    return results
+
+
+@pytest.mark.parametrize("name", inner_tests("contract"))
+def test_contract(contract, name):
+    check(contract, name)
+
+
+def test_nothing_outlives_the_evaluation(contract):
+    left = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if MARK.encode() in (entry / "cmdline").read_bytes():
+                left.append(entry.name)
+    assert left == []
+
+
+@pytest.fixture(scope="module", params=APART)
+def walls(request, boxes, evaluate, cache, tmp_path_factory):
+    submission = tmp_path_factory.mktemp("submission") / "given"
+    output = tmp_path_factory.mktemp("output")
+    shutil.copytree(SUBJECT, submission)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        places = {
+            "problem": boxes.path,
+            "home": Path.home(),
+            "cache": cache.root,
+            "output": output,
+            "submission": submission,
+            "source": Path(__file__).parents[2] / "src",
+            "tmp": tmp_path_factory.getbasetemp(),
+        }
+        host = {**{name: str(path) for name, path in places.items()}, "port": listener.getsockname()[1]}
+        (submission / "host.json").write_text(json.dumps(host))
+        results = evaluate(boxes, submission, "walls", sandbox=request.param, output_dir=output)
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    return results
+
+
+@pytest.mark.parametrize("name", inner_tests("walls"))
+def test_walls(walls, name):
+    check(walls, name)
+
+
+@pytest.fixture(scope="module", params=APART)
+def limits(request, boxes, evaluate):
+    return evaluate(boxes, SUBJECT, "limits", sandbox=request.param, environment={"limits": LIMITS})
+
+
+@pytest.mark.parametrize("name", inner_tests("limits"))
+def test_limits(limits, name):
+    check(limits, name)
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_the_submission_stays_as_it_was(boxes, evaluate, make_submission, sandbox):
+    submission = make_submission({"main.py": (SUBJECT / "main.py").read_text(), "data/a": "a", "data/deep/b": "b"})
+    (submission / "link").symlink_to("data/a")
+    (submission / "data/a").chmod(0o640)
+    before = tree_digest(submission), [os.lstat(path) for path in sorted(submission.rglob("*"))]
+    results = evaluate(boxes, submission, "vandal", sandbox=sandbox)
+    check(results, "test_it_may_do_as_it_likes_with_its_copy")
+    after = tree_digest(submission), [os.lstat(path) for path in sorted(submission.rglob("*"))]
+    kept = [[(info.st_ino, info.st_mode, info.st_mtime_ns) for info in infos] for _, infos in (before, after)]
+    assert before[0] == after[0]
+    assert kept[0] == kept[1]
+
+
+@pytest.mark.parametrize("sandbox", APART)
+def test_two_evaluations_use_one_port_at_once(sandbox, evaluate, make_problem, make_submission):
+    problem = make_problem(
+        {
+            "test_checkpoint_1.py": """
+            import socket, subprocess
+
+            def test_it_answers(entrypoint):
+                with subprocess.Popen(entrypoint, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as server:
+                    assert server.stdout.readline() == b"ready\\n"
+                    for _ in range(200):
+                        with socket.create_connection(("127.0.0.1", 8080), timeout=20) as peer:
+                            assert peer.recv(100) == open("name", "rb").read()
+                    server.kill()
+            """
+        }
+    )
+    server = """
+    import socket
+    listener = socket.create_server(("127.0.0.1", 8080))
+    print("ready", flush=True)
+    while True:
+        listener.accept()[0].sendall(open("name", "rb").read())
+    """
+    submissions = [make_submission({"main.py": server, "name": name}) for name in ("one", "two", "three", "four")]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda submission: evaluate(problem, submission, sandbox=sandbox), submissions))
+    for result in results:
+        check(result, "test_it_answers")

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from slop_code.errors import InfrastructureError, SubmissionError
+from slop_code.execution import submission as module
+from slop_code.execution.cache import remove_tree
+from slop_code.execution.submission import open_submission, tree_digest
+
+
+@pytest.fixture
+def tree(tmp_path):
+    folder = tmp_path / "tree"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "main.py").write_text("print()")
+    (folder / "sub" / "data").write_text("data")
+    (folder / "link").symlink_to("sub/data")
+    return folder
+
+
+def set_times(tree: Path) -> None:
+    for path in [tree, *tree.rglob("*")]:
+        os.utime(path, (1, 1), follow_symlinks=False)
+
+
+def retarget(tree: Path) -> None:
+    (tree / "link").unlink()
+    (tree / "link").symlink_to("main.py")
+
+
+def link_to_file(tree: Path) -> None:
+    (tree / "link").unlink()
+    (tree / "link").write_text("sub/data")
+
+
+def reserved(tree: Path) -> None:
+    for name in (".evaluation_tests", ".scbench"):
+        (tree / name).mkdir()
+        (tree / name / "planted").write_text("x")
+
+
+CHANGES = [
+    ("content", lambda tree: (tree / "main.py").write_text("print(1)"), True),
+    ("content below", lambda tree: (tree / "sub/data").write_text("date"), True),
+    ("name", lambda tree: (tree / "main.py").rename(tree / "more.py"), True),
+    ("name of a folder", lambda tree: (tree / "sub").rename(tree / "other"), True),
+    ("executable", lambda tree: (tree / "main.py").chmod(0o755), True),
+    ("no longer readable", lambda tree: (tree / "main.py").chmod(0o244), True),
+    ("no longer writable", lambda tree: (tree / "main.py").chmod(0o444), True),
+    ("a folder that may not be written to", lambda tree: (tree / "sub").chmod(0o555), True),
+    ("link target", retarget, True),
+    ("link to file", link_to_file, True),
+    ("new file", lambda tree: (tree / "sub/new").touch(), True),
+    ("new empty folder", lambda tree: (tree / "empty").mkdir(), True),
+    ("removed", lambda tree: (tree / "sub/data").unlink(), True),
+    ("moved up", lambda tree: (tree / "sub/data").rename(tree / "data"), True),
+    ("pipe", lambda tree: os.mkfifo(tree / "pipe"), True),
+    ("reserved names below", lambda tree: (tree / "sub/.scbench").mkdir(), True),
+    ("times", set_times, False),
+    ("group may write", lambda tree: (tree / "main.py").chmod(0o664), False),
+    ("reserved names", reserved, False),
+]
+
+
+@pytest.mark.parametrize(("change", "differs"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
+def test_what_changes_the_digest(tree, change, differs):
+    before = tree_digest(tree)
+    change(tree)
+    assert (tree_digest(tree) != before) is differs
+
+
+def test_the_place_does_not_matter(tree, tmp_path):
+    before = tree_digest(tree)
+    tree.rename(tmp_path / "elsewhere")
+    assert tree_digest(tmp_path / "elsewhere") == before
+
+
+def test_names_and_contents_cannot_be_confused(make_submission):
+    digests = {
+        tree_digest(make_submission(files)) for files in ({"ab": "c"}, {"a": "bc"}, {"a/b": "c"}, {"a": "b", "c": ""})
+    }
+    assert len(digests) == 4
+
+
+def test_odd_entries_do_not_stop_it(tree):
+    (tree / "loop").symlink_to("loop")
+    (tree / "up").symlink_to("..")
+    (tree / "nowhere").symlink_to("/no/such/place")
+    os.mkfifo(tree / "pipe")
+    Path(os.fsdecode(os.fsencode(tree) + b"/\xff\xfe")).write_text("x")
+    with socket.socket(socket.AF_UNIX) as listener, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tree)
+        listener.bind("socket")
+        assert tree_digest(tree) == tree_digest(tree)
+
+
+READ_AS_ORDINARY_USER = """
+import os
+from pathlib import Path
+from slop_code.execution.submission import read_tree
+if os.geteuid() == 0:
+    os.seteuid(65534)
+tree = read_tree(Path("."))
+print(tree.digest, tree.unreadable, tree.first)
+"""
+
+
+def read_as_ordinary_user(tree: Path) -> list[str]:
+    """Root may read everything."""
+    argv = [sys.executable, "-c", READ_AS_ORDINARY_USER]
+    return subprocess.run(argv, cwd=tree, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+
+@pytest.mark.e2e
+def test_what_cannot_be_read_is_counted(tree):
+    digest, *found = read_as_ordinary_user(tree)
+    assert (digest, found) == (tree_digest(tree), ["0"])
+    (tree / "a").mkdir()
+    for name in ("a/one", "a/two"):
+        (tree / name).write_text("x")
+        (tree / name).chmod(0)
+    (tree / "sub").chmod(0)
+    try:
+        first, second = read_as_ordinary_user(tree), read_as_ordinary_user(tree)
+        assert first == second
+        assert first[0] != digest
+        assert first[1:] == ["3", "a/one"]
+    finally:
+        (tree / "sub").chmod(0o700)
+
+
+def make_deep(folder: Path, depth: int, name: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=descriptor)
+        inner = os.open(name, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(os.open("leaf", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
+    os.close(descriptor)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(("depth", "name", "refused"), [(300, "n" * 60, False), (500, "d", False), (600, "d", True)])
+def test_depth(tmp_path, depth, name, refused):
+    root = tmp_path / "deep"
+    root.mkdir()
+    make_deep(root, depth, name)
+    try:
+        if refused:
+            with pytest.raises(SubmissionError, match="nested more than 500 deep"):
+                tree_digest(root)
+        else:
+            assert len(tree_digest(root)) == 64
+    finally:
+        remove_tree(root)
+    assert not root.exists()
+
+
+def test_open_submission(tree, monkeypatch):
+    monkeypatch.chdir(tree.parent)
+    (tree.parent / "alias").symlink_to(tree)
+    assert open_submission(Path("tree")) == tree.resolve()
+    assert open_submission(Path("alias")) == tree.resolve()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing", "missing: there is no such folder"),
+        ("tree/main.py", "not a folder; give the folder"),
+        ("tree/main.py/x", "not a folder; give the folder"),
+        ("loop", "loop: cannot be read"),
+        ("n" * 300, "cannot be read: File name too long"),
+    ],
+)
+def test_open_submission_refuses(tree, name, message):
+    (tree.parent / "loop").symlink_to("loop")
+    with pytest.raises(SubmissionError, match=message):
+        open_submission(tree.parent / name)
+
+
+@pytest.mark.parametrize(("limit", "most"), [("LARGEST", 1199), ("MOST_ENTRIES", 1)])
+def test_too_much_is_what_there_is_in_all(tmp_path, monkeypatch, limit, most):
+    for name in ("one", "other"):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, 600)
+    tree_digest(tmp_path)
+    monkeypatch.setattr(module, limit, most)
+    with pytest.raises(SubmissionError, match="leave out what is no source"):
+        tree_digest(tmp_path)
+
+
+def test_trouble_of_the_machine_is_not_the_submissions(tmp_path, monkeypatch):
+    def full(*_arguments):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "listdir", full)
+    with pytest.raises(InfrastructureError, match="Too many open files"):
+        tree_digest(tmp_path)

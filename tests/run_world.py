@@ -1,0 +1,123 @@
+"""Run folders and results as an evaluation would leave them, made without any."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.execution.cache import Cache
+from slop_code.runs.discover import LOOSE, RESULT, discover
+from slop_code.runs.plan import Expected, make_plan
+from slop_code.runs.result_archive import pack
+from slop_code.runs.result_cache import Store
+from slop_code.runs.result_index import Index
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from slop_code.runs.discover import Run
+    from slop_code.runs.job_records import Submission
+    from slop_code.runs.plan import Plan
+
+HOME = "test_checkpoint_1.py"
+
+
+@dataclass(frozen=True)
+class World:
+    """A folder of problems, run folders beside it, and a store."""
+
+    folder: Path
+
+    @property
+    def problems(self) -> Path:
+        return self.folder / "problems"
+
+    @property
+    def store(self) -> Store:
+        return Store(Cache(self.folder / "cache"))
+
+    def write(self, files: Mapping[str, str]) -> None:
+        for name, text in files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def problem(self, name: str = "words", count: int = 3, **keys: Any) -> Path:
+        config = {
+            "name": name, "version": 1, "description": "", "tags": [], "entry_file": "main.py",
+            "checkpoints": {f"checkpoint_{number}": {} for number in range(1, count + 1)}, **keys,
+        }  # fmt: skip
+        tests = {f"problems/{name}/tests/test_{one}.py": f"# {one}\n" for one in config["checkpoints"] if len(one) < 99}
+        self.write({f"problems/{name}/config.yaml": json.dumps(config, ensure_ascii=False), **tests})
+        return self.problems / name
+
+    def run(self, name: str = "monday", snapshots: Mapping[str, Sequence[str]] | None = None) -> Path:
+        """`{"words": ["a", "b"]}`: what main.py holds at each checkpoint."""
+        snapshots = {"words": ["a", "b", "c"]} if snapshots is None else snapshots
+        (self.folder / name).mkdir(parents=True, exist_ok=True)
+        for problem, contents in snapshots.items():
+            for number, content in enumerate(contents, start=1):
+                self.write({f"{name}/{problem}/checkpoint_{number}/snapshot/main.py": content})
+        return self.folder / name
+
+    def discover(self, *names: str, **options: Any) -> list[Run]:
+        folders = [self.folder / name for name in names or ["monday"]]
+        return discover(folders, problems_dir=self.problems, **options)
+
+    def plan(self, runs: Sequence[Run], **options: Any) -> Plan:
+        indexes = {run.name: Index.load(run.folder) for run in runs}
+        return make_plan(runs, self.store, {LOOSE: Index.load(None), **indexes}, **options)
+
+    def results(
+        self, submission: Submission, tests: str | Mapping[str, str] = "+", *, args: Sequence[str] = (), **keys: Any
+    ) -> CorrectnessResults:
+        """Those of an evaluation now. `tests`: a mark for each test, or its status by its id."""
+        statuses = tests if not isinstance(tests, str) else {
+            f"test_{place}": "passed" if mark == "+" else "failed" for place, mark in enumerate(tests)
+        }  # fmt: skip
+        digests = Expected().digests(submission)
+        return CorrectnessResults.model_validate({
+            "problem_name": submission.problem.name,
+            "checkpoint_name": submission.checkpoint.name,
+            "duration": 1.5,
+            "tests": [
+                {
+                    "id": name, "checkpoint": "checkpoint_1", "group_type": "Core", "status": status,
+                    "duration_ms": 1.0, "file_path": HOME, "markers": [],
+                }
+                for name, status in statuses.items()
+            ],
+            "pytest_exit_code": 0,
+            "isolation": {},
+            "phases": {"tests": 0.1},
+            "provenance": {
+                "digests": digests.model_dump(), "evaluation_version": evaluation_version(), "test_dependencies": {},
+                "python": "3", "platform": "x", "slop_code": "1", "command": [], "pytest_args": list(args),
+            },
+            "evidence": "stream",
+            **keys,
+        })  # fmt: skip
+
+    def finish(self, submission: Submission, tests: str = "+", **keys: Any) -> Path:
+        """As if it had been evaluated in its place."""
+        assert submission.output is not None
+        path = submission.output / RESULT
+        self.results(submission, tests, **keys).save(path)
+        return path
+
+    def parcel(self, results: CorrectnessResults) -> bytes:
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            results.save(Path(folder) / RESULT)
+            return pack(Path(folder))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)

@@ -1,0 +1,180 @@
+import json
+
+import pytest
+
+from slop_code.errors import ResultError
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.report import Attempt, CorrectnessResults, Digests, Provenance, TestResult
+from slop_code.runs.checkpoint_lines import (
+    CheckpointLine,
+    Facts,
+    Regressions,
+    compare,
+    json_line,
+    outcomes_of,
+    read_lines,
+    write_lines,
+)
+
+DIGESTS = Digests(submission="a", tests="b", config="c", environment="d")
+HOSTILE = "\x1b[31m [red] \ud800 \x00 \u2028 \x85 \r\n \U0001f600"
+
+
+def results(statuses, *, arguments=(), **more):
+    """`{"test_a": "passed"}`: every test in one file, and Core."""
+    common = {"checkpoint": "checkpoint_1", "group_type": GroupType.CORE, "duration_ms": 1.0, "markers": []}
+    provenance = Provenance(
+        digests=DIGESTS,
+        evaluation_version="1-abc",
+        test_dependencies={},
+        python="3.12.1",
+        platform="linux",
+        slop_code="0.1.0",
+        command=["pytest"],
+        pytest_args=list(arguments),
+    )
+    return CorrectnessResults(
+        problem_name="words",
+        checkpoint_name="checkpoint_1",
+        duration=2.5,
+        tests=[
+            TestResult(id=name, status=status, file_path="test_checkpoint_1.py", **common)
+            for name, status in statuses.items()
+        ],
+        pytest_exit_code=0,
+        isolation={},
+        phases={"tests": 2.0},
+        provenance=provenance,
+        evidence="json-report",
+        **more,
+    )
+
+
+def line(checkpoint="checkpoint_1", order=1, *, run="monday", problem="words", **more):
+    facts = {"state": "evaluated", "passed": dict.fromkeys(PassPolicy, True), **more}
+    return CheckpointLine(run=run, problem=problem, checkpoint=checkpoint, order=order, **facts)
+
+
+def test_facts_of_a_verdict():
+    attempts = [Attempt(reason="no room", duration=1.0)]
+    facts = Facts.of(results({"test_a": "passed", "test_b": "failed"}, attempts=attempts))
+    assert (facts.state, facts.reason, facts.attempts, facts.duration) == ("evaluated", None, 2, 2.5)
+    assert facts.pass_counts == {"Core": 1, "Functionality": 0, "Error": 0, "Regression": 0}
+    assert facts.total_counts == {"Core": 2, "Functionality": 0, "Error": 0, "Regression": 0}
+    assert (facts.passes(PassPolicy.ANY), facts.passes(PassPolicy.ALL_CASES)) == (True, False)
+    assert (facts.digests, facts.evaluation_version, facts.phases) == (DIGESTS, "1-abc", {"tests": 2.0})
+
+
+def test_facts_without_a_verdict():
+    facts = Facts.of(results({"test_a": "passed"}, infrastructure_failure_reason="killed"))
+    assert (facts.state, facts.reason, any(facts.passed.values())) == ("infrastructure_failure", "killed", False)
+
+
+def test_part_of_the_tests_is_no_result_of_a_run():
+    facts = Facts.of(results({"test_a": "passed"}, arguments=["-k", "a"]))
+    assert (facts.state, facts.reason) == ("not_evaluated", "evaluated with pytest arguments: -k a")
+    assert facts.digests is None
+
+
+@pytest.mark.parametrize("state", ["infrastructure_failure", "not_evaluated"])
+def test_only_a_verdict_passes(state):
+    assert not any(line(state=state).passes(policy) for policy in PassPolicy)
+    assert not Facts(state="evaluated").passes(PassPolicy.ANY)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "introduced", "repaired"),
+    [
+        ({}, {}, 0, 0),
+        ({"a": "passed"}, {"a": "passed"}, 0, 0),
+        ({"a": "passed"}, {"a": "failed"}, 1, 0),
+        ({"a": "passed"}, {"a": "skipped"}, 1, 0),
+        ({"a": "passed"}, {"a": "error"}, 1, 0),
+        ({"a": "failed"}, {"a": "error"}, 0, 0),
+        ({"a": "failed"}, {"a": "passed"}, 0, 1),
+        ({"a": "skipped"}, {"a": "passed"}, 0, 1),
+        ({"a": "passed"}, {"b": "failed"}, 0, 0),
+        ({"a": "passed", "b": "error", "c": "passed"}, {"b": "passed", "a": "failed", "d": "failed"}, 1, 1),
+    ],
+)
+def test_compare(earlier, later, introduced, repaired):
+    found = compare(outcomes_of(results(earlier)), outcomes_of(results(later)), since="checkpoint_1")
+    assert found == Regressions(since="checkpoint_1", introduced=introduced, repaired=repaired)
+
+
+def test_tests_are_known_by_file_and_id():
+    assert compare({("a.py", "t"): True}, {("b.py", "t"): False}, since="x").introduced == 0
+
+
+def test_lines_round_trip_in_their_order(tmp_path):
+    path = tmp_path / "checkpoint_results.jsonl"
+    change = Regressions(since="checkpoint_1", introduced=1, repaired=2)
+    full = line("checkpoint_2", 2, regressions=change, evaluation="words/checkpoint_2/evaluation.json", digests=DIGESTS)
+    ordered = [
+        line("z", 1, run="friday", problem="words"),
+        line("b", 1, problem="anagrams"),
+        line("checkpoint_1", 1, phases={"tests": 1.25}),
+        full,
+        line("checkpoint_10", 10, state="not_evaluated", reason="stopped"),
+    ]
+    write_lines(path, reversed(ordered))
+    assert read_lines(path) == ordered
+    assert path.read_text().count("\n") == len(ordered)
+
+
+def test_hostile_text_stays_in_its_line(tmp_path):
+    path = tmp_path / "lines.jsonl"
+    written = [line(checkpoint=HOSTILE, reason=HOSTILE, state="not_evaluated"), line("checkpoint_2", 2)]
+    write_lines(path, written)
+    assert read_lines(path) == written
+    raw = path.read_text()
+    assert raw.isascii()
+    assert len(raw.splitlines()) == 2
+    assert "\x1b" not in raw
+
+
+@pytest.mark.parametrize(
+    ("change", "mistake"),
+    [
+        ({"state": "done"}, "state"),
+        ({"order": "1"}, "order"),
+        ({"order": 0}, "order"),
+        ({"attempts": -1}, "attempts"),
+        ({"duration": -0.5}, "duration"),
+        ({"passed": {"some": True}}, "passed.some"),
+        ({"passed": {"any": 1}}, "passed.any"),
+        ({"regressions": {"since": "x", "introduced": 1}}, "regressions.repaired"),
+        ({"color": "red"}, "color"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path, change, mistake):
+    path = tmp_path / "lines.jsonl"
+    good = json_line(line())
+    path.write_text(good + json.dumps({**json.loads(good), **change}) + "\n")
+    with pytest.raises(ResultError) as caught:
+        read_lines(path)
+    assert str(caught.value).startswith(f"{path}:2: {mistake}")
+
+
+@pytest.mark.parametrize("text", ["\n", "[]\n", '{"state": "evalu', "\xff\n"])
+def test_what_is_no_line_is_refused(tmp_path, text):
+    path = tmp_path / "lines.jsonl"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(ResultError, match=r"lines\.jsonl:1: "):
+        read_lines(path)
+
+
+def test_no_file_is_an_error_with_its_name(tmp_path):
+    with pytest.raises(ResultError, match=r"gone\.jsonl: cannot be read"):
+        read_lines(tmp_path / "gone.jsonl")
+    write_lines(tmp_path / "empty.jsonl", [])
+    assert read_lines(tmp_path / "empty.jsonl") == []
+
+
+def test_warnings_stand_in_the_facts(world):
+    world.problem(count=1)
+    world.run(snapshots={"words": ["a"]})
+    [run] = world.discover()
+    facts = Facts.of(world.results(run.submissions[0], warnings=["x", "y"]))
+    assert facts.warnings == ["x", "y"]

@@ -1,0 +1,300 @@
+"""Whole runs from Python, without any box: what is refused, what is told, and who waits for whom."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from dataclasses import replace
+from queue import SimpleQueue
+
+import pytest
+
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.execution.cache import Cache
+from slop_code.execution.cancellation import StoppedError, wait_for
+from slop_code.runs import Control, Submission, evaluate_run, evaluate_run_async, executors
+from slop_code.runs.checkpoint_lines import Facts
+from slop_code.runs.discover import LOOSE, Run
+from slop_code.runs.evaluate_run import Settings, opened
+from slop_code.runs.job_records import Done
+
+LONG_S = 60
+"""For what has to happen and is waited for; it is an error to wait so long."""
+
+
+class Held:
+    """Jobs of one slot that wait for the test: `submitted` tells each, `stopping` that one is to end; `go` lets go."""
+
+    slots = 1
+    answer = go = stopping = submitted = None
+
+    def __init__(self, *_):
+        pass
+
+    def prepare(self, wanted):
+        self.wanted = wanted
+
+    def submit(self, work):
+        future = Future()
+        self.submitted.put(work)
+        threading.Thread(target=self._end, args=(work, future), daemon=True).start()
+        return future
+
+    def _end(self, work, future):
+        try:
+            assert self.go.wait(LONG_S)
+            future.set_result(type(self).answer(work))
+        except Exception as error:  # noqa: BLE001
+            future.set_exception(error)
+
+    def stop(self, future):
+        self.stopping.set()
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """The executor's class, under the name `held`."""
+
+    class Own(Held):
+        go, stopping, submitted = threading.Event(), threading.Event(), SimpleQueue()
+
+    monkeypatch.setitem(executors.BUILT_IN, "held", f"{__name__}:Held")
+    monkeypatch.setattr(f"{__name__}.Held", Own)
+    yield Own
+    Own.go.set()
+
+
+@pytest.fixture
+def run(world):
+    world.problem()
+    return world.run()
+
+
+@pytest.fixture
+def options(world):
+    return {"problems_dir": world.problems, "cache": Cache(world.folder / "cache")}
+
+
+@pytest.fixture
+def loose(world, run):
+    """Those of the run, as submissions that lie anywhere."""
+    [found] = world.discover()
+    return [replace(one, run="", output=world.folder / "out" / one.checkpoint.name) for one in found.submissions]
+
+
+def good(world):
+    [found] = world.discover()
+    by_path = {one.path: one for one in found.submissions}
+
+    def answer(work):
+        results = world.results(by_path[work.submission])
+        return Done(Facts.of(results), world.parcel(results))
+
+    return answer
+
+
+def test_paths_as_strings(loose):
+    one = loose[0]
+    about = {"problem": one.problem, "checkpoint": one.checkpoint, "environment": one.environment}
+    assert Submission(**about, path=str(one.path), output=str(one.output)) == one
+    assert Submission(**about, path=str(one.path)).output is None
+
+
+@pytest.mark.parametrize("place", [".", "out", "deep/er", "../snapshot/out", "../link/out"])
+def test_an_output_inside_a_submission(loose, options, place):
+    first, second = loose[:2]
+    (first.path.parent / "link").symlink_to(first.path)
+    for guilty in (first, second):
+        given = [first, second, replace(guilty, output=first.path / place)]
+        with pytest.raises(UsageError, match="lies inside the submission"):
+            next(evaluate_run(given, cache=options["cache"]))
+
+
+def test_one_output_for_two(loose, options, world):
+    given = [loose[0], replace(loose[1], output=world.folder / "x" / ".." / "out" / "checkpoint_1")]
+    with pytest.raises(UsageError, match=r"out/checkpoint_1: the output of both .*1/snapshot and .*2/snapshot"):
+        next(evaluate_run(given, cache=options["cache"]))
+    assert not (world.folder / "out").exists()
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_no_workers(run, options, workers):
+    with pytest.raises(UsageError, match=f"workers: expected at least 1, found {workers}"):
+        next(evaluate_run(run, **options, workers=workers))
+
+
+def test_troubles_are_raised_after_the_last_outcome(world, run, options):
+    [found] = world.discover()
+    for submission in found.submissions:
+        world.finish(submission)
+    world.run(snapshots={"unheard-of": ["a"], "unknown": ["b"]})
+    seen = []
+    with pytest.raises(UsageError) as caught:
+        seen.extend(iter(evaluate_run(run, **options).__next__, None))
+    assert [outcome.source for outcome in seen] == ["kept"] * 3
+    assert "monday/unheard-of" in str(caught.value)
+    assert "monday/unknown" in str(caught.value)
+    assert (run / "summary.json").exists()
+
+
+def test_a_refused_submission_is_an_outcome_and_no_error(world, loose, options):
+    gone = replace(loose[0], path=world.folder / "gone")
+    [outcome] = list(evaluate_run([gone], cache=options["cache"]))
+    assert (outcome.submission, outcome.source, outcome.facts.state) == (gone, "refused", "not_evaluated")
+    assert "gone" in outcome.facts.reason
+
+
+def test_what_is_up_to_date_is_in_the_lines_without_being_asked_for(world, run):
+    found = world.discover()
+    for submission in found[0].submissions:
+        world.finish(submission)
+    with opened(found, Cache(world.folder / "cache"), Settings()) as evaluation:
+        lines, summary = evaluation.conclude()
+    assert [line.state for line in lines] == ["evaluated"] * 3
+    assert summary.totals.checkpoints.evaluated == 3
+
+
+def test_nothing_goes_from_the_cache_while_a_run_is_held(world, run):
+    cache, found = Cache(world.folder / "cache"), world.discover()
+    with opened(found, cache, Settings()), pytest.raises(InfrastructureError, match="evaluations are running"):
+        cache.alone().__enter__()
+    with opened(found, cache, Settings(), hold=False), cache.alone():
+        pass
+
+
+def test_where_results_lie_is_hidden_from_every_submission(world, run, loose, held):
+    """And there, so that it can be hidden, before the first of them starts."""
+    there = []
+    held.answer, cache = good(world), Cache(world.folder / "cache")
+    held.go.set()
+    given = [*world.discover(), Run(LOOSE, None, tuple(loose))]
+    with opened(given, cache, Settings(executor="held")) as evaluation, evaluation.executor() as executor:
+        for _ in evaluation.events(executor, Control()):
+            there.append([one.output.is_dir() for one in loose])
+    assert there[0] == [True] * 3
+    for _ in range(3):
+        assert held.submitted.get(timeout=LONG_S).hidden == (run, *(one.output for one in loose))
+
+
+def test_what_the_store_has_needs_no_preparation(world, run, held, options):
+    held.answer = good(world)
+    held.go.set()
+    assert len(list(evaluate_run(run, **options, executor="held"))) == 3
+    [found] = world.discover()
+    (found.submissions[0].path / "main.py").write_text("new")
+    for submission in found.submissions:
+        (submission.output / "evaluation.json").unlink()
+    with opened([found], options["cache"], Settings(executor="held")) as evaluation:
+        with evaluation.executor() as executor:
+            assert [one.checkpoint.name for one in executor.wanted] == ["checkpoint_1"]
+
+
+def test_what_is_evaluated_never_waits_for_whoever_reads(world, run, held, options):
+    held.answer = good(world)
+    held.go.set()
+    reading = evaluate_run(run, **options, executor="held")
+    first = next(reading)
+    submitted = [held.submitted.get(timeout=LONG_S).checkpoint for _ in range(3)]
+    assert submitted == [f"checkpoint_{number}" for number in (1, 2, 3)]
+    assert [first.submission.checkpoint.name, *(one.submission.checkpoint.name for one in reading)] == submitted
+
+
+def running():
+    return [thread for thread in threading.enumerate() if thread.name == "slop-code run"]
+
+
+def test_nothing_begins_before_it_is_read(run, held, options):
+    reading = evaluate_run(run, **options, executor="held")
+    assert (running(), held.submitted.empty()) == ([], True)
+    reading.close()
+
+
+def test_closed(world, run, held, options):
+    """What runs is stopped and waited for; a verdict that comes all the same is kept."""
+    held.answer, control = good(world), Control()
+    [found] = world.discover()
+    world.finish(found.submissions[0])
+    reading = evaluate_run(run, **options, executor="held", control=control)
+    assert next(reading).source == "kept"
+    work = held.submitted.get(timeout=LONG_S)
+    letting_go = threading.Thread(target=lambda: held.stopping.wait(LONG_S) and held.go.set())
+    letting_go.start()
+    reading.close()
+    letting_go.join()
+    assert (control.stopped, running(), held.submitted.empty()) == (True, [], True)
+    assert (work.submission.parent / "evaluation.json").exists()
+
+
+async def collect(runs, **options):
+    return [outcome async for outcome in evaluate_run_async(runs, **options)]
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_a_control_is_not_stopped_by_an_end_of_its_own(world, run, held, options, how):
+    held.answer, control = good(world), Control()
+    held.go.set()
+    given = {**options, "executor": "held", "control": control}
+    found = list(evaluate_run(run, **given)) if how == "sync" else asyncio.run(collect(run, **given))
+    assert (len(found), control.stopped, control.finishing) == (3, False, False)
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_errors_come_out_where_it_is_read(run, options, how):
+    control = Control()
+    given = {**options, "executor": "no-such-executor", "control": control}
+    with pytest.raises(UsageError, match="no-such-executor"):
+        list(evaluate_run(run, **given)) if how == "sync" else asyncio.run(collect(run, **given))
+    assert (control.stopped, running()) == (False, [])
+
+
+def test_cancelled_twice_it_still_waits_for_the_end(world, run, held, options):
+    held.answer = good(world)
+
+    async def main():
+        outcomes = evaluate_run_async(run, **options, executor="held")
+        reading = asyncio.create_task(anext(outcomes))
+        await asyncio.to_thread(held.submitted.get, timeout=LONG_S)
+        reading.cancel()
+        await asyncio.to_thread(held.stopping.wait, LONG_S)
+        for _ in range(3):
+            reading.cancel()
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert not reading.done()
+        held.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        return running()
+
+    assert asyncio.run(main()) == []
+    assert world.store.info().entries == 1, "it came to a verdict all the same"
+
+
+def test_stopped_while_it_is_prepared(world, run, held, options):
+    control, waits, waited = Control(), threading.Event(), []
+
+    def prepare(self, wanted):
+        waits.set()
+        waited.append(wait_for(None, LONG_S))
+
+    held.prepare = prepare
+    stopper = threading.Thread(target=lambda: waits.wait(LONG_S) and control.stop())
+    stopper.start()
+    assert list(evaluate_run(run, **options, executor="held", control=control)) == []
+    stopper.join()
+    assert (waited, held.submitted.empty()) == ([], True)
+
+
+def test_a_control_stops_what_waits_under_it():
+    control = Control()
+    with control.stoppable():
+        wait_for(None, 0)
+        control.stop()
+        with pytest.raises(StoppedError):
+            wait_for(None, LONG_S)
+    with control.stoppable(), pytest.raises(StoppedError):
+        wait_for(None, LONG_S)

@@ -1,0 +1,245 @@
+import json
+import os
+
+import pytest
+
+from slop_code.errors import ResultError, UsageError
+from slop_code.evaluation.policy import parse_policy
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, write_lines
+from slop_code.runs.conclude import LINES
+from slop_code.runs.read_results import check_output, read_runs, result_at, runs_below
+
+HOME = "test_checkpoint_1.py"
+
+
+def result(checkpoint, statuses, *, problem="words", reason=None, arguments=(), checkpoints=(), deselected=0):
+    tests = [
+        {
+            "id": name, "checkpoint": "checkpoint_1", "group_type": "Core", "status": status, "duration_ms": 1.0,
+            "file_path": HOME, "markers": [], "failure_message": None,
+        }
+        for name, status in statuses.items()
+    ]  # fmt: skip
+    return CorrectnessResults(
+        problem_name=problem, checkpoint_name=checkpoint, duration=1.0, tests=tests, pytest_exit_code=0,
+        infrastructure_failure_reason=reason, deselected=deselected, isolation={}, phases={}, evidence="json-report",
+        provenance={
+            "digests": {"config": "c", "environment": "e"}, "test_dependencies": {}, "python": "3", "platform": "p",
+            "slop_code": "0", "command": [], "pytest_args": list(arguments), "checkpoints": list(checkpoints),
+        },
+    )  # fmt: skip
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(place, *given, **more):
+        path = tmp_path / place / "evaluation.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        result(*given, **more).save(path)
+        return path
+
+    return save
+
+
+def entries(*paths):
+    return [entry for run in read_runs(list(paths)) for entry in run.entries()]
+
+
+def line(checkpoint, *, order=1, **more):
+    place = {"run": "run", "problem": "words", "checkpoint": checkpoint, "order": order}
+    return CheckpointLine(**{**dict(Facts.none("why")), **place, **more})
+
+
+def test_results_in_their_order_with_what_changed(save, tmp_path):
+    save("run/words/checkpoint_10", "checkpoint_10", {"a": "passed", "b": "failed"})
+    save("run/words/checkpoint_2", "checkpoint_2", {"a": "passed", "b": "passed"})
+    save("run/verbs/checkpoint_1", "checkpoint_1", {"a": "failed"}, problem="verbs")
+    found = entries(tmp_path / "run")
+    assert [entry.line.label for entry in found] == [
+        "run/verbs/checkpoint_1",
+        "run/words/checkpoint_2",
+        "run/words/checkpoint_10",
+    ]
+    assert [entry.line.order for entry in found] == [1, 1, 2]
+    assert [entry.folder for entry in found] == [tmp_path / "run" / entry.line.label[4:] for entry in found]
+    assert found[0].line.regressions is None
+    assert found[1].line.regressions is None
+    assert (found[2].line.regressions.since, found[2].line.regressions.introduced) == ("checkpoint_2", 1)
+    assert found[2].results.tests[1].status == "failed"
+
+
+def test_what_has_no_result_is_known_from_the_summary(save, tmp_path):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    write_lines(
+        tmp_path / "run" / LINES,
+        [
+            line("checkpoint_1", order=1, evaluation="words/checkpoint_1/evaluation.json"),
+            line("checkpoint_2", order=2, reason="no snapshot"),
+            line("checkpoint_3", order=3, state="infrastructure_failure", reason="the disk was full"),
+        ],
+    )
+    first, second, third = entries(tmp_path / "run")
+    assert (first.line.state, first.results is not None) == ("evaluated", True)
+    assert (second.line.state, second.line.reason, second.results) == ("not_evaluated", "no snapshot", None)
+    assert (third.line.state, third.line.reason) == ("infrastructure_failure", "the disk was full")
+
+
+def test_a_summary_says_nothing_of_a_result_that_is_gone(save, tmp_path):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    told = line("checkpoint_1", evaluation="words/checkpoint_1/evaluation.json", state="evaluated", reason=None)
+    told = told.model_copy(update={"passed": dict.fromkeys(told.passed, True)})
+    write_lines(tmp_path / "run" / LINES, [told])
+    assert entries(tmp_path / "run")[0].line.passes("all-cases")
+    path.unlink()
+    (entry,) = entries(tmp_path / "run")
+    assert entry.line.state == "not_evaluated"
+    assert not any(entry.line.passed.values())
+    assert "gone" in entry.line.reason
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_result_that_a_failure_left_there_is_not_its_result(save, tmp_path, later):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    write_lines(tmp_path / "run" / LINES, [line("checkpoint_1", state="infrastructure_failure", reason="no space")])
+    os.utime(path, (4e9, 4e9) if later else (1, 1))
+    (entry,) = entries(tmp_path / "run")
+    assert (entry.line.state, entry.results) == ("infrastructure_failure", None)
+    assert entry.line.reason.startswith(f"no space; {path} is not its result: slop-code merge")
+
+
+def test_the_order_is_the_problems_own(save, tmp_path):
+    ordered = ["setup", "extend", "cleanup"]
+    save("run/words/setup", "setup", {"a": "passed"}, checkpoints=ordered)
+    save("run/words/extend", "extend", {"a": "passed"}, checkpoints=ordered)
+    save("run/words/cleanup", "cleanup", {"a": "failed"}, checkpoints=ordered)
+    found = [entry.line for entry in entries(tmp_path / "run")]
+    assert [(one.checkpoint, one.order) for one in found] == [("setup", 1), ("extend", 2), ("cleanup", 3)]
+    assert [one.regressions.introduced for one in found[1:]] == [0, 1]
+
+
+def test_a_result_that_the_summary_does_not_know_has_its_place(save, tmp_path):
+    names = [f"checkpoint_{number}" for number in range(1, 5)]
+    for name in names:
+        save(f"run/words/{name}", name, {"a": "passed"}, checkpoints=names)
+    known = [line(name, order=place, evaluation=f"words/{name}/evaluation.json")
+             for place, name in enumerate(names, start=1) if place != 2]  # fmt: skip
+    write_lines(tmp_path / "run" / LINES, known)
+    found = [entry.line for entry in entries(tmp_path / "run")]
+    assert [(one.checkpoint, one.order) for one in found] == list(zip(names, range(1, 5), strict=True))
+    assert [one.regressions.since for one in found[1:]] == names[:3]
+
+
+@pytest.mark.parametrize(
+    "given", ["run", "run/words", "run/words/checkpoint_1", "run/words/checkpoint_1/evaluation.json"]
+)
+def test_every_place_that_a_user_would_give(save, tmp_path, given):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    (entry,) = entries(tmp_path / given)
+    assert (entry.line.problem, entry.line.checkpoint, entry.line.state) == ("words", "checkpoint_1", "evaluated")
+
+
+def test_a_file_of_the_submission_is_no_result(save, tmp_path):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "failed"})
+    save("run/words/checkpoint_1/snapshot", "checkpoint_1", {"a": "passed"})
+    save("run/words/snapshot", "checkpoint_2", {"a": "passed"})
+    (entry,) = entries(tmp_path / "run" / "words")
+    assert entry.results.tests[0].status == "failed"
+
+
+def test_a_damaged_result_is_no_verdict_and_costs_no_other(save, tmp_path):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    save("run/words/checkpoint_2", "checkpoint_2", {"a": "passed"})
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "pass_counts": {}}))
+    first, second = entries(tmp_path / "run")
+    assert (first.line.state, first.line.problem, first.line.checkpoint) == ("not_evaluated", "words", "checkpoint_1")
+    assert "pass_counts" in first.line.reason
+    assert second.line.state == "evaluated"
+    assert second.line.regressions is None
+
+
+def test_an_evaluation_of_some_tests_is_no_verdict(save, tmp_path):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"}, arguments=["-k", "a"])
+    save("run/words/checkpoint_2", "checkpoint_2", {"a": "passed"}, deselected=3)
+    found = [entry.line for entry in entries(tmp_path / "run")]
+    assert [one.state for one in found] == ["not_evaluated"] * 2
+    assert not any(one.passes(parse_policy("core == 1")) for one in found)
+
+
+def test_two_results_for_one_checkpoint_are_a_mistake(save, tmp_path):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    save("run/words/copy", "checkpoint_1", {"a": "failed"})
+    with pytest.raises(ResultError, match="two results for words checkpoint_1"):
+        entries(tmp_path / "run")
+
+
+def test_what_was_not_evaluated_is_told_without_a_summary_too(save, tmp_path):
+    save("run/words/b", "b", {"a": "passed"}, checkpoints=["a", "b", "c"])
+    save("run/nouns/one", "one", {"a": "passed"}, problem="the nouns")
+    for place in ("words/c", "nouns/two", "verbs/one"):
+        (tmp_path / "run" / place / "snapshot").mkdir(parents=True)
+    found = [(one.problem, one.checkpoint, one.order, one.state) for one in (e.line for e in entries(tmp_path / "run"))]
+    assert found == [
+        ("the nouns", "one", 1, "evaluated"),
+        ("the nouns", "two", 2, "not_evaluated"),
+        ("verbs", "one", 1, "not_evaluated"),
+        ("words", "a", 1, "not_evaluated"),
+        ("words", "b", 2, "evaluated"),
+        ("words", "c", 3, "not_evaluated"),
+    ]
+    assert entries(tmp_path / "run")[1].line.reason == f"no result; evaluate it: slop-code eval {tmp_path / 'run'}"
+    assert [entry.line.checkpoint for entry in entries(tmp_path / "run/words/b")] == ["b"]  # that one was asked for
+
+
+def test_nothing_there(tmp_path):
+    (tmp_path / "run" / "words").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"no evaluation\.json there, and no run that has one; evaluate it first"):
+        read_runs([tmp_path / "run"])
+    with pytest.raises(UsageError, match="no such folder"):
+        read_runs([tmp_path / "other"])
+
+
+def test_a_folder_of_runs(save, tmp_path):
+    for number in (10, 9):
+        save(f"agent/run_{number}/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    (tmp_path / "agent" / "logs").mkdir()
+    assert runs_below(tmp_path / "agent") == [tmp_path / "agent" / "run_9", tmp_path / "agent" / "run_10"]
+    assert runs_below(tmp_path / "agent" / "run_9") == [tmp_path / "agent" / "run_9"]
+    assert [run.name for run in read_runs([tmp_path / "agent"])] == ["run_9", "run_10"]
+
+
+def test_where_nothing_is_written(save, tmp_path):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    inside = path.parent / "snapshot"
+    inside.mkdir()
+    (inside / "link.csv").symlink_to(tmp_path / "elsewhere.csv")
+    (tmp_path / "link").symlink_to(path)
+    os.mkfifo(tmp_path / "pipe")
+    for refused, words in [
+        (path, "a name of the results' own"),
+        (tmp_path / "run" / "summary.json", "a name of the results' own"),
+        (path.parent / ".scbench" / "x.csv", "a name of the results' own"),
+        (inside / "x.csv", "lies in a snapshot"),
+        (inside / "link.csv", "lies in a snapshot|not a plain file"),
+        (tmp_path / "link", "not a plain file"),
+        (tmp_path / "pipe", "not a plain file"),
+        (tmp_path / "run", "a folder"),
+    ]:
+        with pytest.raises(UsageError, match=words):
+            check_output(refused)
+    check_output(tmp_path / "run" / "x.csv")
+    (tmp_path / "run" / "x.csv").write_text("old")
+    check_output(tmp_path / "run" / "x.csv")
+
+
+def test_one_result_by_its_file_or_folder(save, tmp_path):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    other = path.rename(path.with_name("other.json"))
+    assert result_at(other) == other
+    path.symlink_to("gone.json")
+    assert result_at(path.parent) == result_at(path) == path
+    with pytest.raises(UsageError, match=r"a folder around results; give one of them:\n  .*words/checkpoint_1$"):
+        result_at(tmp_path / "run")
+    with pytest.raises(UsageError, match="give a result that was evaluated"):
+        result_at(tmp_path / "nowhere")

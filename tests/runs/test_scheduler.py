@@ -1,0 +1,650 @@
+"""What starts when, what is tried again, and how it ends: with an executor whose jobs are scripts."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import threading
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+
+import pytest
+
+from slop_code.errors import InfrastructureError
+from slop_code.evaluation import CorrectnessResults
+from slop_code.evaluation.report import Attempt
+from slop_code.execution.cache import Cache
+from slop_code.runs import scheduler as module
+from slop_code.runs.checkpoint_lines import Facts
+from slop_code.runs.discover import RESULT
+from slop_code.runs.job_records import Done, Outcome, Retrying, Started
+from slop_code.runs.plan import duration_name, store_key
+from slop_code.runs.result_cache import Store
+from slop_code.runs.run_control import Control, Retries
+from slop_code.runs.scheduler import drive
+
+AT_ONCE = Retries(wait_s=0)
+LONG_S = 60
+"""For what has to happen and is waited for; it is an error to wait so long."""
+
+
+class Scripted:
+    """`answer(work, stop)` gives what a job comes to, in a thread of its own; `stop` is set to end it."""
+
+    def __init__(self, answer, slots=2):
+        self.slots, self.answer = slots, answer
+        self.works, self.stops, self.used, self.most = [], {}, 0, 0
+        self.changing = threading.Lock()
+
+    def submit(self, work):
+        future, stop = Future(), threading.Event()
+        with self.changing:
+            self.works.append(work)
+            self.used += work.weight
+            self.most = max(self.most, self.used)
+        self.stops[future] = stop
+        threading.Thread(target=self._perform, args=(work, future, stop), daemon=True).start()
+        return future
+
+    def _perform(self, work, future, stop):
+        future.set_running_or_notify_cancel()
+        done, error = None, None
+        try:
+            done = self.answer(work, stop)
+        except Exception as raised:  # noqa: BLE001
+            error = raised
+        with self.changing:
+            self.used -= work.weight
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(done)
+
+    def stop(self, future):
+        self.stops[future].set()
+
+    def close(self):
+        pass
+
+    @property
+    def names(self):
+        return [work.checkpoint for work in self.works]
+
+
+class Bench:
+    """A run with nothing done, its plan, and what an evaluation of each would give."""
+
+    def __init__(self, world, snapshots="abc", runs=("monday",), **keys):
+        self.world, self.store = world, world.store
+        world.problem(count=len(snapshots), **keys)
+        for run in runs:
+            world.run(run, {"words": list(snapshots)})
+        self.jobs = world.plan(world.discover(*runs)).jobs
+        self.targets = {target.path: target for job in self.jobs for target in job.targets}
+
+    def good(self, work, stop=None, **keys):
+        results = self.world.results(self.targets[work.submission], attempts=list(work.attempts), **keys)
+        return Done(Facts.of(results), self.world.parcel(results))
+
+    def drive(self, executor, *, control=None, retries=AT_ONCE, **options):
+        return drive(self.jobs, executor, self.store, retries=retries, control=control or Control(), **options)
+
+    def unclaimed(self):
+        """Whether nobody holds any of the keys."""
+        claims = [self.store.claim(job.key) for job in self.jobs]
+        for claim in claims:
+            if claim is not None:
+                claim.release()
+        return None not in claims
+
+    def result(self, number, run="monday"):
+        return CorrectnessResults.load(self.world.folder / run / f"words/checkpoint_{number}" / RESULT)
+
+
+@pytest.fixture
+def bench(world):
+    return Bench(world)
+
+
+def failed(reason="killed", *, state="infrastructure_failure", final=False):
+    return Done(Facts.none(reason, state=state, attempts=1), final=final)
+
+
+def outcomes(events):
+    return [event for event in events if isinstance(event, Outcome)]
+
+
+def test_every_job_comes_to_its_end(bench):
+    executor = Scripted(bench.good)
+    events = list(bench.drive(executor))
+    assert Counter(type(event) for event in events) == {Started: 3, Outcome: 3}
+    assert {event.source for event in outcomes(events)} == {"evaluated"}
+    assert executor.names == [job.targets[0].checkpoint.name for job in bench.jobs]
+    for job, work in zip(bench.jobs, executor.works, strict=True):
+        assert (work.digest, work.submission, work.attempts) == (job.digest, job.targets[0].path, ())
+        assert bench.store.has(job.key)
+        assert bench.store.expected(duration_name(job.targets[0])) == 1.5
+    assert [bench.result(number).checkpoint_name[-1] for number in (1, 2, 3)] == ["1", "2", "3"]
+    assert bench.unclaimed()
+
+
+@pytest.mark.parametrize(
+    ("slots", "parallel", "together"), [(1, 1, 1), (2, 1, 2), (3, 1, 3), (4, 2, 2), (5, 2, 2), (2, 2, 1), (2, 64, 1)]
+)
+def test_slots_are_kept_busy_and_never_exceeded(world, slots, parallel, together):
+    """So many run at the same time that they meet, and no more."""
+    bench = Bench(world, snapshots="abcdef", parallel=parallel)
+    meeting = threading.Barrier(together)
+
+    def answer(work, stop):
+        meeting.wait(LONG_S)
+        return bench.good(work)
+
+    executor = Scripted(answer, slots)
+    assert len(outcomes(bench.drive(executor))) == 6
+    assert executor.most == together * min(parallel, slots) <= slots
+    assert {work.weight for work in executor.works} == {min(parallel, slots)}
+
+
+@pytest.mark.parametrize(
+    "keys", ["isolation: none", "network: full", "isolation: none\nlimits: {memory: 2G}"], ids=["none", "full", "more"]
+)
+def test_submissions_that_share_a_network_run_one_at_a_time(world, keys):
+    world.write({"monday/environment.yaml": f"type: local\nname: open\n{keys}\n"})
+    bench = Bench(world, snapshots="abcd")
+    executor = Scripted(bench.good, slots=4)
+    assert len(outcomes(bench.drive(executor))) == 4
+    assert [work.weight for work in executor.works] == [4] * 4
+    assert executor.most == 4
+
+
+def test_a_stored_result_of_something_else_is_not_taken(bench):
+    """However it came under this key."""
+    other, mine = bench.jobs[0], bench.jobs[1]
+    list(bench.drive(Scripted(bench.good)))
+    bench.store.put(mine.key, bench.store.get(other.key))
+    executor = Scripted(bench.good)
+    events = list(bench.drive(executor))
+    assert executor.names == [mine.targets[0].checkpoint.name]
+    assert Counter(event.source for event in outcomes(events)) == {"stored": 2, "evaluated": 1}
+
+
+def test_slots_that_come_and_go(world):
+    """A cluster grows and shrinks; no job is forgotten for it."""
+    bench = Bench(world, snapshots="abcdef", parallel=8)
+    executor = Scripted(bench.good, slots=8)
+
+    def answer(work, stop):
+        executor.slots = 2 if executor.slots == 8 else 8
+        return bench.good(work)
+
+    executor.answer = answer
+    assert len(outcomes(bench.drive(executor))) == 6
+
+
+@pytest.mark.parametrize(
+    ("made", "delay"), [(0, 1.0), (1, 2.0), (2, 4.0), (5, 32.0), (6, 60.0), (7, 60.0), (99_999, 60.0)]
+)
+def test_delays_double_up_to_a_bound(made, delay):
+    assert Retries().delay(made) == delay
+    assert AT_ONCE.delay(made) == 0
+
+
+@pytest.mark.parametrize("how", ["returned", "raised"])
+@pytest.mark.parametrize("failures", [0, 1, 2, 3])
+def test_infrastructure_failures_are_tried_again(world, failures, how):
+    bench = Bench(world, snapshots="a")
+
+    def answer(work, stop):
+        if len(work.attempts) == failures:
+            return bench.good(work)
+        if how == "raised":
+            raise ConnectionError("node lost")
+        return failed(f"failure {len(work.attempts)}")
+
+    executor = Scripted(answer)
+    events = list(bench.drive(executor, retries=Retries(times=2, wait_s=0)))
+    tries = min(failures, 2) + 1
+    assert [len(work.attempts) for work in executor.works] == list(range(tries))
+    assert sum(isinstance(event, Retrying) for event in events) == tries - 1
+    [outcome] = outcomes(events)
+    assert outcome.facts.state == ("evaluated" if failures <= 2 else "infrastructure_failure")
+    reasons = [attempt.reason for attempt in executor.works[-1].attempts]
+    if how == "raised":
+        assert reasons == ["the executor lost this job: ConnectionError: node lost"] * (tries - 1)
+    else:
+        assert reasons == [f"failure {number}" for number in range(tries - 1)]
+    if failures <= 2:
+        assert [attempt.reason for attempt in bench.result(1).attempts] == reasons
+    else:
+        assert not bench.store.has(bench.jobs[0].key)
+    assert bench.unclaimed()
+
+
+def test_what_a_retry_says(world):
+    bench = Bench(world, snapshots="a")
+    executor = Scripted(lambda work, _: bench.good(work) if work.attempts else failed("slow node"))
+    events = list(bench.drive(executor, retries=Retries(times=1, wait_s=0.001)))
+    [retrying] = [event for event in events if isinstance(event, Retrying)]
+    assert retrying == Retrying(bench.jobs[0], Attempt(reason="slow node", duration=0), 0.001)
+    assert [type(event) for event in events] == [Started, Retrying, Started, Outcome]
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        failed("refused", final=True),
+        failed("refused", state="not_evaluated", final=True),
+        failed("refused", state="not_evaluated"),
+    ],
+)
+def test_what_would_end_the_same_way_is_not_tried_again(world, done):
+    bench = Bench(world, snapshots="a")
+    executor = Scripted(lambda *_: done)
+    [outcome] = outcomes(bench.drive(executor))
+    assert (outcome.facts, len(executor.works)) == (done.facts, 1)
+    assert not (outcome.submission.output / RESULT).exists()
+    assert not bench.store.has(bench.jobs[0].key)
+
+
+def test_a_failure_is_delivered_and_not_stored(world):
+    bench = Bench(world, snapshots="a")
+    executor = Scripted(lambda work, _: bench.good(work, infrastructure_failure_reason="killed"))
+    [outcome] = outcomes(bench.drive(executor, retries=Retries(times=0)))
+    assert outcome.facts.state == "infrastructure_failure"
+    assert bench.result(1).infrastructure_failure_reason == "killed"
+    assert not bench.store.has(bench.jobs[0].key)
+    assert bench.store.expected(duration_name(bench.jobs[0].targets[0])) is None
+
+
+def test_a_future_that_is_cancelled_has_judged_nobody(world):
+    bench = Bench(world, snapshots="a")
+
+    class Cancelling(Scripted):
+        def submit(self, work):
+            self.works.append(work)
+            future = Future()
+            future.cancel()
+            return future
+
+    executor = Cancelling(bench.good)
+    [outcome] = outcomes(bench.drive(executor))
+    assert (outcome.facts.state, len(executor.works)) == ("not_evaluated", 1)
+
+
+def test_an_executor_that_cannot_take_a_job_is_asked_again(world):
+    bench = Bench(world, snapshots="ab")
+
+    class Refusing(Scripted):
+        refusals = 1
+
+        def submit(self, work):
+            if self.refusals:
+                self.refusals -= 1
+                raise RuntimeError("can't start new thread")
+            return super().submit(work)
+
+    found = outcomes(bench.drive(Refusing(bench.good)))
+    assert [outcome.facts.state for outcome in found] == ["evaluated"] * 2
+    assert sorted(outcome.facts.attempts for outcome in found) == [1, 2]
+
+
+def test_finish_lets_what_runs_end_and_starts_nothing(world):
+    bench = Bench(world, snapshots="abcd")
+    control, goes_on = Control(), threading.Event()
+
+    def answer(work, stop):
+        assert goes_on.wait(LONG_S)
+        assert not stop.is_set()
+        return bench.good(work)
+
+    executor, seen = Scripted(answer), []
+    for event in bench.drive(executor, control=control):
+        seen.append(event)
+        if len(seen) == 2:
+            control.finish()
+            goes_on.set()
+    assert len(outcomes(seen)) == len(executor.works) == 2
+    assert bench.unclaimed()
+
+
+def test_finish_tries_nothing_again(world):
+    bench = Bench(world, snapshots="ab")
+    control = Control()
+
+    def answer(work, stop):
+        control.finish()
+        return failed()
+
+    executor = Scripted(answer, slots=1)
+    [outcome] = outcomes(bench.drive(executor, control=control))
+    assert (outcome.facts.state, len(executor.works)) == ("infrastructure_failure", 1)
+
+
+def test_finish_forgets_what_waits_for_its_next_attempt(bench):
+    control, executor = Control(), Scripted(lambda *_: failed(), slots=1)
+    for event in bench.drive(executor, control=control, retries=Retries(wait_s=LONG_S, longest_s=LONG_S)):
+        if isinstance(event, Retrying):
+            control.finish()
+    assert len(executor.works) == 1
+    assert bench.unclaimed()
+
+
+@pytest.mark.parametrize("how", ["stop", "stop from the job", "close", "raise"])
+def test_what_runs_is_ended_and_waited_for(world, how):
+    bench = Bench(world, snapshots="abcd")
+    control, ended = Control(), []
+
+    def answer(work, stop):
+        if how == "stop from the job":
+            control.stop()
+        assert stop.wait(LONG_S)
+        ended.append(work.checkpoint)
+        return failed("stopped", state="not_evaluated", final=True)
+
+    executor = Scripted(answer)
+    events = bench.drive(executor, control=control)
+    seen = [next(events)] if how == "stop from the job" else [next(events), next(events)]
+    if how == "close":
+        events.close()
+    elif how == "raise":
+        with pytest.raises(KeyboardInterrupt):
+            events.throw(KeyboardInterrupt)
+    else:
+        if how == "stop":
+            control.stop()
+        seen += list(events)
+    assert {type(event) for event in seen} == {Started}
+    assert sorted(ended) == sorted(executor.names)
+    assert executor.used == 0
+    assert bench.unclaimed()
+
+
+def test_stopped_before_it_began(bench):
+    control, executor = Control(), Scripted(bench.good)
+    control.stop()
+    assert list(bench.drive(executor, control=control)) == []
+    assert executor.works == []
+
+
+def test_what_the_store_has_starts_nothing(bench):
+    list(bench.drive(Scripted(bench.good)))
+    for number in (1, 2, 3):
+        (bench.world.folder / f"monday/words/checkpoint_{number}" / RESULT).unlink()
+    executor = Scripted(bench.good)
+    events = list(bench.drive(executor))
+    assert executor.works == []
+    assert [(type(event), event.source) for event in events] == [(Outcome, "stored")] * 3
+    assert bench.result(2).checkpoint_name == "checkpoint_2"
+    assert len(outcomes(bench.drive(executor, overwrite=True))) == len(executor.works) == 3
+    assert bench.unclaimed()
+
+
+@pytest.mark.parametrize("content", [b"", b"no parcel"])
+def test_a_stored_result_that_says_nothing_is_made_again(bench, content):
+    for job in bench.jobs:
+        bench.store.put(job.key, content)
+    executor = Scripted(bench.good)
+    assert {event.source for event in outcomes(bench.drive(executor))} == {"evaluated"}
+    assert len(executor.works) == 3
+    assert all(bench.store.get(job.key) != content for job in bench.jobs)
+
+
+def test_what_another_evaluates_is_waited_for(world, monkeypatch):
+    monkeypatch.setattr(module, "CLAIMED_S", 0.01)
+    bench = Bench(world, snapshots="ab")
+    claim = bench.store.claim(bench.jobs[0].key)
+    seen = []
+    executor = Scripted(bench.good, slots=1)
+    for event in bench.drive(executor):
+        seen.append(event)
+        if isinstance(event, Outcome) and claim is not None:  # the second was not kept from running
+            assert event.submission is bench.jobs[1].targets[0]
+            bench.store.put(bench.jobs[0].key, bench.good(_work(bench.jobs[0])).parcel)
+            claim.release()
+            claim = None
+    assert [event.source for event in outcomes(seen)] == ["evaluated", "stored"]
+    assert executor.names == ["checkpoint_2"]
+
+
+def test_what_another_ended_a_moment_before_the_claim(world):
+    """It was not there when it was looked for, and is when it is ours: nothing is evaluated a second time."""
+    bench = Bench(world, snapshots="a")
+    parcel = bench.good(_work(bench.jobs[0])).parcel
+
+    class Late(Store):
+        def claim(self, key):
+            self.put(key, parcel)
+            return super().claim(key)
+
+    bench.store = Late(Cache(world.folder / "cache"))
+    executor = Scripted(bench.good)
+    assert [outcome.source for outcome in outcomes(bench.drive(executor))] == ["stored"]
+    assert executor.works == []
+
+
+def test_what_another_gave_up_is_evaluated(world, monkeypatch):
+    monkeypatch.setattr(module, "CLAIMED_S", 0.01)
+    bench = Bench(world, snapshots="ab")
+    claim = bench.store.claim(bench.jobs[0].key)
+    seen = []
+    for event in bench.drive(Scripted(bench.good)):
+        seen.append(event)
+        if isinstance(event, Outcome):
+            claim.release()
+    assert [event.source for event in outcomes(seen)] == ["evaluated", "evaluated"]
+    assert bench.unclaimed()
+
+
+def _work(job):
+    return module.Work(
+        problem=job.targets[0].problem, checkpoint=job.targets[0].checkpoint.name,
+        environment=job.targets[0].environment, submission=job.targets[0].path, digest=job.digest,
+    )  # fmt: skip
+
+
+def test_two_drives_on_one_store_evaluate_each_key_once(world, monkeypatch):
+    monkeypatch.setattr(module, "CLAIMED_S", 0.01)
+    benches = [Bench(world, snapshots="abcdefgh", runs=[name]) for name in ("monday", "tuesday")]
+    assert [job.key for job in benches[0].jobs] == [job.key for job in benches[1].jobs]
+    executors = [Scripted(bench.good) for bench in benches]
+    together = threading.Barrier(2)
+
+    def run(bench, executor):
+        together.wait(LONG_S)
+        return outcomes(bench.drive(executor))
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(run, benches, executors))
+    assert [len(each) for each in found] == [8, 8]
+    evaluated = Counter(name for executor in executors for name in executor.names)
+    assert evaluated == {f"checkpoint_{number}": 1 for number in range(1, 9)}
+    assert Counter(outcome.source for each in found for outcome in each) == {"evaluated": 8, "stored": 8}
+    for run_name in ("monday", "tuesday"):
+        assert benches[0].result(8, run_name).checkpoint_name == "checkpoint_8"
+
+
+def test_both_targets_get_the_result(world):
+    bench = Bench(world, snapshots="a", runs=("monday", "tuesday"))
+    assert len(bench.jobs) == 1
+    executor = Scripted(bench.good)
+    found = outcomes(bench.drive(executor))
+    assert [outcome.submission.run for outcome in found] == ["monday", "tuesday"]
+    assert len(executor.works) == 1
+    assert bench.result(1, "monday") == bench.result(1, "tuesday")
+
+
+def test_a_submission_that_changed_since_the_plan(world):
+    """What came out is stored under what it rests on; the other target is not judged by code that is not its own."""
+    bench = Bench(world, snapshots="a", runs=("monday", "tuesday"))
+    [job] = bench.jobs
+    world.write({"monday/words/checkpoint_1/snapshot/main.py": "changed"})
+    executor = Scripted(bench.good)
+    found = outcomes(bench.drive(executor))
+    assert [outcome.submission.run for outcome in found] == ["monday", "tuesday"]
+    digests = [bench.result(1, run).provenance.digests for run in ("monday", "tuesday")]
+    assert digests[0].submission != digests[1].submission == job.digest
+    assert [outcome.facts.digests for outcome in found] == digests
+    assert store_key(job.targets[0].environment, digests[0]) != job.key
+    for own in digests:
+        key = store_key(job.targets[0].environment, own)
+        assert module.results_in(bench.store.get(key)).provenance.digests == own
+    assert bench.unclaimed()
+
+
+def test_a_result_of_another_version_is_not_stored_as_ours(world):
+    """A node of a cluster may have another slop-code."""
+    bench = Bench(world, snapshots="a")
+
+    def answer(work, stop):
+        results = world.results(bench.targets[work.submission])
+        provenance = results.provenance.model_copy(update={"evaluation_version": "0-other"})
+        results = results.model_copy(update={"provenance": provenance})
+        return Done(Facts.of(results), world.parcel(results))
+
+    assert len(outcomes(bench.drive(Scripted(answer)))) == 1
+    assert not bench.store.has(bench.jobs[0].key)
+
+
+@pytest.mark.parametrize("what", ["a folder for the file", "a file for the folder"])
+def test_a_place_that_cannot_be_written_to(world, what):
+    """The rest goes on, and the result is not lost: the next time it is taken from the store."""
+    bench = Bench(world)
+    job = bench.jobs[1]
+    output = world.folder / "elsewhere"
+    if what == "a folder for the file":
+        (output / RESULT).mkdir(parents=True)
+    else:
+        output.write_text("")
+    bench.jobs = [bench.jobs[0], replace(job, targets=(replace(job.targets[0], output=output),)), bench.jobs[2]]
+    found = outcomes(bench.drive(Scripted(bench.good, slots=1)))
+    assert [outcome.facts.state for outcome in found] == ["evaluated", "not_evaluated", "evaluated"]
+    assert found[1].facts.reason.startswith(str(output))
+    assert found[1].facts.reason.endswith("; make it writable and evaluate the run again")
+    assert (found[1].facts.attempts, any(found[1].facts.passed.values())) == (1, False)
+    assert [bench.result(number).checkpoint_name[-1] for number in (1, 3)] == ["1", "3"]
+    assert all(bench.store.has(one.key) for one in bench.jobs)
+    assert bench.unclaimed()
+
+
+def test_a_failure_that_cannot_be_written_keeps_its_reason(world):
+    bench = Bench(world, snapshots="a")
+    (bench.jobs[0].targets[0].output / RESULT).mkdir()
+    executor = Scripted(lambda work, _: bench.good(work, infrastructure_failure_reason="killed"))
+    [outcome] = outcomes(bench.drive(executor, retries=Retries(times=0)))
+    assert (outcome.facts.state, outcome.facts.reason) == ("infrastructure_failure", "killed")
+
+
+@pytest.mark.parametrize(
+    ("code", "step"),
+    [(errno.ENOSPC, "make room"), (errno.EDQUOT, "make room"), (errno.EROFS, "make it writable"), (errno.EIO, None)],
+    ids=["full", "quota", "read-only", "broken"],
+)
+def test_what_holds_for_every_other_result_ends_the_run(bench, monkeypatch, code, step):
+    def broken(_descriptor):
+        raise OSError(code, os.strerror(code))
+
+    def answer(work, stop):
+        done = bench.good(work)
+        monkeypatch.setattr(os, "fsync", broken)
+        return done
+
+    events = bench.drive(Scripted(answer, slots=1))
+    if step is None:
+        found = outcomes(events)
+        assert (len(found), found[0].facts.state) == (3, "not_evaluated")
+    else:
+        told = f"{bench.jobs[0].targets[0].output / RESULT}: {os.strerror(code)}; every result written before is whole"
+        with pytest.raises(InfrastructureError, match=rf"{re.escape(told)}: {step} and start again"):
+            list(events)
+    monkeypatch.undo()
+    assert not (bench.jobs[0].targets[0].output / RESULT).exists()
+    assert bench.unclaimed()
+
+
+@pytest.mark.parametrize("how", ["stop", "close", "raise"])
+def test_what_has_ended_when_all_is_stopped_is_not_lost(bench, how):
+    """Nobody has looked at these verdicts yet; one of them cannot even be delivered."""
+    control, executor = Control(), Scripted(bench.good, slots=3)
+    (bench.jobs[1].targets[0].output / RESULT).mkdir()
+    events = bench.drive(executor, control=control)
+    assert [type(next(events)) for _ in bench.jobs] == [Started] * 3
+    assert not wait(executor.stops, LONG_S).not_done
+    if how == "close":
+        events.close()
+    elif how == "raise":
+        with pytest.raises(KeyboardInterrupt):
+            events.throw(KeyboardInterrupt)
+    else:
+        control.stop()
+        states = [outcome.facts.state for outcome in outcomes(events)]
+        assert sorted(states) == ["evaluated", "evaluated", "not_evaluated"]
+    assert all(bench.store.has(job.key) for job in bench.jobs)
+    assert [bench.result(number).checkpoint_name[-1] for number in (1, 3)] == ["1", "3"]
+    assert bench.unclaimed()
+
+
+def test_a_full_disk_while_all_is_stopped(bench, monkeypatch):
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    executor = Scripted(bench.good, slots=3)
+    events = bench.drive(executor)
+    assert [type(next(events)) for _ in bench.jobs] == [Started] * 3
+    assert not wait(executor.stops, LONG_S).not_done
+    monkeypatch.setattr(os, "fsync", full)
+    events.close()
+    monkeypatch.undo()
+    assert bench.unclaimed()
+
+
+def test_whoever_looks_away_while_it_is_delivered_leaves_no_claim(world):
+    bench = Bench(world, snapshots="a", runs=("monday", "tuesday"))
+    events = bench.drive(Scripted(bench.good))
+    assert isinstance(next(events), Started)
+    assert isinstance(next(events), Outcome)
+    events.close()
+    assert bench.unclaimed()
+    assert bench.store.has(bench.jobs[0].key)
+
+
+def test_without_a_place_it_goes_into_the_store_alone(world):
+    bench = Bench(world, snapshots="a")
+    [job] = bench.jobs
+    bench.jobs = [replace(job, targets=(replace(job.targets[0], output=None),))]
+    assert len(outcomes(bench.drive(Scripted(bench.good)))) == 1
+    assert bench.store.has(job.key)
+    assert list(world.folder.rglob(RESULT)) == []
+
+
+def test_a_job_whose_key_is_not_known_claims_nothing(world):
+    bench = Bench(world, snapshots="a")
+    [job] = bench.jobs
+    claim = bench.store.claim(job.key)
+    bench.jobs = [replace(job, key=None)]
+    assert [outcome.source for outcome in outcomes(bench.drive(Scripted(bench.good)))] == ["evaluated"]
+    assert bench.store.has(job.key), "by then it is known"
+    claim.release()
+
+
+def test_two_runs_may_share_a_control(world):
+    """Neither takes what belongs to the other; both end when it says so."""
+    first, second = Bench(world), Bench(world, snapshots="xyz", runs=("tuesday",))
+    control, both = Control(), threading.Barrier(2)
+
+    def answer(bench):
+        def meet(work, stop):
+            both.wait(LONG_S)
+            return bench.good(work)
+
+        return meet
+
+    def run(bench):
+        return len(outcomes(bench.drive(Scripted(answer(bench), slots=1), control=control)))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [future.result(LONG_S) for future in [pool.submit(run, first), pool.submit(run, second)]] == [3, 3]
+    control.stop()
+    assert outcomes(Bench(world, snapshots="uvw", runs=("friday",)).drive(Scripted(first.good), control=control)) == []

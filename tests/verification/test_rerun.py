@@ -1,0 +1,97 @@
+"""Where a stored result's submission, problem and environment are found."""
+
+import pytest
+
+from slop_code.errors import ConfigError, UsageError
+from slop_code.verification.rerun import submission_of
+
+LOCAL = "type: local\nname: {}\n"
+
+
+@pytest.fixture
+def stored(world):
+    """A result in its run, with its folder."""
+    world.problem()
+    world.run()
+    first = world.discover()[0].submissions[0]
+    return world.results(first), first.output
+
+
+def test_all_lies_beside_it(world, stored):
+    results, folder = stored
+    found = submission_of(results, folder, problems_dir=world.problems)
+    assert (found.path, found.problem.name, found.checkpoint.name) == (folder / "snapshot", "words", "checkpoint_1")
+    assert (found.environment.name, found.output) == ("local", None)
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "name"),
+    [
+        ([], None, "local"),
+        (["monday/environment.yaml"], None, "monday/environment.yaml"),
+        (["monday/words/environment.yaml", "monday/environment.yaml"], None, "monday/words/environment.yaml"),
+        (["monday/environment.yaml", "mine.yaml"], "mine.yaml", "mine.yaml"),
+    ],
+)
+def test_the_environment(world, stored, files, given, name):
+    results, folder = stored
+    world.write({file: LOCAL.format(file) for file in files})
+    given = str(world.folder / given) if given else None
+    found = submission_of(results, folder, problems_dir=world.problems, environment=given)
+    assert found.environment.name == name
+
+
+def test_an_environment_that_is_wrong(world, stored):
+    results, folder = stored
+    world.write({"monday/environment.yaml": "type: cloud\n"})
+    with pytest.raises(ConfigError, match=r"environment\.yaml"):
+        submission_of(results, folder, problems_dir=world.problems)
+
+
+def test_another_snapshot_and_problem(world, stored):
+    results, folder = stored
+    world.write({"code/main.py": "x"})
+    elsewhere = world.problems.rename(world.folder / "elsewhere")
+    found = submission_of(results, folder, snapshot=world.folder / "code", problem=str(elsewhere / "words"))
+    assert (found.path, found.problem.path) == (world.folder / "code", elsewhere / "words")
+
+
+@pytest.mark.parametrize("given", ["here", "other/../here", "link", "link_above/here", "file", "next"])
+def test_no_stored_result_is_written_over(world, stored, given):
+    results, folder = stored
+    place = folder.rename(folder.with_name("here"))
+    for name in ("other", "file"):
+        (place.parent / name).mkdir()
+    (place / "snapshot").rename(world.folder / "code")
+    (place.parent / "next" / "snapshot").mkdir(parents=True)
+    (place.parent / "link").symlink_to("here")
+    (place.parent / "link_above").symlink_to(".")
+    (place.parent / "file" / "evaluation.json").symlink_to(place / "evaluation.json")
+    found = {"snapshot": world.folder / "code", "problems_dir": world.problems}
+    with pytest.raises(UsageError, match="a stored result or a submission lies there; give another folder with -o"):
+        submission_of(results, place, **found, output=place.parent / given)
+    assert submission_of(results, place, **found, output=place.parent / "other")
+
+
+@pytest.mark.parametrize(
+    ("keys", "gone", "words"),
+    [
+        ({}, "snapshot", "no such folder; give --snapshot"),
+        ({"problem_name": "deeds"}, None, "no problem 'deeds' in .*; give the path of its folder, or --problems-dir"),
+        ({"problem_name": "../words"}, None, "which is no name; give -p"),
+        ({"checkpoint_name": "checkpoint_9"}, None, "no checkpoint 'checkpoint_9'"),
+    ],
+)
+def test_what_is_missing(world, stored, keys, gone, words):
+    results, folder = stored
+    if gone:
+        (folder / gone).rename(folder / "elsewhere")
+    with pytest.raises(UsageError, match=words):
+        submission_of(results.model_copy(update=keys), folder, problems_dir=world.problems)
+
+
+def test_the_problem_of_another_result(world, stored):
+    results, folder = stored
+    other = world.problem("deeds")
+    with pytest.raises(UsageError, match="this is 'deeds', and the result is of 'words'"):
+        submission_of(results, folder, problem=str(other))

@@ -1,0 +1,802 @@
+"""Stored results of every format against their raw reports, and every way to edit one of the two."""
+
+import json
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from slop_code.errors import ResultError
+from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation.conclusion import conclude
+from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, read_evidence
+from slop_code.evaluation.exit_record import EXIT, Ending
+from slop_code.evaluation.pairs import Part
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.reports.raw_test import RawTest
+from slop_code.evaluation.reports.stream import read_stream
+from slop_code.evaluation.roster import Roster, RosterEntry
+from slop_code.evaluation.run_tests import account
+from slop_code.execution.process import Completed
+from slop_code.execution.submission import tree_digest
+from slop_code.verification.contradictions import last_line, like_ctrf
+from slop_code.verification.stored_document import read_document
+from slop_code.verification.verify import verify
+
+ENDED = "how pytest ended: .scbench has no exit.json"
+NO_SNAPSHOT = "provenance.digests.submission: no snapshot beside the result"
+GROUPS = "groups of tests marked slow: give -p PROBLEM"
+DATA = Path(__file__).parents[1] / "data" / "results"
+SHOUTS, SHOUTS_TWO, LATER = (
+    f"test_checkpoint_2.py::{name}" for name in ("test_shouts", "test_shouts_two", "test_later")
+)
+REASON = "infrastructure_failure_reason"
+NONE = "no infrastructure failure"
+ENDED_WITH_1 = "pytest ended with 1 while no test failed"
+
+
+@pytest.fixture
+def result(tmp_path):
+    """`result(3)`: the path of a stored result of that format, to be edited."""
+
+    def copy(version=3):
+        shutil.copytree(DATA / f"schema-{version}", tmp_path / "stored")
+        return tmp_path / "stored" / "evaluation.json"
+
+    return copy
+
+
+def verified(path, problem=None):
+    return verify(path.parent, read_document(path), problem)
+
+
+def found_in(path, problem=None):
+    return [(one.kind, one.place, one.stored, one.raw) for one in verified(path, problem).findings]
+
+
+def not_checked(path, problem=None):
+    said = verified(path, problem).unchecked
+    return [one for one in said if not one.startswith("the rules of evaluation_version")]
+
+
+def edit(path, change):
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def in_test(name, **values):
+    def change(data):
+        next(test for test in data["tests"] if f"{test['file_path']}::{test['id']}" == name).update(values)
+
+    return change
+
+
+def setting(*keys, to):
+    def change(data):
+        for key in keys[:-1]:
+            data = data[key]
+        data[keys[-1]] = to
+
+    return change
+
+
+def together(*changes):
+    def change(data):
+        for one in changes:
+            one(data)
+
+    return change
+
+
+def remove(data):
+    data["tests"] = [test for test in data["tests"] if test["id"] != "test_shouts"]
+
+
+def add(data):
+    data["tests"].append({**data["tests"][0], "id": "test_more"})
+
+
+def double(data):
+    data["tests"].append(data["tests"][0])
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_an_untouched_result_of_every_format(result, version):
+    path = result(version)
+    stored = CorrectnessResults.load(path)
+    assert (stored.schema_version, len(stored.tests)) == (version, 8)
+    assert found_in(path) == []
+    assert found_in(path, ProblemConfig.from_yaml(DATA / "words")) == []
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_format_says_what_could_not_be_checked(result, version):
+    path = result(version)
+    homes = "to which checkpoints test files belong: the result is of an older format; give -p PROBLEM"
+    assert not_checked(path) == [ENDED, homes, GROUPS, NO_SNAPSHOT]
+    config = ["provenance.digests.config: it was made in another way then"] if version == 1 else []
+    assert not_checked(path, ProblemConfig.from_yaml(DATA / "words")) == [ENDED, *config, NO_SNAPSHOT]
+
+
+def test_what_the_newest_format_leaves_open(result):
+    path = result(3)
+    assert not_checked(path) == [ENDED, GROUPS, NO_SNAPSHOT]
+    assert not_checked(path, ProblemConfig.from_yaml(DATA / "words")) == [ENDED, NO_SNAPSHOT]
+
+
+def consistently(path, *changes):
+    """Edited by somebody who counts again, too."""
+    edit(path, together(*changes))
+    read_document(path).results.save(path)
+
+
+def test_edited_groups_are_open_without_the_problem(result):
+    path = result()
+    consistently(path, setting("provenance", "groups", to={"slow": "Error"}), in_test(SHOUTS_TWO, group_type="Error"))
+    assert (found_in(path), GROUPS in not_checked(path)) == ([], True)
+    found = found_in(path, ProblemConfig.from_yaml(DATA / "words"))
+    assert found == [("digest", "provenance.groups", '{"slow": "Error"}', '{"slow": "Functionality"}')]
+
+
+def test_an_ordinary_marker_that_was_made_the_problems_own(result):
+    path = result()
+    consistently(path, setting("provenance", "groups", to={"slow": "Functionality", "parametrize": "Error"}))
+    marked = "groups of tests marked parametrize, slow: give -p PROBLEM"
+    assert marked in not_checked(path)
+
+
+EDITS = {
+    "failed to passed": (in_test(SHOUTS_TWO, status="passed"), ("status", SHOUTS_TWO, "passed", "failed")),
+    "passed to failed": (in_test(SHOUTS, status="failed"), ("status", SHOUTS, "failed", "passed")),
+    "skipped to passed": (in_test(LATER, status="passed"), ("status", LATER, "passed", "skipped")),
+    "test removed": (remove, ("test", SHOUTS, "no such test", "passed")),
+    "test added": (add, ("test", "test_checkpoint_1.py::test_more", "passed", "no such test")),
+    "test twice": (double, ("test", "test_checkpoint_1.py::test_says", "listed twice", "once")),
+    "group": (in_test(SHOUTS, group_type="Error"), ("group_type", SHOUTS, "Error", "Core")),
+    "own marker's group": (
+        in_test(SHOUTS_TWO, group_type="Core"),
+        ("group_type", SHOUTS_TWO, "Core", "Functionality"),
+    ),
+    "home": (in_test(SHOUTS, checkpoint="checkpoint_1"), ("checkpoint", SHOUTS, "checkpoint_1", "checkpoint_2")),
+    "markers": (in_test(SHOUTS, markers=["error"]), ("markers", SHOUTS, '["error"]', "[]")),
+    "duration": (in_test(SHOUTS, duration_ms=1.0), ("duration_ms", SHOUTS, "1.0", "18.39956499316031")),
+    "message": (in_test(LATER, failure_message="never"), ("failure_message", LATER, "never", "not yet")),
+    "calls": (in_test(SHOUTS_TWO, calls=[]), ("calls", SHOUTS_TWO, "[]", '["python main.py --loud a b"]')),
+    "output": (in_test(SHOUTS, output="x"), ("output", SHOUTS, "x", "null")),
+    "count of passes": (setting("pass_counts", "Error", to=1), ("pass_counts", "pass_counts.Error", "1", "0")),
+    "true for 1": (setting("pass_counts", "Core", to=True), ("pass_counts", "pass_counts.Core", "true", "1")),
+    "count of all": (setting("total_counts", "Core", to=2), ("total_counts", "total_counts.Core", "2", "1")),
+    "count of nothing": (setting("total_counts", "X", to=0), ("total_counts", "total_counts.X", "0", "null")),
+    "policy": (setting("passed", "all-cases", to=True), ("passed", "passed.all-cases", "true", "false")),
+    "lost policy": (setting("passed", "core-cases", to=False), ("passed", "passed.core-cases", "false", "true")),
+    "exit code": (setting("pytest_exit_code", to=0), (*["pytest_exit_code"] * 2, "0", "1")),
+    "killed": (setting("pytest_exit_code", to=137), (*["pytest_exit_code"] * 2, "137", "1")),
+    "flag": (setting("infrastructure_failure", to=True), (*["infrastructure_failure"] * 2, "true", "false")),
+    "reason": (setting(REASON, to="no disk"), (REASON, REASON, "no disk", NONE)),
+    "flag and reason": (
+        together(setting("infrastructure_failure", to=True), setting(REASON, to="no disk")),
+        (REASON, REASON, "no disk", NONE),
+    ),
+    "evidence": (setting("evidence", to="ctrf"), ("evidence", "evidence", "ctrf", "json-report")),
+    "pairs": (setting("isolation", "pairs", to=2), ("isolation", "isolation.pairs", "2", "1")),
+    "left out": (setting("deselected", to=1), ("deselected", "deselected", "1", "0")),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_one_edit_is_one_finding(result, name):
+    change, finding = EDITS[name]
+    path = result()
+    edit(path, change)
+    assert found_in(path) == [finding]
+
+
+def test_all_that_is_wrong_is_said(result):
+    path = result()
+    edit(
+        path,
+        together(
+            in_test(SHOUTS_TWO, status="passed"),
+            remove,
+            setting("pass_counts", "Functionality", to=3),
+            setting("passed", "all-cases", to=True),
+        ),
+    )
+    assert [place for _, place, _, _ in found_in(path)] == [
+        SHOUTS_TWO,
+        SHOUTS,
+        "pass_counts.Functionality",
+        "passed.all-cases",
+    ]
+
+
+def test_durations_within_rounding(result):
+    path = result()
+    edit(path, in_test(SHOUTS, duration_ms=18.3996))
+    assert found_in(path) == []
+
+
+def test_an_edited_marker_of_the_problem_moves_its_tests(result):
+    path = result()
+    edit(path, setting("provenance", "groups", to={}))
+    assert (("group_type", SHOUTS_TWO, "Functionality", "Core")) in found_in(path)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_edits_of_older_formats(result, version):
+    path = result(version)
+    edit(path, together(in_test(SHOUTS_TWO, status="passed", group_type="Error"), in_test(SHOUTS, group_type="Error")))
+    group = ("group_type", SHOUTS, "Error", "Core")
+    status = ("status", SHOUTS_TWO, "passed", "failed")
+    assert [one for one in found_in(path) if "counts" not in one[0]] == [group, status]
+    words = ProblemConfig.from_yaml(DATA / "words")
+    own = ("group_type", SHOUTS_TWO, "Error", "Functionality")
+    assert found_in(path, words) == [group, own, status]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fact"),
+    [
+        (JSON_REPORT, None, "is missing"),
+        (JSON_REPORT, b'{"tests": [', "is cut short"),
+        (JSON_REPORT, b'{"tests": 1}', "is malformed: report: tests is int, not list"),
+        (CTRF_REPORT, None, "is missing"),
+        (CTRF_REPORT, b"[]", "is malformed: not a JSON object"),
+        (STREAM, None, "is missing"),
+        (STREAM, b'{"kind": "collected", "tests": []}\n', "does not come to its end"),
+        (STREAM, b'{"kind": "x"}\n', "line 1: of no known kind"),
+    ],
+)
+def test_a_damaged_raw_report_is_one_finding(result, name, content, fact):
+    path = result()
+    raw = path.parent / ".scbench" / name
+    raw.unlink() if content is None else raw.write_bytes(content)
+    finding = ("raw report", f".scbench/{name}", "whole", fact)
+    assert found_in(path) == [finding]
+    edit(path, in_test(SHOUTS_TWO, status="passed"))  # the others still tell
+    assert found_in(path) == [finding, ("status", SHOUTS_TWO, "passed", "failed")]
+
+
+def test_an_edited_raw_report(result):
+    path = result()
+    raw = path.parent / ".scbench" / JSON_REPORT
+    raw.write_text(raw.read_text().replace('"outcome": "failed"', '"outcome": "passed"'))
+    found = found_in(path)
+    assert {("status", SHOUTS_TWO, "failed", "passed"), (REASON, REASON, NONE, ENDED_WITH_1)} <= set(found)
+
+
+def in_json(name, outcome, *, code=None, recount=True):
+    """A test's outcome in the JSON report, with all that goes with it; None: it is gone."""
+
+    def change(report):
+        found = next(test for test in report["tests"] if test["nodeid"].endswith(name))
+        if outcome is None:
+            report["tests"].remove(found)
+        else:
+            found["outcome"] = found["call"]["outcome"] = outcome
+        counts = Counter(test["outcome"] for test in report["tests"])
+        report["summary"] = {**counts, "total": counts.total(), "collected": 8} if recount else report["summary"]
+        report["exitcode"] = report["exitcode"] if code is None else code
+
+    return change
+
+
+def in_ctrf(name, status):
+    def change(report):
+        tests = report["results"]["tests"]
+        next(test for test in tests if test["name"].endswith(name))["status"] = status
+        report["results"]["summary"].update(
+            {"passed": 0, "failed": 0, "skipped": 0}, **Counter(test["status"] for test in tests)
+        )
+
+    return change
+
+
+def no_ctrf(report):
+    report["results"].update(tests=[], summary={"tests": 0})
+
+
+def edit_stream(raw, change):
+    lines = [json.loads(line) for line in (raw / STREAM).read_text().splitlines()]
+    for line in lines:
+        change(line)
+    (raw / STREAM).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def in_stream(name, status):
+    def change(line):
+        if line["kind"] == "result" and line["nodeid"] == name:
+            line["status"] = status
+
+    return change
+
+
+JSON, CTRF, LINES = (f".scbench/{name}" for name in (JSON_REPORT, CTRF_REPORT, STREAM))
+
+
+def differ(place, one, other):
+    return ("contradiction", place, one, other)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "finding"),
+    [
+        (CTRF_REPORT, in_ctrf("test_shouts", "failed"), differ(SHOUTS, f"passed in {JSON}", f"failed in {CTRF}")),
+        (CTRF_REPORT, in_ctrf("_shouts_two", "passed"), differ(SHOUTS_TWO, f"failed in {JSON}", f"passed in {CTRF}")),
+        (CTRF_REPORT, in_ctrf("test_later", "failed"), differ(LATER, f"skipped in {JSON}", f"failed in {CTRF}")),
+        (
+            CTRF_REPORT,
+            no_ctrf,
+            differ("number of tests", f"8 in {JSON}", f"0 in {CTRF}, without test_checkpoint_1.py::test_says"),
+        ),
+        (
+            CTRF_REPORT,
+            lambda report: report["results"]["summary"].update(passed=8, failed=0),
+            differ(CTRF, "8 passed in its summary", "5 among its tests"),
+        ),
+        (
+            JSON_REPORT,
+            lambda report: report["summary"].update(passed=7, failed=0),
+            differ(JSON, "7 passed in its summary", "5 among its tests"),
+        ),
+        (STREAM, in_stream(SHOUTS, "failed"), differ(SHOUTS, f"passed in {JSON}", f"failed in {LINES}")),
+        (STREAM, in_stream(SHOUTS_TWO, "error"), differ(SHOUTS_TWO, f"failed in {JSON}", f"error in {LINES}")),
+        (
+            STREAM,
+            lambda line: line.update(exitstatus=0) if line["kind"] == "finish" else None,
+            differ("exit code", f"1 in {JSON}", f"0 in {LINES}"),
+        ),
+    ],
+    ids=[
+        "failed in CTRF", "passed in CTRF", "not skipped in CTRF", "CTRF without tests", "CTRF's summary",
+        "JSON's summary", "failed in the stream", "error in the stream", "end of the stream",
+    ],
+)  # fmt: skip
+def test_reports_that_contradict_each_other(result, file, change, finding):
+    path = result()
+    raw = path.parent / ".scbench"
+    edit_stream(raw, change) if file == STREAM else edit(raw / file, change)
+    assert found_in(path) == [finding]
+
+
+def test_a_result_edited_together_with_its_report(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    names = [SHOUTS_TWO, "test_checkpoint_2.py::test_nothing"]
+    for name in names:
+        edit(raw / JSON_REPORT, in_json(name.partition("::")[2], "passed", code=0))
+    gone = {"status": "passed", "failure_message": None, "calls": [], "output": None}
+    consistently(path, *(in_test(name, **gone) for name in names), setting("pytest_exit_code", to=0))
+    assert found_in(path) == [
+        *(differ(name, f"passed in {JSON}", f"failed in {CTRF} and failed in {LINES}") for name in names),
+        differ("exit code", f"0 in {JSON}", f"1 in {LINES}"),
+    ]
+    (raw / "pytest.log").write_text("E  assert\n====== 2 failed, 5 passed, 1 skipped in 3.10s ======\n")
+    assert differ("number of tests passed", f"7 in {JSON}", "5 in the last line of .scbench/pytest.log") in found_in(
+        path
+    )
+
+
+def test_a_test_that_was_taken_out_of_nearly_everything(result):
+    path = result()
+    raw = path.parent / ".scbench"
+
+    def not_collected(line):
+        if line["kind"] == "collected":
+            line["tests"] = [test for test in line["tests"] if test["nodeid"] != SHOUTS]
+
+    edit(raw / JSON_REPORT, in_json("::test_shouts", None))
+    edit_stream(raw, not_collected)
+    consistently(path, remove)
+    assert found_in(path) == [
+        differ("number of tests", f"7 in {JSON}", f"8 in {file}, with {SHOUTS}") for file in (CTRF, LINES)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log", "counts"),
+    [
+        ("x\n===== 12 failed, 57 passed in 3.10s =====\n", {"failed": 12, "passed": 57}),
+        ("1 passed in 0.01s", {"passed": 1}),
+        ("= 1 passed, 2 skipped, 3 xfailed in 0.01s =", {"passed": 1, "skipped": 5}),
+        ("= 1 xpassed, 1 warning, 8 errors in 61.01s (0:01:01) =", {"xpassed": 1, "warning": 1, "error": 8}),
+        ("= 1 passed in 0.01s =\nand then this", None),
+        ("= no tests ran in 0.01s =", None),
+        ("", None),
+    ],
+)
+def test_what_pytest_printed_last(log, counts):
+    assert last_line(log) == counts
+
+
+@pytest.mark.parametrize(
+    ("told", "ctrf", "alike"),
+    [
+        (("error", False), ("failed", False), True),
+        (("error", False), ("passed", False), False),
+        (("passed", False), ("failed", True), True),
+        (("passed", False), ("failed", False), False),
+        (("failed", True), ("passed", False), True),
+        (("failed", False), ("passed", False), False),
+        (("failed", False), ("skipped", False), False),
+        (("skipped", False), ("passed", False), False),
+    ],
+)
+def test_what_ctrf_cannot_say_alike(told, ctrf, alike):
+    one, other = (RawTest("f::t", status, 0.0, xpassed=xpassed) for status, xpassed in (told, ctrf))
+    assert like_ctrf(one, other) is alike
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        (
+            setting("checkpoint_name", to="checkpoint_1"),
+            differ("checkpoint_name", "checkpoint_1", "checkpoint_2 in provenance.command"),
+        ),
+        (
+            setting("provenance", "checkpoints", to=["checkpoint_1"]),
+            differ("checkpoint_name", "checkpoint_2", '["checkpoint_1"] in provenance.checkpoints'),
+        ),
+        (
+            setting("provenance", "pytest_args", to=["-v"]),
+            differ("provenance.pytest_args", '["-v"]', "[] in provenance.command"),
+        ),
+    ],
+    ids=["name", "checkpoints", "arguments"],
+)
+def test_what_a_result_says_twice(result, change, finding):
+    path = result()
+    edit(path, change)
+    assert finding in found_in(path)
+
+
+def test_a_snapshot_that_was_not_evaluated(result):
+    path = result()
+    snapshot = path.parent / "snapshot"
+    snapshot.mkdir()
+    (snapshot / "main.py").write_text("print()\n")
+    edit(path, setting("provenance", "digests", "submission", to=tree_digest(snapshot)))
+    assert (found_in(path), not_checked(path)) == ([], [ENDED, GROUPS])
+    (snapshot / "main.py").write_text("print(1)\n")
+    assert [(kind, place) for kind, place, _, _ in found_in(path)] == [("snapshot", "provenance.digests.submission")]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not JSON"),
+        (b"[]", "not a JSON object"),
+        (b'{"schema_version": 3}', "problem_name: Field required"),
+        (b'{"schema_version": 5}', "written by a newer slop-code; this one reads 1 to 4; update slop-code"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"schema_version": 3, "problem_name": 1}', "problem_name: Input should be a valid string"),
+    ],
+)
+def test_what_cannot_be_read(result, content, words):
+    path = result()
+    path.write_bytes(content)
+    with pytest.raises(ResultError, match=words):
+        read_document(path)
+
+
+def test_a_format_of_the_future_says_what_to_do(result):
+    path = result()
+    edit(path, setting("schema_version", to=5))
+    words = "schema_version is 5: written by a newer slop-code; this one reads 1 to 4; update slop-code, or evaluate"
+    for read in (read_document, CorrectnessResults.load):
+        with pytest.raises(ResultError, match=words):
+            read(path)
+
+
+def test_what_nothing_else_loads_is_not_verified(result):
+    path = result()
+    edit(path, setting("duration", to="1.24"))
+    for read in (read_document, CorrectnessResults.load):
+        with pytest.raises(ResultError, match="duration: Input should be a valid number; evaluate the snapshot again"):
+            read(path)
+
+
+def test_without_raw_reports_nothing_is_verified(result):
+    path = result()
+    shutil.rmtree(path.parent / ".scbench")
+    with pytest.raises(ResultError, match=r"no raw reports in \.scbench; evaluate the snapshot again"):
+        verified(path)
+    edit(path, together(setting("pytest_exit_code", to=-1), setting(REASON, to="set-up failed")))
+    with pytest.raises(ResultError, match="pytest never ran: set-up failed"):
+        verified(path)
+
+
+def test_a_problem_that_is_not_the_one(result, tmp_path):
+    shutil.copytree(DATA / "words", tmp_path / "words")
+    path, words = result(), tmp_path / "words"
+    with (words / "tests" / "test_checkpoint_1.py").open("a") as file:
+        file.write("\n")
+    assert [place for _, place, _, _ in found_in(path, ProblemConfig.from_yaml(words))] == ["provenance.digests.tests"]
+    config = words / "config.yaml"
+    config.write_text(config.read_text().replace("timeout: 10", "timeout: 11").replace("Functionality", "Error"))
+    assert [place for _, place, _, _ in found_in(path, ProblemConfig.from_yaml(words))] == [
+        "provenance.digests.config",
+        "provenance.digests.tests",
+        "provenance.groups",
+    ]
+
+
+def evaluated(path, pairs, **keys):
+    """What an evaluation makes of raw reports. `pairs`: for each its folder, tests, exit code and time limit."""
+    stored = CorrectnessResults.load(path)
+    parts = [
+        one if isinstance(one, Part) else account(one[1], read_evidence(one[0]), Completed(one[2], ""), 70.0)
+        for one in pairs
+    ]
+    roster = Roster(tuple({entry.nodeid: entry for part in parts for entry in part.own.entries}.values()))
+    made = stored.provenance
+    found = conclude(parts, roster, ordered=made.checkpoints, current="checkpoint_2", custom=made.groups)
+    again = stored.model_copy(
+        update={
+            "tests": found.tests,
+            "pytest_exit_code": found.exit_code,
+            REASON: found.reason,
+            "evidence": found.source,
+            "isolation": {"pairs": len(parts)},
+            **keys,
+        }
+    )
+    again.save(path)
+    return again
+
+
+def cut(folder, lines):
+    """As a kill leaves it: the first lines of the stream, and no report."""
+    stream = folder / STREAM
+    kept = stream.read_bytes().splitlines(keepends=True)[:lines]
+    stream.write_bytes(b"".join(kept))
+    for name in (JSON_REPORT, CTRF_REPORT):
+        (folder / name).unlink()
+
+
+KEPT_LINES = 8
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "reason"),
+    [
+        (137, KEPT_LINES, f"pytest was killed by signal 9 (SIGKILL), while running {SHOUTS_TWO}"),
+        (None, KEPT_LINES, f"session timeout of 70 s while running {SHOUTS_TWO}"),
+        (0, KEPT_LINES, None),
+        (4, 0, "pytest refused its arguments or the tests' conftest.py (exit code 4)"),
+    ],
+)
+def test_a_run_that_broke_off(result, code, lines, reason):
+    path = result()
+    raw = path.parent / ".scbench"
+    roster = Roster(read_stream(raw / STREAM).collected)
+    cut(raw, lines)
+    made = evaluated(path, [(raw, roster, code)])
+    assert reason is None or made.infrastructure_failure_reason == reason
+    assert found_in(path) == []
+    assert ENDED in not_checked(path)
+
+    edit(path, together(setting(REASON, to=None), setting("infrastructure_failure", to=False)))
+    assert (REASON, REASON, NONE, made.infrastructure_failure_reason) in found_in(path)
+    if lines:
+        assert len(found_in(path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (in_test(SHOUTS, status="failed"), SHOUTS),
+        (in_test(LATER, status="passed"), LATER),
+        (setting("infrastructure_failure_reason", to="the dog ate it"), "infrastructure_failure_reason"),
+        (setting("pytest_exit_code", to=139), "infrastructure_failure_reason"),
+    ],
+    ids=["found", "not run", "reason", "exit code"],
+)
+def test_edits_of_a_run_that_broke_off(result, change, place):
+    path = result()
+    raw = path.parent / ".scbench"
+    roster = Roster(read_stream(raw / STREAM).collected)
+    cut(raw, KEPT_LINES)
+    evaluated(path, [(raw, roster, 137)])
+    edit(path, change)
+    assert place in [found for _, found, _, _ in found_in(path)]
+
+
+def ended(folder, code, reason):
+    Ending(exit_code=code, reason=reason).save(folder / EXIT)
+
+
+def test_an_end_after_the_reports_were_written(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    roster = Roster(read_stream(raw / STREAM).collected)
+    made = evaluated(path, [(raw, roster, None)])
+    assert made.infrastructure_failure_reason == "session timeout of 70 s with no test running"
+    found = [
+        ("pytest_exit_code", "pytest_exit_code", "-1", "1"),
+        (REASON, REASON, made.infrastructure_failure_reason, NONE),
+    ]
+    assert [one for one in found_in(path) if one[0] not in ("passed", "infrastructure_failure")] == found
+    ended(raw, -1, made.infrastructure_failure_reason)
+    assert found_in(path) == []
+    assert not_checked(path) == [GROUPS, NO_SNAPSHOT]
+
+
+@pytest.mark.parametrize("code", [137, -1])
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_verdict_that_was_made_a_failure_of_ours(result, code, noted):
+    path = result()
+    if noted:
+        ended(path.parent / ".scbench", 1, None)
+    reason = (
+        "pytest was killed by signal 9 (SIGKILL)" if code == 137 else "session timeout of 70 s with no test running"
+    )
+    consistently(path, setting("pytest_exit_code", to=code), setting(REASON, to=reason))
+    assert (REASON, REASON, reason, NONE) in found_in(path)
+
+
+def test_a_failure_of_ours_that_was_made_a_verdict(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    reason = "pytest ended with 7, which is none of its exit codes"
+    evaluated(path, [(raw, Roster(read_stream(raw / STREAM).collected), 7)])
+    ended(raw, 7, reason)
+    assert found_in(path) == []
+    consistently(path, setting("pytest_exit_code", to=1), setting(REASON, to=None))
+    assert found_in(path)[:2] == [("pytest_exit_code", "pytest_exit_code", "1", "7"), (REASON, REASON, NONE, reason)]
+    (raw / EXIT).unlink()
+    assert ENDED in not_checked(path)
+
+
+def test_a_note_of_the_end_that_is_damaged(result):
+    path = result()
+    (path.parent / ".scbench" / EXIT).write_text("{}")
+    assert found_in(path) == [("raw report", ".scbench/exit.json", "whole", "is malformed: exit_code: Field required")]
+
+
+def test_a_box_that_failed_is_believed(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    roster = Roster(read_stream(raw / STREAM).collected)
+    cut(raw, KEPT_LINES)
+    evaluated(path, [Part(roster, reason="the engine went away")])
+    assert found_in(path) == []
+    assert ENDED in not_checked(path)
+    ended(raw, -1, "the engine went away")
+    assert (found_in(path), not_checked(path)) == ([], [GROUPS, NO_SNAPSHOT])
+    path.write_text(path.read_text().replace("the engine went away", "the dog ate it"))
+    assert found_in(path)[-1] == (REASON, REASON, "the dog ate it", "the engine went away")
+
+
+def test_tests_that_the_roster_or_the_run_did_not_have(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    collected = read_stream(raw / STREAM).collected
+    roster = Roster((*collected[1:], RosterEntry("test_checkpoint_2.py::test_gone", ("error",))))
+    made = evaluated(path, [(raw, roster, 1)])
+    assert made.infrastructure_failure_reason == (
+        "reported but not among the tests: 1, the first: test_checkpoint_1.py::test_says"
+    )
+    assert found_in(path) == []
+
+
+@pytest.fixture
+def pair(result):
+    """A stored result of two pairs, each with the reports of its tests, and its path."""
+    path = result()
+    raw = path.parent / ".scbench"
+    for number in (1, 2):
+        shutil.copytree(raw, path.parent / "raw" / str(number))
+    shutil.rmtree(raw)
+    (path.parent / "raw").rename(raw)
+    for number, own in ((1, "test_checkpoint_1.py"), (2, "test_checkpoint_2.py")):
+        keep_file(raw / str(number), own, 0 if number == 1 else 1)
+    return path
+
+
+def keep_file(folder, file, code):
+    """The reports as a pair leaves them that ran this file's tests alone."""
+    report = json.loads((folder / JSON_REPORT).read_text())
+    report["tests"] = [test for test in report["tests"] if file in test["nodeid"]]
+    counts = Counter(test["outcome"] for test in report["tests"])
+    report["summary"] = {**counts, "total": len(report["tests"]), "collected": len(report["tests"])}
+    (folder / JSON_REPORT).write_text(json.dumps({**report, "exitcode": code}))
+    ctrf = json.loads((folder / CTRF_REPORT).read_text())
+    ctrf["results"]["tests"] = [test for test in ctrf["results"]["tests"] if file in test["name"]]
+    counts = Counter(test["status"] for test in ctrf["results"]["tests"])
+    ctrf["results"]["summary"] = {**counts, "tests": counts.total()}
+    (folder / CTRF_REPORT).write_text(json.dumps(ctrf))
+    lines = [json.loads(line) for line in (folder / STREAM).read_text().splitlines()]
+    lines[0]["tests"] = [test for test in lines[0]["tests"] if file in test["nodeid"]]
+    lines[-1]["exitstatus"] = code
+    kept = [line for line in lines if file in line.get("nodeid", file)]
+    (folder / STREAM).write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+
+def both(path, codes=(0, 1)):
+    raw = path.parent / ".scbench"
+    rosters = [Roster(read_stream(raw / number / STREAM).collected) for number in ("1", "2")]
+    return [(raw / str(place), roster, codes[place - 1]) for place, roster in enumerate(rosters, start=1)]
+
+
+def test_two_pairs(pair):
+    made = evaluated(pair, both(pair))
+    assert (made.pytest_exit_code, made.infrastructure_failure_reason, len(made.tests)) == (1, None, 8)
+    assert found_in(pair) == []
+    edit(pair, in_test(SHOUTS_TWO, status="passed"))
+    assert found_in(pair) == [("status", SHOUTS_TWO, "passed", "failed")]
+
+
+def test_a_pair_whose_reports_are_lost(pair):
+    evaluated(pair, both(pair))
+    shutil.rmtree(pair.parent / ".scbench" / "2")
+    assert found_in(pair) == [("raw report", ".scbench/2", "whole", "is missing")]
+    edit(pair, in_test("test_checkpoint_1.py::test_says", status="failed"))
+    assert found_in(pair)[1:] == [("status", "test_checkpoint_1.py::test_says", "failed", "passed")]
+
+
+def test_a_pair_that_was_killed(pair):
+    pairs = both(pair, (0, 137))
+    cut(pair.parent / ".scbench" / "2", 2)
+    made = evaluated(pair, pairs)
+    assert made.infrastructure_failure_reason == (
+        f"pair 2 of 2: pytest was killed by signal 9 (SIGKILL), while running {SHOUTS}"
+    )
+    assert found_in(pair) == []
+    edit(pair, in_test("test_checkpoint_1.py::test_says", status="failed"))
+    assert found_in(pair) == [("status", "test_checkpoint_1.py::test_says", "failed", "passed")]
+
+
+def test_how_many_pairs_there_were_is_seen(pair):
+    evaluated(pair, both(pair))
+    edit(pair, setting("isolation", "pairs", to=1))
+    assert found_in(pair) == [("isolation", "isolation.pairs", "1", "2")]
+
+
+def test_reports_of_a_pair_that_there_was_not(pair):
+    evaluated(pair, both(pair))
+    raw = pair.parent / ".scbench"
+    shutil.copytree(raw / "1", raw / "3")
+    shutil.copy(raw / "1" / STREAM, raw / STREAM)
+    (raw / "notes").mkdir()
+    fact = "has reports of a pair beyond the 2 of the evaluation"
+    assert found_in(pair) == [("raw report", name, "no such pair", fact) for name in (".scbench", ".scbench/3")]
+
+
+def test_reports_of_pairs_where_there_was_one(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    (raw / "1").mkdir()
+    shutil.copy(raw / STREAM, raw / "1" / STREAM)
+    fact = "has reports of a pair beyond the 1 of the evaluation"
+    assert found_in(path) == [("raw report", ".scbench/1", "no such pair", fact)]
+
+
+def test_what_lies_there_may_be_no_file(result):
+    path = result()
+    raw = path.parent / ".scbench"
+    for name in (JSON_REPORT, CTRF_REPORT, "pytest.log"):
+        (raw / name).unlink(missing_ok=True)
+    os.mkfifo(raw / "pytest.log")  # who opens it would wait for ever
+    os.mkfifo(raw / JSON_REPORT)
+    (raw / CTRF_REPORT).symlink_to(path)
+    facts = ["cannot be read: not a regular file", "cannot be read: Too many levels of symbolic links"]
+    assert [fact for _, _, _, fact in found_in(path)] == facts
+
+
+def test_two_pairs_that_ended_differently(pair):
+    pairs = both(pair, (137, None))
+    for number in ("1", "2"):
+        cut(pair.parent / ".scbench" / number, 2)
+    made = evaluated(pair, pairs)
+    assert made.infrastructure_failure_reason == (
+        "pair 1 of 2: pytest was killed by signal 9 (SIGKILL), while running test_checkpoint_1.py::test_says\n"
+        f"pair 2 of 2: session timeout of 70 s while running {SHOUTS}"
+    )
+    assert found_in(pair) == []
+    edit(pair, setting(REASON, to=made.infrastructure_failure_reason.replace("70", "60")))
+    assert found_in(pair) != []
