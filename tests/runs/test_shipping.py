@@ -18,8 +18,9 @@ from slop_code.evaluation.staging import tests_digest as digest_of_tests
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
 from slop_code.execution.submission import tree_digest
+from slop_code.runs.executors.ray import shipping
 from slop_code.runs.executors.ray.node import Versions
-from slop_code.runs.executors.ray.ray_executor import as_sent, shipping
+from slop_code.runs.executors.ray.ray_executor import as_sent
 from slop_code.runs.executors.ray.shipping import arrived, pack, pack_problem, unpack
 from slop_code.runs.job_records import Work
 
