@@ -72,13 +72,17 @@ LINGERS = "import time\ntime.sleep({})\n"
 
 @pytest.fixture(scope="module", autouse=True)
 def _need_ray() -> Iterator[None]:
-    """And a token for the cluster, so that nobody else on this machine can use it."""
+    """The cluster has a token, so that nobody else on this machine can use it, and a temporary folder of its own.
+
+    By default Ray uses /tmp/ray, which `Cluster` expects to exist. Paths of sockets in the folder have to be short.
+    """
     missing = None if importlib.util.find_spec("ray") else "no Ray: `make test` installs it from requirements-test.lock"
     if missing and os.environ.get("CI") == "true":
         pytest.fail(missing)
     if missing:
         pytest.skip(missing)
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="ray") as folder:
+        patch.setenv("RAY_TMPDIR", folder)
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
         patch.delenv("RAY_ADDRESS", raising=False)
@@ -132,10 +136,9 @@ def nodes(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     from ray.cluster_utils import Cluster
 
     own, other = (copy_of(cache, tmp_path_factory.mktemp(name)) for name in ("own", "other"))
-    scratch = tempfile.mkdtemp(prefix="ray")  # sockets lie in it, whose paths have to be short
     head = {
         "node_ip_address": DRIVER, "num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False,
-        "env_vars": {"SCBENCH_CACHE_DIR": str(own.root)}, "_system_config": SOON, "temp_dir": scratch,
+        "env_vars": {"SCBENCH_CACHE_DIR": str(own.root)}, "_system_config": SOON,
     }  # fmt: skip
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
@@ -144,7 +147,6 @@ def nodes(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         yield nodes
     finally:
         cluster.shutdown()
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
