@@ -4,7 +4,6 @@ import pytest
 
 from slop_code.authoring.check import CheckReport, StepReport
 from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity
-from slop_code.authoring.fixes import Removed
 from slop_code.reporting.check_lines import counts, ending, heading, step_lines
 
 GRAVE = Rule("grave-thing", Severity.ERROR, "It is grave", "Mend it.")
@@ -26,7 +25,7 @@ def test_nothing():
 
 def test_findings():
     grave = Finding(GRAVE, Place("tests/a.py", 3), "no\nway", mend="Do this.", detail="x = 1\ny\n")
-    slight = Finding(SLIGHT, Place("b.txt"), "hm", fix=Removed("b.txt"))
+    slight = Finding(SLIGHT, Place("b.txt"), "hm")
     assert lines(step(grave, slight)) == [
         "  layout     1 error, 1 note  0.2 s",
         "shout/tests/a.py:3: error: no\\nway [grave-thing]",
@@ -34,7 +33,7 @@ def test_findings():
         "    | x = 1",
         "    | y",
         "shout/b.txt: note: hm [slight-thing]",
-        "    mend: Think of it. (--fix does it)",
+        "    mend: Think of it.",
     ]
 
 

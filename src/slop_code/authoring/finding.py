@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from slop_code.authoring.bench import Workbench
-    from slop_code.authoring.fixes import Fix
 
 
 class Severity(IntEnum):
@@ -66,8 +65,6 @@ class Finding:
 
     detail: str = ""
     """Lines that show it: a diff, a failure, a command that reproduces it."""
-
-    fix: Fix | None = None
 
     @property
     def graveness(self) -> Severity:

@@ -1,4 +1,4 @@
-"""One problem's whole check, as a person asked for it: the steps, what is mended on the way, the ledger."""
+"""One problem's whole check, as a person asked for it: the steps and the ledger."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ class Wanted:
 
     environment: str | None = None
     effort: Effort = field(default_factory=Effort)
-    fix: bool = False
     quarantine: bool = False
 
 
@@ -49,20 +48,12 @@ class Listener:
 def survey(folder: Path, wanted: Wanted, listener: Listener) -> CheckReport:
     """Configuration that is refused is a finding, too, and keeps every other step from being done."""
     bench = _bench(folder, wanted, listener.progress)
-    if isinstance(bench, StepReport) and wanted.fix and _mend(folder, bench.outcome.findings, listener):
-        bench = _bench(folder, wanted, listener.progress)
     if isinstance(bench, StepReport):
         return _told(folder, bench, wanted, listener)
     listener.began(bench.problem.name, folder, bench.environment.name)
     reports = []
     for name in wanted.steps:
         report = check_step(bench, name)
-        if wanted.fix and _mend(folder, report.outcome.findings, listener):
-            mended = _bench(folder, wanted, listener.progress)
-            if isinstance(mended, StepReport):
-                report = mended
-            else:
-                bench, report = mended, check_step(mended, name)
         listener.done(report, folder)
         reports.append(report)
     if wanted.quarantine:
@@ -94,13 +85,9 @@ def _bench(folder: Path, wanted: Wanted, progress: Progress) -> Workbench | Step
 
 def refused(folder: Path, error: ConfigError, file: str = CONFIG) -> StepReport:
     """Told by the step that looks at files; nothing else can be said about such a problem."""
-    from slop_code.authoring.fixes import promised
     from slop_code.authoring.layout.configuration import refusals
-    from slop_code.authoring.layout.reading import read_text
 
-    config = read_text(folder / CONFIG).encode()
-    found = tuple(promised(finding, config, folder) for finding in refusals(folder, error, file))
-    return StepReport("layout", Outcome(found), 0.0)
+    return StepReport("layout", Outcome(tuple(refusals(folder, error, file))), 0.0)
 
 
 def _told(folder: Path, report: StepReport, wanted: Wanted, listener: Listener) -> CheckReport:
@@ -113,15 +100,6 @@ def _told(folder: Path, report: StepReport, wanted: Wanted, listener: Listener) 
     for one in reports:
         listener.done(one, folder)
     return CheckReport(name, folder, None, reports)
-
-
-def _mend(folder: Path, findings: Sequence[Finding], listener: Listener) -> bool:
-    from slop_code.authoring.fixes import apply
-
-    mended = apply(folder, findings)
-    for finding in mended:
-        listener.changed(f"{folder / finding.place.file}: mended: {finding.fix}")
-    return bool(mended)
 
 
 def _note(bench: Workbench, findings: Sequence[Finding], listener: Listener) -> None:

@@ -68,5 +68,4 @@ def finding_of(finding: Finding, step: str) -> dict[str, Any]:
         "message": safe(finding.message),
         "mend": safe(finding.advice),
         "detail": safe(finding.detail),
-        "fixable": finding.fix is not None,
     }

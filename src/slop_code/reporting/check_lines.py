@@ -62,7 +62,7 @@ def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Ite
     """First as compilers say it, so that editors find the place."""
     severity = finding.graveness
     yield f"{_where(finding, folder)}: {severity}: {one_line(finding.message)} [{finding.rule.id}]", STYLES[severity]
-    yield f"    mend: {one_line(finding.advice)}" + (" (--fix does it)" if finding.fix else ""), ""
+    yield f"    mend: {one_line(finding.advice)}", ""
     detail = finding.detail.rstrip("\n").split("\n") if finding.detail.strip() else []
     yield from _quoted(detail, every=every)
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.fixes import KeyRenamed
 from slop_code.authoring.folders import CONFIG
 from slop_code.authoring.layout.reading import read_text
-from slop_code.authoring.yaml_text import keys_of, line_of
+from slop_code.authoring.yaml_keys import keys_of, line_of
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
 from slop_code.evaluation.problem_lookup import ENVIRONMENT
 
@@ -69,8 +68,8 @@ def _missing(text: str, key: str, message: str) -> Finding:
     if not near:
         return Finding(INVALID, Place(CONFIG, line_of(text, key)), message, f"Write {in_line(last)} and its value.")
     found = f"{above}.{near[0]}" if above else near[0]
-    place, fix = Place(CONFIG, line_of(text, found)), KeyRenamed(CONFIG, found, last)
-    return Finding(INVALID, place, f"{message}; {in_line(found)} is nearly that", f"Rename it to {last}.", fix=fix)
+    place = Place(CONFIG, line_of(text, found))
+    return Finding(INVALID, place, f"{message}; {in_line(found)} is nearly that", f"Rename it to {last}.")
 
 
 def unknown_keys(reading: Reading) -> Iterator[Finding]:
@@ -86,8 +85,7 @@ def unknown_keys(reading: Reading) -> Iterator[Finding]:
         place = Place(CONFIG, line_of(reading.config, key))
         message = f"the key {in_line(key)} means nothing"
         if near:
-            fix = KeyRenamed(CONFIG, key, near[0])
-            yield Finding(UNKNOWN_KEY, place, f"{message}; was {near[0]} meant?", f"Rename it to {near[0]}.", fix=fix)
+            yield Finding(UNKNOWN_KEY, place, f"{message}; was {near[0]} meant?", f"Rename it to {near[0]}.")
         else:
             yield Finding(UNKNOWN_KEY, place, message)
 

@@ -11,7 +11,7 @@ from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
 from slop_code.authoring.folders import CONFIG
 from slop_code.authoring.layout.reading import TESTS, called, nodes, strings
-from slop_code.authoring.yaml_text import line_of
+from slop_code.authoring.yaml_keys import line_of
 from slop_code.evaluation.quarantine import LEDGER
 from slop_code.execution.assets import ASSETS_DIR_VARIABLE, asset_variable
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.bench import SOLUTIONS
 from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.fixes import Removed
 from slop_code.authoring.layout.data import globs, segments
 from slop_code.authoring.layout.names import has_tests
 from slop_code.authoring.layout.reading import TESTS, read_text
@@ -150,8 +149,7 @@ def leftovers(reading: Reading) -> Iterator[Finding]:
             continue
         if not made_again and (name in said or _is_one_of(name, [one for one in patterns if one.strip("*")])):
             continue
-        fix = Removed(file) if made_again else None
-        yield Finding(LEFTOVER, Place(file), f"{in_line(file)} was left behind by a tool", fix=fix)
+        yield Finding(LEFTOVER, Place(file), f"{in_line(file)} was left behind by a tool")
 
 
 def _left_behind(folder: Path) -> Iterator[str]:

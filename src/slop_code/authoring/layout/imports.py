@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.fixes import EntryAdded
 from slop_code.authoring.folders import CONFIG
 from slop_code.authoring.layout.reading import module_name, nodes, strings
 from slop_code.authoring.layout.requirements import distribution, given_modules, modules_of, package_for
 from slop_code.authoring.layout.submission import solution_modules
-from slop_code.authoring.yaml_text import line_of
+from slop_code.authoring.yaml_keys import line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,10 +51,9 @@ def undeclared(reading: Reading) -> Iterator[Finding]:
             package = package_for(module)
             name = package or "the package that gives it"
             message = f"{in_line(module)} is imported, and nothing in test_dependencies gives it"
-            fix = EntryAdded(CONFIG, "test_dependencies", package, "checkpoints") if package else None
             grave = Severity.WARNING if wanted else None
             mend = f"Add {name} to test_dependencies in config.yaml."
-            yield Finding(UNDECLARED, Place(source.file, line), message, mend, grave, fix=fix)
+            yield Finding(UNDECLARED, Place(source.file, line), message, mend, grave)
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.failures import in_line
 from slop_code.authoring.finding import Finding, Place, Rule, Severity
-from slop_code.authoring.fixes import Replaced
 from slop_code.authoring.folders import CONFIG
 from slop_code.authoring.layout.reading import aliases, called, full_name, nodes, strings
 from slop_code.authoring.layout.requirements import distribution
-from slop_code.authoring.yaml_text import line_of
+from slop_code.authoring.yaml_keys import line_of
 from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS
 
 if TYPE_CHECKING:
@@ -78,17 +77,9 @@ def _strange(source: Source, node: ast.Attribute, known: list[str], foreign: boo
     near = difflib.get_close_matches(node.attr, known, n=1, cutoff=0.8)
     if near:
         message = f"marker {in_line(node.attr)} has no meaning; was {near[0]} meant?"
-        yield Finding(MISSPELT, place, message, f"Write {near[0]}.", fix=_renamed(source, node, near[0]))
+        yield Finding(MISSPELT, place, message, f"Write {near[0]}.")
     elif not foreign:
         yield Finding(UNKNOWN, place, f"marker {in_line(node.attr)} is registered nowhere")
-
-
-def _renamed(source: Source, node: ast.Attribute, new: str) -> Replaced | None:
-    """An attribute ends where its name does."""
-    old = node.attr
-    if node.end_lineno is None or node.end_col_offset is None or not new.isidentifier():
-        return None
-    return Replaced(source.file, node.end_lineno, node.end_col_offset - len(old.encode()), old, new)
 
 
 def _unused(reading: Reading, used: set[str]) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.finding import Outcome, Step
-from slop_code.authoring.fixes import promised
 from slop_code.authoring.layout import (
     configuration,
     data,
@@ -33,8 +32,7 @@ PARTS = (configuration, files, names, markers, data, imports, submission, ports,
 
 def run(bench: Workbench) -> Outcome:
     reading = read_problem(bench.problem, bench.environment)
-    every = (promised(finding, reading.config.encode(), reading.folder) for finding in _findings(reading))
-    found = sorted(every, key=lambda one: (one.place.file, one.place.line or 0, one.rule.id, one.message))
+    found = sorted(_findings(reading), key=lambda one: (one.place.file, one.place.line or 0, one.rule.id, one.message))
     summary = [f"{len(reading.files)} files in tests/, {len(reading.sources)} of them Python"]
     summary += [f"too large to look into: {len(reading.unread)}"] if reading.unread else []
     facts = {"test_files": len(reading.files), "python_files": len(reading.sources), "unread": list(reading.unread)}

@@ -57,7 +57,6 @@ def add_to(commands: Commands) -> None:
         "--seed", type=int, metavar="N", help="of the first random order, which comes after the reverse (default: 1)"
     )
     option("--budget", metavar="N", help="mutants for each checkpoint, or a time such as 5m (default: 20)")
-    option("--fix", action="store_true", help="mend what is mechanical, then check that again")
     option("--quarantine", action="store_true", help="note tests that flake in tests/flaky.json")
     option("--json", action="store_true", help="print what was found as JSON")
     option("--sarif", type=Path, metavar="FILE", help="write what was found as SARIF 2.1.0, too")
@@ -91,7 +90,6 @@ def run(arguments: argparse.Namespace) -> int:
         checkpoints=arguments.checkpoint,
         environment=arguments.environment,
         effort=_effort(arguments),
-        fix=arguments.fix,
         quarantine=arguments.quarantine,
     )
     _agree(wanted, arguments)
