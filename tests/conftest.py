@@ -27,6 +27,8 @@ from slop_code.execution.tool_environment import warm_tools
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
+    from slop_code.execution.progress_events import ProgressCallback
+
 HERE = Path(__file__).parent
 UNIT = "not e2e"
 LARGE = frozenset(HERE / name for name in ("attacks", "benchmarks", "e2e", "faults", "fuzz", "stability"))
@@ -295,7 +297,7 @@ def evaluate(
         environment: Mapping[str, Any] | None = None,
         pytest_args: Sequence[str] = (),
         output_dir: Path | None = None,
-        progress: Callable[[str], None] = lambda _: None,
+        progress: ProgressCallback = lambda _: None,
     ) -> CorrectnessResults:
         spec = environment_spec(environment, sandbox=sandbox)
         need(sandbox_name(spec))

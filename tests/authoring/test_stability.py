@@ -43,6 +43,7 @@ from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.concurrency import processors
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from tests.authoring.conftest import SOUND
 from tests.authoring.judged import case, judged
 
@@ -314,13 +315,14 @@ def test_seeded():
 
 def test_planted_flips_are_told_apart_with_the_command_that_shows_them(bench: Callable[..., Workbench], cache):
     one = bench(BARE, {"tests/test_checkpoint_1.py": PLANTS}, repeat=1)
-    said: list[str] = []
-    one.progress = said.append
+    events: list[ProgressEvent] = []
+    one.progress = events.append
     report = check_step(one, "stability")
     found = {str(finding.test).rpartition("::")[2]: finding for finding in report.outcome.findings}
     rules = {"test_second": ORDER, "test_spoilt": ORDER, "test_seeded": FLAKY}
     assert {name: finding.rule for name, finding in found.items()} == rules
-    assert any("run 2 of" in line and "in another order, seed 0" in line for line in said)
+    repeats = [event for event in events if event.kind is ProgressKind.REPEAT_TESTS]
+    assert (repeats[1].count, repeats[1].name) == (2, "in another order, seed 0")
     spread = report.outcome.facts["checkpoints"]["checkpoint_1"]["seconds"]["test_checkpoint_1.py::test_first"]
     assert 0 <= spread["min"] <= spread["median"] <= spread["max"]
     json.dumps(report.outcome.facts)

@@ -16,6 +16,7 @@ from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.execution.process import run
+from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import SetupJob, sandbox_for
 from slop_code.execution.setup import python_dependencies
 from slop_code.execution.submission import tree_digest
@@ -295,11 +296,14 @@ def flip(paths, old, new):
 @pytest.mark.parametrize(
     ("damage", "rebuilt"),
     [
-        (lambda root: [path.unlink() for path in root.glob("subjects/*/env/bin/*")], "set-up"),
-        (lambda root: [path.write_text("") for path in root.glob("subjects/*/env/pyvenv.cfg")], "set-up"),
-        (lambda root: [path.write_text("") for path in root.glob("tests/*/judge/*.py")], "collecting"),
-        (lambda root: flip(root.glob("tests/*/tests/test_*.py"), "'x'", "'y'"), "collecting"),
-        (lambda root: flip(root.glob("tests/*/roster.json"), "test_it", "test_at"), "collecting"),
+        (lambda root: [path.unlink() for path in root.glob("subjects/*/env/bin/*")], ProgressKind.RUN_SETUP_COMMAND),
+        (
+            lambda root: [path.write_text("") for path in root.glob("subjects/*/env/pyvenv.cfg")],
+            ProgressKind.RUN_SETUP_COMMAND,
+        ),
+        (lambda root: [path.write_text("") for path in root.glob("tests/*/judge/*.py")], ProgressKind.COLLECT_TESTS),
+        (lambda root: flip(root.glob("tests/*/tests/test_*.py"), "'x'", "'y'"), ProgressKind.COLLECT_TESTS),
+        (lambda root: flip(root.glob("tests/*/roster.json"), "test_it", "test_at"), ProgressKind.COLLECT_TESTS),
     ],
     ids=["environment", "its settings", "plugin", "tests", "roster"],
 )
@@ -311,14 +315,14 @@ def test_damage_in_the_cache_is_mended(make_problem, make_submission, evaluate, 
     own.root.mkdir()
     for name in ("uv", "tools"):
         shutil.copytree(cache.root / name, own.root / name, symlinks=True)
-    submission, steps = make_submission({"main.py": "print('x')"}), []
+    submission, events = make_submission({"main.py": "print('x')"}), []
     spec = load_environment("local")
-    runner = PytestRunner(problem, problem.checkpoint(1), spec, submission, cache=own, progress=steps.append)
+    runner = PytestRunner(problem, problem.checkpoint(1), spec, submission, cache=own, progress=events.append)
     assert runner.run().passed["all-cases"]
     damage(own.root)
-    steps.clear()
+    events.clear()
     assert runner.run().passed["all-cases"]
-    assert any(step.startswith(rebuilt) for step in steps)
+    assert rebuilt in [event.kind for event in events]
 
 
 @pytest.mark.e2e

@@ -11,6 +11,7 @@ from slop_code.evaluation import pytest_runner
 from slop_code.evaluation.pairs import Part
 from slop_code.evaluation.pytest_runner import not_one_tree
 from slop_code.evaluation.roster import Roster
+from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.submission import Tree
 
 ONE, OTHER = Tree("1"), Tree("2")
@@ -57,8 +58,8 @@ def test_what_set_up_said_is_not_hidden(make_problem, make_submission, evaluate,
     if trouble == "unreadable":
         monkeypatch.setattr(pytest_runner, "read_tree", refuse)
 
-    def write(step):
-        if step.startswith("set-up: echo") and trouble == "changed":
+    def write(event):
+        if event.name.startswith("echo") and trouble == "changed":
             (submission / "more.py").touch()
 
     commands = {"setup": {"commands": ["echo no such package; exit 3"]}}
@@ -71,8 +72,8 @@ def test_tests_that_are_damaged_while_they_are_used(make_problem, make_submissio
     """Whatever they said, nobody knows which tests said it; the next evaluation has them as they are."""
     problem = make_problem({"test_checkpoint_1.py": f"# {tmp_path}\n\ndef test_it():\n    assert 1 == 2\n"})
 
-    def write(step):
-        if step == "running 1 tests":
+    def write(event):
+        if event.kind is ProgressKind.RUN_TESTS:
             for path in cache.root.glob("tests/*/tests/test_checkpoint_1.py"):
                 if str(tmp_path) in (text := path.read_text()):
                     path.write_text(text.replace("1 == 2", "1 == 1"))

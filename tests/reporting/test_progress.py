@@ -10,6 +10,7 @@ from rich.console import Console
 from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
 from slop_code.evaluation.report import Attempt
 from slop_code.execution import EnvironmentSpec
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.reporting.progress import PACE_EVERY, SHOWN_RUNNING, RunProgress, group_counts
 from slop_code.reporting.tally import time_left, verdict_of
 from slop_code.reporting.wording import LINE_WIDTH, first_line, in_words, one_line
@@ -296,8 +297,8 @@ def test_stopping_counts_what_still_runs_and_waits_for_nothing_else():
 
 def test_a_step_is_told_once_in_a_row():
     shown = Shown(job(submission()))
-    for step in ("pulling a", "pulling a", "pulling b"):
-        shown.progress.said(step)
+    for image in ("a", "a", "b"):
+        shown.progress.step(ProgressEvent(ProgressKind.PULL_IMAGE, image))
     assert shown.lines == ["· pulling a", "· pulling b"]
 
 
@@ -335,7 +336,7 @@ def test_nothing_reaches_the_terminal_as_a_command(live):
     shown = Shown(job(submission(run=HOSTILE, problem=HOSTILE)), live=live)
     with shown.progress:
         shown.start()
-        shown.progress.said(HOSTILE)
+        shown.progress.step(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, HOSTILE))
         shown.progress.retrying(Retrying(shown.jobs[0], Attempt(reason=HOSTILE, duration=1.0), 0.0))
         shown.start()
         view = shown.view
@@ -364,4 +365,4 @@ def test_a_run_goes_on_when_nobody_listens_any_more(error, live):
     progress = RunProgress([job(submission())], 0, 1, PassPolicy.ALL_CASES, live=live, stream=Deaf(error))
     with progress:
         progress.finished(Outcome(submission(), facts(), "evaluated"))
-        progress.said("pulling")
+        progress.step(ProgressEvent(ProgressKind.PULL_IMAGE, "a"))

@@ -12,6 +12,7 @@ import pytest
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import processors
+from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.submission import tree_digest
 from slop_code.runs.executors import executor_class
 from slop_code.runs.executors.thread_executor import Threads
@@ -73,15 +74,15 @@ def test_as_many_as_this_process_may_use():
 
 
 def test_outcomes(work):
-    told = []
-    executor = Threads(2, None, told.append, Cache.default())
+    events = []
+    executor = Threads(2, None, events.append, Cache.default())
     futures = [executor.submit(work(f"print({word!r})")) for word in ("hello", "bye")]
     done = [future.result(200) for future in futures]
     executor.close()
     assert [one.facts.state for one in done] == ["evaluated", "evaluated"]
     assert [one.facts.passed["all-cases"] for one in done] == [True, False]
     assert [results_in(one.parcel).passed["all-cases"] for one in done] == [True, False]
-    assert "running 1 tests" in told
+    assert ProgressKind.RUN_TESTS in [event.kind for event in events]
 
 
 def test_one_that_runs_and_one_that_waits_are_stopped_and_others_go_on(work):
@@ -124,8 +125,8 @@ def test_a_pool_without_a_thread(work, monkeypatch):
     def refuse(_thread):
         raise RuntimeError("can't start new thread")
 
-    told = []
-    executor = Threads(1, None, told.append, Cache.default())
+    events = []
+    executor = Threads(1, None, events.append, Cache.default())
     refused, good = work("print('bye')"), work("print('hello')")
     before = sorted(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patch:
@@ -135,15 +136,15 @@ def test_a_pool_without_a_thread(work, monkeypatch):
     assert sorted(os.listdir("/proc/self/fd")) == before
     assert executor.submit(good).result(100).facts.passed["all-cases"]
     executor.close()
-    assert told.count("running 1 tests") == 1
+    assert [event.kind for event in events].count(ProgressKind.RUN_TESTS) == 1
 
 
 def test_a_submission_that_changes_while_it_is_evaluated(work):
     """Nobody knows what was tested then."""
     given = work("print('hello')")
 
-    def write(step):
-        if step == "running 1 tests":
+    def write(event):
+        if event.kind is ProgressKind.RUN_TESTS:
             (given.submission / "more.py").write_text("")
 
     done = perform(given, Cache.default(), write)

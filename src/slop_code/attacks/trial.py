@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.cache import Cache
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
 
 Evaluator = Callable[[World, Attack], Verdict]
 HONEST = Attack(name="honest", kind=Kind.CONFIGURATION, goal="none", does=Effect.LOSS)
 """The poor program by itself."""
 
 
-def ours(environment: EnvironmentSpec, cache: Cache, progress: Progress = lambda _: None) -> Evaluator:
+def ours(environment: EnvironmentSpec, cache: Cache, progress: ProgressCallback = lambda _: None) -> Evaluator:
     def evaluate(world: World, attack: Attack) -> Verdict:
         spec = EnvironmentSpec.model_validate({**environment.model_dump(), **attack.environment})
         runner = PytestRunner(

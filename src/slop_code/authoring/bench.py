@@ -17,6 +17,7 @@ from slop_code.evaluation.run_tests import side_by_side
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import processors
 from slop_code.execution.environment import load_environment
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
 
 Tried = Union["CorrectnessResults", InfrastructureError]
 """What came of a trial; the error where this machine could not evaluate it at all."""
@@ -83,7 +84,7 @@ class Workbench:
         asked: str | None = None,
         effort: Effort | None = None,
         cache: Cache | None = None,
-        progress: Progress = lambda _: None,
+        progress: ProgressCallback = lambda _: None,
     ) -> None:
         """`checkpoints`: those to look at; none: all. `asked`: the word that the environment was asked for with."""
         self.problem = problem
@@ -120,7 +121,9 @@ class Workbench:
     def reference(self, checkpoint: CheckpointConfig) -> CorrectnessResults:
         """The reference as any submission is evaluated; once, however many steps ask."""
         if checkpoint.name not in self._references:
-            self.progress(f"reference of {self.problem.name} {checkpoint.name}")
+            self.progress(
+                ProgressEvent(ProgressKind.EVALUATE_REFERENCE, problem=self.problem.name, checkpoint=checkpoint.name)
+            )
             self._references[checkpoint.name] = self.evaluate(Trial(checkpoint, self.solution(checkpoint)))
             remember(self.cache, self._references[checkpoint.name])
         return self._references[checkpoint.name]

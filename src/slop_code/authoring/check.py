@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.finding import Finding, Outcome, Severity, Step
 from slop_code.authoring.sources import Source, is_allowed, read_source
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +92,7 @@ class CheckReport:
 def check_step(bench: Workbench, name: str) -> StepReport:
     """One that cannot be done, for whatever reason, leaves what the others found alone."""
     began = time.monotonic()
-    bench.progress(f"checking {bench.problem.name}: {name}")
+    bench.progress(ProgressEvent(ProgressKind.CHECK_STEP, name, problem=bench.problem.name))
     report = _without_allowed(do_step(bench, step(name)), bench.problem.path)
     return replace(report, seconds=time.monotonic() - began)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
 
     Seen = Mapping[str, tuple[int, int, int]]
     """What tells one state of a file from another, by its path."""
@@ -61,7 +61,7 @@ def solution_of(problem: ProblemConfig, turn: Turn) -> Path:
 
 
 def run_turn(
-    problem: ProblemConfig, turn: Turn, progress: Progress, follow: Callable[[bytes], None]
+    problem: ProblemConfig, turn: Turn, progress: ProgressCallback, follow: Callable[[bytes], None]
 ) -> CorrectnessResults:
     """`follow` is given what pytest prints, as it is printed."""
     environment = environment_for(problem, turn.environment)

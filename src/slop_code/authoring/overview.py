@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.roster import Roster
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
 
 SLOWEST = 5
 
@@ -105,7 +105,7 @@ class Broken:
         return self.path.absolute().name
 
 
-def overviews(folders: Sequence[Path], cache: Cache, progress: Progress) -> list[ProblemView | Broken]:
+def overviews(folders: Sequence[Path], cache: Cache, progress: ProgressCallback) -> list[ProblemView | Broken]:
     """Each with the tests of its last checkpoint; what is wrong with one is told in its place."""
     found: list[ProblemView | Broken] = []
     for folder in folders:
@@ -122,7 +122,7 @@ def view(
     problem: ProblemConfig,
     spec: EnvironmentSpec,
     cache: Cache,
-    progress: Progress,
+    progress: ProgressCallback,
     *,
     counted: Sequence[str] | None = None,
 ) -> ProblemView:
@@ -172,7 +172,7 @@ def _with_tests(
     checkpoint: CheckpointConfig,
     spec: EnvironmentSpec,
     cache: Cache,
-    progress: Progress,
+    progress: ProgressCallback,
     versions: dict[str, str],
 ) -> CheckpointView:
     solution = problem.path / SOLUTIONS / checkpoint.name

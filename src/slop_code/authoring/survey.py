@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.authoring.finding import Finding
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Wanted:
 class Listener:
     """Who is told of things as they come."""
 
-    progress: Progress
+    progress: ProgressCallback
     began: Callable[[str, Path, str | None], None]
     """A problem by its name, its folder and its environment, where that is known."""
 
@@ -61,7 +61,7 @@ def survey(folder: Path, wanted: Wanted, listener: Listener) -> CheckReport:
     return CheckReport(bench.problem.name, folder, bench.environment.name, tuple(reports))
 
 
-def _bench(folder: Path, wanted: Wanted, progress: Progress) -> Workbench | StepReport:
+def _bench(folder: Path, wanted: Wanted, progress: ProgressCallback) -> Workbench | StepReport:
     """A report where configuration of the problem's own is refused."""
     try:
         problem = ProblemConfig.from_yaml(folder)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
+from slop_code.cli.shared_options import print_progress
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution.cache import Cache
@@ -66,9 +66,9 @@ def run_warm(arguments: argparse.Namespace) -> int:
     store = Cache.default()
     wanted = [(), *[tuple(ProblemConfig.from_yaml(path).test_dependencies) for path in arguments.problems]]
     with store.in_use():
-        sandbox = sandbox_for(load_environment(arguments.environment), store, _tell)
+        sandbox = sandbox_for(load_environment(arguments.environment), store, print_progress)
         for extra in dict.fromkeys(wanted):
-            tools = warm_tools(sandbox, TOOL, TOOLS, extra, LOCK, store, _tell)
+            tools = warm_tools(sandbox, TOOL, TOOLS, extra, LOCK, store, print_progress)
             print(f"ready: {len(tools.versions)} packages, pytest {tools.versions['pytest']}")
     return Exit.PASSED
 
@@ -128,7 +128,3 @@ def _readable(size: int) -> str:
 
 def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).isoformat(" ", "seconds")
-
-
-def _tell(step: str) -> None:
-    print(f"· {step}", file=sys.stderr, flush=True)

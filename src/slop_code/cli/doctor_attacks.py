@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.attacks.short import Outcome, State, short_corpus, try_all
 from slop_code.attacks.trial import ours
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import tell_step
+from slop_code.cli.shared_options import print_progress, print_step
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec, load_environment
@@ -46,10 +46,11 @@ def _try(name: str, spec: EnvironmentSpec, cache: Cache, *, as_text: bool) -> li
             console.print(Text(text, style), soft_wrap=True)
             sys.stdout.flush()
 
-    tell_step(f"trying {len(corpus)} attacks in {name}, isolation: {sandbox_name(spec)}")
-    tell_step("judging an honest submission first")
+    if sys.stderr.isatty():
+        print_step(f"trying {len(corpus)} attacks in {name}, isolation: {sandbox_name(spec)}")
+        print_step("judging an honest submission first")
     try:
-        with contextlib.closing(try_all(corpus, ours(spec, cache, tell_step), cache, boxed=boxed)) as tried:
+        with contextlib.closing(try_all(corpus, ours(spec, cache, print_progress), cache, boxed=boxed)) as tried:
             for outcome in tried:
                 outcomes.append(outcome)
                 say(told(outcome), STYLES[outcome.state])

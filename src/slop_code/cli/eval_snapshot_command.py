@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
-from slop_code.cli.shared_options import LONG, add_policy, make_folder, tell_written
+from slop_code.cli.shared_options import add_policy, make_folder, print_step, tell_written
 from slop_code.evaluation.origin import Origin, place_of_environment
 from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE, environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.environment import load_environment
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+from slop_code.reporting.progress_text import progress_text
 
 if TYPE_CHECKING:
     import argparse
@@ -62,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         load_environment(environment),
         arguments.snapshot,
         output_dir=arguments.output,
-        progress=lambda step: _tell(step, verbose=arguments.verbose, quiet=arguments.json),
+        progress=lambda event: _show_progress(event, verbose=arguments.verbose, quiet=arguments.json),
     )
     further = [*(["-k", arguments.keyword] if arguments.keyword else []), *arguments.pytest_arg]
     if arguments.print_command:
@@ -96,10 +98,10 @@ def _print(results: CorrectnessResults, policy: Policy, arguments: argparse.Name
         tell_written(arguments.output / "evaluation.json")
 
 
-def _tell(step: str, *, verbose: bool, quiet: bool) -> None:
-    """Steps go to standard error: on a terminal or when asked for; what takes long, always."""
-    if step.startswith("running"):
+def _show_progress(event: ProgressEvent, *, verbose: bool, quiet: bool) -> None:
+    """Long steps are always shown; the others on a terminal, or when asked for."""
+    if event.kind is ProgressKind.RUN_TESTS:
         # From here on this process only waits: what draws the result is loaded meanwhile.
         threading.Thread(target=importlib.import_module, args=("slop_code.reporting.terminal",), daemon=True).start()
-    if verbose or (sys.stderr.isatty() and not quiet) or step.startswith(LONG):
-        print(f"· {step}", file=sys.stderr, flush=True)
+    if verbose or (sys.stderr.isatty() and not quiet) or event.is_long:
+        print_step(progress_text(event))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import Forgiving
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import make_folder, tell_step, tell_written
+from slop_code.cli.shared_options import make_folder, print_progress, tell_written
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ def _evaluate(
     if arguments.output is not None:
         make_folder(arguments.output)
     if test is None:
-        return evaluate_again(stored, folder, submission, tell_step)
+        return evaluate_again(stored, folder, submission, print_progress)
     live = Live(Forgiving(sys.stderr if arguments.json else sys.stdout))
-    return run_one(test, folder, submission, tell_step, live)
+    return run_one(test, folder, submission, print_progress, live)
 
 
 def _print_json(found: RerunChanges, again: CorrectnessResults) -> None:

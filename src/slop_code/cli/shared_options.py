@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, Policy, parse_policy
 from slop_code.evaluation.reports.raw_test import visible
+from slop_code.reporting.progress_text import progress_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from slop_code.execution.progress_events import ProgressEvent
+
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 LONGEST_TEXT = 1 << 16
-LONG = ("pulling", "fetching", "warming", "set-up")
-"""How steps begin that are always told, as they may take minutes."""
 
 
 def add_policy(parser: argparse.ArgumentParser, *, repeatable: bool = False) -> None:
@@ -46,10 +47,15 @@ def tell_written(path: Path, note: str = "") -> None:
     print(f"written: {visible(str(path), LONGEST_TEXT)}{note}", flush=True)
 
 
-def tell_step(step: str) -> None:
-    """What takes long is always told; the rest on a terminal. A name in it may be anyone's."""
-    if step.startswith(LONG) or sys.stderr.isatty():
-        print(f"· {visible(step, LONGEST_TEXT)}", file=sys.stderr, flush=True)
+def print_progress(event: ProgressEvent) -> None:
+    """Steps that may take minutes are always shown, the others on a terminal."""
+    if event.is_long or sys.stderr.isatty():
+        print_step(progress_text(event))
+
+
+def print_step(text: str) -> None:
+    """To standard error; names in the text come from others, and control characters are escaped."""
+    print(f"· {visible(text, LONGEST_TEXT)}", file=sys.stderr, flush=True)
 
 
 def make_folder(folder: Path) -> None:

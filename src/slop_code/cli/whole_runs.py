@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import LONG
+from slop_code.cli.shared_options import print_progress
 from slop_code.errors import UsageError
 from slop_code.evaluation.origin import Origin, place_of_environment
 from slop_code.evaluation.problem_lookup import find_problem, problems_folder
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.evaluation.policy import Policy
+    from slop_code.execution.progress_events import ProgressCallback, ProgressEvent
     from slop_code.runs.discover import Run
     from slop_code.runs.evaluate_run import Evaluation
     from slop_code.runs.plan import Plan
@@ -151,7 +152,7 @@ def _refuse_results(runs: Sequence[Run]) -> None:
 def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Namespace) -> None:
     from slop_code.reporting.progress import RunProgress
 
-    plan, live, say = evaluation.plan, arguments.live_progress, _Steps()
+    plan, live, say = evaluation.plan, arguments.live_progress, _LongSteps()
     with evaluation.executor(say) as executor:
         with RunProgress(
             plan.jobs,
@@ -160,7 +161,7 @@ def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Name
             arguments.pass_policy,
             live=sys.stderr.isatty() if live is None else live,
         ) as progress:
-            say.tell = progress.said
+            say.show = progress.step
             with interrupts(control, progress.stopping):
                 for event in evaluation.events(executor, control):
                     if isinstance(event, Started):
@@ -171,15 +172,15 @@ def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Name
                         progress.finished(event)
 
 
-class _Steps:
-    """Of all that is done for each evaluation, what takes long is told."""
+class _LongSteps:
+    """Of all steps of the evaluations, those that may take minutes are shown."""
 
     def __init__(self) -> None:
-        self.tell: Callable[[str], None] = _say
+        self.show: ProgressCallback = print_progress
 
-    def __call__(self, step: str) -> None:
-        if step.startswith(LONG):
-            self.tell(step)
+    def __call__(self, event: ProgressEvent) -> None:
+        if event.is_long:
+            self.show(event)
 
 
 def _say(step: str) -> None:

@@ -25,6 +25,7 @@ from slop_code.evaluation.staging import Staged, choose, copy_tests, stage, vari
 from slop_code.execution.cache import DAMAGED, Cache
 from slop_code.execution.checksums import check_seal
 from slop_code.execution.concurrency import beside
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import TESTS_DIR, sandbox_for, sandbox_name
 from slop_code.execution.session import Session
 from slop_code.execution.submission import open_submission, read_tree
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.pairs import Part
     from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.sandbox import Progress, Sandbox, ToolEnv
+    from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.execution.sandbox import Sandbox, ToolEnv
     from slop_code.execution.submission import Tree
 
 NAME_LIMIT = 300
@@ -69,7 +71,7 @@ class PytestRunner:
         *,
         output_dir: Path | None = None,
         cache: Cache | None = None,
-        progress: Progress = lambda _: None,
+        progress: ProgressCallback = lambda _: None,
         most_pairs: int | None = None,
         hidden: Sequence[Path] = (),
         only: Sequence[str] | None = None,
@@ -138,8 +140,8 @@ class PytestRunner:
             opening = Session.open(self.environment, submission, self.cache, self.progress, self._hidden(), sandbox)
             with opening as session, sessions_for(session, groups) as sessions:
                 watch.lap("setup")
-                how = f" in {len(groups)} pairs" if len(groups) > 1 else ""
-                self.progress(f"running {sum(len(own.entries) for own in groups)} tests{how}")
+                count = sum(len(own.entries) for own in groups)
+                self.progress(ProgressEvent(ProgressKind.RUN_TESTS, count=count, total=len(groups)))
                 judged = judge_all(trial, sessions, groups)
                 watch.lap("tests")
                 now = beside(_read_again, submission, staged, tools, self.cache)
@@ -307,7 +309,9 @@ def _read_again(submission: Path, staged: Staged, tools: ToolEnv, cache: Cache) 
     return read_tree(open_submission(submission))
 
 
-def tools_for(sandbox: Sandbox, problem: ProblemConfig, cache: Cache, progress: Progress = lambda _: None) -> ToolEnv:
+def tools_for(
+    sandbox: Sandbox, problem: ProblemConfig, cache: Cache, progress: ProgressCallback = lambda _: None
+) -> ToolEnv:
     """Made the first time it is asked for, and kept."""
     return warm_tools(sandbox, TOOL, TOOLS, problem.test_dependencies, LOCK, cache, progress)
 
@@ -342,7 +346,7 @@ def stage_for(
     checkpoint: CheckpointConfig,
     spec: EnvironmentSpec,
     cache: Cache,
-    progress: Progress = lambda _: None,
+    progress: ProgressCallback = lambda _: None,
 ) -> Staged:
     """The tests, collected without any of an evaluation's own arguments."""
     command = command_for(sandbox, tools, problem, checkpoint, spec)
@@ -350,7 +354,11 @@ def stage_for(
 
 
 def prepare_tests(
-    problem: ProblemConfig, checkpoint: CheckpointConfig, spec: EnvironmentSpec, cache: Cache, progress: Progress
+    problem: ProblemConfig,
+    checkpoint: CheckpointConfig,
+    spec: EnvironmentSpec,
+    cache: Cache,
+    progress: ProgressCallback,
 ) -> tuple[Roster, Mapping[str, str]]:
     """Which tests there are, and the versions of what they run with: both found out once, and kept."""
     with cache.in_use():

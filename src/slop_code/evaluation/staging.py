@@ -26,6 +26,7 @@ from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import Selection, checkpoint_of, files_in, select
 from slop_code.execution.assets import asset_environment, copy_assets, walk
 from slop_code.execution.checksums import check_seal, seal
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.session import Session
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.sandbox import Layout, Progress, Sandbox, ToolEnv
+    from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.execution.sandbox import Layout, Sandbox, ToolEnv
 
 ASSETS = "assets"
 COLLECT_S = 120.0
@@ -151,7 +153,7 @@ def stage(
     tools: ToolEnv,
     command: Sequence[str],
     cache: Cache,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Staged:
     """The staged tests, collected once without any subject; every later evaluation accounts for that roster."""
     digest = tests_digest(problem, checkpoint, Contents.of(problem))
@@ -166,7 +168,7 @@ def stage(
     key = digest_of([*content, *sandbox.identity(), __version__, *map(_file_digest, sources.values())])
 
     def build(folder: Path) -> None:
-        progress(f"collecting the tests of {problem.name} {checkpoint.name}")
+        progress(ProgressEvent(ProgressKind.COLLECT_TESTS, problem=problem.name, checkpoint=checkpoint.name))
         copy_tests(problem, checkpoint, folder / "tests")
         copy_shown(problem, folder / "tests", folder / "shown")
         (folder / "judge" / FIXTURES).mkdir(parents=True)

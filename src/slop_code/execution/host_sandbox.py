@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.sandbox import Progress, Toolshop
+    from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.execution.sandbox import Toolshop
 
 
 class HostSandbox:
     name: str
 
-    def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: Progress = lambda _: None) -> None:
+    def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback = lambda _: None) -> None:
         self.spec, self.cache = spec, cache
 
     def image(self) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.process import Completed
-
-Progress = Callable[[str], None]
-"""Is told of each step that may take a while."""
+    from slop_code.execution.progress_events import ProgressCallback
 
 TESTS_DIR = ".evaluation_tests"
 REPORTS_DIR = ".scbench"
@@ -175,7 +172,7 @@ class Judged:
 class Sandbox(Protocol):
     name: str
 
-    def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: Progress) -> None: ...
+    def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback) -> None: ...
 
     def missing(self) -> str | None:
         """Why this sandbox cannot work on this machine, with what to do; None when it can."""
@@ -220,7 +217,7 @@ def sandbox_name(spec: EnvironmentSpec) -> str:
     return "docker" if spec.type == "docker" else "none" if spec.isolation == "none" else "bubblewrap"
 
 
-def sandbox_for(spec: EnvironmentSpec, cache: Cache, progress: Progress = lambda _: None) -> Sandbox:
+def sandbox_for(spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback = lambda _: None) -> Sandbox:
     """The sandbox an environment names; loaded late, so that others cost nothing."""
     sandbox = _sandbox_class(sandbox_name(spec), spec)(spec, cache, progress)
     if problem := sandbox.missing():

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from slop_code.execution.sandbox import PATH, Judged, JudgeJob, Layout, Progress, Sandbox, Subject, ToolEnv, sandbox_for
+from slop_code.execution.sandbox import PATH, Judged, JudgeJob, Layout, Sandbox, Subject, ToolEnv, sandbox_for
 from slop_code.execution.setup import prepare_subject
 from slop_code.execution.submission import open_submission
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.progress_events import ProgressCallback
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Session:
         spec: EnvironmentSpec,
         submission: Path | None,
         cache: Cache,
-        progress: Progress = lambda _: None,
+        progress: ProgressCallback = lambda _: None,
         hidden: Sequence[Path] = (),
         sandbox: Sandbox | None = None,
     ) -> Iterator[Session]:

@@ -16,7 +16,8 @@ from slop_code._io import TooLargeError, digest_of, read_bounded
 from slop_code.errors import InfrastructureError
 from slop_code.execution.checksums import check_sample, seal_sample
 from slop_code.execution.interpreter import network_variables
-from slop_code.execution.sandbox import PATH, Progress, Sandbox, SetupJob, Subject
+from slop_code.execution.progress_events import ProgressCallback, ProgressEvent, ProgressKind
+from slop_code.execution.sandbox import PATH, Sandbox, SetupJob, Subject
 from slop_code.execution.submission import tree_digest
 from slop_code.execution.uv import uv_identity
 
@@ -37,7 +38,7 @@ def prepare_subject(
     submission: Path,
     sandbox: Sandbox,
     cache: Cache,
-    progress: Progress,
+    progress: ProgressCallback,
     hidden: Sequence[Path],
 ) -> Subject:
     """Run the environment's set-up commands, or build what a Python submission asks for; once per content."""
@@ -108,7 +109,7 @@ def _set_up(
     submission: Path,
     sandbox: Sandbox,
     cache: Cache,
-    progress: Progress,
+    progress: ProgressCallback,
     hidden: Sequence[Path],
     kind: str,
     content: str,
@@ -131,7 +132,7 @@ def _set_up(
             for step in steps:
                 command = [word.replace("{env}", place) for word in step]
                 shown = command[-1] if command[1] == "-c" else shlex.join(command)
-                progress(f"set-up: {shown}")
+                progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, shown))
                 done = workshop.run(command, max(0.0, deadline - time.monotonic()))
                 if done.exit_code != 0:
                     limit = f"did not end within the {spec.setup.timeout:g} s for set-up"

@@ -18,13 +18,14 @@ from slop_code.execution.checksums import check_seal, seal
 from slop_code.execution.installed_files import check_installed, keep_installed, only_sound
 from slop_code.execution.interpreter import base_python, network_variables
 from slop_code.execution.process import run
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, Sandbox, ToolEnv, Toolshop
 from slop_code.execution.uv import uv_identity, uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
 
 WARM_S = 900.0
 ABANDONED_S = 3600.0
@@ -42,14 +43,14 @@ def warm_tools(
     extra: Sequence[str],
     lock: Path,
     cache: Cache,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> ToolEnv:
     """Fill uv's cache so that `uvx` finds the tool with all its packages offline, every file checked by its hash."""
     content = [tool, list(packages), list(extra), lock.read_text()]
     key = digest_of([*content, *sandbox.identity(), *uv_identity()])
 
     def build(scratch: Path) -> None:
-        progress(f"warming the test environment ({', '.join([*packages, *extra])})")
+        progress(ProgressEvent(ProgressKind.BUILD_TEST_ENVIRONMENT, ", ".join([*packages, *extra])))
         with only_sound(cache), sandbox.toolshop(scratch) as shop:
             python, python_version = shop.python()
             requirements = lock.read_text() + _lock_extra(shop, python, extra, lock.read_text())

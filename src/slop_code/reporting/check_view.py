@@ -13,6 +13,7 @@ from rich.text import Text
 from slop_code._io import Forgiving
 from slop_code.authoring.survey import Listener
 from slop_code.reporting.check_lines import ending, heading, step_lines
+from slop_code.reporting.progress_text import progress_text
 from slop_code.reporting.terminal import ResultConsole
 from slop_code.reporting.wording import one_line
 
@@ -21,26 +22,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.authoring.check import CheckReport, StepReport
+    from slop_code.execution.progress_events import ProgressEvent
     from slop_code.reporting.check_lines import Line
 
 
 class Now:
     """What is being done, in one line of a terminal that the next one replaces; elsewhere only what takes long."""
 
-    def __init__(self, stream: TextIO, always: tuple[str, ...]) -> None:
-        """`always`: how steps begin that are told everywhere."""
-        self._stream, self._always = Forgiving(stream), always
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = Forgiving(stream)
         self._live = stream.isatty()
         self._lock = threading.Lock()
 
-    def __call__(self, step: str) -> None:
+    def __call__(self, event: ProgressEvent) -> None:
         """By any thread."""
+        step = one_line(progress_text(event))
         with self._lock:
             if self._live:
                 width = max(20, shutil.get_terminal_size().columns - 4)
-                self._stream.write(f"\r\x1b[K· {one_line(step)[:width]}")
-            elif step.startswith(self._always):
-                self._stream.write(f"· {one_line(step)}\n")
+                self._stream.write(f"\r\x1b[K· {step[:width]}")
+            elif event.is_long:
+                self._stream.write(f"· {step}\n")
             self._stream.flush()
 
     def clear(self) -> None:
@@ -51,10 +53,10 @@ class Now:
 
 
 class CheckView:
-    def __init__(self, *, quiet: bool, every: bool, always: tuple[str, ...] = ()) -> None:
-        """`quiet`: standard output is for a document; `every`: see `step_lines`; `always`: see `Now`."""
+    def __init__(self, *, quiet: bool, every: bool) -> None:
+        """`quiet`: standard output is for a document; `every`: see `step_lines`."""
         self._quiet, self._every = quiet, every
-        self._now = Now(sys.stderr, always)
+        self._now = Now(sys.stderr)
         self._console = ResultConsole()
         self.listener = Listener(self._now, self._began, self._done, self._changed)
 

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from slop_code._io import Forgiving
 from slop_code.evaluation.groups import GroupType
+from slop_code.reporting.progress_text import progress_text
 from slop_code.reporting.tally import Tally, Verdict
 from slop_code.reporting.wording import first_line, in_words, one_line
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from slop_code.evaluation.policy import Policy
+    from slop_code.execution.progress_events import ProgressEvent
     from slop_code.runs.checkpoint_lines import Facts
     from slop_code.runs.job_records import Job, Outcome, Retrying, Started
 
@@ -35,7 +37,7 @@ STYLES: dict[Verdict, str] = {"passed": "green", "not passed": "red", "no verdic
 
 
 class RunProgress:
-    """Fed by the one thread that drives the run; `said` by any."""
+    """Fed by the one thread that drives the run; `step` by any."""
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class RunProgress:
         self._look_every = look_every
         self._over = threading.Event()
         self._looking = threading.Thread(target=self._look, name="pace", daemon=True)
-        self._step = ""
+        self._step: ProgressEvent | None = None
 
     def __enter__(self) -> Self:
         total, kept = self._tally.total, self._kept
@@ -101,11 +103,11 @@ class RunProgress:
             self._print(f"{self._place()} {outcome_line(outcome, verdict)}", STYLES[verdict])
         self.tick()
 
-    def said(self, step: str) -> None:
-        """What takes a while beside the evaluations; the same step of several jobs is told once."""
-        if step != self._step:
-            self._step = step
-            self._print(f"· {one_line(step)}", "dim")
+    def step(self, event: ProgressEvent) -> None:
+        """A step within an evaluation; several jobs in a row with the same step are shown once."""
+        if event != self._step:
+            self._step = event
+            self._print(f"· {one_line(progress_text(event))}", "dim")
 
     def stopping(self) -> None:
         """A signal handler may call this."""

@@ -31,7 +31,7 @@ from slop_code.runs.summary import NAMED, RunSummary, summarise
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.checkpoint_lines import CheckpointLine
     from slop_code.runs.job_records import Trouble
 
@@ -77,7 +77,9 @@ class Evaluation:
         self.outcomes.update({id(submission): facts for submission, facts in self.plan.kept})
 
     @contextlib.contextmanager
-    def executor(self, progress: Progress = lambda _: None, control: Control | None = None) -> Iterator[Executor]:
+    def executor(
+        self, progress: ProgressCallback = lambda _: None, control: Control | None = None
+    ) -> Iterator[Executor]:
         """Ready for the plan's jobs; a StoppedError where the control is stopped before that."""
         settings = self.settings
         executor = executor_class(settings.executor)(settings.workers, settings.address, progress, self.cache)
@@ -197,7 +199,7 @@ def evaluate_run(
     shard: Shard | None = None,
     cache: Cache | None = None,
     control: Control | None = None,
-    progress: Progress = lambda _: None,
+    progress: ProgressCallback = lambda _: None,
 ) -> Generator[Outcome, None, None]:
     """Outcomes as they come: of run folders, whose results and summaries are written there, or of submissions.
 

@@ -16,11 +16,11 @@ from slop_code.runs.result_archive import pack
 
 if TYPE_CHECKING:
     from slop_code.execution.cache import Cache
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.job_records import Work
 
 
-def perform(work: Work, cache: Cache, progress: Progress = lambda _: None) -> Done:
+def perform(work: Work, cache: Cache, progress: ProgressCallback = lambda _: None) -> Done:
     """Never raises: whatever happens is an outcome, and what is no verdict has a reason."""
     began = time.monotonic()
 
@@ -39,7 +39,7 @@ def perform(work: Work, cache: Cache, progress: Progress = lambda _: None) -> Do
         return failed(f"an error in slop-code itself\n{traceback.format_exc()}")
 
 
-def _evaluated(work: Work, cache: Cache, progress: Progress) -> Done:
+def _evaluated(work: Work, cache: Cache, progress: ProgressCallback) -> Done:
     check()
     checkpoint = work.problem.checkpoints[work.checkpoint]
     with cache.session() as folder:

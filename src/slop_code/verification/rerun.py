@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from slop_code.evaluation.report import CorrectnessResults, TestResult
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
 
 LIVE = ("-s",)
 """What a test prints is shown as it is printed, and not kept for the reports."""
@@ -70,7 +70,7 @@ def _is_taken(output: Path, folder: Path) -> bool:
 
 
 def evaluate_again(
-    stored: CorrectnessResults, folder: Path, submission: Submission, progress: Progress
+    stored: CorrectnessResults, folder: Path, submission: Submission, progress: ProgressCallback
 ) -> CorrectnessResults:
     """With the same pytest arguments; written where the submission says, if it does."""
     results = _runner(folder, submission, progress).run(stored.provenance.pytest_args)
@@ -80,7 +80,7 @@ def evaluate_again(
 
 
 def run_one(
-    test: TestResult, folder: Path, submission: Submission, progress: Progress, follow: Callable[[bytes], None]
+    test: TestResult, folder: Path, submission: Submission, progress: ProgressCallback, follow: Callable[[bytes], None]
 ) -> CorrectnessResults:
     """That test and no other; what pytest prints goes to `follow`."""
     return _runner(folder, submission, progress, only=[test.nodeid], follow=follow).run(LIVE)
@@ -89,7 +89,7 @@ def run_one(
 def _runner(
     folder: Path,
     submission: Submission,
-    progress: Progress,
+    progress: ProgressCallback,
     *,
     only: list[str] | None = None,
     follow: Callable[[bytes], None] | None = None,

@@ -12,6 +12,7 @@ from slop_code.authoring.failures import first_line, in_line
 from slop_code.authoring.mutants.behaviour import DISTORTIONS, FAITHFUL, can_distort, distort
 from slop_code.authoring.mutants.trying import hurried
 from slop_code.errors import InfrastructureError
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -38,7 +39,7 @@ def try_distortions(bench: Workbench, checkpoint: CheckpointConfig, tests: Colle
     if reason := undistortable(problem, bench.environment, solution):
         return reason
     quick, only = hurried(checkpoint, bench.reference(checkpoint)), tuple(tests)
-    bench.progress(f"{checkpoint.name}: what the tests look at")
+    bench.progress(ProgressEvent(ProgressKind.EVALUATE_DISTORTIONS, checkpoint=checkpoint.name))
     with tempfile.TemporaryDirectory(prefix="slop-code-mutants-") as scratch:
 
         def trial(distortion: Distortion) -> Trial:

@@ -13,6 +13,7 @@ from slop_code.authoring.bench import Trial
 from slop_code.authoring.mutants.solution import copy_solution, is_sound, overwrite
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.pairs import NEVER_RAN
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,7 +86,7 @@ def try_mutants(
         batch = list(itertools.islice(source, room if most is None else min(room, most - len(found))))
         if not batch:
             break
-        bench.progress(f"{checkpoint.name}: {len(found)} mutants tried")
+        bench.progress(ProgressEvent(ProgressKind.EVALUATE_MUTANTS, checkpoint=checkpoint.name, count=len(found)))
         with tempfile.TemporaryDirectory(prefix="slop-code-mutants-") as scratch:
             folders = [_written(one, solution, Path(scratch) / f"mutant{place}") for place, one in enumerate(batch)]
             outcomes = bench.try_all([Trial(quick, folder) for folder in folders])

@@ -25,6 +25,7 @@ from slop_code.authoring.reference import unsound
 from slop_code.errors import UsageError
 from slop_code.evaluation.pairs import unit_of
 from slop_code.evaluation.quarantine import read_ledger
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,14 +69,22 @@ def observe(bench: Workbench, checkpoint: CheckpointConfig, ledger: Ledger) -> O
     runs = first_runs(bench, checkpoint)
     conditions = conditions_for(bench.environment, bench.effort)
     for number, condition in enumerate(conditions, start=1):
-        bench.progress(f"{checkpoint.name}, run {number} of {len(conditions)}: {condition}")
+        bench.progress(
+            ProgressEvent(
+                ProgressKind.REPEAT_TESTS,
+                str(condition),
+                checkpoint=checkpoint.name,
+                count=number,
+                total=len(conditions),
+            )
+        )
         runs.append(run_under(bench, checkpoint, condition))
     if any(run.lost for run in runs):
-        bench.progress(f"{checkpoint.name}, again after a run without a verdict: {AS_IS}")
+        bench.progress(ProgressEvent(ProgressKind.RETRY_WITHOUT_VERDICT, str(AS_IS), checkpoint=checkpoint.name))
         runs.append(run_of(AS_IS, bench.evaluate(Trial(checkpoint, bench.solution(checkpoint)))))
     unknown = [test for test in flipping(runs) if not ledger.covers(test)]
     for condition in to_try_again(runs, unknown):
-        bench.progress(f"{checkpoint.name}, again: {condition}")
+        bench.progress(ProgressEvent(ProgressKind.RETRY_CONDITION, str(condition), checkpoint=checkpoint.name))
         runs.append(run_under(bench, checkpoint, condition))
     runs += alone(bench, checkpoint, runs, unknown)
     return Observed(checkpoint, tuple(runs))
@@ -102,7 +111,9 @@ def alone(bench: Workbench, checkpoint: CheckpointConfig, runs: Sequence[Run], t
         mates = [one for one in runs[0].passed if unit_of(one, "test") == unit_of(test, "test")]
         for seed in (seed_of(runs, test), None):
             condition = Condition(Kind.AS_IS if seed is None else Kind.ORDER, seed)
-            bench.progress(f"{checkpoint.name}, alone: {named(test)}, {condition}")
+            bench.progress(
+                ProgressEvent(ProgressKind.RUN_TEST_ALONE, str(condition), checkpoint=checkpoint.name, test=named(test))
+            )
             found = run_alone(bench, checkpoint, condition, test, mates)
             yield found
             if found.passed.get(test) == usual(runs, test):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import LONG
 from slop_code.errors import UsageError
 from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE
 
@@ -94,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     _agree(wanted, arguments)
     folders = problem_folders(arguments.paths, arguments.problems_dir)
-    view = CheckView(quiet=arguments.json, every=arguments.verbose, always=LONG)
+    view = CheckView(quiet=arguments.json, every=arguments.verbose)
     reports = [survey(folder, wanted, view.listener) for folder in folders]
     status = status_of(reports, Severity[arguments.fail_on.upper()])
     if arguments.sarif is not None:

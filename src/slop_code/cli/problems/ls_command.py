@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import tell_step
+from slop_code.cli.shared_options import print_progress
 
 if TYPE_CHECKING:
     import argparse
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.execution.cache import Cache
 
     folders = problem_folders(arguments.problems, arguments.problems_dir)
-    found = overviews(folders, Cache.default(), tell_step)
+    found = overviews(folders, Cache.default(), print_progress)
     with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
         _print(found, as_data=arguments.json)
     return status_of(found)

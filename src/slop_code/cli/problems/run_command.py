@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.problems.check_command import count
-from slop_code.cli.shared_options import tell_step
+from slop_code.cli.shared_options import print_progress
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE, find_problem
@@ -92,7 +92,7 @@ def _run(problem: ProblemConfig, turn: Turn) -> CorrectnessResults:
     from slop_code.reporting.rerun_lines import SHOWN_LIVE, Live
 
     live = Live(Forgiving(sys.stdout), limit=sys.maxsize if turn.interactive else SHOWN_LIVE)
-    return run_turn(problem, turn, tell_step, live)
+    return run_turn(problem, turn, print_progress, live)
 
 
 def _show(results: CorrectnessResults, turn: Turn, arguments: argparse.Namespace) -> Exit:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.problems.ls_command import status_of
-from slop_code.cli.shared_options import tell_step
+from slop_code.cli.shared_options import print_progress
 
 if TYPE_CHECKING:
     import argparse
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.execution.cache import Cache
 
     problem = find_problem(arguments.problem, arguments.problems_dir)
-    found = view(problem, environment_for(problem, arguments.environment), Cache.default(), tell_step)
+    found = view(problem, environment_for(problem, arguments.environment), Cache.default(), print_progress)
     with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
         _print(found, as_data=arguments.json)
     return status_of([found])

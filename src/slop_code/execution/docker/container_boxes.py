@@ -28,6 +28,7 @@ from slop_code.execution.docker.setup_containers import new_volume, open_toolsho
 from slop_code.execution.fixed_limits import HANDED
 from slop_code.execution.helper import kind
 from slop_code.execution.process import talk
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import Judged, JudgeJob, Layout, SetupJob, launcher_settings
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.process import Completed
-    from slop_code.execution.sandbox import Progress, Toolshop, Workshop
+    from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.execution.sandbox import Toolshop, Workshop
 
 ROOT = ("", "0", "root", "0:0", "root:root")
 DEFAULT_USER = "1000:1000"
@@ -59,7 +61,7 @@ class Found:
 class Docker:
     name = "docker"
 
-    def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: Progress = lambda _: None) -> None:
+    def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback = lambda _: None) -> None:
         assert spec.docker is not None
         self.spec, self.cache, self.progress, self.settings = spec, cache, progress, spec.docker
         self.engine = Engine(spec.docker.binary)
@@ -135,7 +137,7 @@ class Docker:
         """The helper and uv, for the image's processor, in a volume that every container mounts read-only."""
 
         def build(scratch: Path) -> None:
-            self.progress(f"fetching uv for containers on {self.machine()}")
+            self.progress(ProgressEvent(ProgressKind.FETCH_UV, self.machine()))
             build_kit(self.machine(), scratch / "kit", self.cache)
             with new_volume(self, scratch, "kit") as volume:
                 filler, mount = f"{volume}-filler", Mount(volume, c.KIT, readonly=False)

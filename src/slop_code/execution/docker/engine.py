@@ -23,12 +23,13 @@ from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import locked
 from slop_code.execution.process import Answer, ask
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from slop_code.execution.cache import Cache
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
 
 OWNER = "slop-code.owner"
 ENTRY = "slop-code.entry"
@@ -102,11 +103,11 @@ class Engine:
             return f"{self.binary}: the daemon's disk is full; `slop-code cache prune --all` makes room"
         return None
 
-    def image(self, name: str, progress: Progress) -> dict[str, Any]:
+    def image(self, name: str, progress: ProgressCallback) -> dict[str, Any]:
         """What the engine knows of an image, pulled when it is not there."""
         answer = self.try_("image", "inspect", "--", name)
         if answer.exit_code != 0 and any(word in answer.errors.lower() for word in ("no such image", "not known")):
-            progress(f"pulling {name}")
+            progress(ProgressEvent(ProgressKind.PULL_IMAGE, name))
             self.pull(name)
             answer = self.try_("image", "inspect", "--", name)
         if answer.exit_code != 0:

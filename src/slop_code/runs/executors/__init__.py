@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from slop_code.execution.cache import Cache
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.job_records import Done, Submission, Work
 
 BUILT_IN = {
@@ -27,7 +27,7 @@ class Executor(Protocol):
     slots: int
     """How much weight may run at a time; whoever submits keeps to it."""
 
-    def __init__(self, slots: int | None, address: str | None, progress: Progress, cache: Cache) -> None:
+    def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
         """`slots`: None for as many as there are processors. `cache`: this machine's."""
 
     def prepare(self, wanted: Sequence[Submission]) -> None:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from slop_code.execution.cache import Cache
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.job_records import Done, Submission, Work
 
 
 class Threads:
-    def __init__(self, slots: int | None, address: str | None, progress: Progress, cache: Cache) -> None:
+    def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
         if address is not None:
             raise UsageError(f"address {address}: the executor threads uses this machine alone; a cluster needs ray")
         self.slots = processors() if slots is None else slots

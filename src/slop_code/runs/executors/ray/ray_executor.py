@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cancellation import StoppedError
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.runs.executors.ray.cluster import alive, check_nodes, connect, in_short
 from slop_code.runs.executors.ray.node import Shipment, run_on_node, versions_here
 from slop_code.runs.executors.ray.shipping import pack, pack_problem
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.cache import Cache
-    from slop_code.execution.sandbox import Progress
+    from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.job_records import Submission, Work
 
 GRACE_S = 20.0
@@ -31,7 +32,7 @@ GRACE_S = 20.0
 
 
 class Ray:
-    def __init__(self, slots: int | None, address: str | None, progress: Progress, cache: Cache) -> None:
+    def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
         """`cache` stays unused: each node has its own."""
         del cache
         self._ray, self._ours = connect(address or os.environ.get("RAY_ADDRESS"))
@@ -43,7 +44,7 @@ class Ray:
             raise
         nodes = alive(self._ray)
         self.slots = int(sum(node.cpus for node in nodes)) if slots is None else slots
-        progress(f"connected to Ray: {len(nodes)} nodes, {self.slots} jobs at a time")
+        progress(ProgressEvent(ProgressKind.CONNECT_TO_CLUSTER, "Ray", count=len(nodes), total=self.slots))
         self._run = self._ray.remote(run_on_node)
         self._lock = threading.Lock()
         self._problems: dict[Path, Shipment] = {}

@@ -1,0 +1,58 @@
+"""Progress events: steps that may take a while, as records; `reporting.progress_text` makes English of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ProgressKind(StrEnum):
+    PULL_IMAGE = "pull_image"
+    FETCH_UV = "fetch_uv"
+    BUILD_TEST_ENVIRONMENT = "build_test_environment"
+    RUN_SETUP_COMMAND = "run_setup_command"
+    COLLECT_TESTS = "collect_tests"
+    RUN_TESTS = "run_tests"
+    CONNECT_TO_CLUSTER = "connect_to_cluster"
+    CHECK_STEP = "check_step"
+    EVALUATE_REFERENCE = "evaluate_reference"
+    EVALUATE_MUTANTS = "evaluate_mutants"
+    EVALUATE_DISTORTIONS = "evaluate_distortions"
+    REPEAT_TESTS = "repeat_tests"
+    RETRY_CONDITION = "retry_condition"
+    RETRY_WITHOUT_VERDICT = "retry_without_verdict"
+    RUN_TEST_ALONE = "run_test_alone"
+
+
+_LONG = {
+    ProgressKind.PULL_IMAGE,
+    ProgressKind.FETCH_UV,
+    ProgressKind.BUILD_TEST_ENVIRONMENT,
+    ProgressKind.RUN_SETUP_COMMAND,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent:
+    kind: ProgressKind
+    name: str = ""
+    """The image, machine, packages, command, check step or condition, depending on the kind."""
+
+    problem: str = ""
+    checkpoint: str = ""
+    test: str = ""
+    count: int = 0
+    """Tests, nodes or mutants, or the number of this run."""
+
+    total: int = 0
+    """Pairs of boxes, jobs at a time or runs, that `count` belongs to."""
+
+    @property
+    def is_long(self) -> bool:
+        """Steps that may take minutes are shown even where the others are not."""
+        return self.kind in _LONG
+
+
+ProgressCallback = Callable[[ProgressEvent], None]
+"""Called by any thread, before the step begins."""
