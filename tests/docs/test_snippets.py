@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 import yaml
 
+from slop_code.cli.command_parser import VERBOSE_HELP
 from slop_code.cli.main import parser
 from slop_code.comparison import records as comparison
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
@@ -405,9 +406,9 @@ def commands(root: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
             yield from commands(command)
 
 
-@pytest.mark.parametrize("command", list(commands(parser())), ids=lambda command: command.prog)
+@pytest.mark.parametrize("command", dict.fromkeys(commands(parser())), ids=lambda command: command.prog)
 def test_every_option_is_explained(command: argparse.ArgumentParser) -> None:
-    actions = [action for action in command._actions if action.dest != "help"]
+    actions = [action for action in command._actions if action.dest != "help" and action.help != VERBOSE_HELP]
     options = {name for action in actions for name in action.option_strings or [str(action.metavar)]}
     assert set(rows(reference("cli.md", command.prog))) == options
 

@@ -1,4 +1,4 @@
-"""`slop-code cache`: what is built once and kept. The layer of runs is loaded late: most commands need none of it."""
+"""`slop-code cache`: fill, show and prune the cache."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.cli.command_parser import add_commands
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import print_progress
+from slop_code.cli.messages import print_progress
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution.cache import Cache
@@ -24,41 +25,59 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("cache", allow_abbrev=False, help="what is built once and kept")
-    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    group = commands.add_parser(
+        "cache",
+        help="fill, show and prune the cache",
+        description="Fill, show and prune the cache: test environments, rosters, results.",
+        examples=["slop-code cache info", "slop-code cache prune --results-limit 500M"],
+    )
+    actions = add_commands(group)
+    _add_warm(actions)
+    _add_info(actions)
+    _add_prune(actions)
+
+
+def _add_warm(actions: Commands) -> None:
     warm = actions.add_parser(
         "warm",
-        allow_abbrev=False,
-        help="fetch the locked test environment now",
-        description="Fetch the locked test environment now, so that evaluations need no network for it.",
+        help="download the locked test environment now",
+        description="Download the locked test environment now, so that evaluations need no network for it.",
+        examples=["slop-code cache warm", "slop-code cache warm problems/larder -e docker-python3.12-uv"],
     )
     option = warm.add_argument
-    option("problems", nargs="*", type=Path, metavar="PROBLEM", help="problems whose test dependencies are wanted")
+    option("problems", nargs="*", type=Path, metavar="PROBLEM", help="folder of a problem, for its test dependencies")
     option("-e", "--environment", default="local", help="name or path of the environment (default: local)")
     warm.set_defaults(run=run_warm)
+
+
+def _add_info(actions: Commands) -> None:
     info = actions.add_parser(
         "info",
-        allow_abbrev=False,
-        help="say what is kept, and how large it is",
-        description="Say what is kept where, how large it is, and what the result store may take.",
+        aliases=["ls", "list"],
+        help="show what the cache holds, and its size",
+        description="Show what the cache holds, its size, and the limit of the stored results.",
+        examples=["slop-code cache info", "slop-code cache info --json"],
     )
-    info.add_argument("--json", action="store_true", help="print it as JSON, with sizes in bytes")
+    info.add_argument("--json", action="store_true", help="print JSON, with sizes in bytes")
     info.set_defaults(run=run_info)
+
+
+def _add_prune(actions: Commands) -> None:
     clear = actions.add_parser(
         "prune",
-        allow_abbrev=False,
-        help="remove what killed evaluators left behind",
-        description="Remove what killed evaluators left behind: folders, containers, volumes, images.",
+        help="remove leftovers of killed evaluations, or the whole cache",
+        description="Remove what killed evaluations left behind: folders, containers, volumes, images.",
+        examples=["slop-code cache prune", "slop-code cache prune --all"],
     )
     option = clear.add_argument
-    option("--all", action="store_true", help="also everything that is kept; the next evaluation builds it anew")
+    option("--all", action="store_true", help="remove the whole cache, too; the next evaluation builds it again")
     option(
         "--results-limit",
         type=_limit,
         metavar="SIZE",
-        help="shrink the result store to this size, such as 500M; what was used last stays; 0 empties it",
+        help="shrink the stored results to SIZE, such as 500M; the most recently used stay; 0 removes all",
     )
-    option("--docker", default="docker", metavar="BINARY", help="the container engine's command (default: docker)")
+    option("--docker", default="docker", metavar="BINARY", help="command of the container engine (default: docker)")
     clear.set_defaults(run=run_prune)
 
 
@@ -81,9 +100,9 @@ def run_info(arguments: argparse.Namespace) -> int:
     kinds = {kind: size_of(cache.root / kind) for kind in KINDS if kind != RESULTS}
     results = store.info()
     if arguments.json:
-        told = {"folder": str(store.root), **asdict(results), "limit": store.limit}
+        stored = {"folder": str(store.root), **asdict(results), "limit": store.limit}
         about = {"folder": str(cache.root), "kinds": {kind: asdict(size) for kind, size in kinds.items()}}
-        print(json.dumps({**about, "results": told}, indent=2))
+        print(json.dumps({**about, "results": stored}, indent=2))
         return Exit.PASSED
     print(f"cache: {cache.root}")
     for kind, size in kinds.items():

@@ -1,4 +1,4 @@
-"""`slop-code compare`: what is better and what is worse in other runs."""
+"""`slop-code compare`: tests and checkpoints gained and lost between runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import add_policy, tell_written
+from slop_code.cli.messages import print_written
+from slop_code.cli.shared_options import add_policy
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,26 +19,26 @@ if TYPE_CHECKING:
 
 EXIT_HELP = (
     "Exit status: 0 nothing was lost, 1 a test or a checkpoint was lost, 2 wrong use, "
-    "3 nothing was lost, but the other side has no verdict on a checkpoint that the base has one on, 130 interrupted."
+    "3 nothing was lost, but a checkpoint with a verdict in BASE has none in OTHER, 130 interrupted."
 )
 
 
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "compare",
-        help="say which tests and checkpoints were gained and lost between evaluated runs",
-        description="Compare evaluated runs with a first one: what was gained, what was lost, what is chance. "
-        "A folder that holds several runs stands for one agent, of which each run is a sample.",
+        help="show which tests and checkpoints were gained and lost between evaluated runs",
+        description="Compare evaluated runs with BASE: which tests and checkpoints were gained or lost, and whether "
+        "the difference can be chance. A folder of several runs counts as one agent, each run as a sample of it.",
         epilog=EXIT_HELP,
-        allow_abbrev=False,
+        examples=["slop-code compare runs/monday runs/tuesday", "slop-code compare runs/old runs/new -o diff.html -v"],
+        verbose="list every test that differs",
     )
     option = parser.add_argument
     option("base", metavar="BASE", type=Path, help="an evaluated run, or a folder of such runs")
-    option("others", metavar="OTHER", type=Path, nargs="+", help="what is compared with it: the same, once or more")
+    option("others", metavar="OTHER", type=Path, nargs="+", help="one or more runs to compare with BASE")
     add_policy(parser)
-    option("-o", "--output", metavar="FILE", type=Path, help="write an HTML page too")
+    option("-o", "--output", metavar="FILE", type=Path, help="write an HTML page, too")
     option("--json", action="store_true", help="print the comparison as JSON instead of a table")
-    option("-v", "--verbose", action="store_true", help="list every test that differs")
     parser.set_defaults(run=run)
 
 
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         from slop_code.reporting.html.compare_data import write_comparison
 
         write_comparison(comparison, sides, sheets, arguments.output)
-    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         _print(comparison, arguments)
     return status_of(comparison)
 
@@ -69,7 +70,7 @@ def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:
 
     show_comparison(comparison, ResultConsole(), every=arguments.verbose)
     if arguments.output is not None:
-        tell_written(arguments.output)
+        print_written(arguments.output)
 
 
 def status_of(comparison: Comparison) -> Exit:

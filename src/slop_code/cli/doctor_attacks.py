@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.attacks.short import Outcome, State, short_corpus, try_all
 from slop_code.attacks.trial import ours
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import print_progress, print_step
+from slop_code.cli.messages import print_progress, print_step
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec, load_environment

@@ -1,4 +1,4 @@
-"""`slop-code doctor`: what this machine can do, and what it lacks."""
+"""`slop-code doctor`: checks of this machine."""
 
 from __future__ import annotations
 
@@ -37,17 +37,28 @@ NEEDED = ("uv", "cache", "slopbox helper", "both boxes")
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("doctor", allow_abbrev=False, help="say what this machine can do, and what it lacks")
+    parser = commands.add_parser(
+        "doctor",
+        help="check whether this machine can evaluate, and what is missing",
+        description="Check whether this machine can evaluate, and what is missing.",
+        epilog="Exit status: 0 submissions can be isolated here, 3 they cannot, or the cache cannot be used. "
+        "With --attacks: 0 every attack was held, 1 one got through, 3 one could not be tried.",
+        examples=["slop-code doctor", "slop-code doctor --attacks -e local"],
+    )
     option = parser.add_argument
-    option("--json", action="store_true", help="print the findings as JSON")
-    option("--docker", default=ENGINE, metavar="BINARY", help="the container engine's command (default: docker)")
-    option("--attacks", action="store_true", help="try hostile submissions here, and say what is held")
+    option("--json", action="store_true", help="print JSON")
+    option("--docker", default=ENGINE, metavar="BINARY", help="command of the container engine (default: docker)")
+    option(
+        "--attacks",
+        action="store_true",
+        help="try hostile submissions here, and show which of them the isolation holds",
+    )
     option(
         "-e",
         "--environment",
         action="append",
         metavar="ENV",
-        help="with --attacks: where to try them, a shipped environment or a path; repeatable (default: local)",
+        help="with --attacks: name or path of the environment to try them in; repeatable (default: local)",
     )
     parser.set_defaults(run=run)
 

@@ -1,9 +1,10 @@
-"""`slop-code env`: the environments that ship with the package."""
+"""`slop-code env`: environments that ship with the package."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from slop_code.cli.command_parser import add_commands
 from slop_code.cli.exit_codes import Exit
 from slop_code.execution.environment import shipped_environments
 
@@ -14,9 +15,19 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("env", allow_abbrev=False, help="environments that ship with slop-code")
-    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    ls = actions.add_parser("ls", allow_abbrev=False, help="list the environments that -e takes by name")
+    group = commands.add_parser(
+        "env",
+        help="list the environments that ship with slop-code",
+        description="Environments that ship with slop-code.",
+        examples=["slop-code env ls"],
+    )
+    ls = add_commands(group).add_parser(
+        "ls",
+        aliases=["list"],
+        help="list the environments that -e takes by name",
+        description="List the environments that -e takes by name.",
+        examples=["slop-code env ls"],
+    )
     ls.set_defaults(run=run_ls)
 
 

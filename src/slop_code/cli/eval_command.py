@@ -1,4 +1,4 @@
-"""`slop-code eval`, `eval-problem` and `merge`: their options. What they do is loaded when one of them is called."""
+"""Options of `slop-code eval`, `eval-problem` and `merge`, whose code is imported when one of them is called."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP
-from slop_code.cli.shared_options import add_policy
-from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE
+from slop_code.cli.shared_options import add_policy, add_problems_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,42 +16,65 @@ if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
 
 LAYOUT = "<problem>/<checkpoint>/snapshot"
-MOST_WORKERS = 1024
-MOST_RETRIES = 1000
+MAX_WORKERS = 1024
+MAX_RETRIES = 1000
 
 
 def add_to(commands: Commands) -> None:
-    whole = _command(commands, "eval", "evaluate whole runs", f"Evaluate every {LAYOUT} of one run or several.")
-    option = whole.add_argument
+    _add_eval(commands)
+    _add_eval_problem(commands)
+    _add_merge(commands)
+
+
+def _add_eval(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "eval",
+        help="evaluate whole runs",
+        description=f"Evaluate every {LAYOUT} of one or more runs. Results that are up to date are kept.",
+        epilog=EXIT_HELP,
+        examples=["slop-code eval runs/today", "slop-code eval runs/a runs/b --problem larder -e local -j 8"],
+    )
+    option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help=f"folder with {LAYOUT}")
     option("--problem", action="append", default=[], help="only this problem of the runs; repeatable")
-    option("-o", "--output", metavar="OUT", type=Path, help="folder for the summary of all runs together")
-    _add_evaluating(whole)
-    _add_judging(whole)
-    whole.set_defaults(run=_late("evaluate"))
+    option("-o", "--output", metavar="DIR", type=Path, help="folder for a summary of all runs together")
+    _add_execution(parser)
+    _add_grading(parser)
+    parser.set_defaults(run=_late("evaluate"))
 
-    one = _command(
-        commands, "eval-problem", "evaluate one problem's checkpoints", "Evaluate each <checkpoint>/snapshot."
+
+def _add_eval_problem(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "eval-problem",
+        help="evaluate the checkpoints of one problem",
+        description="Evaluate every <checkpoint>/snapshot of one problem.",
+        epilog=EXIT_HELP,
+        examples=["slop-code eval-problem runs/today/larder", "slop-code eval-problem work -p larder --dry-run"],
     )
-    option = one.add_argument
+    option = parser.add_argument
     option("folder", type=Path, metavar="DIR", help="folder with <checkpoint>/snapshot")
     option("-p", "--problem", help="name or path of the problem (default: the folder's name)")
-    _add_evaluating(one)
-    _add_judging(one)
-    one.set_defaults(run=_late("evaluate_problem"), output=None)
+    _add_execution(parser)
+    _add_grading(parser)
+    parser.set_defaults(run=_late("evaluate_problem"), output=None)
 
-    merge = _command(
-        commands,
+
+def _add_merge(commands: Commands) -> None:
+    parser = commands.add_parser(
         "merge",
-        "bring the results of shards together",
-        "Gather results from copies of a run folder, check that every one is there and up to date, and summarise them. "
-        "Nothing is evaluated.",
+        help="merge the results of shards",
+        description="Copy results from other folders of the same run, check that every checkpoint has an up-to-date "
+        "result, and write the summary. Nothing is evaluated.",
+        epilog=EXIT_HELP,
+        examples=["slop-code merge runs/today", "slop-code merge runs/today shards/1 shards/2"],
     )
-    option = merge.add_argument
-    option("folder", type=Path, metavar="RUN_DIR", help=f"the run, with {LAYOUT}")
-    option("copies", nargs="*", type=Path, metavar="COPY", help="folders of the same layout with results of shards")
-    _add_judging(merge)
-    merge.set_defaults(run=_late("merge"), output=None)
+    option = parser.add_argument
+    option("folder", type=Path, metavar="RUN_DIR", help=f"folder of the run, with {LAYOUT}")
+    option(
+        "copies", nargs="*", type=Path, metavar="COPY", help="another folder of the same run, with results of shards"
+    )
+    _add_grading(parser)
+    parser.set_defaults(run=_late("merge"), output=None)
 
 
 def _late(action: str) -> Callable[[argparse.Namespace], int]:
@@ -63,52 +85,50 @@ def _late(action: str) -> Callable[[argparse.Namespace], int]:
     return call
 
 
-def _command(commands: Commands, name: str, words: str, description: str) -> argparse.ArgumentParser:
-    return commands.add_parser(name, help=words, description=description, epilog=EXIT_HELP, allow_abbrev=False)
-
-
-def _add_judging(parser: argparse.ArgumentParser) -> None:
+def _add_grading(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option(
         "-e",
         "--environment",
-        help="name or path of the environment (default: environment.yaml of the problem's folder or run, else local)",
+        help="name or path of the environment (default: environment.yaml of the run or the problem, else local)",
     )
     add_policy(parser)
-    option("--problems-dir", type=Path, help=f"where problems are (default: ${PROBLEMS_VARIABLE}, else problems)")
+    add_problems_dir(parser)
     option("--json", action="store_true", help="print summary.json instead of a table")
 
 
-def _add_evaluating(parser: argparse.ArgumentParser) -> None:
+def _add_execution(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("-j", "--num-workers", type=_workers, metavar="N", help="evaluations at a time (default: one per processor)")
-    option("--overwrite", action="store_true", help="evaluate again what is up to date or stored")
-    option("--dry-run", action="store_true", help="show what would be done and why, and do nothing")
-    option("--retries", type=_retries, default=2, metavar="N", help="after infrastructure failures (default: 2)")
-    option("--shard", metavar="I/N", help="only every N-th job of the plan, from the I-th; then use merge")
+    option("--overwrite", action="store_true", help="evaluate again, even where a result is up to date or cached")
+    option("--dry-run", action="store_true", help="show what would be evaluated and why, and exit")
+    option(
+        "--retries", type=_retries, default=2, metavar="N", help="retries after an infrastructure failure (default: 2)"
+    )
+    option("--shard", metavar="I/N", help="evaluate only every N-th job, starting with the I-th; then use merge")
     option(
         "--executor",
         default="threads",
         metavar="NAME",
-        help="threads, ray, or one that a package brings (default: threads)",
+        help="threads, ray, or the name of an executor from an installed package (default: threads)",
     )
-    option("--ray-address", metavar="ADDRESS", help="of the Ray cluster (default: $RAY_ADDRESS)")
+    option("--ray-address", metavar="ADDRESS", help="address of the Ray cluster (default: $RAY_ADDRESS)")
     option(
         "--live-progress",
         action=argparse.BooleanOptionalAction,
-        help="redraw the progress, or print a line for each event (default: by whether this is a terminal)",
+        help="redraw the progress, or print a line for each event (default: redraw on a terminal)",
     )
 
 
 def _workers(text: str) -> int:
-    return _number(text, 1, MOST_WORKERS)
+    return _number(text, 1, MAX_WORKERS)
 
 
 def _retries(text: str) -> int:
-    return _number(text, 0, MOST_RETRIES)
+    return _number(text, 0, MAX_RETRIES)
 
 
-def _number(text: str, least: int, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 6 and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}")
+def _number(text: str, minimum: int, maximum: int) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 6 and minimum <= int(text) <= maximum):
+        raise argparse.ArgumentTypeError(f"expected a whole number from {minimum} to {maximum}")
     return int(text)

@@ -1,4 +1,4 @@
-"""`slop-code eval-snapshot`: one snapshot, one checkpoint."""
+"""`slop-code eval-snapshot`: one snapshot against one checkpoint."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
-from slop_code.cli.shared_options import add_policy, make_folder, print_step, tell_written
+from slop_code.cli.messages import make_folder, print_step, print_written
+from slop_code.cli.shared_options import add_policy, add_problems_dir
 from slop_code.evaluation.origin import Origin, place_of_environment
-from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE, environment_word, find_problem
+from slop_code.evaluation.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.environment import load_environment
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -33,7 +34,11 @@ def add_to(commands: Commands) -> None:
         help="evaluate one snapshot against one checkpoint of a problem",
         description="Evaluate one snapshot against one checkpoint of a problem.",
         epilog=EXIT_HELP,
-        allow_abbrev=False,
+        examples=[
+            "slop-code eval-snapshot work/larder -p larder -c 1",
+            "slop-code eval-snapshot work/larder -p problems/larder -c checkpoint_2 -e local -o out --json",
+        ],
+        verbose="show every step and every test",
     )
     option = parser.add_argument
     option("snapshot", metavar="DIR", type=Path, help="folder with the submission's files")
@@ -42,16 +47,11 @@ def add_to(commands: Commands) -> None:
     option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
     option("-o", "--output", metavar="OUT", type=Path, help="folder for evaluation.json and the raw reports")
     add_policy(parser)
-    option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match, as pytest's -k")
-    option("--pytest-arg", action="append", default=[], metavar="ARG", help="one more argument for pytest; repeatable")
-    option(
-        "--problems-dir",
-        type=Path,
-        help=f"where to find problems by name (default: ${PROBLEMS_VARIABLE}, else problems)",
-    )
+    option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match (pytest -k)")
+    option("--pytest-arg", action="append", default=[], metavar="ARG", help="another argument for pytest; repeatable")
+    add_problems_dir(parser)
     option("--json", action="store_true", help="print evaluation.json instead of a table")
     option("--print-command", action="store_true", help="print the pytest command and exit without running it")
-    option("-v", "--verbose", action="store_true", help="show every step and every test")
     parser.set_defaults(run=run)
 
 
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
             environment=place_of_environment(environment),
             snapshot=str(arguments.snapshot.absolute()),
         ).keep(arguments.output)
-    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         _print(results, policy, arguments)
     return exit_for(results, policy)
 
@@ -95,13 +95,13 @@ def _print(results: CorrectnessResults, policy: Policy, arguments: argparse.Name
 
     show(results, policy, every=arguments.verbose)
     if arguments.output is not None:
-        tell_written(arguments.output / "evaluation.json")
+        print_written(arguments.output / "evaluation.json")
 
 
 def _show_progress(event: ProgressEvent, *, verbose: bool, quiet: bool) -> None:
     """Long steps are always shown; the others on a terminal, or when asked for."""
     if event.kind is ProgressKind.RUN_TESTS:
-        # From here on this process only waits: what draws the result is loaded meanwhile.
+        # From here on this process only waits, which is time to import what prints the result.
         threading.Thread(target=importlib.import_module, args=("slop_code.reporting.terminal",), daemon=True).start()
     if verbose or (sys.stderr.isatty() and not quiet) or event.is_long:
         print_step(progress_text(event))

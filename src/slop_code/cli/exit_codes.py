@@ -1,4 +1,4 @@
-"""What the exit status says."""
+"""Exit statuses of `slop-code`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Exit(IntEnum):
 
 
 def exit_for(results: CorrectnessResults, policy: Policy) -> Exit:
-    """A part of the tests is no verdict by any policy: there, all that ran have to pass."""
+    """Where tests were deselected there is no verdict by a policy: every test that ran has to pass."""
     if results.infrastructure_failure:
         return Exit.INFRASTRUCTURE
     if results.deselected:

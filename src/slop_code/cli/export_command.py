@@ -1,4 +1,4 @@
-"""`slop-code export`: results in the formats of others."""
+"""`slop-code export`: results in other formats."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import add_policy, tell_written
+from slop_code.cli.messages import print_written
+from slop_code.cli.shared_options import add_policy
 from slop_code.reporting.exporters import BUILT_IN
 
 if TYPE_CHECKING:
@@ -22,12 +23,17 @@ def add_to(commands: Commands) -> None:
         help="write results as JUnit, CTRF, CSV, Parquet or Markdown",
         description="Write the results of one run or several in another format. Nothing is evaluated.",
         epilog="Exit status: 0 written, 2 wrong use, 3 the file cannot be written. "
-        "A result that cannot be read is told as a checkpoint without a verdict.",
-        allow_abbrev=False,
+        "A result that cannot be read is exported as a checkpoint without a verdict.",
+        examples=["slop-code export runs/today --format junit -o results.xml", "slop-code export runs/* --format csv"],
     )
     option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of an evaluated run")
-    option("--format", required=True, metavar="NAME", help=f"{', '.join(BUILT_IN)}, or one that a package brings")
+    option(
+        "--format",
+        required=True,
+        metavar="NAME",
+        help=f"{', '.join(BUILT_IN)}, or the name of an exporter from an installed package",
+    )
     option("-o", "--output", metavar="FILE", type=Path, help="write to this file (default: standard output)")
     add_policy(parser)
     parser.set_defaults(run=run)
@@ -48,5 +54,5 @@ def run(arguments: argparse.Namespace) -> int:
     check_output(output)
     with open_atomic(output) as stream:
         write(entries, stream, arguments.pass_policy)
-    tell_written(output)
+    print_written(output)
     return Exit.PASSED

@@ -1,13 +1,13 @@
-"""`slop-code`: the parser, and the one place where errors become exit statuses."""
+"""`slop-code`: the parser of all commands, and the translation of errors to exit statuses."""
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import functools
 import signal
 import sys
 import traceback
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from slop_code import __version__
 from slop_code.cli import (
@@ -24,6 +24,7 @@ from slop_code.cli import (
     show_command,
     verify_command,
 )
+from slop_code.cli.command_parser import CommandParser, add_commands
 from slop_code.cli.exit_codes import EXIT_HELP, Exit
 from slop_code.errors import InfrastructureError, SlopCodeError
 from slop_code.evaluation.reports.raw_test import visible
@@ -31,28 +32,21 @@ from slop_code.evaluation.reports.raw_test import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LONGEST = 1 << 20
-
-
-class _Parser(argparse.ArgumentParser):
-    """Its commands' parsers are of its kind."""
-
-    def error(self, message: str) -> NoReturn:
-        """Words of a command line may be names of files, which are anyone's."""
-        super().error(visible(message, LONGEST))
+MAX_ERROR_BYTES = 1 << 20
 
 
 @functools.cache
-def parser() -> argparse.ArgumentParser:
-    """Made once: it has a hundred options and more, which whoever calls `run` again need not wait for."""
-    root = _Parser(
+def parser() -> CommandParser:
+    """Built once per process, as it has more than a hundred options."""
+    root = CommandParser(
         prog="slop-code",
         description="Evaluate code that an agent wrote in checkpoints: pytest verdicts that the code cannot forge.",
         epilog=EXIT_HELP,
-        allow_abbrev=False,
+        examples=["slop-code doctor", "slop-code eval runs/today --problems-dir problems"],
     )
-    root.add_argument("--version", action="version", version=f"slop-code {__version__}")
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    root.add_argument("--version", action="version", version=f"slop-code {__version__}", help="print the version")
+    root.set_defaults(verbose=False)
+    commands = add_commands(root)
     for module in (
         eval_command,
         eval_snapshot_command,
@@ -71,39 +65,48 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+def _logs(*, verbose: bool) -> contextlib.AbstractContextManager[None]:
+    if not verbose:
+        return contextlib.nullcontext()
+    from slop_code.cli.logs import logs_on_stderr
+
+    return logs_on_stderr()
+
+
 def _interrupt(_number: int, _frame: object) -> None:
-    """Told to end, it cleans up as when it is interrupted."""
+    """SIGTERM is handled like SIGINT, so that everything is cleaned up."""
     raise KeyboardInterrupt
 
 
-def _complain(message: str) -> None:
-    """Names in it may be anyone's: no control sequence reaches the terminal."""
-    print(f"slop-code: {visible(message, LONGEST)}", file=sys.stderr)
+def _print_error(message: str) -> None:
+    """Names in the message come from anywhere, so control characters are escaped."""
+    print(f"slop-code: {visible(message, MAX_ERROR_BYTES)}", file=sys.stderr)
 
 
 def run(argv: Sequence[str]) -> int:
-    """The command's exit status; every error a user can meet ends here, as a message."""
+    """The command's exit status. Every error that a user can cause ends here, as a message."""
     try:
         signal.signal(signal.SIGTERM, _interrupt)
         arguments = parser().parse_args(argv)
-        status: int = arguments.run(arguments)
+        with _logs(verbose=arguments.verbose):
+            status: int = arguments.run(arguments)
         return status
-    except SystemExit as end:  # argparse has said what is wrong, or shown its help
+    except SystemExit as end:  # argparse has printed an error or the help
         return Exit.USAGE if end.code else Exit.PASSED
     except KeyboardInterrupt:
         print("slop-code: interrupted", file=sys.stderr)
         return Exit.INTERRUPTED
     except InfrastructureError as error:
-        _complain(str(error))
+        _print_error(str(error))
         return Exit.INFRASTRUCTURE
     except SlopCodeError as error:
-        _complain(str(error))
+        _print_error(str(error))
         return Exit.USAGE
     except BrokenPipeError:
         raise
     except OSError as error:
-        _complain(f"{error.filename or 'output'}: {error.strerror}")
+        _print_error(f"{error.filename or 'output'}: {error.strerror}")
         return Exit.INFRASTRUCTURE
-    except Exception:  # noqa: BLE001  (a defect of ours is no verdict)
+    except Exception:  # noqa: BLE001  (a bug in slop-code is not a verdict)
         traceback.print_exc()
         return Exit.INFRASTRUCTURE

@@ -1,4 +1,4 @@
-"""`slop-code report`: evaluated runs as one HTML file."""
+"""`slop-code report`: one HTML file about evaluated runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import add_policy, tell_written
+from slop_code.cli.messages import print_written
+from slop_code.cli.shared_options import add_policy
 
 if TYPE_CHECKING:
     import argparse
@@ -17,14 +18,24 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "report",
-        allow_abbrev=False,
-        help="evaluated runs as one HTML file",
-        description="Write one HTML file that shows evaluated runs: did it pass, where did it start to break, why. "
-        "It opens from disk, and asks nothing of any server.",
+        help="write evaluated runs as one HTML file",
+        description="Write one HTML file that shows evaluated runs: which checkpoints passed, where tests started to "
+        "break, and why. The file opens from disk and needs no server.",
+        examples=[
+            "slop-code report runs/today",
+            "slop-code report runs/a runs/b -o both.html --pass-policy core-cases",
+        ],
     )
     option = parser.add_argument
-    option("runs", nargs="+", type=Path, metavar="RUN_DIR", help="evaluated runs, or results of one")
-    option("-o", "--output", type=Path, default=Path("report.html"), help="the file (default: report.html)")
+    option("runs", nargs="+", type=Path, metavar="RUN_DIR", help="an evaluated run, or a part of one")
+    option(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("report.html"),
+        metavar="FILE",
+        help="file to write (default: report.html)",
+    )
     add_policy(parser, repeatable=True)
     parser.set_defaults(run=run)
 
@@ -34,5 +45,5 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.runs.read_results import read_runs
 
     size = write_report(read_runs(arguments.runs), arguments.pass_policy, arguments.output)
-    tell_written(arguments.output, f" ({size / 1_000_000:.1f} MB)")
+    print_written(arguments.output, f" ({size / 1_000_000:.1f} MB)")
     return Exit.PASSED

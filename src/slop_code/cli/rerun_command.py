@@ -1,4 +1,4 @@
-"""`slop-code rerun`: a stored result once more, or one test of it, and what differs."""
+"""`slop-code rerun`: evaluate a stored result, or one test of it, again and show the differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import Forgiving
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import make_folder, print_progress, tell_written
+from slop_code.cli.messages import make_folder, print_progress, print_written
+from slop_code.cli.shared_options import add_problems_dir
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults, TestResult
     from slop_code.verification.rerun_changes import RerunChanges
 
-STATUS = (
+EXIT_HELP = (
     "Exit status: 0 the same statuses and verdicts, 1 something differs, 2 wrong use or configuration, "
     "3 infrastructure failure, 130 interrupted."
 )
@@ -30,10 +31,14 @@ STATUS = (
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "rerun",
-        help="evaluate a stored result again, or one test of it, and say what differs",
-        description="Evaluate a stored result again, or one test of it, and say what differs. Nothing stored changes.",
-        epilog=STATUS,
-        allow_abbrev=False,
+        help="evaluate a stored result, or one test of it, again and show what differs",
+        description="Evaluate a stored result, or one test of it, again and show what differs. Stored files stay as "
+        "they are.",
+        epilog=EXIT_HELP,
+        examples=[
+            "slop-code rerun runs/today/larder/checkpoint_1",
+            "slop-code rerun runs/today/larder/checkpoint_1 test_checkpoint_1.py::test_add",
+        ],
     )
     option = parser.add_argument
     option("result", metavar="RESULT", type=Path, help="an evaluation.json, or the folder that holds it")
@@ -41,19 +46,19 @@ def add_to(commands: Commands) -> None:
         "test",
         nargs="?",
         metavar="TEST",
-        help="directly after RESULT: run this one alone, by file::id, the id, or a part no other test has",
+        help="run only this test: file::id, its id, or a part that no other test has; directly after RESULT",
     )
     option(
         "--snapshot",
         metavar="DIR",
         type=Path,
-        help="the submission (default: snapshot beside the result, else as evaluated)",
+        help="folder of the submission (default: snapshot next to the result, else as evaluated)",
     )
     option("-p", "--problem", help="name or path of the problem (default: as evaluated, else by name)")
-    option("--problems-dir", type=Path, help="where to find problems by name")
+    add_problems_dir(parser, first="as evaluated, else ")
     option("-e", "--environment", help="name or path of the environment (default: as evaluated)")
     option("-o", "--output", metavar="OUT", type=Path, help="folder for the new evaluation.json and raw reports")
-    option("--json", action="store_true", help="print what differs as JSON")
+    option("--json", action="store_true", help="print the differences as JSON")
     parser.set_defaults(run=run)
 
 
@@ -71,13 +76,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("-o cannot be used with TEST: one test is no result of a checkpoint")
     again = _evaluate(stored, path.parent, test, arguments)
     found = rerun_changes(stored, again, test)
-    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         if arguments.json:
             _print_json(found, again)
         else:
             show(found, stored, again, test)
             if arguments.output is not None:
-                tell_written(arguments.output / "evaluation.json")
+                print_written(arguments.output / "evaluation.json")
     if again.infrastructure_failure:
         return Exit.INFRASTRUCTURE
     return Exit.NOT_PASSED if found.differ else Exit.PASSED
@@ -107,5 +112,5 @@ def _evaluate(
 
 
 def _print_json(found: RerunChanges, again: CorrectnessResults) -> None:
-    told = {"same": not found.differ, "flaky": found.flaky, "same_inputs": found.same_inputs, **asdict(found)}
-    print(json.dumps({**told, "results": again.model_dump(mode="json")}, indent=2), flush=True)
+    document = {"same": not found.differ, "flaky": found.flaky, "same_inputs": found.same_inputs, **asdict(found)}
+    print(json.dumps({**document, "results": again.model_dump(mode="json")}, indent=2), flush=True)

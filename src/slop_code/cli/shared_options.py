@@ -1,28 +1,23 @@
-"""What the modules of several commands share."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, Policy, parse_policy
+from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE
 from slop_code.evaluation.reports.raw_test import visible
-from slop_code.reporting.progress_text import progress_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from slop_code.execution.progress_events import ProgressEvent
-
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
-LONGEST_TEXT = 1 << 16
 
 
 def add_policy(parser: argparse.ArgumentParser, *, repeatable: bool = False) -> None:
-    """Where it is repeatable, there is a list of them, which may be empty."""
+    """The value is a policy; where the option is repeatable, a list of policies that may be empty."""
     more = "; repeatable, the first is shown first" if repeatable else ""
     parser.add_argument(
         "--pass-policy",
@@ -35,31 +30,18 @@ def add_policy(parser: argparse.ArgumentParser, *, repeatable: bool = False) -> 
     )
 
 
+def add_problems_dir(parser: argparse.ArgumentParser, *, first: str = "") -> None:
+    """`first`: a default that comes before the environment variable."""
+    parser.add_argument(
+        "--problems-dir",
+        type=Path,
+        metavar="DIR",
+        help=f"folder in which problems are found by name (default: {first}${PROBLEMS_VARIABLE}, else problems)",
+    )
+
+
 def _policy(text: str) -> Policy:
     try:
         return parse_policy(text)
     except UsageError as error:
-        raise argparse.ArgumentTypeError(visible(str(error), LONGEST_TEXT)) from None
-
-
-def tell_written(path: Path, note: str = "") -> None:
-    """A name in it may be anyone's."""
-    print(f"written: {visible(str(path), LONGEST_TEXT)}{note}", flush=True)
-
-
-def print_progress(event: ProgressEvent) -> None:
-    """Steps that may take minutes are always shown, the others on a terminal."""
-    if event.is_long or sys.stderr.isatty():
-        print_step(progress_text(event))
-
-
-def print_step(text: str) -> None:
-    """To standard error; names in the text come from others, and control characters are escaped."""
-    print(f"· {visible(text, LONGEST_TEXT)}", file=sys.stderr, flush=True)
-
-
-def make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: results cannot be written there: {error.strerror}") from error
+        raise argparse.ArgumentTypeError(visible(str(error), MAX_TEXT_BYTES)) from None

@@ -1,4 +1,4 @@
-"""`slop-code show`: one result, or one test of it."""
+"""`slop-code show`: a stored result, or one test of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ def add_to(commands: Commands) -> None:
         help="show a stored result, or one test of it in full",
         description="Show a stored result, or one test of it in full. Nothing is evaluated.",
         epilog="Exit status: 0 shown, whatever the verdict; 2 wrong use or a result that cannot be read.",
-        allow_abbrev=False,
+        examples=[
+            "slop-code show runs/today/larder/checkpoint_1",
+            "slop-code show runs/today/larder/checkpoint_1 test_checkpoint_1.py::test_add",
+        ],
+        verbose="show every test",
     )
     option = parser.add_argument
     option("result", type=Path, metavar="RESULT", help="an evaluation.json, or the folder that holds it")
@@ -29,11 +33,10 @@ def add_to(commands: Commands) -> None:
         "test",
         nargs="?",
         metavar="TEST",
-        help="directly after RESULT: file::id, the id, or a part of it that no other test has",
+        help="show only this test: file::id, its id, or a part that no other test has; directly after RESULT",
     )
     add_policy(parser)
-    option("--json", action="store_true", help="print it as JSON")
-    option("-v", "--verbose", action="store_true", help="show every test")
+    option("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 

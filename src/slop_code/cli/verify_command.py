@@ -1,4 +1,4 @@
-"""`slop-code verify`: stored results against the raw reports beside them; nothing is run."""
+"""`slop-code verify`: check stored results against the raw reports next to them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,32 @@ if TYPE_CHECKING:
     from slop_code.runs.read_results import RunResults
     from slop_code.verification.verify import Verification
 
-STATUS = "Exit status: 0 all agree, 1 something differs, 2 something cannot be read, is missing, or has no raw reports."
+EXIT_HELP = (
+    "Exit status: 0 all agree, 1 something differs, 2 something cannot be read, is missing, or has no raw reports."
+)
 
 
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "verify",
         help="check stored results against their raw reports, without running anything",
-        description="Come to counts and verdicts of stored results once more, from the raw reports beside them.",
-        epilog=STATUS,
-        allow_abbrev=False,
+        description="Compute counts and verdicts of stored results again from their raw reports, and compare them. "
+        "Nothing is evaluated.",
+        epilog=EXIT_HELP,
+        examples=["slop-code verify runs/today", "slop-code verify runs/today --problems-dir problems"],
     )
     option = parser.add_argument
-    option("results", metavar="RESULT", nargs="+", type=Path, help="evaluation.json, its folder, or that of a run")
-    option("-p", "--problem", help="name or path of the problem, to check its digests and markers too")
-    option("--problems-dir", type=Path, help="the same for problems by the names that the results give")
-    option("--json", action="store_true", help="print the findings as JSON")
+    option(
+        "results", metavar="RESULT", nargs="+", type=Path, help="an evaluation.json, its folder, or the folder of a run"
+    )
+    option("-p", "--problem", help="name or path of the problem, to check its digests and markers, too")
+    option(
+        "--problems-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder of problems, to check each of them by the name in its results",
+    )
+    option("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import print_progress
+from slop_code.cli.messages import print_progress, print_step
 from slop_code.errors import UsageError
 from slop_code.evaluation.origin import Origin, place_of_environment
 from slop_code.evaluation.problem_lookup import find_problem, problems_folder
@@ -54,7 +54,9 @@ def evaluate(arguments: argparse.Namespace) -> int:
     status = _evaluate(runs, arguments, partial=bool(arguments.problem))
     if arguments.problem and not arguments.dry_run and not arguments.shard:
         given = f" -e {shlex.quote(arguments.environment)}" if arguments.environment is not None else ""
-        _say(f"no summary was written for a part of the run: `slop-code merge RUN_DIR{given}` writes that of the whole")
+        print_step(
+            f"no summary was written for a part of the run: `slop-code merge RUN_DIR{given}` writes that of the whole"
+        )
     return status
 
 
@@ -101,7 +103,7 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace, *, partial: bo
     )
     _warn(runs)
     if (count := sum(len(run.submissions) for run in runs)) >= MANY:
-        _say(f"checking {count} submissions")
+        print_step(f"checking {count} submissions")
     with opened(runs, Cache.default(), settings, hold=not arguments.dry_run) as evaluation:
         if arguments.dry_run:
             return _show_plan(evaluation, arguments)
@@ -128,7 +130,7 @@ def _remember(runs: Sequence[Run], arguments: argparse.Namespace) -> None:
 
 def _warn(runs: Sequence[Run]) -> None:
     for warning in dict.fromkeys(warning for run in runs for warning in run.warnings):
-        _say(f"warning: {one_line(warning)}")
+        print_step(f"warning: {one_line(warning)}")
 
 
 def _refuse_nothing(runs: Sequence[Run]) -> None:
@@ -146,7 +148,7 @@ def _refuse_results(runs: Sequence[Run]) -> None:
             told = f"{run.folder}: results, but no snapshot to evaluate; its summary is left as it is; {look}"
             if len(runs) == 1:
                 raise UsageError(told)
-            _say(f"warning: {one_line(told)}")
+            print_step(f"warning: {one_line(told)}")
 
 
 def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Namespace) -> None:
@@ -181,10 +183,6 @@ class _LongSteps:
     def __call__(self, event: ProgressEvent) -> None:
         if event.is_long:
             self.show(event)
-
-
-def _say(step: str) -> None:
-    print(f"· {step}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -238,7 +236,7 @@ def _conclude(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
     status = _status(summary, policy)
     if status != Exit.PASSED and sys.stderr.isatty() and not arguments.json:
         folders = [str(run.folder) for run in evaluation.runs if run.folder]
-        _say(f"where it broke, and why: slop-code report {shlex.join(folders)}")
+        print_step(f"where it broke, and why: slop-code report {shlex.join(folders)}")
     return status
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from slop_code.cli.command_parser import add_commands
 from slop_code.cli.problems import check_command as check
 from slop_code.cli.problems import ls_command as ls
 from slop_code.cli.problems import new_command as new
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("problems", allow_abbrev=False, help="write problems, and see whether they are sound")
-    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    group = commands.add_parser(
+        "problems",
+        help="write, list and check problems",
+        description="Write, list and check problems.",
+        examples=["slop-code problems ls", "slop-code problems check problems/larder"],
+    )
+    actions = add_commands(group)
     for module in (new, ls, show, check, run):
         module.add_to(actions)

@@ -34,10 +34,14 @@ STATUS = (
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "check",
+        examples=[
+            "slop-code problems check problems/larder",
+            "slop-code problems check --step layout --step reference",
+        ],
+        verbose="show allowed findings, too, and details in full",
         help="say whether problems are sound, and what to mend",
         description="Say whether problems are sound: their reference passes, nothing else does, and nothing flakes.",
         epilog=STATUS,
-        allow_abbrev=False,
     )
     option = parser.add_argument
     option(
@@ -70,7 +74,6 @@ def add_to(commands: Commands) -> None:
         type=Path,
         help=f"where to find problems by name (default: ${PROBLEMS_VARIABLE}, else problems)",
     )
-    option("-v", "--verbose", action="store_true", help="show what comments allow, too, and details in full")
     option("--explain", metavar="RULE", help="say what a rule is about, and exit")
     parser.set_defaults(run=run)
 

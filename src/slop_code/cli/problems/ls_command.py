@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import print_progress
+from slop_code.cli.messages import print_progress
 
 if TYPE_CHECKING:
     import argparse
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "ls",
+        aliases=["list"],
+        examples=["slop-code problems ls", "slop-code problems ls problems/larder --json"],
         help="list problems: version, checkpoints, tests by group",
         description="List problems: version, difficulty, checkpoints, state, and the tests of the last checkpoint by "
         "group. They are collected once, without any submission.",
         epilog="Exit status: 0 listed; 2 wrong use, or a problem that does not load; "
         "3 a problem whose tests cannot be collected. The others are listed all the same.",
-        allow_abbrev=False,
     )
     option = parser.add_argument
     option(

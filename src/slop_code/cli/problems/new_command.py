@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import tell_written
+from slop_code.cli.messages import print_written
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ ASKED = {
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "new",
+        examples=["slop-code problems new larder", "slop-code problems new larder --kind http --checkpoints 3"],
         help="write a working problem to start from",
         description="Write a working problem to start from: configuration, specifications, tests in all groups and "
         "reference solutions. What no option says is asked for on a terminal, and has a default elsewhere.",
         epilog="Exit status: 0 written, 2 wrong use, or something is there already.",
-        allow_abbrev=False,
     )
     option = parser.add_argument
     option("name", metavar="NAME", help="of the problem, and of its folder")
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     interactive = sys.stdin.isatty() and sys.stderr.isatty()
     blueprint = blueprint_of(arguments, ask if interactive else None)
     folder = write_problem(blueprint, parent)
-    tell_written(folder)
+    print_written(folder)
     for line in written_lines(folder, arguments.directory is None, missing_program(blueprint)):
         print(line)
     return Exit.PASSED

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
+from slop_code.cli.messages import print_progress
 from slop_code.cli.problems.check_command import count
-from slop_code.cli.shared_options import print_progress
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE, find_problem
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "run",
+        examples=["slop-code problems run problems/larder", "slop-code problems run larder -c 1 -k add --watch"],
+        verbose="show every test in the end",
         help="run a problem's tests against its reference, with live output",
         description="Run a problem's tests against its reference, in the boxes of an evaluation, with live output.",
         epilog=EXIT_HELP,
-        allow_abbrev=False,
     )
     option = parser.add_argument
     option("problem", nargs="?", default=".", metavar="PROBLEM", help="name or path of the problem (default: .)")
@@ -53,7 +54,6 @@ def add_to(commands: Commands) -> None:
         type=Path,
         help=f"where to find problems by name (default: ${PROBLEMS_VARIABLE}, else problems)",
     )
-    option("-v", "--verbose", action="store_true", help="show every test in the end")
     parser.set_defaults(run=run)
 
 

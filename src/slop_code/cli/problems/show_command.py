@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.cli.messages import print_progress
 from slop_code.cli.problems.ls_command import status_of
-from slop_code.cli.shared_options import print_progress
 
 if TYPE_CHECKING:
     import argparse
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "show",
+        examples=["slop-code problems show larder", "slop-code problems show problems/larder --json"],
         help="show a problem: checkpoints, tests, assets, dependencies, times of the reference",
         description="Show a problem: checkpoints with their tests by group, assets, dependencies, markers, and how "
         "long the reference took the last time it was evaluated here. Nothing is evaluated.",
         epilog="Exit status: 0 shown, 2 wrong use or a problem that does not load, 3 tests that cannot be collected.",
-        allow_abbrev=False,
     )
     option = parser.add_argument
     option("problem", nargs="?", default=".", metavar="PROBLEM", help="its name or its folder (default: this folder)")

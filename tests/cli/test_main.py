@@ -1,6 +1,7 @@
-"""The command line as a user meets it: real processes, exit statuses, what is printed and what is written."""
+"""Command line: help, exit statuses, standard output and standard error of real processes."""
 
 import json
+import logging
 import os
 import pty
 import shlex
@@ -87,7 +88,9 @@ def boxes(need_bubblewrap):
     need_bubblewrap()
 
 
-def every_command():
+def every_parser():
+    """Each by the words that lead to it; a command with an alias appears twice."""
+
     def walk(current, words):
         yield words, current
         for action in current._actions:
@@ -95,22 +98,85 @@ def every_command():
                 for name, inner in action.choices.items():
                     yield from walk(inner, (*words, name))
 
-    return list(walk(parser(), ()))
+    return dict(walk(parser(), ()))
 
 
-@pytest.mark.parametrize(
-    ("words", "command"),
-    every_command(),
-    ids=lambda value: "-".join(value) or "all" if isinstance(value, tuple) else "",
-)
-def test_help_names_every_option(words, command, in_this_process):
+PARSERS = every_parser()
+GROUPS = [(), ("env",), ("cache",), ("problems",)]
+
+
+@pytest.mark.parametrize("words", PARSERS, ids=lambda words: "-".join(words) or "all")
+def test_help_names_every_option(words, in_this_process):
     status, shown, _ = in_this_process(*words, "--help")
     assert status == 0
-    for action in command._actions:
+    for action in PARSERS[words]._actions:
         assert action.help or isinstance(action.choices, dict)
         for option in action.option_strings:
             assert option in shown
-    assert not words or "usage: slop-code " + " ".join(words) in shown
+    assert f"usage: {PARSERS[words].prog}" in shown
+
+
+@pytest.mark.parametrize("words", PARSERS, ids=lambda words: "-".join(words) or "all")
+def test_help_ends_with_examples_that_parse(words, in_this_process):
+    _, shown, _ = in_this_process(*words, "--help")
+    examples = shown.partition("\nexamples:\n")[2].splitlines()
+    assert 1 <= len(examples) <= 2
+    for example in examples:
+        program, *arguments = shlex.split(example)
+        assert program == "slop-code"
+        assert f"{program} {' '.join(arguments)} ".startswith(f"{PARSERS[words].prog} ")
+        assert callable(parser().parse_args(arguments).run)
+
+
+@pytest.mark.parametrize("words", GROUPS, ids=lambda words: "-".join(words) or "all")
+def test_a_group_without_a_command_prints_its_help(words, in_this_process):
+    assert in_this_process(*words) == in_this_process(*words, "--help")
+
+
+def test_the_groups_are_all_parsers_with_commands():
+    assert {words[:-1] for words in PARSERS if words} == set(GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("alias", "command"),
+    [
+        (("env", "list"), ("env", "ls")),
+        (("problems", "list"), ("problems", "ls")),
+        (("cache", "list"), ("cache", "info")),
+        (("cache", "ls"), ("cache", "info")),
+    ],
+)
+def test_an_alias_is_the_same_command(alias, command):
+    assert PARSERS[alias] is PARSERS[command]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "verbose"),
+    [
+        (["-v", "env", "ls"], True),
+        (["env", "-v", "ls"], True),
+        (["env", "ls", "--verbose"], True),
+        (["-v", "show", "result"], True),
+        (["show", "result", "-v"], True),
+        (["show", "result"], False),
+        (["env", "ls"], False),
+    ],
+)
+def test_verbose_is_taken_before_and_after_the_command(arguments, verbose):
+    assert parser().parse_args(arguments).verbose is verbose
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_verbose_logs_to_standard_error_with_control_characters_escaped(verbose, in_this_process, monkeypatch):
+    def list_and_log():
+        logging.getLogger("slop_code.execution").debug("started %s", "box\x1b[0m")
+        return {"local": "this machine"}
+
+    monkeypatch.setattr("slop_code.cli.env_command.shipped_environments", list_and_log)
+    status, shown, logged = in_this_process(*["-v"] * verbose, "env", "ls")
+    assert (status, shown.split()) == (0, ["local", "this", "machine"])
+    assert ("DEBUG slop_code.execution: started box\\x1b[0m\n" in logged) is verbose
+    assert logging.getLogger("slop_code").handlers == []
 
 
 @pytest.mark.e2e
@@ -119,7 +185,7 @@ def test_version():
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["no-such-command"], ["cache"], ["env"], ["eval-snapshot"], ["doctor", "--no"]]
+    "arguments", [["no-such-command"], ["cache", "empty"], ["env", "-x"], ["eval-snapshot"], ["doctor", "--no"]]
 )
 def test_a_wrong_call(arguments, in_this_process):
     status, shown, complaint = in_this_process(*arguments)

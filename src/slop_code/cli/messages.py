@@ -1,0 +1,39 @@
+"""Lines that several commands print. Names in them come from anywhere, so control characters are escaped."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.reports.raw_test import visible
+from slop_code.reporting.progress_text import progress_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from slop_code.execution.progress_events import ProgressEvent
+
+MAX_TEXT_BYTES = 1 << 16
+
+
+def print_written(path: Path, note: str = "") -> None:
+    print(f"written: {visible(str(path), MAX_TEXT_BYTES)}{note}", flush=True)
+
+
+def print_step(text: str) -> None:
+    """A line on standard error, which leaves standard output to the results."""
+    print(f"· {visible(text, MAX_TEXT_BYTES)}", file=sys.stderr, flush=True)
+
+
+def print_progress(event: ProgressEvent) -> None:
+    """Steps that may take minutes are always shown, the others on a terminal."""
+    if event.is_long or sys.stderr.isatty():
+        print_step(progress_text(event))
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: results cannot be written there: {error.strerror}") from error
