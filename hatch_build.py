@@ -1,7 +1,7 @@
-"""Builds the native helper: with the C compiler at hand, else with the one that PyPI's ziglang brings.
+"""Build hook for the native helper: compiled with the machine's C compiler, else with PyPI's ziglang.
 
-SLOPBOX_TARGETS (e.g. "x86_64 aarch64") cross-compiles for several processors, which needs ziglang; empty, it builds
-none, and the Python stand-in does the work. Elsewhere than on Linux the helper is for containers, so both are built.
+A build on Linux compiles for its own processor. Elsewhere the helper is for containers, so a build compiles for every
+processor, as `SLOPBOX_TARGETS="x86_64 aarch64"` does anywhere; cross-compiling needs ziglang.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = ("main.c", "pair.c", "serve.c", "run.c", "show.c", "archive.c")
-KNOWN = ("x86_64", "aarch64")
+PROCESSORS = ("x86_64", "aarch64")
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-static", "-s"]
 
 
 def targets() -> list[str]:
-    own = platform.machine() if sys.platform.startswith("linux") else ""
-    wanted = os.environ.get("SLOPBOX_TARGETS", own if own in KNOWN else "" if own else " ".join(KNOWN))
-    return wanted.split()
+    if wanted := os.environ.get("SLOPBOX_TARGETS", "").split():
+        return wanted
+    own = platform.machine()
+    return [own] if sys.platform.startswith("linux") and own in PROCESSORS else list(PROCESSORS)
 
 
 def native_compiler() -> str | None:
@@ -43,11 +44,9 @@ def native_compiler() -> str | None:
 
 class CustomBuildHook(BuildHookInterface[Any]):
     def dependencies(self) -> list[str]:
-        return [] if not targets() or native_compiler() else ["ziglang>=0.13"]
+        return [] if native_compiler() else ["ziglang>=0.13"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if not targets():
-            return
         folder = Path(self.root) / "src/slop_code/execution/helper"
         for target in targets():
             native = native_compiler()
@@ -58,9 +57,8 @@ class CustomBuildHook(BuildHookInterface[Any]):
             subprocess.run(
                 [*compiler, *FLAGS, "-o", str(output), *[str(folder / name) for name in SOURCES]], check=True
             )
-        if not sys.platform.startswith("linux"):
-            return
-        build_data["pure_python"] = False
+        if set(targets()) == set(PROCESSORS):
+            return  # right on any machine: where the helpers do not run, they are for containers
         # Linked statically, the helper runs on any Linux of its processor.
-        places = [f"{libc}_{target}" for target in targets() for libc in ("manylinux2014", "musllinux_1_1")]
-        build_data["tag"] = f"py3-none-{'.'.join(places)}"
+        platforms = [f"{libc}_{target}" for target in targets() for libc in ("manylinux2014", "musllinux_1_1")]
+        build_data |= {"pure_python": False, "tag": f"py3-none-{'.'.join(platforms)}"}

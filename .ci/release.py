@@ -1,10 +1,7 @@
 """Build what is released into a folder: `python .ci/release.py dist`.
 
-The sdist comes first; the wheels are built from it, so that nothing else of the clone can be in them:
-
-- one wheel for Linux, x86_64 and aarch64, with the native helper for both: an engine on another machine may run
-  containers of the other processor
-- one for any machine, without a native program
+The sdist comes first; the wheel is built from it, so that nothing else of the clone can be in it. The wheel has the
+native helper for x86_64 and aarch64, since an engine on another machine may run containers of the other processor.
 
 Built again from the same sources they have the same bytes. The tools are pinned with hashes, and kept in the user's
 cache with the C library that zig makes for each processor: that takes minutes, and is kept by the path of the tools.
@@ -22,8 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = "requirements-release.lock"
 SUMS = "SHA256SUMS"
-NATIVE = "x86_64 aarch64"
-PURE = ""
+PROCESSORS = "x86_64 aarch64"
 
 
 def uv() -> str:
@@ -52,7 +48,7 @@ def call(argv: list[str], **variables: str) -> None:
 
 
 def build(source: Path, out: Path) -> list[Path]:
-    """The sdist, the wheel for Linux and the one for any machine."""
+    """The sdist and the wheel."""
     out.mkdir(parents=True, exist_ok=True)
     for old in [*out.glob("slop_code-*"), *out.glob(SUMS)]:
         old.unlink()
@@ -62,8 +58,7 @@ def build(source: Path, out: Path) -> list[Path]:
     zig = str(folder / "zig")
     call([*command, "--sdist", str(source)])
     (sdist,) = out.glob("*.tar.gz")
-    for targets in (NATIVE, PURE):
-        call([*command, "--wheel", str(sdist)], SLOPBOX_TARGETS=targets, ZIG_GLOBAL_CACHE_DIR=zig)
+    call([*command, "--wheel", str(sdist)], SLOPBOX_TARGETS=PROCESSORS, ZIG_GLOBAL_CACHE_DIR=zig)
     return sorted(out.glob("slop_code-*"))
 
 

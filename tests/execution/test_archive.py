@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import select
 import socket
 import stat
@@ -15,7 +14,6 @@ import pytest
 from slop_code.errors import InfrastructureError
 from slop_code.execution import archive
 from slop_code.execution.archive import FILE, FOLDER, HEADER, LINK, PIPE, SOCKET, TREE, UP
-from slop_code.execution.helper import native
 
 PATIENCE_S = 30
 PLACE = "/judge/reports"
@@ -72,14 +70,6 @@ def given(tmp_path):
     folder = tmp_path / "given"
     folder.mkdir()
     return folder
-
-
-@pytest.fixture
-def helper():
-    path = native(platform.machine())
-    if path is None:
-        pytest.skip("no native helper was built for this machine")
-    return path
 
 
 @pytest.fixture

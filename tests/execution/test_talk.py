@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
-import sys
 
 import pytest
-
-from slop_code.execution import helper as launcher
-from slop_code.execution.helper import fallback
 
 pytestmark = pytest.mark.e2e
 PATIENCE_S = 60
 LARGE = b"words and more words\n" * 30_000
-
-
-@pytest.fixture(params=["native", "fallback"])
-def helper(request, tmp_path):
-    if request.param == "native":
-        path = launcher.native(platform.machine())
-        if path is None:
-            pytest.skip("no native helper for this processor")
-        return str(path)
-    script = tmp_path / "slopbox"
-    script.write_text(fallback.script(os.path.realpath(sys.executable)))
-    script.chmod(0o755)
-    return str(script)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from slop_code.execution.bubblewrap.cgroups import available as control_groups_a
 from slop_code.execution.cache import Cache
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.environment import load_environment
-from slop_code.execution.helper import helper_path, native
+from slop_code.execution.helper import helper_path
 from slop_code.execution.interpreter import base_python
 from slop_code.execution.uv import uv_paths
 
@@ -76,11 +76,10 @@ def checks(engine: Engine) -> Iterator[Check]:
     yield Check("platform", sys.platform.startswith("linux"), platform.platform(), "isolation: strict needs Linux")
     yield Check("python", True, f"{platform.python_version()} ({base_python()})")
     yield _uv()
-    helper, machine = helper_path(), platform.machine()
-    slow = "" if native(machine) else " (Python: 30 ms a call of the submission; a native one is in the wheels)"
-    yield Check("slopbox helper", helper is not None, f"{helper}{slow}", "isolation: strict needs Linux")
+    helper = _helper()
+    yield helper
     yield from _bubblewrap()
-    if helper is not None and working_bwrap() is not None:
+    if helper.ok and working_bwrap() is not None:
         trouble = boxes_trouble(load_environment("local"))
         yield Check("both boxes", trouble is None, trouble or "judge and subject can be kept apart", ISOLATION_ADVICE)
     yield Check(
@@ -109,6 +108,13 @@ def _uv() -> Check:
         return Check("uv", True, str(uv_paths()[0]))
     except SlopCodeError as error:
         return Check("uv", False, "not found", str(error))
+
+
+def _helper() -> Check:
+    try:
+        return Check("slopbox helper", True, str(helper_path()))
+    except SlopCodeError as error:
+        return Check("slopbox helper", False, "not built", str(error))
 
 
 def _bubblewrap() -> Iterator[Check]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RESULTS = "results"
-KINDS = ("arrivals", "kits", "launchers", "layers", "probes", RESULTS, "subjects", "tests", "tools", "users", "uv")
+KINDS = ("arrivals", "kits", "layers", "probes", RESULTS, "subjects", "tests", "tools", "users", "uv")
 """Named, as a cache's folder may be one with other things in it."""
 
 

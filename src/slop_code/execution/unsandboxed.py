@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,7 @@ class NoSandbox(HostSandbox):
         return {**os.environ, "PATH": ""} if self.spec.environment.include_os_env else {}
 
     def missing(self) -> str | None:
+        reaped([])  # raises where no helper was built
         return None
 
     @contextlib.contextmanager
@@ -102,9 +104,8 @@ def take_reports(source: Path, target: Path) -> None:
 
 
 def reaped(argv: Any) -> list[str]:
-    """With the helper, daemons of the submission end with the tests."""
-    helper = helper_path()
-    return [str(helper), "reap", *argv] if helper else list(argv)
+    """On Linux the helper ends daemons of the submission with the tests; elsewhere nothing can."""
+    return [str(helper_path()), "reap", *argv] if sys.platform.startswith("linux") else list(argv)
 
 
 def copy_tree(source: Path, destination: Path, scratch: Path) -> None:

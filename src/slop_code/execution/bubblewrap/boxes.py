@@ -22,7 +22,7 @@ from slop_code.execution.bubblewrap.cgroups import control_groups
 from slop_code.execution.bubblewrap.system_mounts import OURS, further_arguments, system_arguments, within
 from slop_code.execution.cache import Cache
 from slop_code.execution.fixed_limits import FEWEST_INODES, FILE_SIZE, HANDED, SETUP_MEMORY, SETUP_PROCESSES
-from slop_code.execution.helper import helper_path, kind
+from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, tidy
 from slop_code.execution.process import Completed, run
 from slop_code.execution.sandbox import (
@@ -75,10 +75,12 @@ class Bubblewrap(HostSandbox):
         return SUBJECT_ENV
 
     def missing(self) -> str | None:
+        """Where no helper was built, `helper_path` raises."""
         if not sys.platform.startswith("linux"):
             return f"bubblewrap needs Linux, this is {sys.platform}; use an environment with isolation: none"
         if within(Path(sys.base_prefix).resolve(), ["/tmp", WORKSPACE]):
             return f"the interpreter lies in {sys.base_prefix}, where submissions write; use one outside of /tmp"
+        helper_path()
         if working_bwrap() is None:
             return (
                 "no bubblewrap works here: user namespaces, overlay mounts (Linux 5.11) or the binary are missing; "
@@ -111,7 +113,6 @@ class Bubblewrap(HostSandbox):
                 "judge_and_subject_apart": True,
                 "network": self.spec.network,
                 "control_groups": bool(groups),
-                "launcher": kind(os.uname().machine),
                 "limits": in_force,
             },
         )

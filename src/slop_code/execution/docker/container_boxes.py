@@ -26,7 +26,6 @@ from slop_code.execution.docker.extra_mounts import Mount, extra_mounts
 from slop_code.execution.docker.init_client import finish, passing_on, ready
 from slop_code.execution.docker.setup_containers import new_volume, open_toolshop, open_workshop
 from slop_code.execution.fixed_limits import HANDED
-from slop_code.execution.helper import kind
 from slop_code.execution.process import talk
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import Judged, JudgeJob, Layout, SetupJob, launcher_settings
@@ -316,7 +315,6 @@ class Docker:
             "judge_and_subject_apart": True,
             "network": self.spec.network,
             "control_groups": not warning,
-            "launcher": kind(self.machine()),
             "limits": limits,
         }
         return Judged(done, isolation | ({"warning": warning} if warning else {}))

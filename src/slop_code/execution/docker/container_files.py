@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.helper import helper_for
+from slop_code.execution.helper import helper_path
 from slop_code.execution.interpreter import base_python, network_variables
 from slop_code.execution.process import run
 from slop_code.execution.uv import uv_paths
@@ -21,14 +22,15 @@ FETCH_S = 600.0
 
 
 def kit_identity(machine: str) -> list[str]:
-    return [machine, version("uv"), helper_for(machine).identity]
+    return [machine, version("uv"), hashlib.sha256(helper_path(machine).read_bytes()).hexdigest()]
 
 
 def build_kit(machine: str, folder: Path, cache: Cache) -> None:
     """`box` and `run` are the helper under both its names; uv comes linked statically, whatever the host's is."""
     (folder / "bin").mkdir(parents=True)
     for name in ("box", "run"):
-        helper_for(machine).write(folder / name)
+        shutil.copyfile(helper_path(machine), folder / name)
+        (folder / name).chmod(0o755)
     fetched = folder.with_name("fetched")
     environment = {
         "UV_CACHE_DIR": str(cache.uv), "UV_NO_CONFIG": "1", "UV_PYTHON_DOWNLOADS": "never", "HOME": str(folder),
