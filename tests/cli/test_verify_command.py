@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.cli.main import run
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.reporting.verification import NEVER_CHECKED
+from slop_code.reporting.verification_lines import NEVER_CHECKED
 from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, write_lines
 from slop_code.runs.conclude import LINES
 

@@ -42,7 +42,7 @@ from slop_code.execution.environment import (
     parse_size,
 )
 from slop_code.reporting.exporters import BUILT_IN
-from slop_code.reporting.exporters.rows import COLUMNS
+from slop_code.reporting.exporters.export_rows import COLUMNS
 from slop_code.runs import (
     Entry,
     Facts,

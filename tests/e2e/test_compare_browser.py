@@ -8,7 +8,7 @@ import pytest
 
 from slop_code.comparison.diff import compare_sides
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.reporting.html.compare_data import write_comparison
+from slop_code.reporting.html.compare_page import write_comparison
 from tests.e2e.browser import grave_faults, scrolls_sideways
 from tests.written_runs import write_run
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.reporting.html.report import write_report
+from slop_code.reporting.html.run_page import write_report
 from slop_code.runs.read_results import read_runs
 from tests.reporting.html_runs import case, store
 

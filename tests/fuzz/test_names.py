@@ -19,7 +19,7 @@ from slop_code.evaluation.test_lookup import find_tests, one_test
 from slop_code.execution import archive
 from slop_code.execution.assets import asset_environment, copy_assets
 from slop_code.execution.submission import RESERVED, read_tree, tree_digest
-from slop_code.reporting.wording import one_line, printable, safe, shell_word
+from slop_code.reporting.text import file_safe, one_line, printable, shell_word
 from slop_code.runs.run_layout import natural, text_of
 from tests.fuzz.odd import PIECES, TERMINAL, answered, damaged, fuzzed, odd_text
 
@@ -183,7 +183,7 @@ def test_choosing_a_test(text: str) -> None:
 
 @fuzzed(text=odd_text)
 def test_words_for_people(text: str) -> None:
-    for shown in (printable(text), safe(text), one_line(text)):
+    for shown in (printable(text), file_safe(text), one_line(text)):
         assert not TERMINAL.search(shown)
     assert "\n" not in one_line(text * 50)
     assert len(one_line(text * 500)) < 600

@@ -7,7 +7,13 @@ from rich.console import Console
 
 from slop_code.comparison.diff import compare_sides
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.reporting.compare_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_TESTS, in_figures, show_comparison
+from slop_code.reporting.compare_table import (
+    SHOWN_CHECKPOINTS,
+    SHOWN_REASONS,
+    SHOWN_TESTS,
+    format_p_value,
+    show_comparison,
+)
 from tests.written_runs import write_run
 
 HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\u202e"
@@ -177,4 +183,4 @@ def test_names_are_no_commands(tmp_path, terminal):
     ("p", "figures"), [(1.0, "1"), (1 / 3, "0.33"), (2 / 70, "0.029"), (0.00011, "0.00011"), (0.00009, "< 0.0001")]
 )
 def test_p_in_figures(p, figures):
-    assert in_figures(p) == figures
+    assert format_p_value(p) == figures

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.reporting.rerun_lines import SHOWN, SHOWN_LIVE, Live, show, verdict
+from slop_code.reporting.live_output import MAX_CHARACTERS, LiveOutput
+from slop_code.reporting.rerun_lines import SHOWN, show, verdict
 from slop_code.verification.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
 
 NOTHING = RerunChanges((None, None), [], [], [], [], [], [], [], [])
@@ -123,11 +124,11 @@ def test_on_a_terminal_tests_stand_in_a_table(said, monkeypatch):
 @pytest.mark.e2e
 def test_live_output_is_text_with_an_end():
     stream = io.StringIO()
-    live = Live(stream)
+    live = LiveOutput(stream)
     live("é".encode()[:1])
     live("é".encode()[1:] + b"\x1b]0;title\x07\x00\xff\n\t")
     assert stream.getvalue() == "é\\x1b]0;title\\x07\\x00\ufffd\n\t"
     for _ in range(40):
-        live(b"x" * (SHOWN_LIVE // 16))
-    assert len(stream.getvalue()) < SHOWN_LIVE + 100
+        live(b"x" * (MAX_CHARACTERS // 16))
+    assert len(stream.getvalue()) < MAX_CHARACTERS + 100
     assert stream.getvalue().endswith("\n[... the rest is not shown ...]\n")

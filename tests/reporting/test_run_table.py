@@ -8,7 +8,7 @@ from rich.console import Console
 
 from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
 from slop_code.execution import EnvironmentSpec
-from slop_code.reporting.plan_table import plan_rows, show_plan
+from slop_code.reporting.plan_lines import plan_rows, show_plan
 from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, clock, percent, show_run
 from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, Regressions
 from slop_code.runs.job_records import Job, Submission, Trouble

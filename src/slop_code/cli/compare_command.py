@@ -46,14 +46,14 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.comparison.diff import compare_sides
 
     if arguments.output is not None:
-        from slop_code.reporting.html.report import check_page
+        from slop_code.reporting.html.run_page import check_page
 
         check_page(arguments.output)
     comparison, sides, sheets = compare_sides([arguments.base, *arguments.others], arguments.pass_policy)
     if not any(pair.checkpoints for pair in comparison.pairs):
         raise UsageError(f"{arguments.base}: no problem in common with the others; nothing can be compared")
     if arguments.output is not None:
-        from slop_code.reporting.html.compare_data import write_comparison
+        from slop_code.reporting.html.compare_page import write_comparison
 
         write_comparison(comparison, sides, sheets, arguments.output)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status

@@ -22,7 +22,7 @@ from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from slop_code.cli.shared_options import Commands
 
@@ -151,12 +151,26 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"strict_isolation": able, "checks": [asdict(check) for check in found]}, indent=2))
     else:
-        from slop_code.reporting.terminal import show_checks
-
-        show_checks([(check.name, check.ok, check.found) for check in found])
+        _show(found)
         for check in found:
             if not check.ok:
                 print(f"{check.name}: {check.advice}")
         for kind, ready in (("local", able), ("docker", {arguments.docker, "uv", "cache"} <= fine)):
             print(f"environments of type {kind}: {'submissions run in isolation' if ready else 'cannot be used here'}")
     return Exit.PASSED if able else Exit.INFRASTRUCTURE
+
+
+def _show(checks: Sequence[Check]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from slop_code.reporting.terminal import ResultConsole, print_lines
+
+    console = ResultConsole()
+    if not console.is_terminal:
+        print_lines(console, [(f"{'ok' if check.ok else 'no'} {check.name}: {check.found}", "") for check in checks])
+        return
+    table = Table("", "what", "found", show_edge=False)
+    for check in checks:
+        table.add_row(Text("ok", "green") if check.ok else Text("no", "red"), check.name, Text(check.found))
+    console.print(table)

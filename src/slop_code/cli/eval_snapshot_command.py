@@ -91,7 +91,7 @@ def _print(results: CorrectnessResults, policy: Policy, arguments: argparse.Name
     if arguments.json:
         print(results.model_dump_json(indent=2), flush=True)
         return
-    from slop_code.reporting.terminal import show
+    from slop_code.reporting.result_lines import show
 
     show(results, policy, every=arguments.verbose)
     if arguments.output is not None:
@@ -102,6 +102,8 @@ def _show_progress(event: ProgressEvent, *, verbose: bool, quiet: bool) -> None:
     """Long steps are always shown; the others on a terminal, or when asked for."""
     if event.kind is ProgressKind.RUN_TESTS:
         # From here on this process only waits, which is time to import what prints the result.
-        threading.Thread(target=importlib.import_module, args=("slop_code.reporting.terminal",), daemon=True).start()
+        threading.Thread(
+            target=importlib.import_module, args=("slop_code.reporting.result_lines",), daemon=True
+        ).start()
     if verbose or (sys.stderr.isatty() and not quiet) or event.is_long:
         print_step(progress_text(event))

@@ -41,7 +41,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code.reporting.html.report import write_report
+    from slop_code.reporting.html.run_page import write_report
     from slop_code.runs.read_results import read_runs
 
     size = write_report(read_runs(arguments.runs), arguments.pass_policy, arguments.output)

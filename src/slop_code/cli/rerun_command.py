@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _evaluate(
     stored: CorrectnessResults, folder: Path, test: TestResult | None, arguments: argparse.Namespace
 ) -> CorrectnessResults:
-    from slop_code.reporting.rerun_lines import Live
+    from slop_code.reporting.live_output import LiveOutput
     from slop_code.verification.rerun import evaluate_again, run_one, submission_of
 
     submission = submission_of(
@@ -107,7 +107,7 @@ def _evaluate(
         make_folder(arguments.output)
     if test is None:
         return evaluate_again(stored, folder, submission, print_progress)
-    live = Live(Forgiving(sys.stderr if arguments.json else sys.stdout))
+    live = LiveOutput(Forgiving(sys.stderr if arguments.json else sys.stdout))
     return run_one(test, folder, submission, print_progress, live)
 
 

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps((test or results).model_dump(mode="json"), indent=2))
         return Exit.PASSED
-    from slop_code.reporting.terminal import show_stored, show_test
+    from slop_code.reporting.result_lines import show_stored, show_test
 
     if test is None:
         show_stored(results, arguments.pass_policy, arguments.result, every=arguments.verbose)

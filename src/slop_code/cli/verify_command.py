@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.text import Text
 
     from slop_code.reporting.terminal import ResultConsole
-    from slop_code.reporting.verification import NEVER_CHECKED, in_all, unverified, verified
+    from slop_code.reporting.verification_lines import NEVER_CHECKED, in_all, unverified, verified
 
     console, found = ResultConsole(), []
 

@@ -18,7 +18,7 @@ from slop_code.evaluation.problem_lookup import find_problem, problems_folder
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import processors
 from slop_code.execution.environment import load_environment
-from slop_code.reporting.wording import one_line
+from slop_code.reporting.text import one_line
 from slop_code.runs.checkpoint_lines import CheckpointLine
 from slop_code.runs.conclude import write_summary
 from slop_code.runs.discover import discover, discover_problem, nothing_in, snapshot_around
@@ -152,7 +152,7 @@ def _refuse_results(runs: Sequence[Run]) -> None:
 
 
 def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Namespace) -> None:
-    from slop_code.reporting.progress import RunProgress
+    from slop_code.reporting.run_progress import RunProgress
 
     plan, live, say = evaluation.plan, arguments.live_progress, _LongSteps()
     with evaluation.executor(say) as executor:
@@ -263,7 +263,7 @@ def _status(summary: RunSummary, policy: Policy) -> Exit:
 
 
 def _show_plan(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
-    from slop_code.reporting.plan_table import show_plan
+    from slop_code.reporting.plan_lines import show_plan
     from slop_code.reporting.terminal import ResultConsole
 
     plan = evaluation.plan

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.attacks.attack import Kind
 from slop_code.attacks.short import State
-from slop_code.reporting.wording import many, one_line
+from slop_code.reporting.text import one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from slop_code.attacks.short import Outcome
+    from slop_code.reporting.terminal import StyledLine
 
 # What the short corpus tries, and no more.
 ABOUT = {
@@ -57,7 +58,7 @@ def by_kind(outcomes: Sequence[Outcome]) -> Iterator[tuple[Kind, State]]:
             yield kind, state_of(some)
 
 
-def summary(environment: str, outcomes: Sequence[Outcome]) -> Iterator[tuple[str, str]]:
+def summary(environment: str, outcomes: Sequence[Outcome]) -> Iterator[StyledLine]:
     """A line for each kind and one for all, each with its style."""
     words = {State.HELD: "is held", State.THROUGH: "is NOT held", State.UNTRIED: "is not known"}
     width = max(map(len, words.values()))
@@ -65,7 +66,7 @@ def summary(environment: str, outcomes: Sequence[Outcome]) -> Iterator[tuple[str
         yield f"{words[state]:{width}}  {ABOUT[kind]}", STYLES[state]
     counts = Counter(outcome.state for outcome in outcomes)
     numbers = ", ".join(f"{counts[state]} {state}" for state in State)
-    yield f"{one_line(environment)}: {many(len(outcomes), 'attack')}: {numbers}", "bold"
+    yield f"{one_line(environment)}: {plural(len(outcomes), 'attack')}: {numbers}", "bold"
 
 
 def as_json(environment: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code import __version__
 from slop_code.authoring.finding import counted
-from slop_code.reporting.wording import safe
+from slop_code.reporting.text import file_safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,9 +34,9 @@ def counts(findings: Iterable[Finding]) -> dict[str, int]:
 
 def problem_of(report: CheckReport) -> dict[str, Any]:
     return {
-        "problem": safe(report.problem),
-        "path": safe(str(report.path)),
-        "environment": None if report.environment is None else safe(report.environment),
+        "problem": file_safe(report.problem),
+        "path": file_safe(str(report.path)),
+        "environment": None if report.environment is None else file_safe(report.environment),
         "seconds": round(sum(step.seconds for step in report.steps), 3),
         "steps": [step_of(step) for step in report.steps],
         "findings": [finding_of(one, step.name) for step in report.steps for one in step.outcome.findings],
@@ -48,10 +48,10 @@ def step_of(step: StepReport) -> dict[str, Any]:
     return {
         "name": step.name,
         "seconds": round(step.seconds, 3),
-        "broken": None if step.broken is None else safe(step.broken),
-        "blocked": None if step.blocked is None else safe(step.blocked),
+        "broken": None if step.broken is None else file_safe(step.broken),
+        "blocked": None if step.blocked is None else file_safe(step.blocked),
         "counts": counts(step.outcome.findings),
-        "summary": [safe(line) for line in step.outcome.summary],
+        "summary": [file_safe(line) for line in step.outcome.summary],
         "facts": dict(step.outcome.facts),
     }
 
@@ -61,11 +61,11 @@ def finding_of(finding: Finding, step: str) -> dict[str, Any]:
         "step": step,
         "rule": finding.rule.id,
         "severity": str(finding.graveness),
-        "file": safe(finding.place.file),
+        "file": file_safe(finding.place.file),
         "line": finding.place.line,
         "checkpoint": finding.checkpoint,
-        "test": None if finding.test is None else safe(finding.test),
-        "message": safe(finding.message),
-        "mend": safe(finding.advice),
-        "detail": safe(finding.detail),
+        "test": None if finding.test is None else file_safe(finding.test),
+        "message": file_safe(finding.message),
+        "mend": file_safe(finding.advice),
+        "detail": file_safe(finding.detail),
     }

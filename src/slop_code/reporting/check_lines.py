@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.finding import Severity, counted
-from slop_code.reporting.wording import cut, in_words, many, one_line, printable
+from slop_code.reporting.text import format_duration, one_line, plural, printable, truncate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterat
     """`every`: what the author lets pass, too, and details in full."""
     yield step_line(step)
     yield from _quoted((step.undone or "").strip().split("\n")[1:], every=every)
-    yield from ((f"    {cut(printable(line))}", "dim") for line in _some(step.outcome.summary, SUMMARY_LINES))
+    yield from ((f"    {truncate(printable(line))}", "dim") for line in _some(step.outcome.summary, SUMMARY_LINES))
     for finding in step.outcome.findings:
         yield from finding_lines(finding, folder, every=every)
     if every:
@@ -47,7 +47,7 @@ def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterat
 
 
 def step_line(step: StepReport) -> Line:
-    start, took = f"  {step.name:{NAME_WIDTH}}", f"  {in_words(step.seconds)}"
+    start, took = f"  {step.name:{NAME_WIDTH}}", f"  {format_duration(step.seconds)}"
     if step.undone is not None:
         reason = step.undone.strip().partition("\n")[0]
         return f"{start} NOT DONE: {one_line(reason)}", "bold magenta" if step.broken is not None else "red"
@@ -69,12 +69,12 @@ def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Ite
 
 def _quoted(lines: Sequence[str], *, every: bool) -> Iterator[Line]:
     some = _some(lines, MOST_LINES if every else DETAIL_LINES)
-    yield from ((f"    | {cut(printable(line))}", "dim") for line in some)
+    yield from ((f"    | {truncate(printable(line))}", "dim") for line in some)
 
 
 def _some(lines: Sequence[str], most: int) -> Iterable[str]:
     left = len(lines) - most
-    return lines if left <= 0 else [*lines[:most], f"[... {many(left, 'line')} more; -v or --json has them]"]
+    return lines if left <= 0 else [*lines[:most], f"[... {plural(left, 'line')} more; -v or --json has them]"]
 
 
 def _where(finding: Finding, folder: Path) -> str:
@@ -90,7 +90,7 @@ def place_shown(path: Path) -> str:
 
 def counts(findings: Iterable[Finding]) -> str:
     """Such as `2 errors, 1 note`."""
-    some = [many(count, str(severity)) for severity, count in counted(findings).items() if count]
+    some = [plural(count, str(severity)) for severity, count in counted(findings).items() if count]
     return ", ".join(some) or "nothing found"
 
 
@@ -98,9 +98,9 @@ def ending(reports: Sequence[CheckReport]) -> Line:
     """The last line: what it comes to."""
     findings = [finding for report in reports for finding in report.findings]
     undone = sum(len(report.undone) for report in reports)
-    start = many(len(reports), "problem")
+    start = plural(len(reports), "problem")
     if undone:
-        return f"{start}: {counts(findings)}; {many(undone, 'step')} NOT DONE", "bold magenta"
+        return f"{start}: {counts(findings)}; {plural(undone, 'step')} NOT DONE", "bold magenta"
     return f"{start}: {counts(findings)}", "bold red" if findings else "bold green"
 
 

@@ -15,7 +15,7 @@ from slop_code.authoring.survey import Listener
 from slop_code.reporting.check_lines import ending, heading, step_lines
 from slop_code.reporting.progress_text import progress_text
 from slop_code.reporting.terminal import ResultConsole
-from slop_code.reporting.wording import one_line
+from slop_code.reporting.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

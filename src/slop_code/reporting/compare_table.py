@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, get_args
 from rich.text import Text
 
 from slop_code.comparison.records import Change
-from slop_code.reporting import columns
-from slop_code.reporting.columns import Column, lay_out
 from slop_code.reporting.run_table import percent
-from slop_code.reporting.wording import first_line, many, one_line
+from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
+from slop_code.reporting.terminal import print_lines
+from slop_code.reporting.text import first_line, one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from slop_code.comparison.records import CheckpointChange, Comparison, Difference, Pair, TestChange, Verdicts
     from slop_code.evaluation.reports.raw_test import Status
+    from slop_code.reporting.terminal import StyledLine
 
-    Said = tuple[str, str]
-    """A line and its style."""
 
 SHOWN_CHECKPOINTS = 30
 SHOWN_TESTS = 10
@@ -45,7 +44,7 @@ NO_VERDICT = "NO VERDICT"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparisonRow:
     problem: str
     """Empty where the row is the problem itself."""
     name: str
@@ -58,25 +57,24 @@ class Row:
 
 def show_comparison(comparison: Comparison, console: Console, *, every: bool = False) -> None:
     """`every`: all tests that differ, those that came and went too."""
-    for warning in comparison.warnings[:SHOWN_REASONS]:
-        console.print(Text(f"warning: {first_line(warning)}", "yellow"), soft_wrap=True)
+    warnings = comparison.warnings[:SHOWN_REASONS]
+    print_lines(console, [(f"warning: {first_line(warning)}", "yellow") for warning in warnings])
     for number, pair in enumerate(comparison.pairs):
         if number:
             console.print()
-        runs = [many(len(side.runs), "run") for side in (comparison.sides[0], comparison.sides[number + 1])]
+        runs = [plural(len(side.runs), "run") for side in (comparison.sides[0], comparison.sides[number + 1])]
         heading = f"{one_line(pair.base)} ({runs[0]}) -> {one_line(pair.other)} ({runs[1]})"
-        console.print(Text(heading, "bold"), soft_wrap=True)
+        print_lines(console, [(heading, "bold")])
         kind, rows = rows_of(pair)
         drawn = table(kind, rows, pair, console.width) if console.is_terminal and rows else None
         for line in drawn or [Text(f"{kind} {row_line(row)}") for row in rows]:
             console.print(line, soft_wrap=True)
         if drawn:
             console.print()
-        for text, style in closing(comparison, pair, every=every):
-            console.print(Text(text, style), soft_wrap=True)
+        print_lines(console, closing(comparison, pair, every=every))
 
 
-def rows_of(pair: Pair) -> tuple[str, list[Row]]:
+def rows_of(pair: Pair) -> tuple[str, list[ComparisonRow]]:
     """Few checkpoints have a row each; of many, a problem has one."""
     if len(pair.checkpoints) <= SHOWN_CHECKPOINTS:
         return "checkpoint", [_checkpoint_row(one) for one in pair.checkpoints]
@@ -84,12 +82,12 @@ def rows_of(pair: Pair) -> tuple[str, list[Row]]:
     return "problem", [_problem_row(name, list(found)) for name, found in grouped]
 
 
-def _checkpoint_row(one: CheckpointChange) -> Row:
+def _checkpoint_row(one: CheckpointChange) -> ComparisonRow:
     unsure = NO_VERDICT in (_verdict(one.base), _verdict(one.other))
     style = "magenta" if unsure else STYLES.get(one.change, "") if one.change else ""
-    p = "" if one.p_adjusted is None else in_figures(one.p_adjusted)
+    p = "" if one.p_adjusted is None else format_p_value(one.p_adjusted)
     names = one_line(one.problem), one_line(one.checkpoint)
-    return Row(*names, _verdict(one.base), _verdict(one.other), style, one.tests, p)
+    return ComparisonRow(*names, _verdict(one.base), _verdict(one.other), style, one.tests, p)
 
 
 def _verdict(found: Verdicts) -> str:
@@ -98,35 +96,35 @@ def _verdict(found: Verdicts) -> str:
     return NO_VERDICT if not found.runs else "PASSED" if found.passed else "NOT PASSED"
 
 
-def _problem_row(name: str, checkpoints: Sequence[CheckpointChange]) -> Row:
+def _problem_row(name: str, checkpoints: Sequence[CheckpointChange]) -> ComparisonRow:
     """Of the checkpoints with a verdict on both sides."""
     compared = [one for one in checkpoints if one.compared]
     shares = [_share([one.base for one in compared]), _share([one.other for one in compared])]
     style = "magenta" if not compared else "red" if shares[1] < shares[0] else "green" if shares[1] > shares[0] else ""
     counts = {kind: sum(one.tests[kind] for one in checkpoints) for kind in ORDER}
     cells = [percent(share) if compared else NO_VERDICT for share in shares]
-    return Row("", one_line(name), cells[0], cells[1], style, counts, "")
+    return ComparisonRow("", one_line(name), cells[0], cells[1], style, counts, "")
 
 
 def _share(found: Sequence[Verdicts]) -> float:
     return sum(one.passed for one in found) / (sum(one.runs for one in found) or 1)
 
 
-def table(kind: str, rows: Sequence[Row], pair: Pair, width: int) -> list[Text] | None:
+def table(kind: str, rows: Sequence[ComparisonRow], pair: Pair, width: int) -> list[Text] | None:
     """Without the columns that would say nothing in any row; None where there is no room for it."""
     kinds = [one for one in ORDER if one in ("lost", "gained") or any(row.counts[one] for row in rows)]
     tested = any(row.p for row in rows)
     heads = [
-        *(Column(_head(side), right=False) for side in (pair.base, pair.other)),
-        *(Column(one, spare=SPARED.index(one) if one in SPARED else None) for one in kinds),
-        *([Column("p (Holm)")] * tested),
+        *(TableColumn(_head(side), right=False) for side in (pair.base, pair.other)),
+        *(TableColumn(one, spare=SPARED.index(one) if one in SPARED else None) for one in kinds),
+        *([TableColumn("p (Holm)")] * tested),
     ]
     drawn = []
     for row in rows:
         counts = [Text(str(row.counts[one]), STYLES.get(one, "")) if row.counts[one] else Text("-") for one in kinds]
         cells = [Text(row.base), Text(row.other, row.style), *counts, *([Text(row.p or "-")] * tested)]
-        drawn.append(columns.Row(row.problem, row.name, cells))
-    return lay_out(kind, heads, drawn, width)
+        drawn.append(TableRow(row.problem, row.name, cells))
+    return layout_table(kind, heads, drawn, width)
 
 
 def _head(side: str) -> str:
@@ -134,13 +132,13 @@ def _head(side: str) -> str:
     return name if len(name) <= HEAD_WIDTH else f"…{name[1 - HEAD_WIDTH :]}"
 
 
-def row_line(row: Row) -> str:
+def row_line(row: ComparisonRow) -> str:
     facts = [f"{row.base} -> {row.other}", *(f"{kind} {row.counts[kind]}" for kind in ORDER if row.counts[kind])]
     name = f"{row.problem}/{row.name}" if row.problem else row.name
     return f"{name}: {', '.join([*facts, *([f'p {row.p} (Holm)'] if row.p else [])])}"
 
 
-def closing(comparison: Comparison, pair: Pair, *, every: bool) -> Iterator[Said]:
+def closing(comparison: Comparison, pair: Pair, *, every: bool) -> Iterator[StyledLine]:
     """What is said below the table; the verdict last."""
     for kind in ORDER if every else ALWAYS:
         yield from _tests(kind, [test for test in pair.tests if test.change == kind], every=every)
@@ -161,7 +159,7 @@ def closing(comparison: Comparison, pair: Pair, *, every: bool) -> Iterator[Said
     yield verdict(comparison, pair)
 
 
-def _tests(kind: Change, tests: Sequence[TestChange], *, every: bool) -> Iterator[Said]:
+def _tests(kind: Change, tests: Sequence[TestChange], *, every: bool) -> Iterator[StyledLine]:
     """Those that differ most come first."""
     ordered = sorted(tests, key=lambda test: -abs(_passed(test.other) - _passed(test.base)))
     shown = ordered if every else ordered[:SHOWN_TESTS]
@@ -184,11 +182,11 @@ def in_runs(found: Mapping[Status, int]) -> str:
     return next(iter(found), "not there")
 
 
-def in_figures(p: float) -> str:
+def format_p_value(p: float) -> str:
     return f"{p:.2g}" if p >= SMALLEST_SHOWN else f"< {SMALLEST_SHOWN:.4f}"
 
 
-def significance(comparison: Comparison, pair: Pair) -> Iterator[Said]:
+def significance(comparison: Comparison, pair: Pair) -> Iterator[StyledLine]:
     found = pair.significance
     if found is None:
         yield f"no p-value: {one_line(pair.no_significance or '')}", "dim"
@@ -205,14 +203,14 @@ def _difference(pair: Pair, found: Difference, what: str) -> str:
     sides = f"{one_line(pair.base)} {percent(found.base)}, {one_line(pair.other)} {percent(found.other)}"
     every = f"all {found.arrangements} arrangements"
     how = every if found.seed is None else f"{found.arrangements} arrangements at random, seed {found.seed}"
-    return f"{sides} of {many(found.tasks, what)}, {_p(found.p)} (permutation test over {how})"
+    return f"{sides} of {plural(found.tasks, what)}, {_p(found.p)} (permutation test over {how})"
 
 
 def _p(p: float) -> str:
-    return f"p = {in_figures(p)}" if p >= SMALLEST_SHOWN else f"p {in_figures(p)}"
+    return f"p = {format_p_value(p)}" if p >= SMALLEST_SHOWN else f"p {format_p_value(p)}"
 
 
-def verdict(comparison: Comparison, pair: Pair) -> Said:
+def verdict(comparison: Comparison, pair: Pair) -> StyledLine:
     compared = [one for one in pair.checkpoints if one.compared]
     if not compared:
         return "NOTHING COMPARED: no checkpoint has a verdict on both sides", "bold magenta"
@@ -230,7 +228,7 @@ def _counted(pair: Pair) -> str:
     counts = pair.changed_tests
     if not any(counts.values()):
         return "no test differs"
-    told = [f"gained {many(counts['gained'], 'test')}", f"lost {counts['lost']}"]
+    told = [f"gained {plural(counts['gained'], 'test')}", f"lost {counts['lost']}"]
     told += [f"{kind} {counts[kind]}" for kind in ORDER[2:] if counts[kind]]
     again = len({(test.problem, test.nodeid) for test in pair.tests}) < len(pair.tests)
     return ", ".join(told) + " (each once per checkpoint)" * again
@@ -244,4 +242,4 @@ def _more_or_less(pair: Pair, compared: Sequence[CheckpointChange]) -> str:
     more = sum(one.other.passed - one.base.passed for one in compared)
     if not more:
         return f"{other} passes as many checkpoints as {base}"
-    return f"{other} passes {many(abs(more), 'checkpoint')} {'more' if more > 0 else 'fewer'} than {base}"
+    return f"{other} passes {plural(abs(more), 'checkpoint')} {'more' if more > 0 else 'fewer'} than {base}"

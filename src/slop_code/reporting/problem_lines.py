@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.overview import SLOWEST, Broken
 from slop_code.reporting.check_lines import place_shown
-from slop_code.reporting.wording import first_line, many, one_line, shell_word
+from slop_code.reporting.text import first_line, one_line, plural, shell_word
 from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ def listed_line(found: ProblemView | Broken) -> str:
     """With its folder where that has another name: of a copy, the name is still that of the first."""
     if isinstance(found, Broken):
         return one_line(f"{found.name}: broken: {first_line(found.reason)}")
-    facts = [f"version {found.version}", found.difficulty, many(len(found.checkpoints), "checkpoint"), found.state]
+    facts = [f"version {found.version}", found.difficulty, plural(len(found.checkpoints), "checkpoint"), found.state]
     last = found.checkpoints[-1]
     if last.trouble:
         facts.append(f"broken: {first_line(last.trouble)}")
     elif last.tests is not None:
-        facts.append(f"{many(sum(last.tests.values()), 'test')} ({_groups(last.tests)})")
+        facts.append(f"{plural(sum(last.tests.values()), 'test')} ({_groups(last.tests)})")
     place = "" if found.path.name == found.name else f" in {text_of(place_shown(found.path))}"
     return one_line(f"{found.name}{place}: {', '.join(fact for fact in facts if fact)}")
 
@@ -71,7 +71,7 @@ def _checkpoint_lines(one: CheckpointView) -> Iterator[tuple[str, str]]:
     text = "no specification" if one.specification is None else f"specification of {_bytes(one.specification)}"
     yield f"{limits}{session}, {text}", ""
     if one.tests is not None:
-        yield f"  {many(sum(one.tests.values()), 'test')}: {_groups(one.tests)}", ""
+        yield f"  {plural(sum(one.tests.values()), 'test')}: {_groups(one.tests)}", ""
     if one.trouble:
         yield f"  tests: broken: {first_line(one.trouble)}", "red"
     if not one.solution:
@@ -89,10 +89,10 @@ def _groups(tests: Mapping[str, int]) -> str:
 
 
 def _size(asset: Asset) -> str:
-    return _bytes(asset.bytes) if asset.files == 1 else f"{many(asset.files, 'file')}, {_bytes(asset.bytes)}"
+    return _bytes(asset.bytes) if asset.files == 1 else f"{plural(asset.files, 'file')}, {_bytes(asset.bytes)}"
 
 
 def _bytes(count: int) -> str:
     if count < 1000:
-        return many(count, "byte")
+        return plural(count, "byte")
     return f"{count / 1000:.1f} KB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"

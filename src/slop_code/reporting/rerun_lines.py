@@ -1,52 +1,26 @@
-"""How a second evaluation differs from the first, in lines; and what pytest prints, live."""
+"""Lines about the differences between a stored result and a new evaluation of it."""
 
 from __future__ import annotations
 
-import codecs
-import threading
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from slop_code.reporting.terminal import STYLES, ResultConsole, short_digest
-from slop_code.reporting.wording import first_line, in_words, many, one_line, printable
+from slop_code.reporting.result_lines import STYLES, short_digest
+from slop_code.reporting.terminal import ResultConsole, print_lines
+from slop_code.reporting.text import first_line, format_duration, one_line, plural, printable
 from slop_code.verification.rerun_changes import rerun_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from slop_code._io import Forgiving
     from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.reporting.terminal import StyledLine
     from slop_code.verification.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
 
-    Line = tuple[str, str]
-    """A text and its style."""
-
 SHOWN = 20
-SHOWN_LIVE = 1 << 20
 NOTICED_S = 0.0005
-
-
-class Live:
-    """What comes in bytes goes out as text: nothing of it is a control sequence, and it has an end."""
-
-    def __init__(self, stream: TextIO | Forgiving, limit: int = SHOWN_LIVE) -> None:
-        self._stream = stream
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._left = limit
-        self._lock = threading.Lock()
-
-    def __call__(self, data: bytes) -> None:
-        """By any thread: several may run tests at a time."""
-        with self._lock:
-            if self._left <= 0:
-                return
-            text = printable(self._decoder.decode(data))
-            shown, self._left = text[: self._left], self._left - len(text)
-            note = "" if self._left > 0 else "\n[... the rest is not shown ...]\n"
-            self._stream.write(shown + note)
-            self._stream.flush()
 
 
 def show(found: RerunChanges, old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> None:
@@ -55,15 +29,17 @@ def show(found: RerunChanges, old: CorrectnessResults, new: CorrectnessResults, 
     name = one_line(f"{new.problem_name} {new.checkpoint_name}" if test is None else test.nodeid)
     if found.reasons[1] is not None:
         reason = printable(found.reasons[1])
-        _print(console, [(f"{name}: there is no verdict now: {reason}", "magenta"), verdict(found)])
+        print_lines(console, [(f"{name}: there is no verdict now: {reason}", "magenta"), verdict(found)])
         return
-    _print(console, [(f"{name}: {headline(old, new, test)}", "bold"), *causes(found)])
+    print_lines(console, [(f"{name}: {headline(old, new, test)}", "bold"), *causes(found)])
     changed = [*found.statuses, *found.came, *found.went]
     if console.is_terminal and changed:
         console.print(table_of(changed))
     else:
-        _print(console, changed_tests(found))
-    _print(console, [*_tests("tests that say something else:", found.messages), *_times(found.times), verdict(found)])
+        print_lines(console, changed_tests(found))
+    print_lines(
+        console, [*_tests("tests that say something else:", found.messages), *_times(found.times), verdict(found)]
+    )
 
 
 def print_changes(old: CorrectnessResults, new: CorrectnessResults) -> None:
@@ -71,12 +47,7 @@ def print_changes(old: CorrectnessResults, new: CorrectnessResults) -> None:
     found = rerun_changes(old, new)
     lines = list(changed_tests(found))
     if found.reasons[1] is None:
-        _print(ResultConsole(), lines or [("every test has the status it had before", "dim")])
-
-
-def _print(console: ResultConsole, lines: Iterable[Line]) -> None:
-    for text, style in lines:
-        console.print(Text(text, style), soft_wrap=True)
+        print_lines(ResultConsole(), lines or [("every test has the status it had before", "dim")])
 
 
 def headline(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> str:
@@ -86,7 +57,7 @@ def headline(old: CorrectnessResults, new: CorrectnessResults, test: TestResult 
     return f"{counts[0]} tests passed before, {counts[1]} now"
 
 
-def causes(found: RerunChanges) -> Iterator[Line]:
+def causes(found: RerunChanges) -> Iterator[StyledLine]:
     """What may be why, and the verdicts that came of it."""
     if found.reasons[0] is not None:
         yield f"there was no verdict before: {first_line(found.reasons[0])}", "magenta"
@@ -97,7 +68,7 @@ def causes(found: RerunChanges) -> Iterator[Line]:
         yield from ((f"  {one_line(one.what)}: {one.old} before, {one.new} now", "") for one in found.verdicts)
 
 
-def changed_tests(found: RerunChanges) -> Iterator[Line]:
+def changed_tests(found: RerunChanges) -> Iterator[StyledLine]:
     yield from _tests("tests whose status changed:", found.statuses)
     yield from _tests("tests that came:", found.came)
     yield from _tests("tests that went:", found.went)
@@ -113,18 +84,18 @@ def table_of(changed: list[StatusChange]) -> Table:
     return table
 
 
-def verdict(found: RerunChanges) -> Line:
+def verdict(found: RerunChanges) -> StyledLine:
     if found.reasons[1] is not None:
         return "INFRASTRUCTURE FAILURE: nothing to compare with", "bold magenta"
     if not found.differ:
         return "THE SAME: statuses and verdicts" + ("" if found.same_inputs else ", though inputs differ"), "bold green"
     if found.flaky:
-        count = many(len(found.statuses), "test")
+        count = plural(len(found.statuses), "test")
         return f"DIFFERS, and nothing that went in does: {count} flaky, or bound to this time and machine", "bold red"
     return "DIFFERS", "bold red"
 
 
-def _tests(title: str, changed: list[StatusChange]) -> Iterator[Line]:
+def _tests(title: str, changed: list[StatusChange]) -> Iterator[StyledLine]:
     if changed:
         yield title, "bold"
     for one in changed[:SHOWN]:
@@ -136,7 +107,7 @@ def _tests(title: str, changed: list[StatusChange]) -> Iterator[Line]:
     yield from _more(changed)
 
 
-def _values(title: str, changed: list[ValueChange]) -> Iterator[Line]:
+def _values(title: str, changed: list[ValueChange]) -> Iterator[StyledLine]:
     if changed:
         yield title, "bold"
     for one in changed[:SHOWN]:
@@ -148,12 +119,12 @@ def _values(title: str, changed: list[ValueChange]) -> Iterator[Line]:
     yield from _more(changed)
 
 
-def _more(changed: list[ValueChange] | list[StatusChange]) -> Iterator[Line]:
+def _more(changed: list[ValueChange] | list[StatusChange]) -> Iterator[StyledLine]:
     if len(changed) > SHOWN:
         yield f"  ... and {len(changed) - SHOWN} more; --json has them all", "dim"
 
 
-def _times(times: Iterable[TimeChange]) -> Iterator[Line]:
+def _times(times: Iterable[TimeChange]) -> Iterator[StyledLine]:
     yield "times, before and now:", "bold"
     for one in times:
         if abs(one.new - one.old) >= NOTICED_S:
@@ -161,4 +132,4 @@ def _times(times: Iterable[TimeChange]) -> Iterator[Line]:
 
 
 def _seconds(value: float) -> str:
-    return f"{1000 * value:.0f} ms" if value < 1 else in_words(value)
+    return f"{1000 * value:.0f} ms" if value < 1 else format_duration(value)

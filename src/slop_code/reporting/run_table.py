@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.reporting.columns import Column, Row, lay_out
-from slop_code.reporting.wording import first_line, in_words, many, one_line
+from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
+from slop_code.reporting.terminal import print_lines
+from slop_code.reporting.text import first_line, format_duration, one_line, plural
 from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from slop_code.evaluation.policy import Policy
+    from slop_code.reporting.terminal import StyledLine
     from slop_code.runs.checkpoint_lines import CheckpointLine
     from slop_code.runs.samples import Estimate
     from slop_code.runs.summary import GroupRate, RunSummary, Totals
 
-    Said = tuple[str, str]
-    """A line and its style."""
     Rows = Sequence[tuple[str, str, Totals]]
     """What a row stands in, where that is to be said; its name; what it came to."""
 
@@ -51,8 +51,7 @@ def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Polic
             console.print(line, soft_wrap=True)
         if drawn:
             console.print()
-    for text, style in closing(summary, lines, policy):
-        console.print(Text(text, style), soft_wrap=True)
+    print_lines(console, closing(summary, lines, policy))
 
 
 def sections(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[tuple[str, Rows]]:
@@ -80,14 +79,14 @@ def plain(kind: str, rows: Rows, policy: Policy) -> Iterator[Text]:
 def table(kind: str, rows: Rows, policy: Policy, width: int) -> list[Text] | None:
     """Without the columns that would say nothing in any row; None where there is no room for it."""
     groups = [group for group in GroupType if any(totals.pass_rates[group].total for *_, totals in rows)]
-    missing = kind != "checkpoint" and any(no_verdict(totals) for *_, totals in rows)
+    missing = kind != "checkpoint" and any(without_verdict(totals) for *_, totals in rows)
     columns = [
-        Column("passed", right=False),
-        *(Column(HEADS[group]) for group in groups),
-        Column("broke", spare=3),
-        Column("repaired", spare=2),
-        *([Column("no verdict")] * missing),
-        Column("time", spare=1),
+        TableColumn("passed", right=False),
+        *(TableColumn(HEADS[group]) for group in groups),
+        TableColumn("broke", spare=3),
+        TableColumn("repaired", spare=2),
+        *([TableColumn("no verdict")] * missing),
+        TableColumn("time", spare=1),
     ]
     drawn = []
     for group, name, totals in rows:
@@ -95,11 +94,11 @@ def table(kind: str, rows: Rows, policy: Policy, width: int) -> list[Text] | Non
             Text(passed_cell(totals, policy), _style(totals, policy)),
             *(Text(rate(totals, one), _shade(totals.pass_rates[one])) for one in groups),
             *map(Text, changes(totals)),
-            *([Text(_few(no_verdict(totals)))] * missing),
+            *([Text(_few(without_verdict(totals)))] * missing),
             Text(clock(totals.durations.total) if totals.checkpoints.evaluated else "-"),
         ]
-        drawn.append(Row(one_line(group), one_line(name), cells))
-    return lay_out(kind, columns, drawn, width)
+        drawn.append(TableRow(one_line(group), one_line(name), cells))
+    return layout_table(kind, columns, drawn, width)
 
 
 def row_line(totals: Totals, policy: Policy) -> str:
@@ -109,15 +108,15 @@ def row_line(totals: Totals, policy: Policy) -> str:
         facts += [f"{group.lower()} {rate(totals, group)}" for group in GroupType if totals.pass_rates[group].total]
         facts += [f"{word} {count}" for word, count in zip(("broke", "repaired"), changes(totals), strict=True)]
     if several:
-        facts.append(f"no verdict {no_verdict(totals)}")
-    return ", ".join([*facts, *([in_words(totals.durations.total)] if totals.checkpoints.evaluated else [])])
+        facts.append(f"no verdict {without_verdict(totals)}")
+    return ", ".join([*facts, *([format_duration(totals.durations.total)] if totals.checkpoints.evaluated else [])])
 
 
 def passed_cell(totals: Totals, policy: Policy) -> str:
     planned, passed = totals.checkpoints.planned, totals.passed[policy].count
     if planned != 1:
         return f"{passed}/{planned}"
-    return "NO VERDICT" if no_verdict(totals) else "PASSED" if passed else "NOT PASSED"
+    return "NO VERDICT" if without_verdict(totals) else "PASSED" if passed else "NOT PASSED"
 
 
 def rate(totals: Totals, group: GroupType) -> str:
@@ -149,11 +148,11 @@ def clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
-def no_verdict(totals: Totals) -> int:
+def without_verdict(totals: Totals) -> int:
     return totals.checkpoints.planned - totals.checkpoints.evaluated
 
 
-def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[Said]:
+def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[StyledLine]:
     """What is said below the tables; the verdict last."""
     if len(summary.runs) > SHOWN_RUNS:
         yield f"... and {len(summary.runs) - SHOWN_RUNS} more runs: see {SUMMARY}", "dim"
@@ -163,7 +162,7 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     unknown.sort(key=lambda line: line.state)  # what failed before what was not begun
     yield from _reasons("no verdict", [(line.label, line.reason or "") for line in unknown], "magenta")
     if summary.totals.retried:
-        yield f"retried: {many(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
+        yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
     yield from _warnings(lines)
     if summary.samples:
         found = summary.samples.policies[policy]
@@ -172,15 +171,15 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     yield verdict(summary, policy)
 
 
-def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[Said]:
+def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[StyledLine]:
     found = list(dict.fromkeys(warning for line in lines for warning in line.warnings))
     for warning in found[:SHOWN_REASONS]:
         yield f"warning: {first_line(warning)}", "yellow"
     if len(found) > SHOWN_REASONS:
-        yield f"... and {many(len(found) - SHOWN_REASONS, 'more warning')}: see {LINES}", "dim"
+        yield f"... and {plural(len(found) - SHOWN_REASONS, 'more warning')}: see {LINES}", "dim"
 
 
-def _reasons(word: str, found: Sequence[tuple[str, str]], style: str) -> Iterator[Said]:
+def _reasons(word: str, found: Sequence[tuple[str, str]], style: str) -> Iterator[StyledLine]:
     for label, reason in found[:SHOWN_REASONS]:
         yield f"{word} {one_line(label)}: {first_line(reason)}", style
     if len(found) > SHOWN_REASONS:
@@ -195,22 +194,25 @@ def estimated(estimate: Estimate) -> str:
     return f"{percent(estimate.rate)} passed{sure}{tries}"
 
 
-def verdict(summary: RunSummary, policy: Policy) -> Said:
+def verdict(summary: RunSummary, policy: Policy) -> StyledLine:
     totals = summary.totals
-    planned, passed, missing = totals.checkpoints.planned, totals.passed[policy].count, no_verdict(totals)
+    planned, passed, missing = totals.checkpoints.planned, totals.passed[policy].count, without_verdict(totals)
     if planned == 0:
         return "NO VERDICT: there is no checkpoint to evaluate", UNSURE
     if missing:
-        return f"NO VERDICT for {missing} of {many(planned, 'checkpoint')}; {passed} passed ({policy})", UNSURE
-    counted = f"{passed} of {many(planned, 'checkpoint')}"
+        return f"NO VERDICT for {missing} of {plural(planned, 'checkpoint')}; {passed} passed ({policy})", UNSURE
+    counted = f"{passed} of {plural(planned, 'checkpoint')}"
     if summary.troubles:
-        return f"NO VERDICT on the whole: {many(len(summary.troubles), 'trouble')}; {counted} passed ({policy})", UNSURE
+        return (
+            f"NO VERDICT on the whole: {plural(len(summary.troubles), 'trouble')}; {counted} passed ({policy})",
+            UNSURE,
+        )
     word, style = ("PASSED", "bold green") if passed == planned else ("NOT PASSED", "bold red")
     return f"{word} ({policy}): {counted}", style
 
 
 def _style(totals: Totals, policy: Policy) -> str:
-    if no_verdict(totals):
+    if without_verdict(totals):
         return "magenta"
     return "green" if totals.passed[policy].count == totals.checkpoints.planned else "red"
 

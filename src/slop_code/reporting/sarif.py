@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from slop_code import __version__
 from slop_code.authoring.check import step as step_named
-from slop_code.reporting.wording import cut, one_line, safe
+from slop_code.reporting.text import file_safe, one_line, truncate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ def _invocation(reports: Sequence[CheckReport], status: int, folder: Path) -> di
 
 
 def _undone(report: CheckReport, step: StepReport) -> dict[str, Any]:
-    reason = cut(safe(step.undone or ""), MESSAGE)
+    reason = truncate(file_safe(step.undone or ""), MESSAGE)
     return {
         "level": "error",
         "message": {"text": f"{one_line(report.problem)}: the step {step.name} could not be done: {reason}"},
@@ -88,10 +88,10 @@ def _result(
         "ruleId": finding.rule.id,
         "ruleIndex": places[finding.rule.id],
         "level": str(finding.graveness),
-        "message": {"text": cut(safe(f"{finding.message}\n{finding.advice}".strip()), MESSAGE)},
+        "message": {"text": truncate(file_safe(f"{finding.message}\n{finding.advice}".strip()), MESSAGE)},
         "locations": [{"physicalLocation": physical}],
         "partialFingerprints": {"slopCodeFinding/v1": fingerprint(finding, report.problem)},
-        "properties": {name: safe(value) for name, value in about.items() if value},
+        "properties": {name: file_safe(value) for name, value in about.items() if value},
     }
     return told | ({"suppressions": [{"kind": "inSource"}]} if allowed else {})
 

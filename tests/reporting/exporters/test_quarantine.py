@@ -11,9 +11,8 @@ import pytest
 
 from slop_code.comparison.load import NOTHING, CheckpointRuns
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.reporting.html.run_data import Sheet as PageSheet
-from slop_code.reporting.html.run_data import add_checkpoint, sheet_data
-from slop_code.reporting.terminal import lines
+from slop_code.reporting.html.run_data import ProblemData, add_checkpoint, sheet_data
+from slop_code.reporting.result_lines import lines
 from slop_code.runs.checkpoint_lines import compare, outcomes_of
 
 APART = ["quarantined", "slow"]
@@ -63,7 +62,7 @@ def test_in_markdown(entries, export):
 def test_it_is_no_regression(entries):
     earlier, later = [outcomes_of(entry.results) for entry in entries]
     assert compare(earlier, later, since="checkpoint_1").introduced == 0
-    sheet = PageSheet("words")
+    sheet = ProblemData("words")
     for entry in entries:
         add_checkpoint(sheet, entry, [PassPolicy.ALL_CASES])
     assert [test["changes"] for test in sheet_data(sheet)["tests"]] == ["n.", "n."]

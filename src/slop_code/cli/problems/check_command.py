@@ -158,7 +158,7 @@ def _explain(rule: str) -> int:
 def _write_sarif(reports: Sequence[CheckReport], status: int, path: Path) -> None:
     from slop_code._io import write_atomic
     from slop_code.reporting.sarif import sarif
-    from slop_code.reporting.wording import one_line
+    from slop_code.reporting.text import one_line
 
     write_atomic(path, json.dumps(sarif(reports, status, Path.cwd()), indent=2) + "\n")
     print(f"· written: {one_line(os.fspath(path))}", file=sys.stderr)

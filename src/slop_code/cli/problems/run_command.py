@@ -89,15 +89,15 @@ def _problem(arguments: argparse.Namespace) -> ProblemConfig:
 def _run(problem: ProblemConfig, turn: Turn) -> CorrectnessResults:
     from slop_code._io import Forgiving
     from slop_code.authoring.loop import run_turn
-    from slop_code.reporting.rerun_lines import SHOWN_LIVE, Live
+    from slop_code.reporting.live_output import MAX_CHARACTERS, LiveOutput
 
-    live = Live(Forgiving(sys.stdout), limit=sys.maxsize if turn.interactive else SHOWN_LIVE)
+    live = LiveOutput(Forgiving(sys.stdout), limit=sys.maxsize if turn.interactive else MAX_CHARACTERS)
     return run_turn(problem, turn, print_progress, live)
 
 
 def _show(results: CorrectnessResults, turn: Turn, arguments: argparse.Namespace) -> Exit:
     from slop_code.authoring.loop import was_left
-    from slop_code.reporting.terminal import show
+    from slop_code.reporting.result_lines import show
 
     print(flush=True)
     if was_left(results, turn):
@@ -134,6 +134,6 @@ def _watch(turn: Turn, arguments: argparse.Namespace) -> None:
 
 
 def _say(line: str) -> None:
-    from slop_code.reporting.wording import printable
+    from slop_code.reporting.text import printable
 
     print(printable(line), flush=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 GROUP = "slop_code.exporters"
 _HERE = "slop_code.reporting.exporters"
-BUILT_IN = {name: f"{_HERE}.{name}:export" for name in ("junit", "ctrf", "csv", "parquet", "markdown")}
+BUILT_IN = {name: f"{_HERE}.{name}_exporter:export" for name in ("junit", "ctrf", "csv", "parquet", "markdown")}
 
 
 class Exporter(Protocol):

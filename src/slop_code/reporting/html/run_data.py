@@ -9,9 +9,9 @@ from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import LONGEST
 from slop_code.reporting.html.page import Packed, pack
-from slop_code.reporting.html.texts import LEFT_OUT, SHORTER, Names, Texts, name_of, short, shortened
+from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
 from slop_code.reporting.run_table import percent
-from slop_code.reporting.wording import shell_word
+from slop_code.reporting.text import shell_word
 from slop_code.runs.checkpoint_lines import turn_of
 from slop_code.runs.run_layout import text_of
 
@@ -35,7 +35,7 @@ WARNINGS_SHOWN = 20
 
 
 @dataclass(slots=True)
-class Row:
+class TestRow:
     """One test at the checkpoints so far, a character for each."""
 
     name: str
@@ -49,18 +49,18 @@ class Row:
 
 
 @dataclass(slots=True)
-class Sheet:
+class ProblemData:
     """A problem of a run, as it is filled checkpoint by checkpoint."""
 
     name: str
     checkpoints: list[dict[str, Any]] = field(default_factory=list)
-    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
+    rows: dict[tuple[str, str], TestRow] = field(default_factory=dict)
     """In the order in which tests came: by checkpoint, then as they were collected."""
-    names: Names = field(default_factory=Names)
+    names: UniqueNames = field(default_factory=UniqueNames)
 
 
 @dataclass(slots=True)
-class Parts:
+class PageParts:
     """What a page unpacks when it is wanted, and how much of it there may be."""
 
     limit: int = PARTS_LIMIT
@@ -68,7 +68,7 @@ class Parts:
     size: int = 0
 
     def add(self, name: str, part: dict[str, Any]) -> None:
-        """Texts are cut where they do not fit, and left out where that is not enough."""
+        """TextPool are cut where they do not fit, and left out where that is not enough."""
         for version in smaller_and_smaller(part):
             packed = pack(version)
             if self.size + len(packed) <= self.limit:
@@ -81,16 +81,16 @@ def report_data(
     runs: Iterable[RunResults], policies: Sequence[Policy], *, limit: int = PARTS_LIMIT
 ) -> tuple[dict[str, Any], dict[str, Packed]]:
     """The data of the page and its parts; results are read one after another, and none is kept."""
-    parts = Parts(limit)
+    parts = PageParts(limit)
     told = [run_data(number, run, policies, parts) for number, run in enumerate(runs)]
     data = {"policies": [str(policy) for policy in policies], "groups": [group.value for group in GroupType]}
     return {**data, "runs": told}, parts.packed
 
 
-def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: Parts) -> dict[str, Any]:
-    sheets: dict[str, Sheet] = {}
+def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: PageParts) -> dict[str, Any]:
+    sheets: dict[str, ProblemData] = {}
     for entry in run.entries():
-        sheet = sheets.setdefault(entry.line.problem, Sheet(entry.line.problem))
+        sheet = sheets.setdefault(entry.line.problem, ProblemData(entry.line.problem))
         place = f"{number}/{list(sheets).index(sheet.name)}/{len(sheet.checkpoints)}"
         add_checkpoint(sheet, entry, policies)
         if entry.results is not None:
@@ -98,7 +98,7 @@ def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: Pa
     return {"name": name_of(run.name), "problems": [sheet_data(sheet) for sheet in sheets.values()]}
 
 
-def add_checkpoint(sheet: Sheet, entry: Entry, policies: Sequence[Policy]) -> None:
+def add_checkpoint(sheet: ProblemData, entry: Entry, policies: Sequence[Policy]) -> None:
     sheet.checkpoints.append({**checkpoint_data(entry.line, policies), "place": place_of(entry)})
     if entry.results is None:
         return
@@ -107,7 +107,7 @@ def add_checkpoint(sheet: Sheet, entry: Entry, policies: Sequence[Policy]) -> No
         key = test.file_path, test.id
         if key not in sheet.rows:
             name, word = sheet.names.add(f"{test.file_path}::{test.id}", len(sheet.rows))
-            sheet.rows[key] = Row(name, word, name_of(test.checkpoint))
+            sheet.rows[key] = TestRow(name, word, name_of(test.checkpoint))
         row = sheet.rows[key]
         row.quarantined |= test.quarantined
         row.statuses = row.statuses.ljust(before, ABSENT) + LETTERS[test.status]
@@ -150,7 +150,7 @@ def milliseconds(seconds: float) -> int:
     return round(min(max(seconds, 0.0), LONGEST) * 1000)
 
 
-def sheet_data(sheet: Sheet) -> dict[str, Any]:
+def sheet_data(sheet: ProblemData) -> dict[str, Any]:
     verdicts = [checkpoint["state"] == "evaluated" for checkpoint in sheet.checkpoints]
     places = {checkpoint["name"]: place for place, checkpoint in enumerate(sheet.checkpoints)}
     tests = []
@@ -194,16 +194,16 @@ def part_of(results: CorrectnessResults, keys: Sequence[tuple[str, str]]) -> dic
     """Each test by its row, with duration and markers; `told`: of each, the texts by their places."""
     rows = {key: number for number, key in enumerate(keys)}
     markers: dict[tuple[str, ...], int] = {}
-    texts = Texts()
+    texts = TextPool()
     tests = []
     for test in results.tests:
         number = markers.setdefault(tuple(map(name_of, test.markers)), len(markers))
         tests.append([rows[test.file_path, test.id], round(test.duration_ms), number])
-    told = [told_of(test, texts) for test in results.tests]
+    told = [text_numbers(test, texts) for test in results.tests]
     return {"tests": tests, "told": told, "markers": list(markers), "texts": texts.all}
 
 
-def told_of(test: TestResult, texts: Texts) -> list[int | None]:
+def text_numbers(test: TestResult, texts: TextPool) -> list[int | None]:
     """Message, calls and output."""
     return [texts.add(test.failure_message), texts.add("\n".join(test.calls)), texts.add(test.output)]
 

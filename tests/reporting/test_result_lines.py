@@ -7,7 +7,7 @@ import pytest
 
 from slop_code.evaluation import CorrectnessResults, GroupType, PassPolicy, TestResult
 from slop_code.evaluation.report import Digests, Provenance
-from slop_code.reporting.terminal import (
+from slop_code.reporting.result_lines import (
     LISTED_FAILURES,
     LISTED_WIDTH,
     SHOWN_FAILURES,
@@ -18,8 +18,8 @@ from slop_code.reporting.terminal import (
     show,
     verdict,
 )
-from slop_code.reporting.terminal import test_lines as lines_of_test
-from slop_code.reporting.wording import printable
+from slop_code.reporting.result_lines import test_lines as lines_of_test
+from slop_code.reporting.text import printable
 
 
 def result(number=1, status="failed", message=None, **changes):

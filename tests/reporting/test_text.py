@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from slop_code.reporting.wording import LINE_WIDTH, TEXT_BYTES, cut, headline, one_line, safe, shell_word
+from slop_code.reporting.text import LINE_WIDTH, TEXT_BYTES, file_safe, headline, one_line, shell_word, truncate
 
 COMMAND = "E       Failed: ran: /slop/run python main.py shop - --servings two\nE       \n"
 
@@ -61,8 +61,8 @@ def test_one_line(text, shown):
 
 
 def test_what_has_no_end_is_cut():
-    assert (cut("abc", 3), cut("abcd", 3)) == ("abc", "abc [... 1 characters]")
-    assert len(safe("x" * 10 * TEXT_BYTES)) <= TEXT_BYTES
+    assert (truncate("abc", 3), truncate("abcd", 3)) == ("abc", "abc [... 1 characters]")
+    assert len(file_safe("x" * 10 * TEXT_BYTES)) <= TEXT_BYTES
 
 
 @pytest.mark.e2e

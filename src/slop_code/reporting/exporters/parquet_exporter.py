@@ -6,13 +6,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 from slop_code.errors import UsageError
-from slop_code.reporting.exporters.rows import COLUMNS, rows
+from slop_code.reporting.exporters.export_rows import COLUMNS, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.reporting.exporters.rows import Row
+    from slop_code.reporting.exporters.export_rows import ExportRow
     from slop_code.runs.read_results import Entry
 
 BATCH_ROWS = 10_000
@@ -35,7 +35,7 @@ def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:  # 
             writer.write_table(pa.Table.from_pylist(batch, schema))
 
 
-def batches(found: Iterable[Row], most: int = BATCH_ROWS, text: int = BATCH_TEXT) -> Iterator[list[Row]]:
+def batches(found: Iterable[ExportRow], most: int = BATCH_ROWS, text: int = BATCH_TEXT) -> Iterator[list[ExportRow]]:
     """As many rows as fit into memory without a thought."""
     source = iter(found)
     for first in source:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.reporting.wording import many, one_line
+from slop_code.reporting.text import one_line, plural
 from slop_code.verification.discrepancy import CONTRADICTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slop_code.reporting.terminal import StyledLine
     from slop_code.verification.discrepancy import Finding
     from slop_code.verification.verify import Verification
 
@@ -26,29 +27,29 @@ _SAYS = {
 """Who says otherwise, by the kind of a finding; else the raw reports do."""
 
 
-def verified(place: str, found: Verification) -> Iterator[tuple[str, str]]:
+def verified(place: str, found: Verification) -> Iterator[StyledLine]:
     """Lines with their styles: one where all agrees, and what could not be checked."""
     stored = found.stored
     if not found.findings:
         groups = sum(total > 0 for total in stored.total_counts.values())
-        counted = f"{many(len(stored.tests), 'test')}, {many(groups, 'group')}, {len(PassPolicy)} policies"
+        counted = f"{plural(len(stored.tests), 'test')}, {plural(groups, 'group')}, {len(PassPolicy)} policies"
         too = ", and the problem's tests and config" if found.with_problem else ""
         yield f"{one_line(place)}: verified: {counted} from {one_line(stored.evidence)}{too}", "green"
     else:
-        yield f"{one_line(place)}: DIFFERS from its raw reports: {many(len(found.findings), 'finding')}", "bold red"
+        yield f"{one_line(place)}: DIFFERS from its raw reports: {plural(len(found.findings), 'finding')}", "bold red"
     for finding in found.findings[:SHOWN_FINDINGS]:
-        yield f"  {in_words(finding)}", ""
+        yield f"  {finding_text(finding)}", ""
     if len(found.findings) > SHOWN_FINDINGS:
         yield f"  ... and {len(found.findings) - SHOWN_FINDINGS} more; --json has them all", "dim"
     for what in found.unchecked:
         yield f"  not checked: {one_line(what)}", "dim"
 
 
-def unverified(place: str, why: str) -> Iterator[tuple[str, str]]:
+def unverified(place: str, why: str) -> Iterator[StyledLine]:
     yield f"{one_line(place)}: cannot be verified: {one_line(why)}", "bold red"
 
 
-def in_all(verified: int, count: int) -> Iterator[tuple[str, str]]:
+def in_all(verified: int, count: int) -> Iterator[StyledLine]:
     """The last lines, for all results together."""
     if count > 1:
         yield f"{verified} of {count} results verified", "green" if verified == count else "bold red"
@@ -56,7 +57,7 @@ def in_all(verified: int, count: int) -> Iterator[tuple[str, str]]:
         yield f"not checked: {NEVER_CHECKED}", "dim"
 
 
-def in_words(finding: Finding) -> str:
+def finding_text(finding: Finding) -> str:
     stored, raw = from_where_they_differ(finding.stored, finding.raw)
     place = one_line(finding.place)
     if finding.kind == "raw report":
@@ -67,7 +68,7 @@ def in_words(finding: Finding) -> str:
     return f"{place}{what}: stored {one_line(stored)}, {_SAYS.get(finding.kind, 'the raw reports say')} {one_line(raw)}"
 
 
-def from_where_they_differ(one: str, other: str) -> tuple[str, str]:
+def from_where_they_differ(one: str, other: str) -> StyledLine:
     """Long texts that begin alike are shown from shortly before their first difference."""
     if max(len(one), len(other)) <= SHORT:
         return one, other

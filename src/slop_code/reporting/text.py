@@ -32,20 +32,20 @@ def printable(text: str) -> str:
     return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def cut(line: str, width: int = LINE_WIDTH) -> str:
+def truncate(line: str, width: int = LINE_WIDTH) -> str:
     return line if len(line) <= width else f"{line[:width]} [... {len(line) - width} characters]"
 
 
 def one_line(text: str) -> str:
     """Printable, for a name or a reason that stands within a line: breaks are escapes too, and it has an end."""
-    return cut(printable(text).replace("\n", "\\n").replace("\t", "\\t"))
+    return truncate(printable(text).replace("\n", "\\n").replace("\t", "\\t"))
 
 
 def first_line(text: str) -> str:
     return one_line(next((line for line in text.split("\n") if line.strip()), "").strip())
 
 
-def safe(text: str) -> str:
+def file_safe(text: str) -> str:
     """For a file: nothing in it that a terminal obeys or that XML cannot hold."""
     if len(text) <= TEXT_BYTES // 4 and text.isprintable():  # as nearly every name is
         return text
@@ -62,7 +62,7 @@ def headline(message: str, width: int = HEADLINE_WIDTH) -> str:
     if len(plain) > width:
         plain = next((line for line in bare if _PLACE.match(line)), plain)
     said = _LAUNCHER.sub("", _difference(told) or plain)
-    return cut(safe(said), width)
+    return truncate(file_safe(said), width)
 
 
 def _difference(told: Sequence[str]) -> str | None:
@@ -92,20 +92,20 @@ def _block(lines: Sequence[str], head: str) -> list[str]:
     return [first.strip(), *rest]
 
 
-def counts(line: CheckpointLine) -> bool:
+def has_verdict(line: CheckpointLine) -> bool:
     """Where there is no verdict, no test is told as passed or failed."""
     return line.state == "evaluated"
 
 
-def no_verdict(line: CheckpointLine) -> str:
-    return safe(f"no verdict: {line.reason or line.state}")
+def no_verdict_text(line: CheckpointLine) -> str:
+    return file_safe(f"no verdict: {line.reason or line.state}")
 
 
-def many(count: int, what: str) -> str:
+def plural(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

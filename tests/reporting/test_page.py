@@ -7,9 +7,9 @@ from importlib.resources import files
 
 import pytest
 
-from slop_code.reporting.html.compare_data import SCRIPTS as COMPARED
+from slop_code.reporting.html.compare_page import SCRIPTS as COMPARED
 from slop_code.reporting.html.page import MARKER, SHARED, asset, pack, render_page
-from slop_code.reporting.html.report import SCRIPTS
+from slop_code.reporting.html.run_page import SCRIPTS
 from tests.reporting.html_runs import Shape, unpacked
 
 ASSETS = files("slop_code.reporting.html") / "assets"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.reporting.wording import counts, safe
+from slop_code.reporting.text import file_safe, has_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import TestResult
     from slop_code.runs.read_results import Entry
 
-    Row = dict[str, str | bool | int | float | list[str] | None]
+    ExportRow = dict[str, str | bool | int | float | list[str] | None]
 
 COLUMNS: dict[str, type] = {
     "run": str,
@@ -41,23 +41,23 @@ LARGEST = 2**63 - 1
 """A number that any table holds."""
 
 
-def rows(entries: Iterable[Entry]) -> Iterator[Row]:
+def rows(entries: Iterable[Entry]) -> Iterator[ExportRow]:
     """A checkpoint without tests has one row too, in which nothing is said of a test."""
     for entry in entries:
         common = _of_checkpoint(entry)
         for test in entry.results.tests if entry.results else []:
-            yield {**common, **_of_test(test, verdict=counts(entry.line))}
+            yield {**common, **_of_test(test, verdict=has_verdict(entry.line))}
         if not entry.results or not entry.results.tests:
             yield {**common, "passed": False, "quarantined": False}
 
 
-def _of_checkpoint(entry: Entry) -> Row:
+def _of_checkpoint(entry: Entry) -> ExportRow:
     line, made = entry.line, entry.results.provenance if entry.results else None
     return {
         **dict.fromkeys(COLUMNS),
-        "run": safe(line.run),
-        "problem": safe(line.problem),
-        "checkpoint": safe(line.checkpoint),
+        "run": file_safe(line.run),
+        "problem": file_safe(line.problem),
+        "checkpoint": file_safe(line.checkpoint),
         "order": min(line.order, LARGEST),
         "state": line.state,
         "reason": _known(line.reason),
@@ -68,13 +68,13 @@ def _of_checkpoint(entry: Entry) -> Row:
     }
 
 
-def _of_test(test: TestResult, *, verdict: bool) -> Row:
+def _of_test(test: TestResult, *, verdict: bool) -> ExportRow:
     return {
-        "file": safe(test.file_path),
-        "id": safe(test.id),
-        "home": safe(test.checkpoint),
+        "file": file_safe(test.file_path),
+        "id": file_safe(test.id),
+        "home": file_safe(test.checkpoint),
         "group": str(test.group_type),
-        "markers": [safe(marker) for marker in test.markers],
+        "markers": [file_safe(marker) for marker in test.markers],
         "status": test.status,
         "passed": verdict and test.status == "passed",
         "quarantined": test.quarantined,
@@ -84,4 +84,4 @@ def _of_test(test: TestResult, *, verdict: bool) -> Row:
 
 
 def _known(text: str | None) -> str | None:
-    return safe(text) if text else None
+    return file_safe(text) if text else None

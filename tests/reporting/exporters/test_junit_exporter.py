@@ -8,7 +8,7 @@ import junitparser
 import pytest
 
 from slop_code.evaluation.report import TestResult
-from slop_code.reporting.exporters.junit import split_id
+from slop_code.reporting.exporters.junit_exporter import split_id
 
 pytestmark = pytest.mark.e2e
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "junit-10.xsd"

@@ -6,7 +6,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from slop_code.evaluation.policy import parse_policy
-from slop_code.reporting.exporters.markdown import (
+from slop_code.reporting.exporters.markdown_exporter import (
     DOCUMENT_BYTES,
     FAILURES,
     FAILURES_OF_CHECKPOINT,

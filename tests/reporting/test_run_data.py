@@ -9,19 +9,19 @@ import pytest
 
 from slop_code.evaluation.policy import PassPolicy, parse_policy
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.reporting.html.run_data import changes, milliseconds, report_data
-from slop_code.reporting.html.texts import (
+from slop_code.reporting.html.page_texts import (
     HEAD,
     LEFT_OUT,
     NAME_LIMIT,
     TAIL,
-    Names,
-    Texts,
+    TextPool,
+    UniqueNames,
     bounded,
     name_of,
     shell_word,
     shortened,
 )
+from slop_code.reporting.html.run_data import changes, milliseconds, report_data
 from slop_code.runs.read_results import read_runs
 from tests.reporting.html_runs import case, results, store, unpacked
 
@@ -175,7 +175,7 @@ def test_names_that_look_alike_are_told_apart(tmp_path):
 
 
 def test_no_two_names_are_equal():
-    names = Names()
+    names = UniqueNames()
     given = ["a\nb", r"a\nb (test 2) (test 3)", r"a\nb (test 3)", r"a\nb"]
     shown = [names.add(name, number) for name, number in zip(given, (0, 1, 2, 2), strict=True)]
     assert len({name for name, _ in shown}) == 4
@@ -239,7 +239,7 @@ def test_a_text_is_shortened_once_more(text, expected):
 
 
 def test_texts_of_one_checkpoint_have_an_end():
-    texts = Texts(limit=10)
+    texts = TextPool(limit=10)
     assert [texts.add(text) for text in ("12345678", "123", "12345678", None, "", "1")] == [
         0,
         LEFT_OUT,

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from slop_code.errors import UsageError
-from slop_code.reporting.exporters.csv import cell
-from slop_code.reporting.exporters.parquet import batches
-from slop_code.reporting.exporters.rows import COLUMNS, rows
+from slop_code.reporting.exporters.csv_exporter import cell
+from slop_code.reporting.exporters.export_rows import COLUMNS, rows
+from slop_code.reporting.exporters.parquet_exporter import batches
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_parquet_is_not_for_terminals(make_entry):
             return True
 
     out = Terminal()
-    from slop_code.reporting.exporters.parquet import export
+    from slop_code.reporting.exporters.parquet_exporter import export
 
     with pytest.raises(UsageError, match="-o FILE"):
         export([make_entry(gone="x")], out, "any")

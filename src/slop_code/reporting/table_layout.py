@@ -15,7 +15,7 @@ INDENT = "  "
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     group: str
     """Named once, above the rows that share it; empty where there is none."""
     name: str
@@ -23,14 +23,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     head: str
     right: bool = True
     spare: int | None = None
     """Where there is no room, the column with the lowest number goes first; others never do."""
 
 
-def lay_out(kind: str, columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Text] | None:
+def layout_table(kind: str, columns: Sequence[TableColumn], rows: Sequence[TableRow], width: int) -> list[Text] | None:
     """Its lines; None where not even what cannot be spared has room. `kind`: what the rows are."""
     grouped = len({row.group for row in rows}) < len(rows) and any(row.group for row in rows)
     names = [_name(row, grouped=grouped) for row in rows]
@@ -55,11 +55,11 @@ def lay_out(kind: str, columns: Sequence[Column], rows: Sequence[Row], width: in
     return lines
 
 
-def _name(row: Row, *, grouped: bool) -> str:
+def _name(row: TableRow, *, grouped: bool) -> str:
     return f"{INDENT}{row.name}" if grouped else f"{row.group}/{row.name}" if row.group else row.name
 
 
-def _that_fit(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int] | None:
+def _that_fit(columns: Sequence[TableColumn], widths: Sequence[int], room: int) -> list[int] | None:
     """With a space before each."""
     kept = list(range(len(columns)))
     spared = sorted((column.spare, number) for number, column in enumerate(columns) if column.spare is not None)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from slop_code.reporting.tally import time_left
-from slop_code.reporting.wording import first_line, in_words, many, one_line
+from slop_code.reporting.progress_tracker import time_left
+from slop_code.reporting.text import first_line, format_duration, one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from slop_code.runs.job_records import Submission
     from slop_code.runs.plan import Plan
 
-    Row = tuple[Submission, str, str]
+    PlanRow = tuple[Submission, str, str]
 
 STYLES = {"run": "bold", "shared": "", "stored": "cyan", "up to date": "dim", "trouble": "magenta"}
 
@@ -34,13 +34,13 @@ def show_plan(plan: Plan, slots: int, console: Console) -> None:
     console.print(Text(expected_time(plan, slots)), soft_wrap=True)
 
 
-def plan_rows(plan: Plan) -> Iterator[Row]:
+def plan_rows(plan: Plan) -> Iterator[PlanRow]:
     """Each submission with what would be done for it, and why."""
     for submission, _ in plan.kept:
         yield submission, "up to date", ""
     for job in plan.jobs:
         first, *others = job.targets
-        took = "" if job.expected_s is None or job.stored else f" ({in_words(job.expected_s)} expected)"
+        took = "" if job.expected_s is None or job.stored else f" ({format_duration(job.expected_s)} expected)"
         yield first, "stored" if job.stored else "run", f"{plan.reason(job, first)}{took}"
         for other in others:
             reason = plan.reason(job, other)
@@ -56,7 +56,7 @@ def plan_counts(plan: Plan) -> str:
     }
     said = ", ".join(f"{count} {what}" for what, count in counts.items())
     troubles = f"; troubles: {len(plan.troubles)}" if plan.troubles else ""
-    return f"{many(sum(counts.values()), 'submission')}: {said}{troubles}"
+    return f"{plural(sum(counts.values()), 'submission')}: {said}{troubles}"
 
 
 def expected_time(plan: Plan, slots: int) -> str:
@@ -66,4 +66,4 @@ def expected_time(plan: Plan, slots: int) -> str:
     left = time_left(waiting, [], [], slots)
     if left is None:
         return "expected time: not known before something has run"
-    return f"expected time: about {in_words(left)} with {slots} at a time"
+    return f"expected time: about {format_duration(left)} with {slots} at a time"

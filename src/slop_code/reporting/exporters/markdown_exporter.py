@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.run_table import HEADS
-from slop_code.reporting.wording import counts, cut, headline, many, one_line, safe
+from slop_code.reporting.text import file_safe, has_verdict, headline, one_line, plural, truncate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,26 +34,26 @@ FAILURES_OF_CHECKPOINT = 5
 FAILURES = 40
 
 
-class Failure(NamedTuple):
+class FailedTest(NamedTuple):
     line: CheckpointLine
     test: TestResult
 
 
 def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
     lines: list[CheckpointLine] = []
-    failures: list[Failure] = []
+    failures: list[FailedTest] = []
     failed = 0
     for entry in entries:
         lines.append(entry.line)
-        if entry.results and counts(entry.line):
+        if entry.results and has_verdict(entry.line):
             bad = [test for test in entry.results.tests if test.status != "passed" and not test.quarantined]
-            found = [Failure(entry.line, test) for test in bad]
+            found = [FailedTest(entry.line, test) for test in bad]
             failed += len(found)
             failures += found[: min(FAILURES_OF_CHECKPOINT, FAILURES - len(failures))]
     out.write(document(lines, failures, failed, policy).encode())
 
 
-def document(lines: Sequence[CheckpointLine], failures: Sequence[Failure], failed: int, policy: Policy) -> str:
+def document(lines: Sequence[CheckpointLine], failures: Sequence[FailedTest], failed: int, policy: Policy) -> str:
     """`failures`: the first of those that failed."""
     several = len({line.run for line in lines}) > 1
     head = f"{verdict(lines, policy)}\n\n{table(lines, policy, several=several)}"
@@ -61,17 +61,17 @@ def document(lines: Sequence[CheckpointLine], failures: Sequence[Failure], faile
     kept = within(blocks, DOCUMENT_BYTES - _size(head) - 500)
     parts = [head, *kept]
     if failed > len(kept):
-        parts.append(f"{many(failed - len(kept), 'more test')} did not pass.\n")
+        parts.append(f"{plural(failed - len(kept), 'more test')} did not pass.\n")
     return "\n".join(parts)
 
 
 def verdict(lines: Sequence[CheckpointLine], policy: Policy) -> str:
     passed = sum(line.passes(policy) for line in lines)
-    unknown = sum(not counts(line) for line in lines)
+    unknown = sum(not has_verdict(line) for line in lines)
     word = "NO VERDICT" if unknown or not lines else "PASSED" if passed == len(lines) else "NOT PASSED"
-    text = f"**{word}** ({code(policy)}): {passed} of {many(len(lines), 'checkpoint')} passed"
+    text = f"**{word}** ({code(policy)}): {passed} of {plural(len(lines), 'checkpoint')} passed"
     broken = sum(line.regressions.introduced for line in lines if line.regressions)
-    return text + f", {unknown} without a verdict" * bool(unknown) + f", {many(broken, 'regression')}" * bool(broken)
+    return text + f", {unknown} without a verdict" * bool(unknown) + f", {plural(broken, 'regression')}" * bool(broken)
 
 
 def table(lines: Sequence[CheckpointLine], policy: Policy, *, several: bool) -> str:
@@ -86,22 +86,22 @@ def table(lines: Sequence[CheckpointLine], policy: Policy, *, several: bool) -> 
     drawn = [_cells(heads), _cells(["---", "---", *["--:"] * (len(heads) - 2)])]
     drawn += [text for line, text in shown.items() if line in kept]
     if len(kept) < len(lines):
-        drawn.append(f"\n{many(len(lines) - len(kept), 'more checkpoint')}: not shown here.")
+        drawn.append(f"\n{plural(len(lines) - len(kept), 'more checkpoint')}: not shown here.")
     return "\n".join(drawn) + "\n"
 
 
 def row(line: CheckpointLine, policy: Policy, groups: Sequence[GroupType], *, several: bool) -> str:
     word = "passed" if line.passes(policy) else "**not passed**"
-    if not counts(line):
+    if not has_verdict(line):
         word = f"**no verdict**: {code(headline(line.reason or line.state), REASON_WIDTH)}"
     changes = (str(line.regressions.introduced), str(line.regressions.repaired)) if line.regressions else ("", "")
     return _cells([code(_label(line, several)), word, *(_rate(line, group) for group in groups), *changes])
 
 
-def details(failure: Failure, *, several: bool) -> str:
+def details(failure: FailedTest, *, several: bool) -> str:
     line, test = failure
     name = html.escape(brief(f"{_label(line, several)} {test.nodeid}", 2 * NAME_WIDTH))
-    text = ending(safe(test.failure_message or "no message"))
+    text = ending(file_safe(test.failure_message or "no message"))
     fence = "`" * max(3, 1 + _longest_run(text))
     title = f"<details><summary>{test.status} {test.group_type} <code>{name}</code></summary>"
     return f"{title}\n\n{fence}text\n{text}\n{fence}\n\n</details>\n"
@@ -109,10 +109,10 @@ def details(failure: Failure, *, several: bool) -> str:
 
 def ending(text: str) -> str:
     """Its last lines: that is where pytest says what was expected and what came."""
-    lines = [cut(line, MESSAGE_WIDTH) for line in text.split("\n")]
+    lines = [truncate(line, MESSAGE_WIDTH) for line in text.split("\n")]
     kept = within(lines[::-1], MESSAGE_BYTES)[::-1]
     left_out = len(lines) - len(kept)
-    return "\n".join([*([f"[{many(left_out, 'line')} left out]"] if left_out else []), *kept])
+    return "\n".join([*([f"[{plural(left_out, 'line')} left out]"] if left_out else []), *kept])
 
 
 def code(text: str, most: int = NAME_WIDTH) -> str:
@@ -125,7 +125,7 @@ def code(text: str, most: int = NAME_WIDTH) -> str:
 
 
 def brief(text: str, most: int) -> str:
-    return cut(one_line(text).strip(), most)
+    return truncate(one_line(text).strip(), most)
 
 
 def within(pieces: Sequence[str], limit: int) -> list[str]:
@@ -145,7 +145,7 @@ def _label(line: CheckpointLine, several: bool) -> str:
 
 def _rate(line: CheckpointLine, group: GroupType) -> str:
     total = line.total_counts.get(group, 0)
-    return f"{line.pass_counts.get(group, 0)}/{total}" if total and counts(line) else ""
+    return f"{line.pass_counts.get(group, 0)}/{total}" if total and has_verdict(line) else ""
 
 
 def _cells(cells: Sequence[str]) -> str:

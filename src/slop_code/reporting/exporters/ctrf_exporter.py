@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from slop_code import __version__
-from slop_code.reporting.wording import counts, headline, no_verdict, safe
+from slop_code.reporting.text import file_safe, has_verdict, headline, no_verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,14 +37,14 @@ def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
             comma = ","
         duration += sum(test.duration_ms for test in entry.results.tests) if entry.results else 0.0
     total = summary(statuses, len(checkpoints), round(duration))
-    extra = {"policy": safe(policy), "checkpoints": checkpoints}
+    extra = {"policy": file_safe(policy), "checkpoints": checkpoints}
     out.write(f'\n],"summary":{_json(total)},"extra":{_json(extra)}}}}}\n'.encode("ascii"))
 
 
 def tests_of(entry: Entry) -> Iterator[dict[str, Any]]:
     if entry.results:
         yield from (told(test, entry.line) for test in entry.results.tests)
-    if not counts(entry.line):
+    if not has_verdict(entry.line):
         line = entry.line
         yield {
             "name": "(checkpoint)",
@@ -52,39 +52,39 @@ def tests_of(entry: Entry) -> Iterator[dict[str, Any]]:
             "rawStatus": line.state,
             "duration": 0,
             "suite": _suite(line),
-            "message": headline(no_verdict(line)),
-            "trace": safe(line.reason or ""),
+            "message": headline(no_verdict_text(line)),
+            "trace": file_safe(line.reason or ""),
         }
 
 
 def told(test: TestResult, line: CheckpointLine) -> dict[str, Any]:
     place, nodeid = f"{line.problem}/{line.checkpoint}", test.nodeid
     record: dict[str, Any] = {
-        "testId": safe(f"{place}/{nodeid}"),
-        "executionId": safe(f"{line.run}/{place}/{nodeid}"),
-        "name": safe(test.id) or "(no name)",
-        "status": STATUSES[test.status] if counts(line) and not test.quarantined else OTHER,
+        "testId": file_safe(f"{place}/{nodeid}"),
+        "executionId": file_safe(f"{line.run}/{place}/{nodeid}"),
+        "name": file_safe(test.id) or "(no name)",
+        "status": STATUSES[test.status] if has_verdict(line) and not test.quarantined else OTHER,
         "rawStatus": test.status,
         "duration": round(test.duration_ms),
-        "suite": [*_suite(line), safe(test.file_path)],
-        "filePath": safe(test.file_path),
-        "tags": [str(test.group_type), *map(safe, test.markers)],
+        "suite": [*_suite(line), file_safe(test.file_path)],
+        "filePath": file_safe(test.file_path),
+        "tags": [str(test.group_type), *map(file_safe, test.markers)],
         "labels": {
-            "run": safe(line.run),
-            "problem": safe(line.problem),
-            "checkpoint": safe(line.checkpoint),
+            "run": file_safe(line.run),
+            "problem": file_safe(line.problem),
+            "checkpoint": file_safe(line.checkpoint),
             "group": str(test.group_type),
-            "home": safe(test.checkpoint),
+            "home": file_safe(test.checkpoint),
         },
     }
     if test.quarantined:
         record["flaky"] = True
     if test.failure_message:
-        record |= {"message": headline(test.failure_message), "trace": safe(test.failure_message)}
+        record |= {"message": headline(test.failure_message), "trace": file_safe(test.failure_message)}
     if test.output:
-        record["stdout"] = safe(test.output).split("\n")
+        record["stdout"] = file_safe(test.output).split("\n")
     if test.calls:
-        record["extra"] = {"calls": [safe(call) for call in test.calls]}
+        record["extra"] = {"calls": [file_safe(call) for call in test.calls]}
     return record
 
 
@@ -98,10 +98,10 @@ def summary(statuses: Counter[str], suites: int, duration: int) -> dict[str, int
 def checkpoint(entry: Entry, policy: Policy) -> dict[str, Any]:
     line = entry.line
     return {
-        **{name: safe(getattr(line, name)) for name in ("run", "problem", "checkpoint")},
+        **{name: file_safe(getattr(line, name)) for name in ("run", "problem", "checkpoint")},
         "order": line.order,
         "state": line.state,
-        "reason": safe(line.reason) if line.reason else None,
+        "reason": file_safe(line.reason) if line.reason else None,
         "passed": line.passes(policy),
         "regressions": line.regressions.model_dump() if line.regressions else None,
         "digests": line.digests.model_dump() if line.digests else None,
@@ -110,7 +110,7 @@ def checkpoint(entry: Entry, policy: Policy) -> dict[str, Any]:
 
 
 def _suite(line: CheckpointLine) -> list[str]:
-    return [safe(line.run), safe(line.problem), safe(line.checkpoint)]
+    return [file_safe(line.run), file_safe(line.problem), file_safe(line.checkpoint)]
 
 
 def _json(value: Any) -> str:

@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.reporting.verification import (
+from slop_code.reporting.verification_lines import (
     NEVER_CHECKED,
     SHOWN_FINDINGS,
+    finding_text,
     from_where_they_differ,
     in_all,
-    in_words,
     verified,
 )
 from slop_code.verification.discrepancy import Finding
@@ -36,7 +36,7 @@ STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" 
     ],
 )
 def test_findings(finding, words):
-    assert in_words(finding) == words
+    assert finding_text(finding) == words
 
 
 def test_long_texts_are_shown_from_where_they_differ():

@@ -11,9 +11,9 @@ from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
 from slop_code.evaluation.report import Attempt
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.reporting.progress import PACE_EVERY, SHOWN_RUNNING, RunProgress, group_counts
-from slop_code.reporting.tally import time_left, verdict_of
-from slop_code.reporting.wording import LINE_WIDTH, first_line, in_words, one_line
+from slop_code.reporting.progress_tracker import time_left, verdict_of
+from slop_code.reporting.run_progress import PACE_EVERY, SHOWN_RUNNING, RunProgress, group_counts
+from slop_code.reporting.text import LINE_WIDTH, first_line, format_duration, one_line
 from slop_code.runs.checkpoint_lines import Facts
 from slop_code.runs.job_records import Job, Outcome, Retrying, Started, Submission
 
@@ -149,7 +149,7 @@ def test_a_policy_that_a_result_does_not_answer_is_not_passed():
     ],
 )
 def test_in_words(seconds, words):
-    assert in_words(seconds) == words
+    assert format_duration(seconds) == words
 
 
 @pytest.mark.parametrize(

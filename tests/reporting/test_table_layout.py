@@ -3,18 +3,23 @@
 import pytest
 from rich.text import Text
 
-from slop_code.reporting.columns import Column, Row, lay_out
+from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 
-COLUMNS = [Column("passed", right=False), Column("broke", spare=2), Column("core"), Column("time", spare=1)]
+COLUMNS = [
+    TableColumn("passed", right=False),
+    TableColumn("broke", spare=2),
+    TableColumn("core"),
+    TableColumn("time", spare=1),
+]
 
 
 def drawn(rows, width, columns=COLUMNS):
-    lines = lay_out("checkpoint", columns, rows, width)
+    lines = layout_table("checkpoint", columns, rows, width)
     return lines and [line.plain for line in lines]
 
 
 def row(group, name, *cells):
-    return Row(group, name, [Text(cell) for cell in (cells or ("PASSED", "1", "5/5", "2.0 s"))])
+    return TableRow(group, name, [Text(cell) for cell in (cells or ("PASSED", "1", "5/5", "2.0 s"))])
 
 
 def test_what_rows_share_is_named_once():
@@ -58,10 +63,10 @@ def test_a_heading_takes_no_room_from_the_columns():
 
 
 def test_wide_characters_take_two_places():
-    lines = lay_out("checkpoint", COLUMNS, [row("", "漢字漢字漢字漢字"), row("", "one")], 80)
+    lines = layout_table("checkpoint", COLUMNS, [row("", "漢字漢字漢字漢字"), row("", "one")], 80)
     assert {line.cell_len for line in lines} == {40}
 
 
 def test_what_has_a_colour_keeps_it():
-    (_, _, line) = lay_out("run", [Column("passed")], [Row("", "a", [Text("NO", "red")])], 80)
+    (_, _, line) = layout_table("run", [TableColumn("passed")], [TableRow("", "a", [Text("NO", "red")])], 80)
     assert [(line.plain[span.start : span.end], span.style) for span in line.spans if span.style] == [("NO", "red")]

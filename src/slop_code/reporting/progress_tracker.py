@@ -44,7 +44,7 @@ def time_left(
     return max(sum(left) / max(slots, 1), max(left))
 
 
-class Tally:
+class ProgressTracker:
     """Fed by one thread; others may read."""
 
     def __init__(self, jobs: Sequence[Job], slots: int, policy: Policy, clock: Callable[[], float]) -> None:

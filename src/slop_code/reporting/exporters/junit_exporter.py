@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 from xml.etree import ElementTree
 
-from slop_code.reporting.wording import counts, headline, no_verdict, safe
+from slop_code.reporting.text import file_safe, has_verdict, headline, no_verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,15 +33,15 @@ def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
 def suite(entry: Entry, policy: Policy) -> Element:
     tests = entry.results.tests if entry.results else []
     cases = [case(test, entry.line) for test in tests]
-    if not counts(entry.line):
+    if not has_verdict(entry.line):
         cases.append(_failed_checkpoint(entry.line))
-    drawn = ElementTree.Element("testsuite", name=safe(entry.line.label), tests=str(len(cases)))
+    drawn = ElementTree.Element("testsuite", name=file_safe(entry.line.label), tests=str(len(cases)))
     for word, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         drawn.set(word, str(sum(one.find(tag) is not None for one in cases)))
     drawn.set("time", _seconds(sum(test.duration_ms for test in tests)))
     properties = ElementTree.SubElement(drawn, "properties")
     for name, value in facts(entry, policy):
-        ElementTree.SubElement(properties, "property", name=name, value=safe(value))
+        ElementTree.SubElement(properties, "property", name=name, value=file_safe(value))
     drawn.extend(cases)
     return drawn
 
@@ -51,29 +51,29 @@ def case(test: TestResult, line: CheckpointLine) -> Element:
     drawn = ElementTree.Element("testcase", name=name, classname=f"{_package(line)}.{place}")
     drawn.set("group", test.group_type)
     drawn.set("time", _seconds(test.duration_ms))
-    if not counts(line):
-        message = safe(f"{test.status}, but {no_verdict(line)}")
+    if not has_verdict(line):
+        message = file_safe(f"{test.status}, but {no_verdict_text(line)}")
         _say(drawn, "skipped", line.state, message, described(test))
     elif test.quarantined and test.status != "passed":
         _say(
             drawn,
             "skipped",
             "quarantined",
-            safe(f"{test.status}, but quarantined: it decides nothing"),
+            file_safe(f"{test.status}, but quarantined: it decides nothing"),
             described(test),
         )
     elif test.status != "passed":
         message = headline(test.failure_message or test.status)
         _say(drawn, TAGS[test.status], test.status, message, described(test))
     if test.output:
-        ElementTree.SubElement(drawn, "system-out").text = safe(test.output)
+        ElementTree.SubElement(drawn, "system-out").text = file_safe(test.output)
     return drawn
 
 
 def described(test: TestResult) -> str:
     """The whole message, and below it what the test ran."""
     ran = [f"ran: {call}" for call in test.calls]
-    return safe("\n".join([test.failure_message or "", *ran]).strip("\n"))
+    return file_safe("\n".join([test.failure_message or "", *ran]).strip("\n"))
 
 
 def split_id(test: TestResult) -> tuple[str, str]:
@@ -81,12 +81,12 @@ def split_id(test: TestResult) -> tuple[str, str]:
     head, bracket, parameters = test.id.partition("[")
     *classes, name = head.split("::")
     place = [test.file_path.removesuffix(".py").replace("/", "."), *classes]
-    return safe(".".join(place)), safe(name + bracket + parameters)
+    return file_safe(".".join(place)), file_safe(name + bracket + parameters)
 
 
 def _failed_checkpoint(line: CheckpointLine) -> Element:
     drawn = ElementTree.Element("testcase", name=CHECKPOINT, classname=_package(line), time="0.000")
-    _say(drawn, "error", line.state, headline(no_verdict(line)), safe(line.reason or ""))
+    _say(drawn, "error", line.state, headline(no_verdict_text(line)), file_safe(line.reason or ""))
     return drawn
 
 
@@ -112,7 +112,7 @@ def facts(entry: Entry, policy: Policy) -> Iterator[tuple[str, str]]:
 
 def _package(line: CheckpointLine) -> str:
     """Readers know a test by its class and name alone, whatever the suite: both differ from those of another run."""
-    return safe(".".join((line.run, line.problem, line.checkpoint)))
+    return file_safe(".".join((line.run, line.problem, line.checkpoint)))
 
 
 def _seconds(milliseconds: float) -> str:

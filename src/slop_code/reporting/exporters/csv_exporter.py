@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from slop_code.reporting.exporters.rows import COLUMNS, rows
+from slop_code.reporting.exporters.export_rows import COLUMNS, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,12 +9,12 @@ from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.comparison.records import Change
 from slop_code.errors import ResultError
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.reporting.compare_table import in_figures, significance, verdict
+from slop_code.reporting.compare_table import format_p_value, significance, verdict
 from slop_code.reporting.html.page import render_page
-from slop_code.reporting.html.report import check_page
-from slop_code.reporting.html.run_data import PARTS_LIMIT, Parts, told_of
-from slop_code.reporting.html.texts import Names, Texts, name_of, short
-from slop_code.reporting.wording import shell_word
+from slop_code.reporting.html.page_texts import TextPool, UniqueNames, name_of, short
+from slop_code.reporting.html.run_data import PARTS_LIMIT, PageParts, text_numbers
+from slop_code.reporting.html.run_page import check_page
+from slop_code.reporting.text import shell_word
 from slop_code.runs.discover import RESULT
 from slop_code.runs.run_layout import text_of
 
@@ -47,8 +47,8 @@ def write_comparison(
 def comparison_data(
     comparison: Comparison, sides: Sequence[Side], sheets: Sequence[CheckpointRuns], *, limit: int = PARTS_LIMIT
 ) -> tuple[dict[str, Any], dict[str, Packed]]:
-    """Texts are read anew, one result at a time, and only of tests that differ."""
-    parts = Parts(limit)
+    """TextPool are read anew, one result at a time, and only of tests that differ."""
+    parts = PageParts(limit)
     by_place = {(sheet.problem, sheet.checkpoint): sheet for sheet in sheets}
     for number, pair in enumerate(comparison.pairs):
         differing: dict[Key, dict[int, Key]] = {}
@@ -73,7 +73,7 @@ def _pair_data(comparison: Comparison, pair: Pair) -> dict[str, Any]:
     """Sentences are the terminal's, so that no rule has to be known to the page."""
     places = {(one.problem, one.checkpoint): number for number, one in enumerate(pair.checkpoints)}
     more = len(pair.no_verdicts) - SHOWN_REASONS
-    names = [Names() for _ in pair.checkpoints]
+    names = [UniqueNames() for _ in pair.checkpoints]
     return {
         "base": name_of(pair.base),
         "other": name_of(pair.other),
@@ -105,11 +105,13 @@ def _checkpoint_data(one: CheckpointChange) -> dict[str, Any]:
         "other": [one.other.passed, one.other.runs],
         "change": one.change,
         "counts": [one.tests[kind] for kind in ORDER],
-        "p": None if one.p is None or one.p_adjusted is None else [in_figures(one.p), in_figures(one.p_adjusted)],
+        "p": None
+        if one.p is None or one.p_adjusted is None
+        else [format_p_value(one.p), format_p_value(one.p_adjusted)],
     }
 
 
-def _test_data(test: TestChange, place: int, number: int, names: Sequence[Names]) -> list[Any]:
+def _test_data(test: TestChange, place: int, number: int, names: Sequence[UniqueNames]) -> list[Any]:
     """Checkpoint, name, group, change, statuses of both sides, and the name as a shell reads it."""
     name, word = names[place].add(f"{test.file_path}::{test.id}", number)
     return [place, name, test.group_type.value, ORDER.index(test.change), test.base, test.other, word]
@@ -120,7 +122,7 @@ def part_of(sheet: CheckpointRuns, tests: Mapping[int, Key], sides: tuple[Side, 
     chosen: Chosen = {row: (_worst(sheet, key, sides[0]), _worst(sheet, key, sides[1])) for row, key in tests.items()}
     rows = {key: row for row, key in tests.items()}
     places = sorted({place for both in chosen.values() for place in both if place is not None})
-    texts = Texts()
+    texts = TextPool()
     told = {place: _texts_of(sheet, place, rows, chosen, texts) for place in places}
     nothing = [None, None, None]
     found = {
@@ -143,7 +145,7 @@ def _worst(sheet: CheckpointRuns, key: Key, side: Side) -> int | None:
 
 
 def _texts_of(
-    sheet: CheckpointRuns, place: int, rows: Mapping[Key, int], chosen: Chosen, texts: Texts
+    sheet: CheckpointRuns, place: int, rows: Mapping[Key, int], chosen: Chosen, texts: TextPool
 ) -> dict[int, list[int | None]]:
     """Of the tests for which this run is shown. A result that is gone meanwhile has none."""
     folder = sheet.seen[place].folder
@@ -154,7 +156,7 @@ def _texts_of(
     except ResultError:
         return {}
     wanted = [(rows.get((test.file_path, test.id)), test) for test in results.tests]
-    return {row: told_of(test, texts) for row, test in wanted if row is not None and place in chosen[row]}
+    return {row: text_numbers(test, texts) for row, test in wanted if row is not None and place in chosen[row]}
 
 
 def _folders(sheet: CheckpointRuns, places: Sequence[int]) -> Iterator[tuple[int, str]]:

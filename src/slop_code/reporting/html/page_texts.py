@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slop_code.reporting.wording import printable, shell_word
+from slop_code.reporting.text import printable, shell_word
 
 HEAD, TAIL = 1500, 2500
 """Characters of a longer text that are kept: pytest says at the end what was expected and what came."""
@@ -22,8 +22,8 @@ SHORTER = ((400, 600), (100, 150))
 """Heads and tails where all texts of a page together are too much for it: first these, then none."""
 
 
-class Texts:
-    """Texts by number, each once."""
+class TextPool:
+    """TextPool by number, each once."""
 
     def __init__(self, limit: int = TEXTS_LIMIT) -> None:
         self._numbers: dict[str, int] = {}
@@ -63,7 +63,7 @@ def shortened(text: Text, head: int, tail: int) -> Text:
     return [first[:head], left_out, last[-tail:]]
 
 
-class Names:
+class UniqueNames:
     """Names as they are shown, no two of them equal: a number is added where two would be."""
 
     def __init__(self) -> None:

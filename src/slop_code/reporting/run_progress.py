@@ -19,8 +19,8 @@ from rich.text import Text
 from slop_code._io import Forgiving
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.progress_text import progress_text
-from slop_code.reporting.tally import Tally, Verdict
-from slop_code.reporting.wording import first_line, in_words, one_line
+from slop_code.reporting.progress_tracker import ProgressTracker, Verdict
+from slop_code.reporting.text import first_line, format_duration, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ class RunProgress:
 
         `look_every`: seconds after which to see whether the pace is to be told, even where nothing happens.
         """
-        self._tally = Tally(jobs, slots, policy, clock)
+        self._tracker = ProgressTracker(jobs, slots, policy, clock)
         self._kept = kept
         out = cast("TextIO", Forgiving(stream or sys.stderr))
         self._console = Console(file=out, highlight=False, force_terminal=True if live else None)
@@ -68,7 +68,7 @@ class RunProgress:
         self._step: ProgressEvent | None = None
 
     def __enter__(self) -> Self:
-        total, kept = self._tally.total, self._kept
+        total, kept = self._tracker.total, self._kept
         self._print(f"{total} to evaluate" + (f", {kept} up to date" if kept else ""))
         if self._live and total:
             self._live.start()
@@ -82,23 +82,23 @@ class RunProgress:
             self._looking.join()
         if self._live:
             self._live.stop()
-        if self._tally.total:
-            self._print(ending(self._tally))
+        if self._tracker.total:
+            self._print(ending(self._tracker))
 
     def started(self, event: Started) -> None:
-        self._tally.started(event.job)
+        self._tracker.started(event.job)
         self.tick()
 
     def retrying(self, event: Retrying) -> None:
-        self._tally.retrying(event.job)
-        again = f"again in {in_words(event.delay)}" if event.delay else "again"
+        self._tracker.retrying(event.job)
+        again = f"again in {format_duration(event.delay)}" if event.delay else "again"
         self._print(f"{self._place()} RETRYING {one_line(event.job.label)} {again}: {first_line(event.attempt.reason)}")
         self.tick()
 
     def finished(self, outcome: Outcome) -> None:
         if outcome.source == "kept":
             return
-        verdict = self._tally.finished(outcome)
+        verdict = self._tracker.finished(outcome)
         if not self._live or verdict != "passed":
             self._print(f"{self._place()} {outcome_line(outcome, verdict)}", STYLES[verdict])
         self.tick()
@@ -111,8 +111,8 @@ class RunProgress:
 
     def stopping(self) -> None:
         """A signal handler may call this."""
-        self._tally.stopping = True
-        running = len(self._tally.running)
+        self._tracker.stopping = True
+        running = len(self._tracker.running)
         self._print(f"stopping: finishing {running} that run; Ctrl-C again stops now", "bold yellow")
 
     def tick(self) -> None:
@@ -120,11 +120,11 @@ class RunProgress:
         if self._live:
             return
         with self._pacing:
-            elapsed = self._tally.elapsed
-            if elapsed - self._paced < PACE_EVERY or self._tally.done >= self._tally.total or self._over.is_set():
+            elapsed = self._tracker.elapsed
+            if elapsed - self._paced < PACE_EVERY or self._tracker.done >= self._tracker.total or self._over.is_set():
                 return
             self._paced = elapsed
-        self._print(f"{self._place()} {pace(self._tally)}", "dim")
+        self._print(f"{self._place()} {pace(self._tracker)}", "dim")
 
     def _look(self) -> None:
         while not self._over.wait(self._look_every):
@@ -132,22 +132,22 @@ class RunProgress:
 
     def view(self) -> Group:
         """The live part: how far it is, and what runs."""
-        tally = self._tally
+        tracker = self._tracker
         head = Table.grid(padding=(0, 1))
-        bar = ProgressBar(total=tally.total, completed=tally.done, width=24)
-        head.add_row(Text(f"{tally.done}/{tally.total}", "bold"), bar, counted(tally))
-        running = tally.running
+        bar = ProgressBar(total=tracker.total, completed=tracker.done, width=24)
+        head.add_row(Text(f"{tracker.done}/{tracker.total}", "bold"), bar, counted(tracker))
+        running = tracker.running
         shown = [
-            Text(f"  {in_words(elapsed):>8}  {one_line(job.label)}", no_wrap=True, overflow="ellipsis")
+            Text(f"  {format_duration(elapsed):>8}  {one_line(job.label)}", no_wrap=True, overflow="ellipsis")
             for job, elapsed in running[:SHOWN_RUNNING]
         ]
         if len(running) > SHOWN_RUNNING:
             shown.append(Text(f"  ... and {len(running) - SHOWN_RUNNING} more", "dim"))
-        return Group(head, Text(pace(tally), "dim"), *shown)
+        return Group(head, Text(pace(tracker), "dim"), *shown)
 
     def _place(self) -> str:
-        total = str(self._tally.total)
-        return f"[{self._tally.done:>{len(total)}}/{total}]"
+        total = str(self._tracker.total)
+        return f"[{self._tracker.done:>{len(total)}}/{total}]"
 
     def _print(self, line: str, style: str = "") -> None:
         self._console.print(Text(line, style), soft_wrap=True)
@@ -163,7 +163,7 @@ def outcome_line(outcome: Outcome, verdict: Verdict) -> str:
     said = f"{verdict.upper()} {one_line(outcome.submission.label)}"
     if verdict == "no verdict":
         return f"{said}: {first_line(facts.reason or 'no reason given')}"
-    took = "(stored)" if outcome.source == "stored" else in_words(facts.duration)
+    took = "(stored)" if outcome.source == "stored" else format_duration(facts.duration)
     return f"{said} {group_counts(facts)} {took}"
 
 
@@ -175,24 +175,24 @@ def group_counts(facts: Facts) -> str:
     return f"{passed}/{total}" + (f" ({broken})" if broken else "")
 
 
-def counted(tally: Tally) -> Text:
-    shown = [pair for pair in tally.counts.items() if pair[1] or pair[0] != "no verdict"]
+def counted(tracker: ProgressTracker) -> Text:
+    shown = [pair for pair in tracker.counts.items() if pair[1] or pair[0] != "no verdict"]
     return Text("  ").join(Text(f"{count} {verdict}", STYLES[verdict]) for verdict, count in shown)
 
 
-def pace(tally: Tally) -> str:
+def pace(tracker: ProgressTracker) -> str:
     """How fast it goes and how long it will take, as far as that is known."""
-    rate, left = tally.per_minute, tally.left
+    rate, left = tracker.per_minute, tracker.left
     facts = [
-        "stopping" if tally.stopping else "",
-        f"{len(tally.running)} running",
+        "stopping" if tracker.stopping else "",
+        f"{len(tracker.running)} running",
         f"{rate:.1f} a minute" if rate else "",
-        f"about {in_words(left)} left" if left else "",
+        f"about {format_duration(left)} left" if left else "",
     ]
     return ", ".join(fact for fact in facts if fact)
 
 
-def ending(tally: Tally) -> str:
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in tally.counts.items())
-    stored = f" ({tally.stored} stored)" if tally.stored else ""
-    return f"{tally.done} of {tally.total} done{stored} in {in_words(tally.elapsed)}: {counts}"
+def ending(tracker: ProgressTracker) -> str:
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in tracker.counts.items())
+    stored = f" ({tracker.stored} stored)" if tracker.stored else ""
+    return f"{tracker.done} of {tracker.total} done{stored} in {format_duration(tracker.elapsed)}: {counts}"

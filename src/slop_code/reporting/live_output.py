@@ -1,0 +1,35 @@
+"""Output of pytest, shown while it is printed."""
+
+from __future__ import annotations
+
+import codecs
+import threading
+from typing import TYPE_CHECKING, TextIO
+
+from slop_code.reporting.text import printable
+
+if TYPE_CHECKING:
+    from slop_code._io import Forgiving
+
+MAX_CHARACTERS = 1 << 20
+
+
+class LiveOutput:
+    """Decodes bytes and writes them as text, with control characters escaped and no more than `limit` characters."""
+
+    def __init__(self, stream: TextIO | Forgiving, limit: int = MAX_CHARACTERS) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._left = limit
+        self._lock = threading.Lock()
+
+    def __call__(self, data: bytes) -> None:
+        """Any thread may call this: several may run tests at the same time."""
+        with self._lock:
+            if self._left <= 0:
+                return
+            text = printable(self._decoder.decode(data))
+            shown, self._left = text[: self._left], self._left - len(text)
+            note = "" if self._left > 0 else "\n[... the rest is not shown ...]\n"
+            self._stream.write(shown + note)
+            self._stream.flush()
