@@ -9,7 +9,7 @@ import pytest
 from slop_code.authoring.check import do_step
 from slop_code.authoring.finding import Step
 from slop_code.errors import ConfigError, InfrastructureError, UsageError
-from slop_code.execution.cancellation import StoppedError
+from slop_code.execution.cancellation import EvaluationCancelledError
 
 
 def step(error: BaseException) -> Step:
@@ -42,7 +42,7 @@ def test_a_defect_is_told_with_its_place(bench):
     assert report.broken.endswith("RecursionError: too deep\n")
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), StoppedError()], ids=["interrupted", "stopped"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), EvaluationCancelledError()], ids=["interrupted", "stopped"])
 def test_a_person_ends_it_all(bench, error):
     with pytest.raises(type(error)):
         do_step(bench(), step(error))

@@ -42,7 +42,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
 from slop_code.execution import EnvironmentSpec
-from slop_code.execution.concurrency import processors
+from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from tests.authoring.conftest import SOUND
 from tests.authoring.judged import case, judged
@@ -155,8 +155,8 @@ def test_the_reverse_comes_first_and_other_orders_follow_from_the_seed(repeat, s
 def test_every_condition_is_repeated():
     found = conditions_for(environment(), Effort(repeat=2, seed=7))
     assert found[:6] == [AS_IS, AS_IS, order(0), order(7), BUSY, BUSY]
-    assert [one.kind for one in found[6:]] == [Kind.PARALLEL] * (2 if processors() > 1 else 0)
-    assert all(2 <= one.pairs <= processors() for one in found[6:])
+    assert [one.kind for one in found[6:]] == [Kind.PARALLEL] * (2 if available_cpus() > 1 else 0)
+    assert all(2 <= one.pairs <= available_cpus() for one in found[6:])
 
 
 @pytest.mark.parametrize("keys", [{"isolation": "none"}, {"network": "full"}])

@@ -14,16 +14,16 @@ import pytest
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.run_tests import RAW_FILES, SHOWN
-from slop_code.execution.cancellation import Stop, StoppedError, stoppable
-from slop_code.execution.concurrency import processors
+from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
+from slop_code.execution.concurrency import available_cpus
 from tests.conftest import PROBLEM_CONFTEST
 from tests.e2e.test_hangs import left_alive, processes
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
-PAIRS = min(2, processors())
+PAIRS = min(2, available_cpus())
 PATIENCE_S = 60
-several = pytest.mark.skipif(processors() < 2, reason="one processor has one pair")
+several = pytest.mark.skipif(available_cpus() < 2, reason="one processor has one pair")
 
 pytestmark = pytest.mark.e2e
 
@@ -315,13 +315,13 @@ def test_a_forged_word_about_another_pairs_test_is_no_verdict(make_problem, make
 @pytest.mark.parametrize("pairs", [1, 2])
 def test_a_stop_is_no_result(miniature, serial, evaluate, pairs):
     problem, submission = miniature
-    stop = Stop()
-    stop.set()
+    token = CancelToken()
+    token.cancel()
     try:
-        with stoppable(stop), pytest.raises(StoppedError):
+        with cancel_scope(token), pytest.raises(EvaluationCancelledError):
             evaluate(parallel(problem, pairs=pairs), submission, 2)
     finally:
-        stop.close()
+        token.close()
 
 
 @several

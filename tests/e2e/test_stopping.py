@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from slop_code.execution.cancellation import Stop, StoppedError, stoppable
+from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.execution.docker.engine import ENTRY, OWNER, Engine, owner
 from tests.alive import groups_of
 
@@ -70,23 +70,23 @@ def left_in_engine(cache):
 def test_a_stop(evaluate, environment_spec, problem, make_submission, cache, server, tmp_path, need, sandbox, phase):
     need(sandbox)
     submission = make_submission({"main.py": STAYS.format(port=server.getsockname()[1])})
-    environment, stop = keys(environment_spec, sandbox, phase), Stop()
+    environment, token = keys(environment_spec, sandbox, phase), CancelToken()
     before = left_in_folders(cache)
 
     def work():
-        with stoppable(stop):
+        with cancel_scope(token):
             return evaluate(problem, submission, sandbox=sandbox, environment=environment, output_dir=tmp_path)
 
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         subject, _ = server.accept()
-        stop.set()
-        with pytest.raises(StoppedError):
+        token.cancel()
+        with pytest.raises(EvaluationCancelledError):
             future.result(PATIENCE_S)
     with subject:
         subject.settimeout(PATIENCE_S)
         assert subject.recv(1) == b"", "its process is gone"
-    stop.close()
+    token.close()
     assert left_in_folders(cache) == before
     assert left_in_groups() == []
     assert sandbox != "docker" or left_in_engine(cache) == []

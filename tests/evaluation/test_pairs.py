@@ -12,8 +12,8 @@ from slop_code.evaluation.report import TestResult
 from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.run_tests import RAW_FILES, forget, side_by_side
-from slop_code.execution.cancellation import Stop, StoppedError, stoppable, wait_for
-from slop_code.execution.concurrency import processors
+from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
+from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import EnvironmentSpec
 
 
@@ -128,7 +128,7 @@ def problem(parallel):
 
 def test_no_more_pairs_than_processors():
     assert pairs.pairs_at_most(problem(1), environment()) == 1
-    assert pairs.pairs_at_most(problem(64), environment()) == min(64, processors())
+    assert pairs.pairs_at_most(problem(64), environment()) == min(64, available_cpus())
     assert pairs.pairs_at_most(problem(64), environment(isolation="none")) == 1
     assert pairs.pairs_at_most(problem(64), environment(), ["-x"]) == 1
 
@@ -257,7 +257,7 @@ def waits():
     def wait():
         try:
             wait_for(None, 20)
-        except StoppedError:
+        except EvaluationCancelledError:
             wait.ended.append("stopped")
             raise
 
@@ -274,7 +274,7 @@ def test_an_error_stops_the_others(waits):
     assert waits.ended == ["stopped"]
 
 
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, StoppedError])
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, EvaluationCancelledError])
 def test_whoever_waits_and_is_interrupted_stops_all(waits, interrupt, monkeypatch):
     def broken_off(_descriptor, _seconds):
         raise interrupt
@@ -286,17 +286,17 @@ def test_whoever_waits_and_is_interrupted_stops_all(waits, interrupt, monkeypatc
 
 
 def test_a_stop_from_outside_reaches_all(waits):
-    stop = Stop()
-    both = threading.Barrier(2, action=stop.set)
+    token = CancelToken()
+    both = threading.Barrier(2, action=token.cancel)
 
     def action():
         both.wait(20)
         waits()
 
-    with stoppable(stop), pytest.raises(StoppedError):
+    with cancel_scope(token), pytest.raises(EvaluationCancelledError):
         side_by_side([action, action])
     assert waits.ended == ["stopped"] * 2
-    stop.close()
+    token.close()
 
 
 def test_old_reports_of_either_kind_are_forgotten(tmp_path):

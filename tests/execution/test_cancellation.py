@@ -14,7 +14,13 @@ import pytest
 
 from slop_code.execution import process
 from slop_code.execution.cache import Cache, locked
-from slop_code.execution.cancellation import Stop, StoppedError, check, stoppable, wait_for
+from slop_code.execution.cancellation import (
+    CancelToken,
+    EvaluationCancelledError,
+    cancel_scope,
+    check_cancelled,
+    wait_for,
+)
 
 FAMILY = """
 import fcntl, os, signal, sys
@@ -31,10 +37,10 @@ while True:
 
 
 @pytest.fixture
-def stop():
-    token = Stop()
-    yield token
-    token.close()
+def token():
+    made = CancelToken()
+    yield made
+    made.close()
 
 
 @pytest.fixture
@@ -42,8 +48,8 @@ def begin():
     """Run it in a thread, with this stop; its future."""
     with ThreadPoolExecutor() as pool:
 
-        def work(stop, function, *arguments, **options):
-            with stoppable(stop):
+        def work(token, function, *arguments, **options):
+            with cancel_scope(token):
                 return function(*arguments, **options)
 
         yield lambda *arguments, **options: pool.submit(work, *arguments, **options)
@@ -67,130 +73,130 @@ def nobody_holds(path):
         return True
 
 
-def test_it_is_set_once_and_stays_so(stop):
-    assert not stop.is_set()
-    stop.set()
-    stop.set()
-    assert stop.is_set()
-    stop.close()
-    stop.close()
-    stop.set()
-    assert stop.is_set()
+def test_it_is_set_once_and_stays_so(token):
+    assert not token.is_cancelled()
+    token.cancel()
+    token.cancel()
+    assert token.is_cancelled()
+    token.close()
+    token.close()
+    token.cancel()
+    assert token.is_cancelled()
 
 
-def test_who_sets_it_again_is_heard_where_the_first_word_was_interrupted(stop, monkeypatch):
+def test_who_sets_it_again_is_heard_where_the_first_word_was_interrupted(token, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            stop.set()
-    stop.set()
-    assert select.select([stop], [], [], 0)[0]
+            token.cancel()
+    token.cancel()
+    assert select.select([token], [], [], 0)[0]
 
 
 def test_a_closed_one_that_was_not_set_can_still_be_told():
-    stop = Stop()
-    stop.close()
-    stop.set()
-    assert stop.is_set()
+    token = CancelToken()
+    token.close()
+    token.cancel()
+    assert token.is_cancelled()
 
 
-def test_only_inside_its_block(stop):
-    stop.set()
-    with stoppable(stop), pytest.raises(StoppedError, match="stopped before its end"):
-        check()
-    check()
+def test_only_inside_its_block(token):
+    token.cancel()
+    with cancel_scope(token), pytest.raises(EvaluationCancelledError, match="stopped before its end"):
+        check_cancelled()
+    check_cancelled()
     assert not wait_for(None, 0)
 
 
-def test_the_innermost_counts(stop):
-    stop.set()
-    with stoppable(stop):
-        inner = Stop()
-        with stoppable(inner):
-            check()
+def test_the_innermost_counts(token):
+    token.cancel()
+    with cancel_scope(token):
+        inner = CancelToken()
+        with cancel_scope(inner):
+            check_cancelled()
         inner.close()
-        with pytest.raises(StoppedError):
+        with pytest.raises(EvaluationCancelledError):
             wait_for(None, 60)
 
 
-def test_waiting_for_a_descriptor(stop):
+def test_waiting_for_a_descriptor(token):
     reader, writer = os.pipe()
-    with stoppable(stop):
+    with cancel_scope(token):
         assert not wait_for(reader, 0)
         os.write(writer, b"x")
         assert wait_for(reader, 60)
         os.close(writer)
         os.read(reader, 1)
         assert wait_for(reader, 60), "an end is something to read"
-        stop.set()
-        with pytest.raises(StoppedError):
+        token.cancel()
+        with pytest.raises(EvaluationCancelledError):
             wait_for(reader, 60)
     os.close(reader)
 
 
 @pytest.mark.e2e
-def test_what_runs_is_ended_with_all_its_group(stop, begin, tmp_path, signs):
-    future = begin(stop, process.run, family(tmp_path, signs), env={}, log=tmp_path / "log", timeout=100)
+def test_what_runs_is_ended_with_all_its_group(token, begin, tmp_path, signs):
+    future = begin(token, process.run, family(tmp_path, signs), env={}, log=tmp_path / "log", timeout=100)
     signs.read_text()
-    stop.set()
-    with pytest.raises(StoppedError):
+    token.cancel()
+    with pytest.raises(EvaluationCancelledError):
         future.result(60)
     assert nobody_holds(tmp_path / "lock")
 
 
 @pytest.mark.e2e
-def test_without_descriptors_of_processes_too(stop, begin, tmp_path, signs, monkeypatch):
+def test_without_descriptors_of_processes_too(token, begin, tmp_path, signs, monkeypatch):
     monkeypatch.delattr(os, "pidfd_open")
     assert process.run(["false"], env={"PATH": os.defpath}, log=tmp_path / "log", timeout=60).exit_code == 1
     assert process.run(["sleep", "60"], env={"PATH": os.defpath}, log=tmp_path / "log", timeout=0.1).exit_code is None
-    future = begin(stop, process.run, family(tmp_path, signs), env={}, log=tmp_path / "log", timeout=100)
+    future = begin(token, process.run, family(tmp_path, signs), env={}, log=tmp_path / "log", timeout=100)
     signs.read_text()
-    stop.set()
-    with pytest.raises(StoppedError):
+    token.cancel()
+    with pytest.raises(EvaluationCancelledError):
         future.result(60)
     assert nobody_holds(tmp_path / "lock")
 
 
 @pytest.mark.e2e
-def test_who_is_talked_to_is_ended(stop, begin, tmp_path, signs):
+def test_who_is_talked_to_is_ended(token, begin, tmp_path, signs):
     def conversation():
         with process.talk(["sh", "-c", f"echo $$ > {signs}; exec cat"], tmp_path / "log") as child:
             child.read(1, time.monotonic() + 60)
 
-    future = begin(stop, conversation)
+    future = begin(token, conversation)
     pid = int(signs.read_text())
-    stop.set()
-    with pytest.raises(StoppedError):
+    token.cancel()
+    with pytest.raises(EvaluationCancelledError):
         future.result(60)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
 
-def test_nothing_new_is_begun(stop, tmp_path):
-    stop.set()
+def test_nothing_new_is_begun(token, tmp_path):
+    token.cancel()
     argv = ["touch", str(tmp_path / "begun")]
-    with stoppable(stop):
-        with pytest.raises(StoppedError):
+    with cancel_scope(token):
+        with pytest.raises(EvaluationCancelledError):
             process.run(argv, env={"PATH": os.defpath}, log=tmp_path / "log", timeout=60)
-        with pytest.raises(StoppedError), process.talk(argv, tmp_path / "log"):
+        with pytest.raises(EvaluationCancelledError), process.talk(argv, tmp_path / "log"):
             pass
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.e2e
-def test_cleaning_up_goes_on(stop):
+def test_cleaning_up_goes_on(token):
     """And in a session of its own: an interrupt on the terminal is none for it."""
-    stop.set()
+    token.cancel()
     own = [sys.executable, "-c", "import os, sys; sys.exit(os.getsid(0) != os.getpid())"]
-    with stoppable(stop):
+    with cancel_scope(token):
         assert process.ask(own, 60).exit_code == 0
         assert process.succeeds(own)
 
 
-def test_waiting_for_a_lock_ends(stop, begin, tmp_path):
+def test_waiting_for_a_lock_ends(token, begin, tmp_path):
     waits = threading.Event()
 
     def want():
@@ -199,21 +205,21 @@ def test_waiting_for_a_lock_ends(stop, begin, tmp_path):
             pass
 
     with locked(tmp_path / "lock"):
-        future = begin(stop, want)
+        future = begin(token, want)
         waits.wait(60)
-        stop.set()
-        with pytest.raises(StoppedError):
+        token.cancel()
+        with pytest.raises(EvaluationCancelledError):
             future.result(60)
 
 
 @pytest.mark.e2e
-def test_a_build_that_is_stopped_leaves_nothing_and_lets_the_next_one_build(stop, tmp_path):
+def test_a_build_that_is_stopped_leaves_nothing_and_lets_the_next_one_build(token, tmp_path):
     def build(folder):
         (folder / "half").touch()
         process.run(["true"], env={"PATH": os.defpath}, log=folder / "log", timeout=60)
 
-    stop.set()
-    with stoppable(stop), pytest.raises(StoppedError):
+    token.cancel()
+    with cancel_scope(token), pytest.raises(EvaluationCancelledError):
         Cache(tmp_path).once("kind", "key", build)
     assert [path.name for path in (tmp_path / "kind").iterdir()] == [".key.lock"]
     assert (Cache(tmp_path).once("kind", "key", build) / "half").exists()

@@ -12,7 +12,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
-from slop_code.execution.cancellation import StoppedError, wait_for
+from slop_code.execution.cancellation import EvaluationCancelledError, wait_for
 from slop_code.runs import Control, Submission, evaluate_run, evaluate_run_async, executors
 from slop_code.runs.checkpoint_lines import Facts
 from slop_code.runs.discover import LOOSE, Run
@@ -291,10 +291,10 @@ def test_stopped_while_it_is_prepared(world, run, held, options):
 
 def test_a_control_stops_what_waits_under_it():
     control = Control()
-    with control.stoppable():
+    with control.cancel_scope():
         wait_for(None, 0)
         control.stop()
-        with pytest.raises(StoppedError):
+        with pytest.raises(EvaluationCancelledError):
             wait_for(None, LONG_S)
-    with control.stoppable(), pytest.raises(StoppedError):
+    with control.cancel_scope(), pytest.raises(EvaluationCancelledError):
         wait_for(None, LONG_S)

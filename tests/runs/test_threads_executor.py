@@ -11,7 +11,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import processors
+from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.submission import tree_digest
 from slop_code.runs.executors import executor_class
@@ -63,12 +63,12 @@ def test_only_this_machine():
 def test_as_many_as_this_process_may_use():
     executor = Threads(None, None, print, Cache.default())
     executor.close()
-    assert executor.slots == processors() <= (os.cpu_count() or 1)
+    assert executor.slots == available_cpus() <= (os.cpu_count() or 1)
     one = min(os.sched_getaffinity(0))
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {one})
     try:
-        assert processors() == 1
+        assert available_cpus() == 1
     finally:
         os.sched_setaffinity(0, allowed)
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from slop_code.evaluation import PytestRunner
 from slop_code.evaluation.reports.raw_test import visible
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import processors
+from slop_code.execution.concurrency import available_cpus
 from tests.conftest import SANDBOXES
 from tests.stability.cases import MISSING, all_cases, chosen, environment_for
 from tests.stability.pressure import pressure
@@ -156,7 +156,7 @@ def summary(rows: Sequence[Row]) -> str:
 def as_json(rows: Sequence[Row], seconds: float) -> str:
     machine = {
         "processor": platform.machine(),
-        "cores": processors(),
+        "cores": available_cpus(),
         "system": platform.release(),
         "python": platform.python_version(),
     }
@@ -190,7 +190,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", default="small", help="small, all, or names with commas (default: small)")
     parser.add_argument("--sandbox", action="append", choices=SANDBOXES, help="repeatable (default: every one)")
     parser.add_argument("--condition", action="append", choices=CONDITIONS, help="repeatable (default: both)")
-    parser.add_argument("--workers", type=int, default=processors(), help="at a time (default: one per processor)")
+    parser.add_argument("--workers", type=int, default=available_cpus(), help="at a time (default: one per processor)")
     parser.add_argument("--json", type=Path, default=Path("out/soak.json"), help="(default: out/soak.json)")
     arguments = parser.parse_args(argv)
     if arguments.times < 1:

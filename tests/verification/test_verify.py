@@ -83,7 +83,7 @@ def setting(*keys, to):
     return change
 
 
-def together(*changes):
+def run_concurrently(*changes):
     def change(data):
         for one in changes:
             one(data)
@@ -129,7 +129,7 @@ def test_what_the_newest_format_leaves_open(result):
 
 def consistently(path, *changes):
     """Edited by somebody who counts again, too."""
-    edit(path, together(*changes))
+    edit(path, run_concurrently(*changes))
     read_document(path).results.save(path)
 
 
@@ -177,7 +177,7 @@ EDITS = {
     "flag": (setting("infrastructure_failure", to=True), (*["infrastructure_failure"] * 2, "true", "false")),
     "reason": (setting(REASON, to="no disk"), (REASON, REASON, "no disk", NONE)),
     "flag and reason": (
-        together(setting("infrastructure_failure", to=True), setting(REASON, to="no disk")),
+        run_concurrently(setting("infrastructure_failure", to=True), setting(REASON, to="no disk")),
         (REASON, REASON, "no disk", NONE),
     ),
     "evidence": (setting("evidence", to="ctrf"), ("evidence", "evidence", "ctrf", "json-report")),
@@ -198,7 +198,7 @@ def test_all_that_is_wrong_is_said(result):
     path = result()
     edit(
         path,
-        together(
+        run_concurrently(
             in_test(SHOUTS_TWO, status="passed"),
             remove,
             setting("pass_counts", "Functionality", to=3),
@@ -228,7 +228,10 @@ def test_an_edited_marker_of_the_problem_moves_its_tests(result):
 @pytest.mark.parametrize("version", [1, 2])
 def test_edits_of_older_formats(result, version):
     path = result(version)
-    edit(path, together(in_test(SHOUTS_TWO, status="passed", group_type="Error"), in_test(SHOUTS, group_type="Error")))
+    edit(
+        path,
+        run_concurrently(in_test(SHOUTS_TWO, status="passed", group_type="Error"), in_test(SHOUTS, group_type="Error")),
+    )
     group = ("group_type", SHOUTS, "Error", "Core")
     status = ("status", SHOUTS_TWO, "passed", "failed")
     assert [one for one in found_in(path) if "counts" not in one[0]] == [group, status]
@@ -505,7 +508,7 @@ def test_without_raw_reports_nothing_is_verified(result):
     shutil.rmtree(path.parent / ".scbench")
     with pytest.raises(ResultError, match=r"no raw reports in \.scbench; evaluate the snapshot again"):
         verified(path)
-    edit(path, together(setting("pytest_exit_code", to=-1), setting(REASON, to="set-up failed")))
+    edit(path, run_concurrently(setting("pytest_exit_code", to=-1), setting(REASON, to="set-up failed")))
     with pytest.raises(ResultError, match="pytest never ran: set-up failed"):
         verified(path)
 
@@ -580,7 +583,7 @@ def test_a_run_that_broke_off(result, code, lines, reason):
     assert found_in(path) == []
     assert ENDED in not_checked(path)
 
-    edit(path, together(setting(REASON, to=None), setting("infrastructure_failure", to=False)))
+    edit(path, run_concurrently(setting(REASON, to=None), setting("infrastructure_failure", to=False)))
     assert (REASON, REASON, NONE, made.infrastructure_failure_reason) in found_in(path)
     if lines:
         assert len(found_in(path)) == 1

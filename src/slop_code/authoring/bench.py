@@ -15,7 +15,7 @@ from slop_code.evaluation.problem_lookup import ENVIRONMENT, environment_word
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.run_tests import side_by_side
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import processors
+from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
@@ -51,7 +51,7 @@ class Effort:
     budget: Budget = USUAL
     """Of the step strength."""
 
-    jobs: int = field(default_factory=processors)
+    jobs: int = field(default_factory=available_cpus)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.bench import Trial
 from slop_code.evaluation.pairs import shared_network
 from slop_code.evaluation.reports.raw_test import visible
-from slop_code.execution.concurrency import processors
+from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.process import busy
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Run:
 def conditions_for(environment: EnvironmentSpec, effort: Effort) -> list[Condition]:
     """In the order they are tried in, besides the reference's own first run."""
     numbers = range(effort.repeat)
-    most = 1 if left_out(environment) else min(processors(), MOST_PAIRS)
+    most = 1 if left_out(environment) else min(available_cpus(), MOST_PAIRS)
     return [
         *[AS_IS for _ in numbers],
         *[Condition(Kind.ORDER, seed=seed) for seed in seeds_from(effort)],
@@ -104,7 +104,7 @@ def left_out(environment: EnvironmentSpec) -> str | None:
     """Why tests cannot be tried in parallel here."""
     if shared := shared_network(environment):
         return f"with {shared} all pairs would share one network"
-    return "there is one processor only" if processors() == 1 else None
+    return "there is one processor only" if available_cpus() == 1 else None
 
 
 def split(problem: ProblemConfig, pairs: int) -> ProblemConfig:
@@ -121,7 +121,7 @@ def run_under(bench: Workbench, checkpoint: CheckpointConfig, condition: Conditi
         seed=condition.seed,
         pairs=condition.pairs,
     )
-    with busy(SPINNERS * processors()) if condition.kind is Kind.BUSY else contextlib.nullcontext():
+    with busy(SPINNERS * available_cpus()) if condition.kind is Kind.BUSY else contextlib.nullcontext():
         return run_of(condition, bench.evaluate(trial))
 
 

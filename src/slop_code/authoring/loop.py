@@ -12,7 +12,7 @@ from slop_code.authoring.conditions import SPINNERS, split
 from slop_code.errors import UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.cancellation import wait_for
-from slop_code.execution.concurrency import processors
+from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.process import busy
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def run_turn(
         seed=turn.seed,
         interactive=turn.interactive,
     )
-    with busy(SPINNERS * processors()) if turn.busy else contextlib.nullcontext():
+    with busy(SPINNERS * available_cpus()) if turn.busy else contextlib.nullcontext():
         return runner.run([*turn.pytest_args, *(["--pdb"] if turn.interactive else [])])
 
 

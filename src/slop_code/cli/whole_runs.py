@@ -16,7 +16,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.origin import Origin, place_of_environment
 from slop_code.evaluation.problem_lookup import find_problem, problems_folder
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import processors
+from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
 from slop_code.reporting.text import one_line
 from slop_code.runs.checkpoint_lines import CheckpointLine
@@ -270,7 +270,7 @@ def _show_plan(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_plan_document(plan), indent=2))
     else:
-        show_plan(plan, arguments.num_workers or processors(), ResultConsole())
+        show_plan(plan, arguments.num_workers or available_cpus(), ResultConsole())
     return Exit.INFRASTRUCTURE if plan.troubles else Exit.PASSED
 
 

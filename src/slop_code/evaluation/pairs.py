@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from slop_code.evaluation.evidence import Evidence, Source
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.execution.concurrency import processors
+from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.sandbox import sandbox_name
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Part:
 def pairs_at_most(problem: ProblemConfig, spec: EnvironmentSpec, arguments: Sequence[str] = ()) -> int:
     """How many may run at a time on this machine, however many tests there are."""
     alone = problem.parallel == 1 or shared_network(spec) or tie_tests(arguments)
-    return 1 if alone else min(problem.parallel, processors())
+    return 1 if alone else min(problem.parallel, available_cpus())
 
 
 def shared_network(spec: EnvironmentSpec) -> str | None:

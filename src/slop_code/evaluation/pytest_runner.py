@@ -24,7 +24,7 @@ from slop_code.evaluation.run_tests import Trial, broken, forget, judge_all, kee
 from slop_code.evaluation.staging import Staged, choose, copy_tests, stage, variables_for
 from slop_code.execution.cache import DAMAGED, Cache
 from slop_code.execution.checksums import check_seal
-from slop_code.execution.concurrency import beside
+from slop_code.execution.concurrency import start_thread
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import TESTS_DIR, sandbox_for, sandbox_name
 from slop_code.execution.session import Session
@@ -105,7 +105,7 @@ class PytestRunner:
         began, arguments = time.monotonic(), list(pytest_args or ())
         submission = open_submission(self.submission_path)
         self.keep_apart()
-        platform, tree = beside(platform_name), beside(read_tree, submission)
+        platform, tree = start_thread(platform_name), start_thread(read_tree, submission)
         with self.cache.in_use():
             state = self._evaluate(submission, arguments, tree)
         platform()
@@ -144,7 +144,7 @@ class PytestRunner:
                 self.progress(ProgressEvent(ProgressKind.RUN_TESTS, count=count, total=len(groups)))
                 judged = judge_all(trial, sessions, groups)
                 watch.lap("tests")
-                now = beside(_read_again, submission, staged, tools, self.cache)
+                now = start_thread(_read_again, submission, staged, tools, self.cache)
                 parts = [part_of(trial, *one) for one in zip(sessions, groups, judged, strict=True)]
                 keep(self.output_dir, sessions, parts)
             state = replace(state, parts=parts if self.only is None else [pairs.alone(parts[0], staged.roster)])

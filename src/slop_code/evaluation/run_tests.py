@@ -16,8 +16,8 @@ from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import infrastructure_failure
 from slop_code.evaluation.pairs import NEVER_RAN, Part
 from slop_code.evaluation.staging import Asked, Staged, judge_environment, judge_files
-from slop_code.execution.cancellation import Stop, stoppable, wait_for
-from slop_code.execution.concurrency import beside
+from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
+from slop_code.execution.concurrency import start_thread
 from slop_code.execution.log_tail import following
 from slop_code.execution.sandbox import REPORTS_DIR, Judged
 
@@ -152,33 +152,33 @@ def _reason(done: Completed, evidence: Evidence, own: Roster, timeout: float) ->
 
 def side_by_side(actions: Sequence[Callable[[], Value]]) -> list[Value]:
     """All to their end; what breaks the waiting (a stop, an interrupt, an error) stops those that still run."""
-    stop, ends = Stop(), [Stop() for _ in actions]
+    token, ends = CancelToken(), [CancelToken() for _ in actions]
 
-    def work(action: Callable[[], Value], end: Stop) -> Value:
+    def work(action: Callable[[], Value], end: CancelToken) -> Value:
         try:
             return action()
         finally:
-            end.set()
+            end.cancel()
 
     values: list[Callable[[], Value]] = []
     try:
-        with stoppable(stop):
+        with cancel_scope(token):
             for action, end in zip(actions, ends, strict=True):
-                values.append(beside(work, action, end))
+                values.append(start_thread(work, action, end))
         found = []
         for end, value in zip(ends, values, strict=True):
-            while not end.is_set():
+            while not end.is_cancelled():
                 wait_for(end.fileno(), float("inf"))
             found.append(value())
         return found
     except BaseException:
-        stop.set()
+        token.cancel()
         for value in values:
             with contextlib.suppress(BaseException):
                 value()
         raise
     finally:
-        for one in (stop, *ends):
+        for one in (token, *ends):
             one.close()
 
 

@@ -1,4 +1,4 @@
-"""Work that is told to stop: whoever waits for something waits for that word as well."""
+"""Cancellation: every blocking wait also wakes up when its token is cancelled."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from slop_code.errors import SlopCodeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LONGEST_MS = 2**31 - 1
+MAX_POLL_MS = 2**31 - 1
 
 
-class StoppedError(SlopCodeError):
-    """Somebody wanted an end: nothing is wrong, and nothing is known."""
+class EvaluationCancelledError(SlopCodeError):
+    """Somebody cancelled the work: nothing failed, and there is no result."""
 
     def __init__(self) -> None:
         super().__init__("stopped before its end")
 
 
-class Stop:
-    """Set once, from any thread or a signal handler, and never taken back."""
+class CancelToken:
+    """Cancelled once, from any thread or a signal handler; this is never undone."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
         self._lock = threading.RLock()
-        self._set = self._told = self._closed = False
+        self._cancelled = self._written = self._closed = False
 
-    def set(self) -> None:
+    def cancel(self) -> None:
         with self._lock:
-            self._set = True  # before the word goes out: who is woken by it looks here
-            if not self._told and not self._closed:
+            self._cancelled = True  # before the write: whoever it wakes up reads this flag
+            if not self._written and not self._closed:
                 os.write(self._writer, b"x")
-                self._told = True  # after it: an interrupt in between must not keep the word from who sets it again
+                self._written = True  # after the write: if an interrupt comes in between, the next call writes
 
-    def is_set(self) -> bool:
-        return self._set
+    def is_cancelled(self) -> bool:
+        return self._cancelled
 
     def fileno(self) -> int:
-        """Readable once it is set."""
+        """Readable once the token is cancelled, so that `select` and `poll` take the token."""
         return self._reader
 
     def close(self) -> None:
-        """When nobody waits with it any more; that it was set stays known."""
+        """Call this when nobody waits with the token any more; `is_cancelled` still works."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -56,31 +56,31 @@ class Stop:
                 self._reader = self._writer = -1
 
 
-_CURRENT: ContextVar[Stop | None] = ContextVar("stop", default=None)
+_CURRENT: ContextVar[CancelToken | None] = ContextVar("cancel_token", default=None)
 
 
 @contextlib.contextmanager
-def stoppable(stop: Stop) -> Iterator[None]:
-    """What waits in this block, and in threads that copy its context, ends with a StoppedError once it is set."""
-    token = _CURRENT.set(stop)
+def cancel_scope(token: CancelToken) -> Iterator[None]:
+    """Waits in this block, and in threads that copy its context, raise EvaluationCancelledError once cancelled."""
+    reset = _CURRENT.set(token)
     try:
         yield
     finally:
-        _CURRENT.reset(token)
+        _CURRENT.reset(reset)
 
 
-def check() -> None:
-    stop = _CURRENT.get()
-    if stop is not None and stop.is_set():
-        raise StoppedError
+def check_cancelled() -> None:
+    token = _CURRENT.get()
+    if token is not None and token.is_cancelled():
+        raise EvaluationCancelledError
 
 
 def wait_for(descriptor: int | None, seconds: float) -> bool:
-    """Whether there is something to read, or an end, in that time; without a descriptor the time passes."""
-    stop, poll = _CURRENT.get(), select.poll()
-    for waited in (descriptor, stop):
+    """Whether the descriptor became readable, or was closed, in that time; without one, sleep for the time."""
+    token, poll = _CURRENT.get(), select.poll()
+    for waited in (descriptor, token):
         if waited is not None:
             poll.register(waited, select.POLLIN)
-    found = poll.poll(min(max(0.0, seconds) * 1000, LONGEST_MS))
-    check()
-    return bool(found)
+    ready = poll.poll(min(max(0.0, seconds) * 1000, MAX_POLL_MS))
+    check_cancelled()
+    return bool(ready)

@@ -1,4 +1,4 @@
-"""Waiting for several things at once; each sees the context it was begun in."""
+"""Threads that see the context they were started in, and the number of processors."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
-def beside(function: Callable[..., Value], *arguments: object) -> Callable[[], Value]:
-    """Begin it in a thread; what is returned waits for its end and gives its value or raises its error."""
-    outcome: list[Value] = []
-    trouble: list[BaseException] = []
+def start_thread(function: Callable[..., Value], *arguments: object) -> Callable[[], Value]:
+    """Call the function in a thread; the callable returned here joins it and gives its value or raises its error."""
+    values: list[Value] = []
+    errors: list[BaseException] = []
 
     def work() -> None:
         try:
-            outcome.append(function(*arguments))
-        except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
-            trouble.append(error)
+            values.append(function(*arguments))
+        except BaseException as error:  # noqa: BLE001  (it is raised where the thread is joined)
+            errors.append(error)
 
     thread = threading.Thread(target=copy_context().run, args=(work,), daemon=True)
     thread.start()
 
-    def value() -> Value:
+    def join() -> Value:
         thread.join()
-        for error in trouble:
+        for error in errors:
             raise error
-        return outcome[0]
+        return values[0]
 
-    return value
+    return join
 
 
-def together(*actions: Callable[[], Any]) -> list[Any]:
-    """Side by side, all to their end; then the first error is raised."""
+def run_concurrently(*actions: Callable[[], Any]) -> list[Any]:
+    """Every action runs to its end; then the first error is raised."""
     with ThreadPoolExecutor(len(actions)) as pool:
         return [future.result() for future in [pool.submit(copy_context().run, action) for action in actions]]
 
 
-def processors() -> int:
-    """Those that this process may use, where the system tells."""
+def available_cpus() -> int:
+    """Processors that this process may use, where the system says so."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

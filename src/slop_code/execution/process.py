@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
-from slop_code.execution.cancellation import check, wait_for
+from slop_code.execution.cancellation import check_cancelled, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ def run(
 
     A stop (see `stopping`) ends it like a timeout, and nothing new is begun after one.
     """
-    check()
+    check_cancelled()
     with log.open("wb") as sink:
         try:
             process = subprocess.Popen(
@@ -169,7 +169,7 @@ class Child:
 @contextlib.contextmanager
 def talk(argv: Sequence[str], log: Path) -> Iterator[Child]:
     """A program of the user's own, in the user's environment; its errors go to `log`, and it ends with the block."""
-    check()
+    check_cancelled()
     with log.open("wb") as sink:
         pipe = subprocess.PIPE
         try:
@@ -202,7 +202,7 @@ def busy(count: int) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         started = []
         for _ in range(count):
-            check()
+            check_cancelled()
             try:
                 process = subprocess.Popen(
                     argv, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True

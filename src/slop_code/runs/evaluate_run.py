@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.execution.cache import Cache
-from slop_code.execution.cancellation import StoppedError
+from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.background import in_background
 from slop_code.runs.checkpoint_lines import Facts
@@ -80,11 +80,11 @@ class Evaluation:
     def executor(
         self, progress: ProgressCallback = lambda _: None, control: Control | None = None
     ) -> Iterator[Executor]:
-        """Ready for the plan's jobs; a StoppedError where the control is stopped before that."""
+        """Ready for the plan's jobs; an EvaluationCancelledError where the control is stopped before that."""
         settings = self.settings
         executor = executor_class(settings.executor)(settings.workers, settings.address, progress, self.cache)
         try:
-            with (control or Control()).stoppable():
+            with (control or Control()).cancel_scope():
                 executor.prepare([job.targets[0] for job in self.plan.jobs if not job.stored])
             yield executor
         finally:
@@ -221,7 +221,7 @@ def evaluate_run(
         yield from evaluation.refuse()
         yield from evaluation.keep()
         if evaluation.plan.jobs:
-            with contextlib.suppress(StoppedError), evaluation.executor(progress, control) as where:
+            with contextlib.suppress(EvaluationCancelledError), evaluation.executor(progress, control) as where:
                 for event in evaluation.events(where, control):
                     if isinstance(event, Outcome):
                         yield event

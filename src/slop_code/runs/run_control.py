@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from slop_code.execution.cancellation import Stop, stoppable
+from slop_code.execution.cancellation import CancelToken, cancel_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ class Control:
         self.finishing = False
         self.stopped = False
         self._listeners: list[News] = []
-        self._stops: list[Stop] = []
+        self._stops: list[CancelToken] = []
 
     def finish(self) -> None:
         """What runs comes to its end, nothing new begins."""
@@ -48,8 +48,8 @@ class Control:
         """What runs is ended now."""
         self.finishing = self.stopped = True
         self._tell()
-        for stop in tuple(self._stops):
-            stop.set()
+        for token in tuple(self._stops):
+            token.cancel()
 
     def _tell(self) -> None:
         for news in tuple(self._listeners):
@@ -66,13 +66,13 @@ class Control:
             self._listeners.remove(news)
 
     @contextlib.contextmanager
-    def stoppable(self) -> Iterator[None]:
-        """What waits in this block ends with a StoppedError when this is stopped."""
-        with contextlib.closing(Stop()) as stop, stoppable(stop):
-            self._stops.append(stop)
+    def cancel_scope(self) -> Iterator[None]:
+        """What waits in this block ends with an EvaluationCancelledError when this is stopped."""
+        with contextlib.closing(CancelToken()) as token, cancel_scope(token):
+            self._stops.append(token)
             try:
                 if self.stopped:
-                    stop.set()
+                    token.cancel()
                 yield
             finally:
-                self._stops.remove(stop)
+                self._stops.remove(token)

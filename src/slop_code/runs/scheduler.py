@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.pairs import shared_network
 from slop_code.evaluation.report import Attempt
-from slop_code.execution.cancellation import StoppedError
+from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.runs.checkpoint_lines import Facts
 from slop_code.runs.deliver import deliver
 from slop_code.runs.job_records import Done, Event, Outcome, Retrying, Source, Started, Work
@@ -245,7 +245,7 @@ def _key_of(job: Job, facts: Facts) -> str | None:
 def _done(future: Future[Done], task: _Task) -> Done:
     """An executor that loses a job (its node died, it was cancelled) has not judged anyone."""
     if future.cancelled():
-        return Done.failed(str(StoppedError()), task.attempts, final=True)
+        return Done.failed(str(EvaluationCancelledError()), task.attempts, final=True)
     error = future.exception()
     if error is None:
         return future.result()

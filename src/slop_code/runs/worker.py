@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.execution.cancellation import StoppedError, check
+from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
 from slop_code.runs.checkpoint_lines import Facts
 from slop_code.runs.discover import RESULT
 from slop_code.runs.job_records import Done
@@ -29,7 +29,7 @@ def perform(work: Work, cache: Cache, progress: ProgressCallback = lambda _: Non
 
     try:
         return _evaluated(work, cache, progress)
-    except (StoppedError, UsageError) as error:
+    except (EvaluationCancelledError, UsageError) as error:
         return failed(str(error), final=True)
     except InfrastructureError as error:
         return failed(str(error))
@@ -40,7 +40,7 @@ def perform(work: Work, cache: Cache, progress: ProgressCallback = lambda _: Non
 
 
 def _evaluated(work: Work, cache: Cache, progress: ProgressCallback) -> Done:
-    check()
+    check_cancelled()
     checkpoint = work.problem.checkpoints[work.checkpoint]
     with cache.session() as folder:
         output = folder / "result"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution import archive
-from slop_code.execution.concurrency import beside, together
+from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.container_files import build_kit, kit_identity
 from slop_code.execution.docker.engine import KEPT, Engine, owner, sweep
@@ -77,7 +77,7 @@ class Docker:
     def found(self) -> Found:
         """Asked once for an evaluation; what killed evaluators left goes now."""
         engine = self.engine
-        image, containers, volumes, images = together(
+        image, containers, volumes, images = run_concurrently(
             lambda: engine.image(self.settings.image, self.progress), engine.containers, engine.volumes, engine.images
         )
         gone = sweep(engine, containers, volumes)
@@ -212,7 +212,7 @@ class Docker:
             self._make_volumes(names, measured)
             with talk([self.engine.binary, *arguments], log) as child, contextlib.ExitStack() as after:
                 try:
-                    sent = beside(child.send, self._parts(job, None if source else job.submission))
+                    sent = start_thread(child.send, self._parts(job, None if source else job.submission))
                     ready(self.engine, child, log, measured if source and source.is_folder else None)
                     sent()
                     if job.submission is not None:
@@ -269,7 +269,7 @@ class Docker:
         }
         makes = [c.volume_arguments(name, self.owner, option) for name, option in options.items()]
         makes += [["volume", "create", *c.labels(self.owner), name] for name in self._declared_names(names)]
-        together(*[functools.partial(self.engine.ask, *make) for make in makes])
+        run_concurrently(*[functools.partial(self.engine.ask, *make) for make in makes])
 
     def _parts(self, job: JudgeJob, submission: Path | None) -> Iterator[bytes]:
         """Everything the judge's container is sent; without a subject it may add to tests and plugin."""

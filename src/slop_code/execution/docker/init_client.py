@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
 from slop_code.execution import archive
-from slop_code.execution.cancellation import Stop, StoppedError, stoppable, wait_for
-from slop_code.execution.concurrency import beside
+from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
+from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker.container_arguments import NET
 from slop_code.execution.interpreter import network_variables
 from slop_code.execution.process import TAIL, Child, Completed
@@ -70,21 +70,21 @@ def finish(engine: Engine, child: Child, log: Path, places: Mapping[str, Path], 
 @contextlib.contextmanager
 def passing_on(child: Child) -> Iterator[None]:
     """While the block runs, the judge reads what this process reads; the byte that terminals have tells its end."""
-    over = Stop()
+    over = CancelToken()
 
     def work() -> None:
-        with stoppable(over), contextlib.suppress(StoppedError):
+        with cancel_scope(over), contextlib.suppress(EvaluationCancelledError):
             while wait_for(0, float("inf")):
                 text = os.read(0, TALK)
                 child.send([text or END_OF_TALK])
                 if not text:
                     return
 
-    passing = beside(work)
+    passing = start_thread(work)
     try:
         yield
     finally:
-        over.set()
+        over.cancel()
         passing()
         over.close()
 

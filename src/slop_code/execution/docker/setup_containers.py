@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from slop_code.execution import archive
 from slop_code.execution.cache import entry_of
-from slop_code.execution.concurrency import beside
+from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, ready
@@ -73,7 +73,7 @@ def worker(
     )
     with talk([docker.engine.binary, *arguments], log) as child:
         try:
-            sent = beside(child.send, itertools.chain(certificates(), parts, [archive.pack_end()]))
+            sent = start_thread(child.send, itertools.chain(certificates(), parts, [archive.pack_end()]))
             ready(docker.engine, child, log, expected)
             sent()
             yield name

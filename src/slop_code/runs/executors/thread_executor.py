@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.pytest_runner import tools_for
-from slop_code.execution.cancellation import Stop, stoppable
-from slop_code.execution.concurrency import processors
+from slop_code.execution.cancellation import CancelToken, cancel_scope
+from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.runs.worker import perform
 
@@ -25,10 +25,10 @@ class Threads:
     def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
         if address is not None:
             raise UsageError(f"address {address}: the executor threads uses this machine alone; a cluster needs ray")
-        self.slots = processors() if slots is None else slots
+        self.slots = available_cpus() if slots is None else slots
         self._cache, self._progress = cache, progress
         self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="job")
-        self._stops: dict[Future[Done], Stop] = {}
+        self._stops: dict[Future[Done], CancelToken] = {}
 
     def prepare(self, wanted: Sequence[Submission]) -> None:
         """A machine that cannot evaluate anything says so once; images and test tools are fetched once."""
@@ -46,25 +46,25 @@ class Threads:
             raise failures[0]
 
     def submit(self, work: Work) -> Future[Done]:
-        stop = Stop()
+        token = CancelToken()
         try:
-            future = self._pool.submit(self._perform, work, stop)
+            future = self._pool.submit(self._perform, work, token)
         except BaseException:
-            stop.set()  # the pool may have taken it and found no thread: then it ends where it begins
-            stop.close()
+            token.cancel()  # the pool may have taken it and found no thread: then it ends where it begins
+            token.close()
             raise
-        self._stops[future] = stop
+        self._stops[future] = token
         future.add_done_callback(lambda ended: self._stops.pop(ended).close())
         return future
 
-    def _perform(self, work: Work, stop: Stop) -> Done:
-        with stoppable(stop):
+    def _perform(self, work: Work, token: CancelToken) -> Done:
+        with cancel_scope(token):
             return perform(work, self._cache, self._progress)
 
     def stop(self, future: Future[Done]) -> None:
         """One that waits for a thread comes to its end there: a cancelled future would have no outcome."""
-        if (stop := self._stops.get(future)) is not None:
-            stop.set()
+        if (token := self._stops.get(future)) is not None:
+            token.cancel()
 
     def close(self) -> None:
         self._pool.shutdown()

@@ -14,7 +14,7 @@ from slop_code import __version__
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.execution.cache import Cache
-from slop_code.execution.cancellation import Stop, StoppedError, stoppable
+from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.runs.executors.ray.shipping import arrived, unpack
 from slop_code.runs.job_records import Done
 from slop_code.runs.worker import perform
@@ -58,18 +58,18 @@ def run_on_node(work: Work, problem: Shipment, submission: Shipment, expected: V
     """The job itself runs beside, so that this thread can hear that it is to be stopped."""
     with contextlib.suppress(ValueError):  # not in the main thread: then nobody can tell it
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a Ray that was started by a script may ignore it
-    with contextlib.closing(Stop()) as stop, ThreadPoolExecutor(1) as pool:
-        job = pool.submit(_job, work, problem, submission, expected, stop)
+    with contextlib.closing(CancelToken()) as token, ThreadPoolExecutor(1) as pool:
+        job = pool.submit(_job, work, problem, submission, expected, token)
         while True:
             try:
                 while not job.done():
                     wait([job], LISTEN_S)
                 return job.result()
             except KeyboardInterrupt:
-                stop.set()
+                token.cancel()
 
 
-def _job(work: Work, problem: Shipment, submission: Shipment, expected: Versions, stop: Stop) -> Done:
+def _job(work: Work, problem: Shipment, submission: Shipment, expected: Versions, token: CancelToken) -> Done:
     import ray
 
     def failed(reason: str) -> Done:
@@ -80,12 +80,12 @@ def _job(work: Work, problem: Shipment, submission: Shipment, expected: Versions
         return failed(difference)
     try:
         cache = Cache.default()
-        with stoppable(stop), cache.in_use(), cache.session() as folder:
+        with cancel_scope(token), cache.in_use(), cache.session() as folder:
             place = arrived(cache, problem.digest, lambda: ray.get(problem.reference))
             unpack(ray.get(submission.reference), folder / "submission", submission.digest)
             there = replace(work, problem=work.problem.at(place), submission=folder / "submission")
             return perform(there, cache)
-    except StoppedError as error:
+    except EvaluationCancelledError as error:
         return Done.failed(str(error), work.attempts, final=True)
     except InfrastructureError as error:
         return failed(str(error))

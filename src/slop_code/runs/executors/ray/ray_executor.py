@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.execution.cancellation import StoppedError
+from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.runs.executors.ray.cluster import alive, check_nodes, connect, in_short
 from slop_code.runs.executors.ray.node import Shipment, run_on_node, versions_here
@@ -111,7 +111,7 @@ class Ray:
             done = ended.result()
         except BaseException as error:  # noqa: BLE001  (a cancelled one raises no Exception)
             if future in self._stopped:
-                future.set_result(Done.failed(str(StoppedError()), work.attempts, final=True))
+                future.set_result(Done.failed(str(EvaluationCancelledError()), work.attempts, final=True))
             else:
                 future.set_exception(InfrastructureError(in_short(error)))
         else:
