@@ -9,7 +9,7 @@ from slop_code.authoring.finding import Severity
 from slop_code.authoring.showing import Showing, Told, covering, looks_expected, read_showing
 from slop_code.authoring.steps import secrecy
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.judge.watch import LONGEST, Watch
+from slop_code.evaluation.judge.watch import MAX_TEXT, Watch
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def watched(tmp_path):
     (tests / "expected.txt").write_text("the answer is 42\n")
     (tests / "same.txt").write_text("  the answer is 42")
     (tests / "short.out").write_text("42\n")
-    (tests / "long.out").write_text("4" * (LONGEST + 1))
+    (tests / "long.out").write_text("4" * (MAX_TEXT + 1))
     watch = Watch(str(tests), str(tmp_path))
     watch.running = "test_x"
     return watch
@@ -154,7 +154,7 @@ def test_what_a_program_writes_is_its_own(watched, tmp_path):
 @pytest.mark.parametrize("name", ["short.out", "long.out", "none.out"])
 def test_texts_that_are_not_looked_for(watched, tmp_path, name):
     opens(watched, tmp_path / "tests" / name)
-    start(watched, "main", "42", "4" * (LONGEST + 1))
+    start(watched, "main", "42", "4" * (MAX_TEXT + 1))
     assert watched.told.found == []
 
 

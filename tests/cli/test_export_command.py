@@ -14,13 +14,12 @@ import pytest
 
 from slop_code.cli.main import run
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.exporters import BUILT_IN, exporter
 from slop_code.runs.read_results import read_runs
 
 FORMATS = [pytest.param(name, marks=[pytest.mark.e2e] if name == "parquet" else []) for name in BUILT_IN]
 """What writes Parquet takes long to load."""
-STORED = Path(__file__).parents[1] / "data" / "results" / "schema-1.json"
+STORED = Path(__file__).parents[1] / "data" / "results" / "stored" / "evaluation.json"
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def stored(tmp_path):
 
     def make(name="monday", count=1):
         document = json.loads(STORED.read_text(encoding="utf-8"))
-        document["provenance"]["pytest_args"] = []
+        document["provenance"]["checkpoints"] = []
         for number in range(1, count + 1):
             document["checkpoint_name"] = f"checkpoint_{number}"
             folder = tmp_path / name / "words" / f"checkpoint_{number}"
@@ -183,9 +182,3 @@ def test_a_reader_that_went_away_is_no_trouble(name, stored):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141
-
-
-def test_stored_results_of_the_first_version_are_exported(stored, slop_code):
-    assert CorrectnessResults.load(STORED).schema_version == 1
-    status, printed, _ = slop_code("export", stored(), "--format", "ctrf")
-    assert (status, json.loads(printed)["results"]["summary"]["tests"]) == (0, 3)

@@ -13,7 +13,7 @@ DATA = Path(__file__).parents[1] / "data" / "results"
 
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
-    shutil.copytree(DATA / "schema-3", tmp_path / "stored")
+    shutil.copytree(DATA / "stored", tmp_path / "stored")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
     before = signal.getsignal(signal.SIGTERM)

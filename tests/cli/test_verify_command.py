@@ -20,9 +20,8 @@ DATA = Path(__file__).parents[1] / "data" / "results"
 @pytest.fixture
 def results(tmp_path, monkeypatch):
     """`runs/two` and `runs/three`, each with a summary and a result of the same problem; and the problem."""
-    for name, number in (("two", 2), ("three", 3)):
-        place = tmp_path / "runs" / name / "words" / "checkpoint_2"
-        shutil.copytree(DATA / f"schema-{number}", place)
+    for name in ("two", "three"):
+        shutil.copytree(DATA / "stored", tmp_path / "runs" / name / "words" / "checkpoint_2")
         summarise(tmp_path / "runs" / name)
     shutil.copytree(DATA / "words", tmp_path / "problems" / "words")
     monkeypatch.chdir(tmp_path)

@@ -601,7 +601,7 @@ def test_what_a_failed_test_ran_and_printed(judge):
     assert (found["test_passes"].calls, found["test_passes"].output) == ((), None)
     assert (found["test_fails_by_itself"].calls, found["test_fails_by_itself"].output) == ((), None)
     many = found["test_many"].calls
-    assert (len(many), many[-1]) == (plugin.MOST_CALLS + 1, "[... 10 more]")
+    assert (len(many), many[-1]) == (plugin.MAX_CALLS + 1, "[... 10 more]")
     assert all(len(call) < plugin.CALL_LIMIT + 100 for call in many)
     roster = Roster(judge.run("--collect-only").stream.collected)
     graded = {

@@ -5,7 +5,7 @@ import pytest
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, parse_policy, passes
-from slop_code.evaluation.policy_expression import DEEPEST, LONGEST
+from slop_code.evaluation.policy_expression import MAX_DEPTH, MAX_LENGTH
 
 
 def counts(*values):
@@ -110,9 +110,9 @@ def test_shares_are_compared_exactly():
         ("__import__('os')", 1, "found '_'"),
         ("core == 1; all", 10, "found ';'"),
         ("not", None, "no policy 'not'"),
-        ("(" * (DEEPEST + 1), DEEPEST + 1, "nested more than"),
-        ("not " * (DEEPEST + 1), 4 * DEEPEST + 1, "nested more than"),
-        ("core == 1 and " * LONGEST, None, f"longer than {LONGEST}"),
+        ("(" * (MAX_DEPTH + 1), MAX_DEPTH + 1, "nested more than"),
+        ("not " * (MAX_DEPTH + 1), 4 * MAX_DEPTH + 1, "nested more than"),
+        ("core == 1 and " * MAX_LENGTH, None, f"longer than {MAX_LENGTH}"),
     ],
 )
 def test_a_mistake_is_pointed_at(text, column, words):

@@ -11,7 +11,6 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import Attempt, CorrectnessResults, Digests, Provenance, TestResult, json_schema
 
-OLD = Path(__file__).parents[1] / "data" / "results" / "schema-1.json"
 SCHEMA = Path(report_module.__file__).with_name("evaluation.schema.json")
 PROVENANCE = Provenance(
     digests=Digests(submission="a", tests="b", config="c", environment="d"),
@@ -90,17 +89,82 @@ def test_round_trip(tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == ["evaluation.json"]
 
 
-def test_a_file_of_the_first_schema_still_loads(tmp_path):
-    assert not {"attempts", "evaluation_version"} & {
-        *json.loads(OLD.read_text()),
-        *json.loads(OLD.read_text())["provenance"],
-    }
-    it = CorrectnessResults.load(OLD)
-    assert (it.schema_version, it.attempts, it.provenance.evaluation_version) == (1, [], "")
-    assert it.tests == sample().tests
-    it.save(tmp_path / "again.json")
-    assert CorrectnessResults.load(tmp_path / "again.json") == it
-    assert sample().schema_version == 4
+SEEDS_RESULT = {
+    "problem_name": "words",
+    "checkpoint_name": "checkpoint_1",
+    "duration": 3.25,
+    "tests": [result("test_a"), result("test_b", GroupType.ERROR, "failed")],
+    "pass_counts": {GroupType.CORE: 1},
+    "total_counts": {GroupType.CORE: 1, GroupType.ERROR: 1},
+    "pytest_exit_code": 1,
+    "infrastructure_failure": False,
+}
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {},
+        {"pass_counts": {"Core": 1, "Functionality": 0, "Error": 0, "Regression": 0}},
+        {"pass_counts": {GroupType.CORE: 1, GroupType.ERROR: 0}},
+        {"total_counts": {"Core": 1, "Error": 1, "Regression": 0}},
+    ],
+)
+def test_a_result_is_built_from_the_eight_fields(tmp_path, counts):
+    it = CorrectnessResults(**{**SEEDS_RESULT, **counts})
+    assert it == CorrectnessResults(**SEEDS_RESULT)
+    assert it.pass_counts == {"Core": 1, "Functionality": 0, "Error": 0, "Regression": 0}
+    assert (it.infrastructure_failure, it.passed["core-cases"], it.schema_version) == (False, True, 1)
+    it.save(tmp_path / "evaluation.json")
+    assert CorrectnessResults.load(tmp_path / "evaluation.json") == it
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pass_counts", {}),
+        ("pass_counts", {"Core": 2}),
+        ("pass_counts", {"Core": 1, "Regression": 1}),
+        ("pass_counts", {"Core": 1, "Other": 0}),
+        ("total_counts", {"Core": 1, "Error": 1, "Functionality": 1}),
+        ("total_counts", {"Core": 1}),
+    ],
+)
+def test_counts_that_contradict_the_tests_are_refused(name, value):
+    with pytest.raises(ValidationError, match=f"{name} is not what follows from the rest"):
+        CorrectnessResults(**{**SEEDS_RESULT, name: value})
+
+
+def test_an_infrastructure_failure_may_be_given_without_its_reason():
+    it = CorrectnessResults(**{**SEEDS_RESULT, "infrastructure_failure": True})
+    assert (it.infrastructure_failure, it.infrastructure_failure_reason) == (True, "no reason was given")
+    assert not any(it.passed.values())
+
+
+def test_no_failure_that_has_a_reason_is_refused():
+    with pytest.raises(ValidationError, match="infrastructure_failure is not what follows"):
+        CorrectnessResults(**{**SEEDS_RESULT, "infrastructure_failure_reason": "no disk"})
+
+
+@pytest.mark.parametrize("version", [0, 2, 4])
+def test_another_schema_version_is_refused(tmp_path, version):
+    path = tmp_path / "evaluation.json"
+    sample().save(path)
+    path.write_text(path.read_text().replace('"schema_version": 1', f'"schema_version": {version}'))
+    words = f"schema_version is {version}, and this slop-code reads 1 only; update slop-code, or evaluate the snapshot"
+    with pytest.raises(ResultError, match=words):
+        CorrectnessResults.load(path)
+
+
+@pytest.mark.parametrize("name", ["provenance", "isolation", "evidence", "attempts", "schema_version"])
+def test_a_file_leaves_out_no_field(tmp_path, name):
+    path = tmp_path / "evaluation.json"
+    sample().save(path)
+    document = json.loads(path.read_text())
+    del document[name]
+    path.write_text(json.dumps(document))
+    with pytest.raises(ResultError, match=f"{name}: Field required; evaluate the snapshot again"):
+        CorrectnessResults.load(path)
 
 
 def test_hostile_text_round_trips_as_strict_json(tmp_path):

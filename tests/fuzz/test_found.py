@@ -66,7 +66,7 @@ def test_a_warning_is_one_line_whatever_the_key(problem: Path) -> None:
 
 
 def test_a_stored_result_is_strict_json_everywhere(tmp_path: Path) -> None:
-    document = json.loads((DATA / "results/schema-2/evaluation.json").read_bytes())
+    document = json.loads((DATA / "results/stored/evaluation.json").read_bytes())
     document["isolation"]["network"] = float("nan")
     path = tmp_path / "evaluation.json"
     path.write_text(json.dumps(document))

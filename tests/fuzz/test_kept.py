@@ -21,7 +21,7 @@ from slop_code.runs.run_lock import OWN
 from tests.fuzz.odd import answered, as_json, damaged, edited, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"
-PARCEL = pack(DATA / "schema-4")
+PARCEL = pack(DATA / "stored")
 KEY = "ab" * 32
 
 
@@ -29,7 +29,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
 
 
-WHOLE = files(DATA / "schema-4")
+WHOLE = files(DATA / "stored")
 
 
 @st.composite
@@ -65,7 +65,7 @@ def test_parcels(folder: Path, raw: bytes) -> None:
     """One that does not hold changes nothing, one that does brings what is in it, and nothing leaves the folder."""
     place = folder / "around" / "delivered"
     shutil.rmtree(folder / "around", ignore_errors=True)
-    shutil.copytree(DATA / "schema-3", place)
+    shutil.copytree(DATA / "stored", place)
     before = files(folder)
 
     def deliver() -> bool:
@@ -116,7 +116,7 @@ def test_limit_of_the_store(text: str) -> None:
 def indexed(folder: Path) -> tuple[Path, bytes]:
     run = folder / "run"
     for number in (1, 2):
-        shutil.copytree(DATA / "schema-4", run / "words" / f"checkpoint_{number}")
+        shutil.copytree(DATA / "stored", run / "words" / f"checkpoint_{number}")
     index = Index.load(run)
     for path in sorted(run.glob("words/*/evaluation.json")):
         index.facts(path)

@@ -24,7 +24,7 @@ from slop_code.runs.run_layout import natural, text_of
 from tests.fuzz.odd import PIECES, TERMINAL, answered, damaged, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"
-RESULTS = CorrectnessResults.load(DATA / "schema-4" / "evaluation.json")
+RESULTS = CorrectnessResults.load(DATA / "stored" / "evaluation.json")
 
 file_names = (
     st.one_of(

@@ -19,30 +19,24 @@ from slop_code.verification.verify import verify
 from tests.fuzz.odd import answered, as_json, damaged, edited, fuzzed
 
 DATA = Path(__file__).parents[1] / "data" / "results"
-VERSIONS = ["schema-1", "schema-2", "schema-3", "schema-4"]
-STORED = {name: (DATA / name / "evaluation.json").read_bytes() for name in VERSIONS}
+STORED = (DATA / "stored" / "evaluation.json").read_bytes()
 STATUSES = ["passed", "failed", "skipped", "error"]
 GROUPS = ["Core", "Functionality", "Error", "Regression"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("results")
-    for name in VERSIONS:
-        shutil.copytree(DATA / name, place / name)
-    return place
+    copy = tmp_path_factory.mktemp("results") / "stored"
+    shutil.copytree(DATA / "stored", copy)
+    return copy
 
 
-versions = st.sampled_from(VERSIONS)
-
-
-def altered(name: str) -> st.SearchStrategy[bytes]:
-    return st.one_of(edited(json.loads(STORED[name])).map(as_json), damaged(STORED[name]), st.binary(max_size=40))
+altered = st.one_of(edited(json.loads(STORED)).map(as_json), damaged(STORED), st.binary(max_size=40))
 
 
 def counted(document: Any) -> dict[str, Any]:
     """What follows from the tests of a file, once more and in the simplest way."""
-    tests = [one for one in document["tests"] if document["schema_version"] < 4 or "quarantined" not in one["markers"]]
+    tests = [one for one in document["tests"] if "quarantined" not in one["markers"]]
     total = {group: sum(one["group_type"] == group for one in tests) for group in GROUPS}
     good = {group: sum(one["group_type"] == group and one["status"] == "passed" for one in tests) for group in GROUPS}
     failed = document.get("infrastructure_failure_reason") is not None
@@ -51,30 +45,28 @@ def counted(document: Any) -> dict[str, Any]:
     return {"pass_counts": good, "total_counts": total, "infrastructure_failure": failed, "passed": passed}
 
 
-@fuzzed(case=versions.flatmap(lambda name: st.tuples(st.just(name), altered(name))))
-def test_load(folder: Path, case: tuple[str, bytes]) -> None:
+@fuzzed(raw=altered)
+def test_load(folder: Path, raw: bytes) -> None:
     path = folder / "loaded.json"
-    path.write_bytes(case[1])
+    path.write_bytes(raw)
     results = answered(lambda: CorrectnessResults.load(path))
     if results is None:
         return
-    document = json.loads(case[1])
-    derived = {"schema_version": 4, **document}
-    assert {name: document[name] for name in DERIVED} == counted(derived)
+    document = json.loads(raw)
+    assert {name: document[name] for name in DERIVED} == counted(document)
     results.save(path)
     assert CorrectnessResults.load(path) == results
 
 
-@fuzzed(case=versions.flatmap(lambda name: st.tuples(st.just(name), altered(name))), with_problem=st.booleans())
-def test_verify(folder: Path, case: tuple[str, bytes], with_problem: bool) -> None:
-    name, raw = case
-    path = folder / name / "evaluation.json"
+@fuzzed(raw=altered, with_problem=st.booleans())
+def test_verify(folder: Path, raw: bytes, with_problem: bool) -> None:
+    path = folder / "evaluation.json"
     path.write_bytes(raw)
     problem = ProblemConfig.from_yaml(DATA / "words") if with_problem else None
     found = answered(lambda: verify(path.parent, read_document(path), problem))
     if found is None or found.findings:
         return
-    assert said(json.loads(raw)) == said(json.loads(STORED[name]))
+    assert said(json.loads(raw)) == said(json.loads(STORED))
 
 
 def said(document: Any) -> Any:
@@ -85,9 +77,9 @@ def said(document: Any) -> Any:
 
 
 @st.composite
-def forged(draw: st.DrawFn, name: str) -> bytes:
+def forged(draw: st.DrawFn) -> bytes:
     """Edited by somebody who knows how it all hangs together, and sets right whatever follows."""
-    document = json.loads(STORED[name])
+    document = json.loads(STORED)
     for _ in range(draw(st.integers(1, 3))):
         tests = document["tests"]
         one = draw(st.sampled_from(tests)) if tests else {}
@@ -114,39 +106,37 @@ def forged(draw: st.DrawFn, name: str) -> bytes:
     return as_json(document)
 
 
-@fuzzed(case=versions.flatmap(lambda name: st.tuples(st.just(name), forged(name))))
-def test_forged(folder: Path, case: tuple[str, bytes]) -> None:
-    name, raw = case
-    path = folder / name / "evaluation.json"
+@fuzzed(raw=forged())
+def test_forged(folder: Path, raw: bytes) -> None:
+    path = folder / "evaluation.json"
     path.write_bytes(raw)
-    before, after = counted(json.loads(STORED[name])), counted(json.loads(raw))
+    before, after = counted(json.loads(STORED)), counted(json.loads(raw))
     found = answered(lambda: verify(path.parent, read_document(path), ProblemConfig.from_yaml(DATA / "words")))
     assert before == after or found is None or found.findings
 
 
-RAW = [(name, file) for name in VERSIONS for file in (CTRF_REPORT, JSON_REPORT, STREAM)]
+EVIDENCE = DATA / "stored" / ".scbench"
 
 
 @fuzzed(
-    case=st.sampled_from(RAW).flatmap(
-        lambda place: st.tuples(st.just(place), damaged((DATA / place[0] / ".scbench" / place[1]).read_bytes()))
+    case=st.sampled_from([CTRF_REPORT, JSON_REPORT, STREAM]).flatmap(
+        lambda file: st.tuples(st.just(file), damaged((EVIDENCE / file).read_bytes()))
     )
 )
-def test_verify_against_damaged_reports(folder: Path, case: tuple[tuple[str, str], bytes]) -> None:
-    (name, file), raw = case
-    (folder / name / "evaluation.json").write_bytes(STORED[name])
-    path = folder / name / ".scbench" / file
-    whole = (DATA / name / ".scbench" / file).read_bytes()
+def test_verify_against_damaged_reports(folder: Path, case: tuple[str, bytes]) -> None:
+    file, raw = case
+    (folder / "evaluation.json").write_bytes(STORED)
+    path = folder / ".scbench" / file
+    whole = (EVIDENCE / file).read_bytes()
     path.write_bytes(raw)
     try:
-        answered(lambda: verify(folder / name, read_document(folder / name / "evaluation.json")))
+        answered(lambda: verify(folder, read_document(folder / "evaluation.json")))
     finally:
         path.write_bytes(whole)
 
 
 def test_as_they_are_nothing_is_found(folder: Path) -> None:
     """Else no finding would say anything."""
-    for name in VERSIONS:
-        path = folder / name / "evaluation.json"
-        path.write_bytes(STORED[name])
-        assert verify(path.parent, read_document(path), ProblemConfig.from_yaml(DATA / "words")).findings == []
+    path = folder / "evaluation.json"
+    path.write_bytes(STORED)
+    assert verify(folder, read_document(path), ProblemConfig.from_yaml(DATA / "words")).findings == []

@@ -11,7 +11,7 @@ from slop_code.reporting.rerun_lines import SHOWN, show, verdict
 from slop_code.verification.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
 
 NOTHING = RerunChanges((None, None), [], [], [], [], [], [], [], [])
-DATA = Path(__file__).parents[1] / "data" / "results" / "schema-3"
+DATA = Path(__file__).parents[1] / "data" / "results" / "stored"
 STATUS = StatusChange("t", "passed", "failed")
 INPUT = ValueChange("submission", "a", "b", "another code")
 HOSTILE = "\x1b[2J\nx"

@@ -14,7 +14,7 @@ from slop_code.reporting.verification_lines import (
 from slop_code.verification.discrepancy import Finding
 from slop_code.verification.verify import Verification
 
-STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" / "schema-3" / "evaluation.json")
+STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" / "stored" / "evaluation.json")
 
 
 @pytest.mark.parametrize(

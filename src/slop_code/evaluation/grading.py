@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MESSAGE_LIMIT = 16 * 1024
 CALL_LIMIT = 2 * 1024
-MOST_CALLS = 32
+MAX_CALLS = 32
 NOT_IN_ROSTER = "not in the roster of this checkpoint's tests"
 
 
@@ -74,6 +74,6 @@ def _result(
         file_path=file_path,
         markers=list(entry.markers),
         failure_message=None if passed or raw.message is None else visible(raw.message, MESSAGE_LIMIT),
-        calls=[] if passed else [visible(call, CALL_LIMIT) for call in raw.calls[:MOST_CALLS]],
+        calls=[] if passed else [visible(call, CALL_LIMIT) for call in raw.calls[:MAX_CALLS]],
         output=None if passed or raw.output is None else visible(raw.output, MESSAGE_LIMIT),
     )

@@ -25,8 +25,8 @@ from typing import NoReturn
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 
-LONGEST = 1000
-DEEPEST = 50
+MAX_LENGTH = 1000
+MAX_DEPTH = 50
 EVERY = "all"
 GROUPS: dict[str, tuple[GroupType, ...]] = {
     **{group.value.lower(): (group,) for group in GroupType},
@@ -97,8 +97,8 @@ class _Parser:
     def __init__(self, text: str, names: Sequence[str]) -> None:
         self.text = text
         self.names = names
-        if len(text) > LONGEST:
-            raise UsageError(f"policy: longer than {LONGEST} characters")
+        if len(text) > MAX_LENGTH:
+            raise UsageError(f"policy: longer than {MAX_LENGTH} characters")
         self.tokens = [_token(found) for found in _TOKEN.finditer(text)]
         self.place = 0
         self.depth = 0
@@ -137,8 +137,8 @@ class _Parser:
 
     def _one(self) -> Tree:
         self.depth += 1
-        if self.depth > DEEPEST:
-            self._fail(f"nested more than {DEEPEST} deep")
+        if self.depth > MAX_DEPTH:
+            self._fail(f"nested more than {MAX_DEPTH} deep")
         try:
             if self._take("not"):
                 inner = self._one()

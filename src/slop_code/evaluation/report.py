@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from pydantic.functional_validators import ModelWrapValidatorHandler
 
 SIZE_LIMIT = 512 * 1024 * 1024
-LONGEST = 1e15
-"""Of any duration in a file, in whatever unit: many of them can still be added up."""
-Duration = Annotated[float, Field(ge=0, le=LONGEST)]
+MAX_DURATION = 1e15
+"""In whatever unit: many of them can still be added up."""
+Duration = Annotated[float, Field(ge=0, le=MAX_DURATION)]
 
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 DERIVED = ("pass_counts", "total_counts", "infrastructure_failure", "passed")
 """Fields of a file that follow from the others."""
 DERIVED_APART: dict[str, Any] = {}
 """The context of a validation that leaves it to the caller whether these fields agree."""
-NEWER = "newer"
+SCHEMA_VERSION = 1
+OTHER_VERSION = "other_version"
 EDITED = "edited"
-NEWEST = 4
-"""The newest `schema_version` that can be read; all from 1 on can."""
+NO_REASON = "no reason was given"
 
 
 def _storable(value: Any) -> Any:
@@ -113,28 +113,38 @@ class TestResult(Stored):
         return QUARANTINED in self.markers
 
 
-class Digests(Stored):
+class StoredWhole(Stored):
+    """In a file every field is there; a program may leave out those that have a default."""
+
+    @model_validator(mode="after")
+    def _nothing_left_out(self, info: ValidationInfo) -> Self:
+        if info.mode == "json" and (missing := type(self).model_fields.keys() - self.model_fields_set):
+            raise PydanticCustomError("missing", "{name}: Field required", {"name": min(missing)})
+        return self
+
+
+class Digests(StoredWhole):
     """None where the evaluation did not come that far, or where there is no image."""
 
     submission: str | None = None
     tests: str | None = None
-    config: str
-    environment: str
+    config: str = ""
+    environment: str = ""
     image: str | None = None
 
 
-class Provenance(Stored):
-    digests: Digests
+class Provenance(StoredWhole):
+    digests: Digests = Digests()
     evaluation_version: str = ""
-    """Results of two versions may differ for one and the same submission; empty in results of schema 1."""
-    test_dependencies: dict[str, str]
-    python: str
-    platform: str
-    slop_code: str
-    command: list[str]
-    pytest_args: list[str]
+    """Results of two versions may differ for one and the same submission."""
+    test_dependencies: dict[str, str] = Field(default_factory=dict)
+    python: str = ""
+    platform: str = ""
+    slop_code: str = ""
+    command: list[str] = Field(default_factory=list)
+    pytest_args: list[str] = Field(default_factory=list)
     checkpoints: list[str] = Field(default_factory=list)
-    """Of the problem, in their order: a test file's home is found by their names. Empty before schema 3."""
+    """Of the problem, in their order: the checkpoint of a test file is found by their names."""
     groups: dict[str, GroupType] = Field(default_factory=dict)
     """Of the problem's own markers."""
 
@@ -146,8 +156,8 @@ class Attempt(Stored):
     duration: Duration
 
 
-class CorrectnessResults(Stored):
-    schema_version: Literal[1, 2, 3, 4] = 4
+class CorrectnessResults(StoredWhole):
+    schema_version: Literal[1] = 1
     problem_name: str
     checkpoint_name: str
     duration: Duration
@@ -155,15 +165,15 @@ class CorrectnessResults(Stored):
     tests: list[TestResult]
     pytest_exit_code: int
     infrastructure_failure_reason: str | None = None
-    isolation: Annotated[dict[str, Any], AfterValidator(_is_storable)]
+    isolation: Annotated[dict[str, Any], AfterValidator(_is_storable)] = Field(default_factory=dict)
     """What was really in force."""
-    phases: dict[str, Duration]
+    phases: dict[str, Duration] = Field(default_factory=dict)
     """Seconds for prepare, setup, tests, parse."""
-    provenance: Provenance
+    provenance: Provenance = Provenance()
     deselected: int = Field(default=0, ge=0)
     """Tests that pytest arguments left out; with any, there is no verdict and no policy is passed."""
-    evidence: str
-    """Which of the run's accounts the tests were read from."""
+    evidence: str = ""
+    """The report that the tests were read from."""
     warnings: list[str] = Field(default_factory=list)
     attempts: list[Attempt] = Field(default_factory=list)
     """Those before this one, each an infrastructure failure."""
@@ -185,8 +195,7 @@ class CorrectnessResults(Stored):
 
     @property
     def _deciding(self) -> list[TestResult]:
-        """There was no quarantine before schema 4."""
-        return [test for test in self.tests if self.schema_version < 4 or not test.quarantined]
+        return [test for test in self.tests if not test.quarantined]
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -203,16 +212,22 @@ class CorrectnessResults(Stored):
         """What follows from the tests may be given, and is always there in a file, but never differs."""
         if not isinstance(data, Mapping):
             return handler(data)
-        if isinstance(version := data.get("schema_version"), int) and version > NEWEST:
-            text = "schema_version is {version}: written by a newer slop-code; this one reads 1 to {newest}"
-            raise PydanticCustomError(NEWER, text, {"version": version, "newest": NEWEST})
-        result = handler({key: value for key, value in data.items() if key not in DERIVED})
+        if isinstance(version := data.get("schema_version"), int) and version != SCHEMA_VERSION:
+            text = "schema_version is {version}, and this slop-code reads {known} only"
+            raise PydanticCustomError(OTHER_VERSION, text, {"version": version, "known": SCHEMA_VERSION})
+        fields = {key: value for key, value in data.items() if key not in DERIVED}
+        if info.mode != "json" and data.get("infrastructure_failure") is True:
+            fields["infrastructure_failure_reason"] = fields.get("infrastructure_failure_reason") or NO_REASON
+        result = handler(fields)
         for name in () if info.context is DERIVED_APART else DERIVED:
-            derived = _json(getattr(result, name))
-            if name not in data and info.mode == "json":
-                raise _edited(f"{name} is missing")
-            if name in data and _json(data[name]) != derived:
-                raise _edited(f"{name} is not what follows from the rest: {_json(data[name])} for {derived}")
+            derived = getattr(result, name)
+            if name not in data:
+                if info.mode == "json":
+                    raise _edited(f"{name} is missing")
+                continue
+            given = data[name] if info.mode == "json" else _with_zeros(data[name], derived)
+            if _json(given) != _json(derived):
+                raise _edited(f"{name} is not what follows from the rest: {_json(given)} for {_json(derived)}")
         return result
 
     @model_validator(mode="after")
@@ -255,15 +270,22 @@ def _counts(groups: Iterable[GroupType]) -> dict[GroupType, int]:
     return {group: counted[group] for group in GroupType}
 
 
+def _with_zeros(given: Any, derived: Any) -> Any:
+    """Counts that a program gives may leave out a group with no tests."""
+    if not isinstance(given, Mapping) or not isinstance(derived, dict):
+        return given
+    return {**{key: value for key, value in derived.items() if value == 0}, **given}
+
+
 def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def _mistake_in(error: ValidationError, path: Path, step: str) -> str:
     kind = error.errors(include_url=False)[0]["type"]
     if kind == EDITED:
         return f"{first_mistake(error)}; slop-code verify {shlex.quote(str(path))} says what was changed"
-    return f"{first_mistake(error)}; {f'update slop-code, or {step}' if kind == NEWER else step}"
+    return f"{first_mistake(error)}; {f'update slop-code, or {step}' if kind == OTHER_VERSION else step}"
 
 
 def _edited(fact: str) -> PydanticCustomError:

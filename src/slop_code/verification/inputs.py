@@ -25,13 +25,13 @@ _LAST_OF_OURS = "-vv"
 def of_problem(stored: CorrectnessResults, problem: ProblemConfig) -> Iterator[Finding]:
     checkpoint, made = problem.checkpoint(stored.checkpoint_name), stored.provenance
     config, tests = problem.digest(checkpoint), tests_digest(problem, checkpoint, Contents.of(problem))
-    if made.digests.config != config and stored.schema_version > 1:
+    if made.digests.config != config:
         yield Finding("digest", "provenance.digests.config", made.digests.config, f"{config} in {problem.path}")
     if made.digests.tests not in (None, tests):
         yield Finding("digest", "provenance.digests.tests", str(made.digests.tests), f"{tests} in {problem.path}")
-    if made.checkpoints and made.checkpoints != list(problem.checkpoints):
+    if made.checkpoints != list(problem.checkpoints):
         yield Finding("digest", "provenance.checkpoints", text(made.checkpoints), text(list(problem.checkpoints)))
-    if made.checkpoints and made.groups != problem.custom_groups:
+    if made.groups != problem.custom_groups:
         yield Finding("digest", "provenance.groups", text(made.groups), text(dict(problem.custom_groups)))
 
 
@@ -56,7 +56,7 @@ def of_command(stored: CorrectnessResults) -> Iterator[Finding]:
     if given and given[0] != name:
         yield _twice("checkpoint_name", name, given[0], "provenance.command")
     ordered = stored.provenance.checkpoints
-    if ordered and name not in ordered:
+    if name not in ordered:
         yield _twice("checkpoint_name", name, text(ordered), "provenance.checkpoints")
     if _LAST_OF_OURS in command:
         arguments = command[command.index(_LAST_OF_OURS) + 1 : -1]

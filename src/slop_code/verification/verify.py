@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
 from slop_code.evaluation.evidence import CTRF_REPORT
-from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS, QUARANTINED, GroupType
+from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS, QUARANTINED
 from slop_code.evaluation.pairs import NEVER_RAN
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import DERIVED, CorrectnessResults, TestResult
@@ -20,7 +20,7 @@ from slop_code.verification.inputs import of_command, of_problem, of_snapshot, t
 from slop_code.verification.regrade import pairs_in, read_raw, rederive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.conclusion import Conclusion
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from slop_code.verification.regrade import Raw
     from slop_code.verification.stored_document import Document
 
-MOST_PAIRS = 1024
+MAX_PAIRS = 1024
 _ROUNDING = {"rel_tol": 1e-6, "abs_tol": 1e-3}
 _BY_LESSER = ("status", "checkpoint", "group_type")
 """What another report than the one that the result was made of says in the same words."""
@@ -51,8 +51,6 @@ class _Case:
 
     stored: CorrectnessResults
     found: Conclusion
-    tests: list[TestResult]
-    """As found, in the groups that are to be believed."""
     whole: bool
     """Whether the report that the result was made of is there, and what it takes to come to a verdict."""
     lost: bool
@@ -63,11 +61,10 @@ def verify(folder: Path, document: Document, problem: ProblemConfig | None = Non
     """`folder`: where .scbench lies. A ResultError where there is nothing to check it with."""
     stored = document.results
     raws, pairs = _raws(folder, stored)
-    names, custom = _grouping(stored, problem)
+    names, custom = stored.provenance.checkpoints, stored.provenance.groups
     again = rederive(stored, raws, pairs, ordered=names, custom=custom)
     damage = list(damaged(stored, raws, pairs))
-    tests, open_groups = _regrouped(stored, again.conclusion, custom, problem)
-    case = _Case(stored, again.conclusion, tests, whole=_whole(stored, damage), lost=len(raws) < pairs)
+    case = _Case(stored, again.conclusion, whole=_whole(stored, damage), lost=len(raws) < pairs)
     snapshot, no_snapshot = of_snapshot(stored, folder)
     findings = [
         *_pairs(stored, folder, pairs),
@@ -81,14 +78,15 @@ def verify(folder: Path, document: Document, problem: ProblemConfig | None = Non
         *of_command(stored),
         *(of_problem(stored, problem) if problem else []),
     ]
-    unchecked = [*again.unchecked, *open_groups, *_versions(stored, problem), *no_snapshot]
+    open_groups = [] if problem else _open_groups(stored, case.found.tests)
+    unchecked = [*again.unchecked, *open_groups, *_versions(stored), *no_snapshot]
     return Verification(stored, findings, list(dict.fromkeys(unchecked)), with_problem=problem is not None)
 
 
 def _raws(folder: Path, stored: CorrectnessResults) -> tuple[list[Raw], int]:
     """And of how many pairs they are: as the result says, else as many as there are."""
     told = stored.isolation.get("pairs", 1)
-    pairs = told if isinstance(told, int) and 1 <= told <= MOST_PAIRS else 1
+    pairs = told if isinstance(told, int) and 1 <= told <= MAX_PAIRS else 1
     if raws := read_raw(folder, pairs):
         return raws, pairs
     pairs = pairs_in(folder)
@@ -112,47 +110,25 @@ def _whole(stored: CorrectnessResults, damage: Sequence[Damage]) -> bool:
     return all(stored.evidence == "json-report" and one.file == CTRF_REPORT for one in damage)
 
 
-def _grouping(stored: CorrectnessResults, problem: ProblemConfig | None) -> tuple[list[str], Mapping[str, GroupType]]:
-    if stored.provenance.checkpoints:
-        return stored.provenance.checkpoints, stored.provenance.groups
-    if problem is not None:
-        return list(problem.checkpoints), problem.custom_groups
-    return sorted({stored.checkpoint_name, *(test.checkpoint for test in stored.tests)}), {}
+def _open_groups(stored: CorrectnessResults, tests: Sequence[TestResult]) -> Iterator[str]:
+    """Without the problem, only the result itself says in which group its own markers put a test."""
+    ordinary = {*BUILTIN_MARKERS, *PYTEST_MARKERS, QUARANTINED} - stored.provenance.groups.keys()
+    markers: set[str] = set()
+    for test in tests:
+        if test.checkpoint == stored.checkpoint_name and not {"error", "regression"} & set(test.markers):
+            markers |= set(test.markers) - ordinary
+    if markers:
+        yield f"groups of tests marked {', '.join(sorted(markers)[:10])}: give -p PROBLEM"
 
 
-def _regrouped(
-    stored: CorrectnessResults, found: Conclusion, custom: Mapping[str, GroupType], problem: ProblemConfig | None
-) -> tuple[list[TestResult], list[str]]:
-    """Without the problem's own markers, a test that has one counts where the result says."""
-    if problem is not None:
-        return found.tests, []
-    ordinary = {*BUILTIN_MARKERS, *PYTEST_MARKERS, QUARANTINED} - custom.keys()
-    groups = {} if stored.provenance.checkpoints else {test.nodeid: test.group_type for test in stored.tests}
-    tests, open_ = [], set()
-    for test in found.tests:
-        own = [marker for marker in test.markers if marker not in ordinary]
-        decided = test.checkpoint != stored.checkpoint_name or {"error", "regression"} & set(test.markers)
-        if own and not decided:
-            open_ |= set(own)
-            test = test.model_copy(update={"group_type": groups.get(test.nodeid, test.group_type)})
-        tests.append(test)
-    older = "to which checkpoints test files belong: the result is of an older format; give -p PROBLEM"
-    said = [] if stored.provenance.checkpoints else [older]
-    if open_:
-        said.append(f"groups of tests marked {', '.join(sorted(open_)[:10])}: give -p PROBLEM")
-    return tests, said
-
-
-def _versions(stored: CorrectnessResults, problem: ProblemConfig | None) -> Iterator[str]:
+def _versions(stored: CorrectnessResults) -> Iterator[str]:
     made = stored.provenance.evaluation_version
     if made != evaluation_version():
         yield f"the rules of evaluation_version {made or 'none'}: these are the ones of {evaluation_version()}"
-    if problem and stored.schema_version == 1:
-        yield "provenance.digests.config: it was made in another way then"
 
 
 def _tests(case: _Case) -> Iterator[Finding]:
-    raw = {test.nodeid: test for test in case.tests}
+    raw = {test.nodeid: test for test in case.found.tests}
     fields = tuple(TestResult.model_fields) if case.whole else _BY_LESSER
     for test in case.stored.tests:
         name = test.nodeid
@@ -196,11 +172,11 @@ def _ends(case: _Case) -> Iterator[Finding]:
 def _merged(case: _Case) -> CorrectnessResults:
     """The result as the raw reports give it, and as it stands where they are lost."""
     stored, found = case.stored, case.found
-    known = {test.nodeid for test in case.tests}
+    known = {test.nodeid for test in case.found.tests}
     kept = [test for test in stored.tests if test.nodeid not in known] if case.lost else []
     reason = found.reason if case.whole else stored.infrastructure_failure_reason
     deselected = found.deselected if case.whole else stored.deselected
-    update = {"tests": [*case.tests, *kept], "infrastructure_failure_reason": reason, "deselected": deselected}
+    update = {"tests": [*case.found.tests, *kept], "infrastructure_failure_reason": reason, "deselected": deselected}
     return stored.model_copy(update=update)
 
 

@@ -33,7 +33,7 @@ TEXT_LIMIT_OVER_BUDGET = 1024
 SESSION_OUTPUT = 64 * 1024
 FIXTURE_OUTPUT = 16 * 1024 * 1024
 OUTPUT_LIMIT = 16 * 1024
-MOST_CALLS = 20
+MAX_CALLS = 20
 LINE_SIZE = 256 * 1024
 CALL_LIMIT = 1024
 QUARANTINED = "quarantined"
@@ -93,7 +93,7 @@ class Calls:
     def hook(self, event: str, args: tuple[Any, ...]) -> None:
         if event != "subprocess.Popen":
             return
-        if len(self.told) >= MOST_CALLS:
+        if len(self.told) >= MAX_CALLS:
             self.more += 1
             return
         try:

@@ -26,10 +26,10 @@ WRITING = os.O_WRONLY | os.O_RDWR
 COPIES = ("shutil.copyfile", "os.link")
 MOST = 10_000
 """Of each kind; a problem with more is told of the first ones."""
-SHORTEST, LONGEST = 8, 1 << 16
+MIN_TEXT, MAX_TEXT = 8, 1 << 16
 """Bytes of a text that is looked for: a shorter one is met by chance."""
 
-LARGEST = 1 << 20
+MAX_FILE = 1 << 20
 """Bytes of a file that texts are looked for in."""
 
 ALL = 16 << 20
@@ -127,8 +127,8 @@ class Told:
         if name in self.known or len(self.known) >= MOST:
             return
         self.known.add(name)
-        text = _content(os.path.join(self.tests, name), LONGEST).strip()
-        if SHORTEST <= len(text) <= self.room:
+        text = _content(os.path.join(self.tests, name), MAX_TEXT).strip()
+        if MIN_TEXT <= len(text) <= self.room:
             self.room -= len(text)
             self.texts.setdefault(text, []).append(name)
 
@@ -144,7 +144,7 @@ class Told:
         self.look("the environment", [os.fsencode(value) for value in values], test)
         written, self.written = self.written, {}
         for path in written:
-            self.look("a file", [_content(path, LARGEST)], test)
+            self.look("a file", [_content(path, MAX_FILE)], test)
 
     def look(self, way: str, places: list[bytes], test: str) -> None:
         for text, names in self.texts.items():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Status = Literal["passed", "failed", "skipped", "error"]
 
-LONGEST = 1e11
+MAX_DURATION = 1e11
 """Of any duration in a report, in whatever unit."""
 
 XPASSED = "passed unexpectedly: the test is marked xfail"
@@ -119,7 +119,7 @@ def duration_in(parent: dict[str, Any], key: str, where: str) -> float:
         seconds = float(value)
     except OverflowError:
         return 0.0
-    return seconds if 0 < seconds <= LONGEST else 0.0
+    return seconds if 0 < seconds <= MAX_DURATION else 0.0
 
 
 def each_once(tests: Iterable[RawTest]) -> tuple[RawTest, ...]:

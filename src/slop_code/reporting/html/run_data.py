@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.report import LONGEST
+from slop_code.evaluation.report import MAX_DURATION
 from slop_code.reporting.html.page import Packed, pack
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
 from slop_code.reporting.run_table import percent
@@ -147,7 +147,7 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
 
 
 def milliseconds(seconds: float) -> int:
-    return round(min(max(seconds, 0.0), LONGEST) * 1000)
+    return round(min(max(seconds, 0.0), MAX_DURATION) * 1000)
 
 
 def sheet_data(sheet: ProblemData) -> dict[str, Any]:
