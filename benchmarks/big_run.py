@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
-from slop_code.runs.discover import RESULT
+from slop_code.runs.discover import RESULT_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ def write_big_run(folder: Path, *, problems: int, checkpoints: int, tests: int =
             there = range(place * BORN, place * BORN + tests)
             failing = {test for test in there if chance.random() < (1 - RECOVERS if test in failing else breaks)}
             found = [_test(test, place, names, tests, test in failing, chance) for test in there]
-            _results(f"problem_{number}", name, names, found).save(folder / f"problem_{number}" / name / RESULT)
+            _results(f"problem_{number}", name, names, found).save(folder / f"problem_{number}" / name / RESULT_FILE)
     return folder
 
 

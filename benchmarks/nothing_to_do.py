@@ -17,10 +17,10 @@ from benchmarks.table import Part, rows
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
-from slop_code.runs.discover import RESULT, discover
-from slop_code.runs.plan import Expected
-from slop_code.runs.result_index import INDEX, _stamp, with_digest
-from slop_code.runs.run_lock import OWN
+from slop_code.runs.discover import RESULT_FILE, discover
+from slop_code.runs.plan import ExpectedDigests
+from slop_code.runs.result_index import INDEX_FILE, _stamp, with_digest
+from slop_code.runs.run_lock import STATE_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,7 +112,7 @@ def write_run(work: Path, count: int) -> None:
 
 def write_results(work: Path, tests: int) -> None:
     """The tests are the same in all, and written out once."""
-    expected, text = Expected(), ""
+    expected, text = ExpectedDigests(), ""
     for submission in discover([work / "run"], problems_dir=work / "problems")[0].submissions:
         digests = expected.digests(submission)
         document = result(submission.problem.name, submission.checkpoint.name, digests, FEW).model_dump(mode="json")
@@ -120,15 +120,15 @@ def write_results(work: Path, tests: int) -> None:
         text = text or json.dumps(result("", "", digests, tests).model_dump(mode="json")["tests"])
         whole = json.dumps({**document, **many, "tests": "@"}).replace('"@"', text)
         if submission.output is not None:
-            (submission.output / RESULT).write_text(whole)
+            (submission.output / RESULT_FILE).write_text(whole)
 
 
 def move_index(run: Path) -> None:
     """The index of the few tests, said of the many: reading so much once would take most of the time."""
-    lines = [json.loads(line.partition(" ")[2]) for line in (run / OWN / INDEX).read_text().splitlines()]
+    lines = [json.loads(line.partition(" ")[2]) for line in (run / STATE_DIR / INDEX_FILE).read_text().splitlines()]
     stamps = {line["stamp"]: _stamp(run / line["path"]) for line in lines}
     for line in lines:
         line["stamp"] = stamps[line["stamp"]]
         if line["compared"]:
             line["compared"]["earlier"] = stamps[line["compared"]["earlier"]]
-    (run / OWN / INDEX).write_text("".join(with_digest(json.dumps(line) + "\n") for line in lines))
+    (run / STATE_DIR / INDEX_FILE).write_text("".join(with_digest(json.dumps(line) + "\n") for line in lines))

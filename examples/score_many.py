@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution.environment import load_environment
-from slop_code.runs import Facts, Submission, evaluate_run_async
+from slop_code.runs import CheckpointFacts, Submission, evaluate_run_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -107,7 +107,7 @@ def make_submissions(folder: Path, count: int) -> list[Submission]:
     ]
 
 
-def reward(facts: Facts) -> float | None:
+def reward(facts: CheckpointFacts) -> float | None:
     """The share of tests that pass; None where there is no verdict: that says nothing about the completion."""
     total = sum(facts.total_counts.values())
     if facts.state != "evaluated" or not total:

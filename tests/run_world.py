@@ -13,16 +13,16 @@ import pytest
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.execution.cache import Cache
-from slop_code.runs.discover import LOOSE, RESULT, discover
-from slop_code.runs.plan import Expected, make_plan
+from slop_code.runs.discover import RESULT_FILE, UNNAMED_RUN, discover
+from slop_code.runs.plan import ExpectedDigests, make_plan
 from slop_code.runs.result_archive import pack
-from slop_code.runs.result_cache import Store
-from slop_code.runs.result_index import Index
+from slop_code.runs.result_cache import ResultCache
+from slop_code.runs.result_index import ResultIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from slop_code.runs.discover import Run
+    from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.job_records import Submission
     from slop_code.runs.plan import Plan
 
@@ -40,8 +40,8 @@ class World:
         return self.folder / "problems"
 
     @property
-    def store(self) -> Store:
-        return Store(Cache(self.folder / "cache"))
+    def store(self) -> ResultCache:
+        return ResultCache(Cache(self.folder / "cache"))
 
     def write(self, files: Mapping[str, str]) -> None:
         for name, text in files.items():
@@ -67,13 +67,13 @@ class World:
                 self.write({f"{name}/{problem}/checkpoint_{number}/snapshot/main.py": content})
         return self.folder / name
 
-    def discover(self, *names: str, **options: Any) -> list[Run]:
+    def discover(self, *names: str, **options: Any) -> list[DiscoveredRun]:
         folders = [self.folder / name for name in names or ["monday"]]
         return discover(folders, problems_dir=self.problems, **options)
 
-    def plan(self, runs: Sequence[Run], **options: Any) -> Plan:
-        indexes = {run.name: Index.load(run.folder) for run in runs}
-        return make_plan(runs, self.store, {LOOSE: Index.load(None), **indexes}, **options)
+    def plan(self, runs: Sequence[DiscoveredRun], **options: Any) -> Plan:
+        indexes = {run.name: ResultIndex.load(run.folder) for run in runs}
+        return make_plan(runs, self.store, {UNNAMED_RUN: ResultIndex.load(None), **indexes}, **options)
 
     def results(
         self, submission: Submission, tests: str | Mapping[str, str] = "+", *, args: Sequence[str] = (), **keys: Any
@@ -82,7 +82,7 @@ class World:
         statuses = tests if not isinstance(tests, str) else {
             f"test_{place}": "passed" if mark == "+" else "failed" for place, mark in enumerate(tests)
         }  # fmt: skip
-        digests = Expected().digests(submission)
+        digests = ExpectedDigests().digests(submission)
         return CorrectnessResults.model_validate({
             "problem_name": submission.problem.name,
             "checkpoint_name": submission.checkpoint.name,
@@ -108,13 +108,13 @@ class World:
     def finish(self, submission: Submission, tests: str = "+", **keys: Any) -> Path:
         """As if it had been evaluated in its place."""
         assert submission.output is not None
-        path = submission.output / RESULT
+        path = submission.output / RESULT_FILE
         self.results(submission, tests, **keys).save(path)
         return path
 
     def parcel(self, results: CorrectnessResults) -> bytes:
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            results.save(Path(folder) / RESULT)
+            results.save(Path(folder) / RESULT_FILE)
             return pack(Path(folder))
 
 

@@ -25,7 +25,7 @@ from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.cache import Cache
 from slop_code.reporting.problem_json import as_json
 from slop_code.reporting.problem_lines import listed_line, problem_lines, written_lines
-from slop_code.runs.result_cache import Store
+from slop_code.runs.result_cache import ResultCache
 
 HOSTILE = "\x1b]0;owned\x07\n[red]\u202e"
 
@@ -208,7 +208,7 @@ def results_of(problem, tests, **keys):
 def test_what_is_no_whole_run_is_not_remembered(keys, tmp_path):
     cache = Cache(tmp_path)
     remember(cache, results_of("a", {"x": 10.0}, **keys))
-    assert Store(cache).info().entries == 0
+    assert ResultCache(cache).info().entries == 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from slop_code.cli.cache_command import _readable
 from slop_code.cli.main import run
 from slop_code.execution.cache import Cache
 from slop_code.execution.prune import KINDS
-from slop_code.runs.result_cache import Store
+from slop_code.runs.result_cache import ResultCache
 
 NO_ENGINE = ("--docker", "no-such-engine")
 
@@ -37,7 +37,7 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def store(here):
     """Three results of the same size, used one, two and three hours ago."""
-    store = Store(here)
+    store = ResultCache(here)
     for number in (1, 2, 3):
         key = digest_of(number)
         store.put(key, b"x" * 1000)

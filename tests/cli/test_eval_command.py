@@ -17,9 +17,9 @@ import pytest
 from slop_code.cli.main import run
 from slop_code.cli.whole_runs import interrupts
 from slop_code.runs.checkpoint_lines import read_lines
-from slop_code.runs.conclude import LINES, SUMMARY
-from slop_code.runs.run_control import Control
-from slop_code.runs.run_lock import OWN
+from slop_code.runs.conclude import LINES_FILE, SUMMARY_FILE
+from slop_code.runs.run_control import RunControl
+from slop_code.runs.run_lock import STATE_DIR
 from slop_code.runs.summary import RunSummary
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
@@ -103,7 +103,9 @@ def slop_code(capsys):
 def everything(folder):
     """Files and when they were written, but for what is ours alone."""
     found = (path for path in folder.rglob("*") if path.is_file())
-    return {path: path.stat().st_mtime_ns for path in found if OWN not in path.parts and "cache" not in path.parts}
+    return {
+        path: path.stat().st_mtime_ns for path in found if STATE_DIR not in path.parts and "cache" not in path.parts
+    }
 
 
 def test_two_runs_together(evaluated):
@@ -112,12 +114,12 @@ def test_two_runs_together(evaluated):
     assert done.stdout.splitlines()[-1].startswith("NOT PASSED (all-cases): 3 of 4 checkpoints")
     assert "\x1b" not in done.stdout + done.stderr
     for name, states in (("good", [True, True]), ("poor", [True, False])):
-        lines = read_lines(folder / name / LINES)
+        lines = read_lines(folder / name / LINES_FILE)
         assert [line.passed["all-cases"] for line in lines] == states
         assert {line.run for line in lines} == {name}
         assert all((folder / name / line.evaluation).is_file() for line in lines)
-        assert list(RunSummary.load(folder / name / SUMMARY).runs) == [name]
-    both = RunSummary.load(folder / "both/of them" / SUMMARY)
+        assert list(RunSummary.load(folder / name / SUMMARY_FILE).runs) == [name]
+    both = RunSummary.load(folder / "both/of them" / SUMMARY_FILE)
     assert list(both.runs) == ["good", "poor"]
     assert both.totals.checkpoints.evaluated == 4
 
@@ -125,7 +127,7 @@ def test_two_runs_together(evaluated):
 def test_the_combined_lines_lead_to_the_results(evaluated):
     """From where they lie."""
     place = evaluated[0] / "both/of them"
-    lines = read_lines(place / LINES)
+    lines = read_lines(place / LINES_FILE)
     assert len(lines) == 4
     assert all((place / line.evaluation).is_file() for line in lines)
 
@@ -152,7 +154,7 @@ def test_exit_status_of_what_is_up_to_date(folder, slop_code, arguments, status)
 def test_json_is_the_summary(folder, slop_code):
     status, out, _ = slop_code("eval", "poor", "--json")
     assert status == 1
-    assert json.loads(out) == json.loads((folder / "poor" / SUMMARY).read_text())
+    assert json.loads(out) == json.loads((folder / "poor" / SUMMARY_FILE).read_text())
 
 
 def test_a_dry_run_changes_nothing(folder, slop_code):
@@ -180,7 +182,7 @@ def test_what_is_missing_leaves_no_answer(folder, slop_code):
     status, out, _ = slop_code("eval", "good")
     assert status == 3
     assert "no snapshot" in out
-    summary = RunSummary.load(folder / "good" / SUMMARY)
+    summary = RunSummary.load(folder / "good" / SUMMARY_FILE)
     assert (summary.totals.checkpoints.planned, summary.totals.checkpoints.evaluated) == (2, 1)
     assert [trouble.label for trouble in summary.troubles] == ["good/words/checkpoint_2"]
     assert slop_code("eval", "good", "--dry-run")[0] == 3
@@ -192,20 +194,20 @@ def test_one_bad_run_does_not_spoil_another(folder, slop_code):
     status, out, _ = slop_code("eval", "good", "poor")
     assert status == 3
     assert "environment.yaml" in out
-    assert RunSummary.load(folder / "good" / SUMMARY).totals.checkpoints.evaluated == 2
+    assert RunSummary.load(folder / "good" / SUMMARY_FILE).totals.checkpoints.evaluated == 2
     assert everything(folder / "poor/words") == before
-    counted = RunSummary.load(folder / "poor" / SUMMARY).totals.checkpoints
+    counted = RunSummary.load(folder / "poor" / SUMMARY_FILE).totals.checkpoints
     assert (counted.planned, counted.not_evaluated) == (2, 2)
 
 
 def test_an_empty_run_does_not_spoil_another(folder, slop_code):
     (folder / "empty").mkdir()
-    (folder / "good" / SUMMARY).unlink()
+    (folder / "good" / SUMMARY_FILE).unlink()
     status, out, _ = slop_code("eval", "good", "empty")
     assert status == 3
     assert "trouble empty: empty: nothing to evaluate" in out
     assert out.splitlines()[-1] == "NO VERDICT on the whole: 1 trouble; 2 of 2 checkpoints passed (all-cases)"
-    assert (folder / "good" / SUMMARY).is_file()
+    assert (folder / "good" / SUMMARY_FILE).is_file()
     assert list(everything(folder / "empty")) == []
 
 
@@ -214,9 +216,9 @@ def test_a_run_without_any_snapshot_has_a_summary_that_says_so(folder, slop_code
         shutil.rmtree(path)
         (path.parent / "evaluation.json").unlink()
     assert slop_code("eval", "good")[0] == 3
-    counted = RunSummary.load(folder / "good" / SUMMARY).totals.checkpoints
+    counted = RunSummary.load(folder / "good" / SUMMARY_FILE).totals.checkpoints
     assert (counted.planned, counted.evaluated) == (2, 0)
-    assert [line.order for line in read_lines(folder / "good" / LINES)] == [1, 2]
+    assert [line.order for line in read_lines(folder / "good" / LINES_FILE)] == [1, 2]
 
 
 def test_results_that_were_handed_on_without_snapshots_keep_their_summary(folder, slop_code):
@@ -270,7 +272,7 @@ def test_a_shard_says_nothing_of_the_whole(folder, slop_code):
 def test_a_terminal_that_goes_away_ends_what_runs(ignored, stopped):
     """Unless it was told not to mind, as by nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
-    control = Control()
+    control = RunControl()
     try:
         with interrupts(control, lambda: None):
             signal.raise_signal(signal.SIGHUP)
@@ -285,7 +287,7 @@ def test_an_infrastructure_failure(folder, slop_code):
     status, out, _ = slop_code("eval", "good", "--retries", 0)
     assert status == 3
     assert "no_such_module" in out
-    lines = read_lines(folder / "good" / LINES)
+    lines = read_lines(folder / "good" / LINES_FILE)
     assert [line.state for line in lines] == ["evaluated", "infrastructure_failure"]
     assert "no_such_module" in lines[1].reason
     assert (folder / "good" / lines[1].evaluation).is_file()
@@ -297,8 +299,8 @@ def test_an_environment_that_this_machine_cannot_have(folder, slop_code):
     (folder / "poor/environment.yaml").write_text(spec)
     (folder / "good/words/checkpoint_1/snapshot/new.txt").write_text(uuid.uuid4().hex)  # in no store yet
     assert slop_code("eval", "good", "poor", "--retries", 0)[0] == 3
-    assert [line.state for line in read_lines(folder / "good" / LINES)] == ["evaluated"] * 2
-    lines = read_lines(folder / "poor" / LINES)
+    assert [line.state for line in read_lines(folder / "good" / LINES_FILE)] == ["evaluated"] * 2
+    lines = read_lines(folder / "poor" / LINES_FILE)
     assert [line.state for line in lines] == ["infrastructure_failure"] * 2
     status, out, err = slop_code("eval", "poor")
     assert (status, out) == (3, "")
@@ -313,7 +315,7 @@ def test_only_what_changed_runs_again(folder, slop_code):
     assert "good/words/checkpoint_2" in err
     assert "good/words/checkpoint_1" not in err
     assert everything(folder / "good/words/checkpoint_1") == before
-    [line] = [line for line in read_lines(folder / "good" / LINES) if line.checkpoint == "checkpoint_2"]
+    [line] = [line for line in read_lines(folder / "good" / LINES_FILE) if line.checkpoint == "checkpoint_2"]
     assert (line.passed["all-cases"], line.regressions.introduced) == (False, 0)
 
 
@@ -324,18 +326,18 @@ def test_one_problem(folder, slop_code, arguments):
     status, out, _ = slop_code("eval-problem", *arguments, "--json")
     assert status == 0
     assert json.loads(out)["totals"]["checkpoints"]["evaluated"] == 2
-    assert (folder / arguments[0] / SUMMARY).is_file()
+    assert (folder / arguments[0] / SUMMARY_FILE).is_file()
 
 
 def test_shards_then_merge(folder, slop_code):
     """A shard writes no summary: it knows a part of the run alone."""
-    for name in (LINES, SUMMARY):
+    for name in (LINES_FILE, SUMMARY_FILE):
         (folder / "poor" / name).unlink()
     for number in (1, 2):
         slop_code("eval", "poor", "--shard", f"{number}/2")
-        assert not (folder / "poor" / SUMMARY).exists()
+        assert not (folder / "poor" / SUMMARY_FILE).exists()
     assert slop_code("merge", "poor")[0] == 1
-    assert RunSummary.load(folder / "poor" / SUMMARY).totals.checkpoints.evaluated == 2
+    assert RunSummary.load(folder / "poor" / SUMMARY_FILE).totals.checkpoints.evaluated == 2
 
 
 def test_merge_from_copies(folder, slop_code):
@@ -409,13 +411,13 @@ def test_problems_that_are_elsewhere(bare, slop_code):
     status, out, _ = slop_code("eval", "good", "--problems-dir", "empty")
     assert status == 3
     assert "trouble good/words/checkpoint_1: no such problem in empty" in out
-    counted = RunSummary.load(bare / "good" / SUMMARY).totals.checkpoints
+    counted = RunSummary.load(bare / "good" / SUMMARY_FILE).totals.checkpoints
     assert (counted.planned, counted.not_evaluated) == (1, 1)
 
 
 @pytest.mark.parametrize("place", ["results", "summary"])
 def test_a_summary_that_cannot_be_written(folder, slop_code, place):
-    for path in (folder / "taken" / LINES, folder / "good" / LINES):
+    for path in (folder / "taken" / LINES_FILE, folder / "good" / LINES_FILE):
         path.unlink(missing_ok=True)
         path.mkdir(parents=True)
     arguments = ["eval", "good"] if place == "results" else ["eval", "poor", "-o", "taken"]
@@ -426,7 +428,7 @@ def test_a_summary_that_cannot_be_written(folder, slop_code, place):
 
 
 def test_a_folder_that_another_evaluator_has(folder, slop_code):
-    with (folder / "good" / OWN / "lock").open("a+") as lock:
+    with (folder / "good" / STATE_DIR / "lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         before = everything(folder)
         status, out, _ = slop_code("eval", "good")
@@ -451,7 +453,7 @@ def test_a_name_that_is_no_text(folder):
     assert b"[red]" in done.stdout
     done = subprocess.run([*argv, "--json", "-o", "out"], capture_output=True, timeout=120, cwd=folder)
     assert len(json.loads(done.stdout)["runs"]) == 2
-    assert len(read_lines(folder / "out" / LINES)) == 4
+    assert len(read_lines(folder / "out" / LINES_FILE)) == 4
 
 
 @pytest.mark.parametrize(("option", "limits"), [("-j", "from 1 to 1024"), ("--retries", "from 0 to 1000")])

@@ -10,8 +10,8 @@ import pytest
 from slop_code.cli.main import run
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.verification_lines import NEVER_CHECKED
-from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, write_lines
-from slop_code.runs.conclude import LINES
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
+from slop_code.runs.conclude import LINES_FILE
 
 THERE = "words/checkpoint_2/evaluation.json"
 DATA = Path(__file__).parents[1] / "data" / "results"
@@ -33,8 +33,8 @@ def results(tmp_path, monkeypatch):
 def summarise(run, **changes):
     """As an evaluation of the run does, and then edited."""
     stored = CorrectnessResults.load(run / THERE)
-    facts = {**dict(Facts.of(stored)), "problem": "words", "checkpoint": "checkpoint_2", **changes}
-    write_lines(run / LINES, [CheckpointLine(**facts, run=run.name, order=2, evaluation=THERE)])
+    facts = {**dict(CheckpointFacts.of(stored)), "problem": "words", "checkpoint": "checkpoint_2", **changes}
+    write_lines(run / LINES_FILE, [CheckpointLine(**facts, run=run.name, order=2, evaluation=THERE)])
 
 
 def edit(path):
@@ -114,7 +114,7 @@ def test_a_result_that_is_gone(results, capsys):
 
 
 def test_a_checkpoint_that_was_never_evaluated(results, capsys):
-    (results / "three" / LINES).unlink()
+    (results / "three" / LINES_FILE).unlink()
     assert run(["verify", "runs/three", "--json"]) == 2
     told = json.loads(capsys.readouterr().out)
     assert [(one["result"], one["verified"]) for one in told] == [
@@ -145,7 +145,7 @@ def test_a_summary_that_says_something_else(results, capsys, changes, words):
 
 
 def test_a_summary_that_cannot_be_read(results, capsys):
-    (results / "three" / LINES).write_text("{\n")
+    (results / "three" / LINES_FILE).write_text("{\n")
     assert run(["verify", "runs/three"]) == 2
     said = capsys.readouterr().out
     assert "three/words/checkpoint_2/evaluation.json: verified: " in said

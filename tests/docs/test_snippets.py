@@ -44,12 +44,12 @@ from slop_code.execution.environment import (
 from slop_code.reporting.exporters import BUILT_IN
 from slop_code.reporting.exporters.export_rows import COLUMNS
 from slop_code.runs import (
-    Entry,
-    Facts,
-    Outcome,
+    CheckpointFacts,
     Retries,
     Shard,
+    StoredCheckpoint,
     Submission,
+    SubmissionOutcome,
     evaluate_run,
     samples,
     summary,
@@ -306,7 +306,7 @@ def test_every_field_is_explained(heading: str, model: type[BaseModel]) -> None:
         ("checkpoint_results.jsonl", lines.CheckpointLine),
         ("Regressions", lines.Regressions),
         ("summary.json", summary.RunSummary),
-        ("Failure", summary.Failure),
+        ("Failure", summary.LabelledReason),
         ("Totals", summary.Totals),
         ("Checkpoints", summary.Checkpoints),
         ("Passed", summary.Passed),
@@ -357,7 +357,7 @@ def test_every_change_is_explained() -> None:
 
 
 def test_every_state_is_explained() -> None:
-    assert set(rows(reference("runs.md", "States"))) == set(get_args(lines.State))
+    assert set(rows(reference("runs.md", "States"))) == set(get_args(lines.VerdictState))
 
 
 @pytest.mark.parametrize("described", [evaluate_run, Submission, Retries, Shard], ids=lambda one: one.__name__)
@@ -376,10 +376,10 @@ def default_of(value: object) -> str:
 @pytest.mark.parametrize(
     ("heading", "names"),
     [
-        ("Outcome", list(inspect.signature(Outcome).parameters)),
-        ("Source", get_args(records.Source)),
-        ("Entry", list(inspect.signature(Entry).parameters)),
-        ("Facts", list(Facts.model_fields)),
+        ("SubmissionOutcome", list(inspect.signature(SubmissionOutcome).parameters)),
+        ("Source", get_args(records.OutcomeSource)),
+        ("StoredCheckpoint", list(inspect.signature(StoredCheckpoint).parameters)),
+        ("CheckpointFacts", list(CheckpointFacts.model_fields)),
     ],
 )
 def test_every_value_is_explained(heading: str, names: Sequence[str]) -> None:

@@ -27,8 +27,8 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.submission import tree_digest
 from slop_code.runs import Retries, Submission, evaluate_run
 from slop_code.runs.executors import executor_class
-from slop_code.runs.executors.ray.ray_executor import Ray
-from slop_code.runs.job_records import Work
+from slop_code.runs.executors.ray.ray_executor import RayExecutor
+from slop_code.runs.job_records import JobRequest
 from slop_code.runs.result_archive import results_in
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation import ProblemConfig
     from slop_code.execution import EnvironmentSpec
     from slop_code.runs.executors import Executor
-    from slop_code.runs.job_records import Done
+    from slop_code.runs.job_records import JobResult
 
 pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("default")]
 
@@ -188,27 +188,27 @@ def make_work(
     environment_spec: Callable[..., EnvironmentSpec],
     make_submission: Callable[..., Path],
     need_bubblewrap: Callable[[], None],
-) -> Callable[..., Work]:
+) -> Callable[..., JobRequest]:
     need_bubblewrap()
 
-    def make(main: str, **keys: Any) -> Work:
+    def make(main: str, **keys: Any) -> JobRequest:
         folder = make_submission({"main.py": main, "scripts/say": "#!/bin/sh\necho $1\n"})
         (folder / "scripts" / "say").chmod(0o755)
         (folder / "say").symlink_to("scripts/say")
         about = {"problem": problem, "checkpoint": "checkpoint_1", "environment": environment_spec()}
-        return Work(**about, submission=folder, digest=tree_digest(folder), **keys)
+        return JobRequest(**about, submission=folder, digest=tree_digest(folder), **keys)
 
     return make
 
 
-def statuses(done: Done) -> dict[str, str]:
+def statuses(done: JobResult) -> dict[str, str]:
     assert done.facts.state == "evaluated", done.facts.reason
     assert done.parcel is not None
     return {test.id: test.status for test in results_in(done.parcel).tests}
 
 
 def test_the_same_results_as_in_threads_though_the_files_are_gone(
-    ray: Executor, threads: Executor, nodes: Nodes, make_work: Callable[..., Work], tmp_path: Path
+    ray: Executor, threads: Executor, nodes: Nodes, make_work: Callable[..., JobRequest], tmp_path: Path
 ) -> None:
     works = [make_work(main) for main in (GREETS, "print('bye')", "1 // 0", "")]
     here = [threads.submit(work) for work in works]
@@ -226,7 +226,7 @@ def test_the_same_results_as_in_threads_though_the_files_are_gone(
 
 
 def test_a_problem_arrives_once_and_a_submission_goes_with_its_job(
-    ray: Executor, nodes: Nodes, make_work: Callable[..., Work]
+    ray: Executor, nodes: Nodes, make_work: Callable[..., JobRequest]
 ) -> None:
     def jobs() -> None:
         for future in [ray.submit(make_work(f"print({number})")) for number in range(2)]:
@@ -243,7 +243,7 @@ def test_a_problem_arrives_once_and_a_submission_goes_with_its_job(
 
 
 def test_what_is_told_to_stop_cleans_up_after_itself(
-    ray: Executor, nodes: Nodes, make_work: Callable[..., Work]
+    ray: Executor, nodes: Nodes, make_work: Callable[..., JobRequest]
 ) -> None:
     running = [ray.submit(make_work(LINGERS.format(200 + number))) for number in range(2)]
     queued = ray.submit(make_work(LINGERS.format(300)))
@@ -258,7 +258,7 @@ def test_what_is_told_to_stop_cleans_up_after_itself(
 
 
 def test_a_submission_that_changed_is_not_mistaken_for_the_planned_one(
-    ray: Executor, make_work: Callable[..., Work]
+    ray: Executor, make_work: Callable[..., JobRequest]
 ) -> None:
     work = make_work("print(1)")
     (work.submission / "main.py").write_text("print(2)")
@@ -267,13 +267,13 @@ def test_a_submission_that_changed_is_not_mistaken_for_the_planned_one(
     assert "did it change since?" in (done.facts.reason or "")
 
 
-def test_more_weight_than_any_node_has_room_for(ray: Executor, make_work: Callable[..., Work]) -> None:
+def test_more_weight_than_any_node_has_room_for(ray: Executor, make_work: Callable[..., JobRequest]) -> None:
     assert ray.slots == 2
     assert statuses(ray.submit(make_work("print(1)", weight=2)).result(PATIENCE_S))
 
 
 def test_a_whole_run(
-    nodes: Nodes, cache: Cache, problem: ProblemConfig, make_work: Callable[..., Work], tmp_path: Path
+    nodes: Nodes, cache: Cache, problem: ProblemConfig, make_work: Callable[..., JobRequest], tmp_path: Path
 ) -> None:
     """From the command line, which prints its own words alone and leaves the run's folder as it would anywhere."""
     snapshot = tmp_path / "run" / "greetings" / "checkpoint_1" / "snapshot"
@@ -308,27 +308,27 @@ def test_a_node_of_another_version_is_refused(ray: Executor, nodes: Nodes, tmp_p
     until(lambda: sum(found["Alive"] for found in module.nodes()) == 2)
 
 
-def test_a_job_that_cannot_be_sent_leaves_nothing(ray: Executor, make_work: Callable[..., Work]) -> None:
+def test_a_job_that_cannot_be_sent_leaves_nothing(ray: Executor, make_work: Callable[..., JobRequest]) -> None:
     """Its submission would be held for the rest of the run."""
     future = ray.submit(replace(make_work("print(1)"), checkpoint=threading.Lock()))  # type: ignore[arg-type]
     assert isinstance(future.exception(PATIENCE_S), InfrastructureError)
     assert statuses(ray.submit(make_work("print(2)")).result(PATIENCE_S))
-    assert isinstance(ray, Ray)
+    assert isinstance(ray, RayExecutor)
     assert (ray._submissions, +ray._users, ray._running) == ({}, {}, {})
 
 
-def test_a_job_that_ends_in_an_odd_way_comes_to_an_end(ray: Executor, make_work: Callable[..., Work]) -> None:
-    assert isinstance(ray, Ray)
-    ended: Future[Done] = Future()
+def test_a_job_that_ends_in_an_odd_way_comes_to_an_end(ray: Executor, make_work: Callable[..., JobRequest]) -> None:
+    assert isinstance(ray, RayExecutor)
+    ended: Future[JobResult] = Future()
     ended.cancel()
     ended.set_running_or_notify_cancel()
-    future: Future[Done] = Future()
+    future: Future[JobResult] = Future()
     ray._settle(future, make_work("print(1)"), ended)
     assert isinstance(future.exception(PATIENCE_S), InfrastructureError)
 
 
 def test_a_node_that_dies_in_the_middle(
-    ray: Executor, nodes: Nodes, make_work: Callable[..., Work], tmp_path: Path
+    ray: Executor, nodes: Nodes, make_work: Callable[..., JobRequest], tmp_path: Path
 ) -> None:
     """Its job is done on another one, and the result says that it was lost before."""
     works = [make_work(f"{LINGERS.format(1)}print('hello x')\n# {number}") for number in range(2)]

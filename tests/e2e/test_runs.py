@@ -12,7 +12,7 @@ import pytest
 
 from slop_code.evaluation import CorrectnessResults
 from slop_code.runs.checkpoint_lines import read_lines
-from slop_code.runs.result_cache import Store
+from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.summary import RunSummary
 
 
@@ -140,7 +140,9 @@ class TestTheStore:
         cache = fresh_cache("cache")
         first, second = sums.run("first", salt="a"), sums.run("second", salt="a")
         assert evaluated(cache, first)[0] == 0
-        flipped, cut, whole = sorted(path for path in Store(cache).root.glob("??/*") if not path.name.startswith("."))
+        flipped, cut, whole = sorted(
+            path for path in ResultCache(cache).root.glob("??/*") if not path.name.startswith(".")
+        )
         content = bytearray(flipped.read_bytes())
         content[len(content) // 2] ^= 1
         flipped.write_bytes(content)
@@ -149,7 +151,7 @@ class TestTheStore:
         status, said = evaluated(cache, second)
         assert (status, sorted(stored for _, stored in outcomes(said))) == (0, [False, False, True])
         assert checkpoints_done(second) == set(sums.checkpoints)
-        assert all(Store(cache).get(path.name) for path in (flipped, cut, whole))
+        assert all(ResultCache(cache).get(path.name) for path in (flipped, cut, whole))
         assert whole.stat().st_ino == kept
 
 
@@ -208,5 +210,5 @@ class TestTriedAgain:
             assert not any(result.passed.values())
         found = RunSummary.load(folder / "summary.json").totals.checkpoints
         assert (found.planned, found.evaluated, found.infrastructure_failures) == (3, 0, 3)
-        assert list(Store(cache).root.glob("??/[!.]*")) == []
+        assert list(ResultCache(cache).root.glob("??/[!.]*")) == []
         assert said.count("RETRYING") == 3

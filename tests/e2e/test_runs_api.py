@@ -12,7 +12,7 @@ import pytest
 
 from slop_code.errors import UsageError
 from slop_code.evaluation import CorrectnessResults, ProblemConfig
-from slop_code.runs import Control, Outcome, Submission, evaluate_run, evaluate_run_async
+from slop_code.runs import RunControl, Submission, SubmissionOutcome, evaluate_run, evaluate_run_async
 from tests.e2e.conftest import most_at_a_time
 
 PATIENCE_S = 100
@@ -81,7 +81,7 @@ def test_submissions(boxes, submission):
 
 
 def test_closed_in_the_middle(boxes, four, staying):
-    control, running = Control(), []
+    control, running = RunControl(), []
 
     def stop():
         try:
@@ -120,7 +120,7 @@ def test_ended_in_the_middle(boxes, four, staying, submission, how):
 
     async def main():
         outcomes = evaluate_run_async([first, *four], workers=2)
-        assert isinstance(await anext(outcomes), Outcome)
+        assert isinstance(await anext(outcomes), SubmissionOutcome)
         waiting = asyncio.create_task(anext(outcomes)) if how == "cancelled" else None
         await asyncio.to_thread(staying.arrived, 2)
         if waiting is not None:

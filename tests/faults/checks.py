@@ -13,7 +13,7 @@ from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.tool_environment import forget_abandoned
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.result_archive import results_in
-from slop_code.runs.result_cache import Store
+from slop_code.runs.result_cache import ResultCache
 from tests.alive import concerned, ends, groups_of
 from tests.faults.ground import CHECKPOINTS, PROBLEM, RESULT, comparable, digest_of
 
@@ -38,7 +38,7 @@ def wrong_results(site: Site) -> Iterator[str]:
             yield f"not whole: {error}"
             continue
         yield from wrong(site, str(path.relative_to(site.folder)), result)
-    store = Store(site.cache)
+    store = ResultCache(site.cache)
     for path in sorted(store.root.glob("??/[!.]*")):
         if (parcel := store.get(path.name)) is not None:
             yield from wrong(site, f"stored {path.name[:12]}", results_in(parcel), stored=True)
@@ -107,7 +107,7 @@ def left_over(site: Site) -> Iterator[str]:
 
 def _temporary(site: Site) -> Iterator[str]:
     """What a SIGKILL left in uv's cache or in the store may stay for an hour, and then goes."""
-    store, uv = Store(site.cache), site.cache.root / "uv"
+    store, uv = ResultCache(site.cache), site.cache.root / "uv"
 
     def left() -> list[Path]:
         return [*uv.glob(".tmp*"), *store.root.glob("??/.*")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.runs.result_archive import results_in
-from slop_code.runs.result_cache import Store
+from slop_code.runs.result_cache import ResultCache
 from tests.faults.ground import RETRIES, WORKERS, digest_of
 from tests.faults.plan import SIGNALS
 
@@ -66,7 +66,7 @@ def stamps(site: Site) -> Stamps:
 
 
 def stored(site: Site) -> dict[Path, Kept]:
-    store, found = Store(site.cache), {}
+    store, found = ResultCache(site.cache), {}
     for path in sorted(store.root.glob("??/[!.]*")):
         if (parcel := store.get(path.name)) is not None:
             digests = results_in(parcel).provenance.digests

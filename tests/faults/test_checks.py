@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs.checkpoint_lines import CheckpointLine, Facts
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from tests.faults import checks, damage
 from tests.faults.ground import RESULT, Ground
 from tests.faults.plan import Fault
@@ -75,7 +75,7 @@ def test_each_checkpoint_has_one_line(tmp_path, told, right):
     for number in "123":
         results = CorrectnessResults.load(tmp_path / f"made/sums/checkpoint_{number}" / RESULT)
         place = {"run": "0", "problem": "sums", "checkpoint": f"checkpoint_{number}", "order": int(number)}
-        lines[number] = CheckpointLine(**place, **Facts.of(results).model_dump()).model_dump_json() + "\n"
+        lines[number] = CheckpointLine(**place, **CheckpointFacts.of(results).model_dump()).model_dump_json() + "\n"
     (site.runs[0] / "checkpoint_results.jsonl").write_text("".join(lines[number] for number in told))
     assert (list(checks.wrong_lines(site)) == []) is right
 

@@ -14,7 +14,7 @@ import pytest
 
 from slop_code.evaluation import CorrectnessResults
 from slop_code.runs.result_archive import pack
-from slop_code.runs.result_cache import Store
+from slop_code.runs.result_cache import ResultCache
 from tests.alive import concerned
 from tests.faults import checks
 from tests.faults.ground import RESULT, Ground, comparable, digest_of
@@ -65,7 +65,7 @@ def planted(tmp_path, monkeypatch):
             right.save(snapshot.parent / RESULT)
         if stored:
             right.save(tmp_path / "parcel" / RESULT)
-            assert Store(site.cache).put(KEY, pack(tmp_path / "parcel"))
+            assert ResultCache(site.cache).put(KEY, pack(tmp_path / "parcel"))
         return perform(site, fault)[1]
 
     yield run

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import strategies as st
 
 from slop_code.execution.cache import Cache
-from slop_code.runs.checkpoint_lines import Facts
+from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.result_archive import pack, results_in, unpack
-from slop_code.runs.result_cache import Store, limit_from
-from slop_code.runs.result_index import INDEX, Index, with_digest
-from slop_code.runs.run_lock import OWN
+from slop_code.runs.result_cache import ResultCache, limit_from
+from slop_code.runs.result_index import INDEX_FILE, ResultIndex, with_digest
+from slop_code.runs.run_lock import STATE_DIR
 from tests.fuzz.odd import answered, as_json, damaged, edited, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"
@@ -85,7 +85,7 @@ def test_parcels(folder: Path, raw: bytes) -> None:
 
 @fuzzed(data=st.data())
 def test_store(folder: Path, data: st.DataObject) -> None:
-    store = Store(Cache(folder / "cache"), limit=1 << 30)
+    store = ResultCache(Cache(folder / "cache"), limit=1 << 30)
     assert store.put(KEY, PARCEL)
     path = store.root / KEY[:2] / KEY
     raw = data.draw(damaged(path.read_bytes()) | st.just(path.read_bytes()))
@@ -97,7 +97,7 @@ def test_store(folder: Path, data: st.DataObject) -> None:
 
 @fuzzed(text=odd_text, seconds=st.floats() | st.integers())
 def test_times_that_something_took(folder: Path, text: str, seconds: float) -> None:
-    store = Store(Cache(folder / "cache"), limit=1 << 30)
+    store = ResultCache(Cache(folder / "cache"), limit=1 << 30)
     store.remember(text, float(min(max(seconds, -1e300), 1e300)))
     known = store.expected(text)
     assert known is None or known >= 0
@@ -117,11 +117,11 @@ def indexed(folder: Path) -> tuple[Path, bytes]:
     run = folder / "run"
     for number in (1, 2):
         shutil.copytree(DATA / "stored", run / "words" / f"checkpoint_{number}")
-    index = Index.load(run)
+    index = ResultIndex.load(run)
     for path in sorted(run.glob("words/*/evaluation.json")):
         index.facts(path)
     index.save()
-    return run, (run / OWN / INDEX).read_bytes()
+    return run, (run / STATE_DIR / INDEX_FILE).read_bytes()
 
 
 def forged(line: bytes) -> st.SearchStrategy[bytes]:
@@ -135,16 +135,16 @@ def test_index(indexed: tuple[Path, bytes]) -> None:
     run, whole = indexed
     first = whole.splitlines()[0]
     paths = sorted(run.glob("words/*/evaluation.json"))
-    truth = [Index(None, {}).facts(path) for path in paths]
+    truth = [ResultIndex(None, {}).facts(path) for path in paths]
 
     @fuzzed(raw=damaged(whole), lines=st.lists(forged(first), max_size=2))
     def examples(raw: bytes, lines: list[bytes]) -> None:
-        (run / OWN / INDEX).write_bytes(raw)
-        index = Index.load(run)
+        (run / STATE_DIR / INDEX_FILE).write_bytes(raw)
+        index = ResultIndex.load(run)
         assert [index.facts(path) for path in paths] == truth
-        (run / OWN / INDEX).write_bytes(raw + b"\n" + b"".join(lines))
-        index = Index.load(run)
-        assert all(isinstance(index.facts(path), Facts) for path in paths)
+        (run / STATE_DIR / INDEX_FILE).write_bytes(raw + b"\n" + b"".join(lines))
+        index = ResultIndex.load(run)
+        assert all(isinstance(index.facts(path), CheckpointFacts) for path in paths)
         index.save()
 
     examples()

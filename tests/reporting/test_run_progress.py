@@ -14,8 +14,8 @@ from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.reporting.progress_tracker import time_left, verdict_of
 from slop_code.reporting.run_progress import PACE_EVERY, SHOWN_RUNNING, RunProgress, group_counts
 from slop_code.reporting.text import LINE_WIDTH, first_line, format_duration, one_line
-from slop_code.runs.checkpoint_lines import Facts
-from slop_code.runs.job_records import Job, Outcome, Retrying, Started, Submission
+from slop_code.runs.checkpoint_lines import CheckpointFacts
+from slop_code.runs.job_records import Job, JobRetrying, JobStarted, Submission, SubmissionOutcome
 
 HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\t\u202e"
 LOCAL = EnvironmentSpec.model_validate({"type": "local", "name": "test"})
@@ -56,7 +56,7 @@ def facts(core=(1, 1), error=(0, 0), **changes):
         "duration": 3.9,
         **changes,
     }
-    return Facts(**values)
+    return CheckpointFacts(**values)
 
 
 class Clock:
@@ -77,11 +77,11 @@ class Shown:
         )
 
     def start(self, number=0):
-        self.progress.started(Started(self.jobs[number]))
+        self.progress.started(JobStarted(self.jobs[number]))
 
     def finish(self, number=0, source="evaluated", **changes):
         for target in self.jobs[number].targets:
-            self.progress.finished(Outcome(target, facts(**changes), source))
+            self.progress.finished(SubmissionOutcome(target, facts(**changes), source))
 
     @property
     def lines(self):
@@ -129,11 +129,11 @@ def test_time_left(waiting, running, finished, slots, left):
     ],
 )
 def test_verdict_of(state, passed, verdict):
-    assert verdict_of(Facts(state=state, passed={PassPolicy.ANY: passed}), PassPolicy.ANY) == verdict
+    assert verdict_of(CheckpointFacts(state=state, passed={PassPolicy.ANY: passed}), PassPolicy.ANY) == verdict
 
 
 def test_a_policy_that_a_result_does_not_answer_is_not_passed():
-    assert verdict_of(Facts(state="evaluated"), PassPolicy.ANY) == "not passed"
+    assert verdict_of(CheckpointFacts(state="evaluated"), PassPolicy.ANY) == "not passed"
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_every_result_is_a_line_without_a_terminal():
 def test_what_was_kept_is_one_number():
     shown = Shown(kept=6)
     with shown.progress:
-        shown.progress.finished(Outcome(submission(), facts(), "kept"))
+        shown.progress.finished(SubmissionOutcome(submission(), facts(), "kept"))
     assert shown.lines == ["0 to evaluate, 6 up to date"]
 
 
@@ -255,7 +255,7 @@ def test_the_pace_is_told_even_where_nothing_happens():
         [job(submission())], 0, 1, PassPolicy.ALL_CASES, live=False, stream=stream, clock=clock, look_every=0.001
     )
     with progress:
-        progress.started(Started(job(submission())))
+        progress.started(JobStarted(job(submission())))
         clock.now += PACE_EVERY
         assert stream.heard.wait(20)
     assert stream.getvalue().splitlines()[1] == "[0/1] 1 running"
@@ -280,7 +280,7 @@ def test_a_retry_is_told_and_waits_again():
     shown.start()
     shown.clock.now += 4
     assert "about 6.0 s left" in shown.view
-    shown.progress.retrying(Retrying(shown.jobs[0], Attempt(reason="no memory\n...", duration=4.0), 2.0))
+    shown.progress.retrying(JobRetrying(shown.jobs[0], Attempt(reason="no memory\n...", duration=4.0), 2.0))
     assert shown.lines == ["[0/1] RETRYING run/p/checkpoint_1 again in 2.0 s: no memory"]
     assert "0 running" in shown.view
     assert "about 10.0 s left" in shown.view
@@ -337,7 +337,7 @@ def test_nothing_reaches_the_terminal_as_a_command(live):
     with shown.progress:
         shown.start()
         shown.progress.step(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, HOSTILE))
-        shown.progress.retrying(Retrying(shown.jobs[0], Attempt(reason=HOSTILE, duration=1.0), 0.0))
+        shown.progress.retrying(JobRetrying(shown.jobs[0], Attempt(reason=HOSTILE, duration=1.0), 0.0))
         shown.start()
         view = shown.view
         shown.finish(state="infrastructure_failure", reason=HOSTILE)
@@ -364,5 +364,5 @@ class Deaf(io.StringIO):
 def test_a_run_goes_on_when_nobody_listens_any_more(error, live):
     progress = RunProgress([job(submission())], 0, 1, PassPolicy.ALL_CASES, live=live, stream=Deaf(error))
     with progress:
-        progress.finished(Outcome(submission(), facts(), "evaluated"))
+        progress.finished(SubmissionOutcome(submission(), facts(), "evaluated"))
         progress.step(ProgressEvent(ProgressKind.PULL_IMAGE, "a"))

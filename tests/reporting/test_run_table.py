@@ -10,8 +10,8 @@ from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
 from slop_code.execution import EnvironmentSpec
 from slop_code.reporting.plan_lines import plan_rows, show_plan
 from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, clock, percent, show_run
-from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, Regressions
-from slop_code.runs.job_records import Job, Submission, Trouble
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, Regressions
+from slop_code.runs.job_records import Job, RunIssue, Submission
 from slop_code.runs.plan import Plan
 from slop_code.runs.summary import summarise
 
@@ -41,9 +41,9 @@ def unknown(number, reason="killed", state="infrastructure_failure", **changes):
     return line(number, state=state, reason=reason, passed={}, pass_counts={}, total_counts={}, **changes)
 
 
-def shown(lines, troubles=(), *, terminal=False, width=100):
+def shown(lines, issues=(), *, terminal=False, width=100):
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=terminal, color_system=None)
-    show_run(summarise(lines, troubles), lines, PassPolicy.ALL_CASES, console)
+    show_run(summarise(lines, issues), lines, PassPolicy.ALL_CASES, console)
     return console.file.getvalue().splitlines()
 
 
@@ -98,7 +98,7 @@ def test_one_run_has_no_pass_at_k():
 
 
 @pytest.mark.parametrize(
-    ("lines", "troubles", "verdict"),
+    ("lines", "issues", "verdict"),
     [
         ([line(1), line(2)], [], "PASSED (all-cases): 2 of 2 checkpoints"),
         ([line(1), line(2, (4, 5))], [], "NOT PASSED (all-cases): 1 of 2 checkpoints"),
@@ -110,27 +110,27 @@ def test_one_run_has_no_pass_at_k():
         ),
         (
             [line(1)],
-            [Trouble("run", "larder", "checkpoint_2", "no snapshot")],
+            [RunIssue("run", "larder", "checkpoint_2", "no snapshot")],
             "NO VERDICT for 1 of 2 checkpoints; 1 passed (all-cases)",
         ),
         (
             [line(1)],
-            [Trouble("run", "pantry", None, "no such problem")],
+            [RunIssue("run", "pantry", None, "no such problem")],
             "NO VERDICT on the whole: 1 trouble; 1 of 1 checkpoint passed (all-cases)",
         ),
         ([line(1)], [], "PASSED (all-cases): 1 of 1 checkpoint"),
         ([], [], "NO VERDICT: there is no checkpoint to evaluate"),
-        ([], [Trouble("run", None, None, "cannot be read")], "NO VERDICT: there is no checkpoint to evaluate"),
+        ([], [RunIssue("run", None, None, "cannot be read")], "NO VERDICT: there is no checkpoint to evaluate"),
     ],
 )
-def test_the_last_line_is_the_verdict(lines, troubles, verdict):
-    assert shown(lines, troubles)[-1] == verdict
+def test_the_last_line_is_the_verdict(lines, issues, verdict):
+    assert shown(lines, issues)[-1] == verdict
 
 
 def test_troubles_and_failures_are_told_up_to_a_number():
-    troubles = [Trouble("run", f"problem_{number}", None, "no such problem") for number in range(SHOWN_REASONS + 2)]
+    issues = [RunIssue("run", f"problem_{number}", None, "no such problem") for number in range(SHOWN_REASONS + 2)]
     lines = [unknown(number) for number in range(1, SHOWN_REASONS + 5)]
-    said = [text for text in shown(lines, troubles) if not text.startswith("checkpoint ")]
+    said = [text for text in shown(lines, issues) if not text.startswith("checkpoint ")]
     assert said[0] == "trouble run/problem_0: no such problem"
     assert said[SHOWN_REASONS] == "... and 2 more: see summary.json"
     assert said[SHOWN_REASONS + 1] == "no verdict run/larder/checkpoint_1: killed"
@@ -139,7 +139,7 @@ def test_troubles_and_failures_are_told_up_to_a_number():
 
 def test_a_trouble_is_told_once():
     said = shown(
-        [line(1), unknown(2, "no snapshot", "not_evaluated")], [Trouble("run", "larder", "checkpoint_2", "gone")]
+        [line(1), unknown(2, "no snapshot", "not_evaluated")], [RunIssue("run", "larder", "checkpoint_2", "gone")]
     )
     assert [text for text in said if "gone" in text or "no snapshot" in text] == [
         "trouble run/larder/checkpoint_2: gone"
@@ -266,7 +266,7 @@ def test_nothing_reaches_the_terminal_as_a_command(terminal):
         unknown(2, HOSTILE, run=HOSTILE, problem=HOSTILE),
         line(1, run="other", problem=HOSTILE),
     ]
-    said = "\n".join(shown(lines, [Trouble("other", HOSTILE, None, HOSTILE)], terminal=terminal, width=300))
+    said = "\n".join(shown(lines, [RunIssue("other", HOSTILE, None, HOSTILE)], terminal=terminal, width=300))
     for raw in ("\x1b]", "\x07", "\u202e", "\nFAKE", "\tFAKE", "\r"):
         assert raw not in said
     assert said.count(ESCAPED) == (9 if terminal else 11)  # a table names once what rows share
@@ -287,10 +287,10 @@ def submission(number=1, run="run", problem="larder"):
     return Submission(problem=config, checkpoint=place, environment=LOCAL, path=Path("snapshot"), run=run)
 
 
-def planned(jobs=(), kept=(), troubles=(), slots=2):
+def planned(jobs=(), kept=(), issues=(), slots=2):
     console = Console(file=io.StringIO(), width=100, highlight=False, force_terminal=False)
-    facts = Facts(state="evaluated")
-    show_plan(Plan(tuple(jobs), tuple((one, facts) for one in kept), tuple(troubles)), slots, console)
+    facts = CheckpointFacts(state="evaluated")
+    show_plan(Plan(tuple(jobs), tuple((one, facts) for one in kept), tuple(issues)), slots, console)
     return console.file.getvalue().splitlines()
 
 
@@ -306,7 +306,7 @@ def test_a_plan_says_what_would_be_done_and_why():
             job(submission(3), stored=True, expected_s=50.0),
         ],
         kept=[submission(1)],
-        troubles=[Trouble("run", "pantry", None, "no such problem")],
+        issues=[RunIssue("run", "pantry", None, "no such problem")],
     ) == [
         "up to date run/larder/checkpoint_1",
         "run run/larder/checkpoint_2: the tests changed",
@@ -346,7 +346,7 @@ def test_a_plan_is_never_a_command():
         planned(
             [job(*twins, reason=HOSTILE)],
             [submission(3, run=HOSTILE, problem=HOSTILE)],
-            [Trouble(HOSTILE, None, None, HOSTILE)],
+            [RunIssue(HOSTILE, None, None, HOSTILE)],
         )
     )
     for raw in ("\x1b", "\x07", "\u202e", "\nFAKE", "\tFAKE", "\r"):

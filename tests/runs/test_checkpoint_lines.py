@@ -7,12 +7,12 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import Attempt, CorrectnessResults, Digests, Provenance, TestResult
 from slop_code.runs.checkpoint_lines import (
+    CheckpointFacts,
     CheckpointLine,
-    Facts,
     Regressions,
     compare,
     json_line,
-    outcomes_of,
+    passed_by_test,
     read_lines,
     write_lines,
 )
@@ -58,7 +58,7 @@ def line(checkpoint="checkpoint_1", order=1, *, run="monday", problem="words", *
 
 def test_facts_of_a_verdict():
     attempts = [Attempt(reason="no room", duration=1.0)]
-    facts = Facts.of(results({"test_a": "passed", "test_b": "failed"}, attempts=attempts))
+    facts = CheckpointFacts.of(results({"test_a": "passed", "test_b": "failed"}, attempts=attempts))
     assert (facts.state, facts.reason, facts.attempts, facts.duration) == ("evaluated", None, 2, 2.5)
     assert facts.pass_counts == {"Core": 1, "Functionality": 0, "Error": 0, "Regression": 0}
     assert facts.total_counts == {"Core": 2, "Functionality": 0, "Error": 0, "Regression": 0}
@@ -67,12 +67,12 @@ def test_facts_of_a_verdict():
 
 
 def test_facts_without_a_verdict():
-    facts = Facts.of(results({"test_a": "passed"}, infrastructure_failure_reason="killed"))
+    facts = CheckpointFacts.of(results({"test_a": "passed"}, infrastructure_failure_reason="killed"))
     assert (facts.state, facts.reason, any(facts.passed.values())) == ("infrastructure_failure", "killed", False)
 
 
 def test_part_of_the_tests_is_no_result_of_a_run():
-    facts = Facts.of(results({"test_a": "passed"}, arguments=["-k", "a"]))
+    facts = CheckpointFacts.of(results({"test_a": "passed"}, arguments=["-k", "a"]))
     assert (facts.state, facts.reason) == ("not_evaluated", "evaluated with pytest arguments: -k a")
     assert facts.digests is None
 
@@ -80,7 +80,7 @@ def test_part_of_the_tests_is_no_result_of_a_run():
 @pytest.mark.parametrize("state", ["infrastructure_failure", "not_evaluated"])
 def test_only_a_verdict_passes(state):
     assert not any(line(state=state).passes(policy) for policy in PassPolicy)
-    assert not Facts(state="evaluated").passes(PassPolicy.ANY)
+    assert not CheckpointFacts(state="evaluated").passes(PassPolicy.ANY)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_only_a_verdict_passes(state):
     ],
 )
 def test_compare(earlier, later, introduced, repaired):
-    found = compare(outcomes_of(results(earlier)), outcomes_of(results(later)), since="checkpoint_1")
+    found = compare(passed_by_test(results(earlier)), passed_by_test(results(later)), since="checkpoint_1")
     assert found == Regressions(since="checkpoint_1", introduced=introduced, repaired=repaired)
 
 
@@ -176,5 +176,5 @@ def test_warnings_stand_in_the_facts(world):
     world.problem(count=1)
     world.run(snapshots={"words": ["a"]})
     [run] = world.discover()
-    facts = Facts.of(world.results(run.submissions[0], warnings=["x", "y"]))
+    facts = CheckpointFacts.of(world.results(run.submissions[0], warnings=["x", "y"]))
     assert facts.warnings == ["x", "y"]

@@ -10,12 +10,12 @@ import pytest
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.runs import evaluate_run
-from slop_code.runs.checkpoint_lines import Facts, read_lines
-from slop_code.runs.conclude import LINES, SUMMARY, lines_of, write_summary
-from slop_code.runs.discover import RESULT
-from slop_code.runs.job_records import Trouble
+from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
+from slop_code.runs.conclude import LINES_FILE, SUMMARY_FILE, lines_of, write_summary
+from slop_code.runs.discover import RESULT_FILE
+from slop_code.runs.job_records import RunIssue
 from slop_code.runs.plan import Shard
-from slop_code.runs.result_index import Index
+from slop_code.runs.result_index import ResultIndex
 from slop_code.runs.summary import RunSummary, summarise
 
 
@@ -41,7 +41,7 @@ def concluded(world, run, outcomes=None, **options):
     """As after a run in which nothing was evaluated but `outcomes`."""
     plan = world.plan([run], **options)
     found = {id(submission): facts for submission, facts in plan.kept} | (outcomes or {})
-    return lines_of(run, plan, found, Index.load(run.folder))
+    return lines_of(run, plan, found, ResultIndex.load(run.folder))
 
 
 def test_a_line_for_each_checkpoint(world, finish):
@@ -49,7 +49,7 @@ def test_a_line_for_each_checkpoint(world, finish):
     first, second, third = concluded(world, run)
     assert [line.label for line in (first, second, third)] == [f"monday/words/checkpoint_{n}" for n in (1, 2, 3)]
     assert [line.order for line in (first, second, third)] == [1, 2, 3]
-    assert second.evaluation == f"words/checkpoint_2/{RESULT}"
+    assert second.evaluation == f"words/checkpoint_2/{RESULT_FILE}"
     assert (run.folder / second.evaluation).is_file()
     assert first.regressions is None
     assert (second.regressions.since, second.regressions.introduced, second.regressions.repaired) == (
@@ -91,14 +91,14 @@ def test_an_infrastructure_failure_names_its_own_result_alone(world, finish):
     """One without any leaves the earlier result there, which is another story."""
     run = finish("+", "+")
     first, second = run.submissions
-    failure = Facts.none("node lost", state="infrastructure_failure", attempts=3)
-    written = Facts.of(world.results(second, infrastructure_failure_reason="killed"))
+    failure = CheckpointFacts.none("node lost", state="infrastructure_failure", attempts=3)
+    written = CheckpointFacts.of(world.results(second, infrastructure_failure_reason="killed"))
     world.finish(second, infrastructure_failure_reason="killed")
     lines = concluded(world, run, {id(first): failure, id(second): written}, overwrite=True)
     assert [(line.state, line.reason) for line in lines] == [
         ("infrastructure_failure", "node lost"), ("infrastructure_failure", "killed"),
     ]  # fmt: skip
-    assert [line.evaluation for line in lines] == [None, f"words/checkpoint_2/{RESULT}"]
+    assert [line.evaluation for line in lines] == [None, f"words/checkpoint_2/{RESULT_FILE}"]
 
 
 @pytest.mark.parametrize(("number", "expected"), [(1, ["1", "3"]), (2, ["2"])])
@@ -122,16 +122,16 @@ def test_what_only_troubles_name_has_a_line_too(world, finish):
         ("words", 3, "checkpoint_3", "not_evaluated"),
     ]  # fmt: skip
     assert next(line.reason for line in lines if line.checkpoint == "checkpoint_3").endswith("no snapshot")
-    assert summarise(lines, []).totals == summarise(lines, world.plan([run]).troubles).totals
+    assert summarise(lines, []).totals == summarise(lines, world.plan([run]).issues).totals
 
 
 def test_what_is_written_is_read(world, finish):
     run = finish("++", "+-", None)
     lines = concluded(world, run)
-    troubles = [Trouble("monday", "other", None, "no such problem")]
-    summary = write_summary(world.folder / "new" / "deep", lines, troubles)
-    assert read_lines(world.folder / "new/deep" / LINES) == lines
-    assert RunSummary.load(world.folder / "new/deep" / SUMMARY) == summary
+    issues = [RunIssue("monday", "other", None, "no such problem")]
+    summary = write_summary(world.folder / "new" / "deep", lines, issues)
+    assert read_lines(world.folder / "new/deep" / LINES_FILE) == lines
+    assert RunSummary.load(world.folder / "new/deep" / SUMMARY_FILE) == summary
     assert summary.totals.checkpoints.planned == 3
     assert [failure.label for failure in summary.troubles] == ["monday/other"]
 
@@ -141,13 +141,13 @@ def test_a_part_of_a_run_does_not_replace_its_summary(world, finish, problems, w
     run = finish("+", "-")
     options = {"problems_dir": world.problems, "problems": problems, "cache": Cache(world.folder / "cache")}
     assert [outcome.source for outcome in evaluate_run(run.folder, **options)] == ["kept", "kept"]
-    assert [(run.folder / name).exists() for name in (LINES, SUMMARY)] == [written, written]
+    assert [(run.folder / name).exists() for name in (LINES_FILE, SUMMARY_FILE)] == [written, written]
 
 
 def test_a_summary_that_cannot_be_written(world, finish):
     lines = concluded(world, finish("+"))
     (world.folder / "file").write_text("")
-    (world.folder / "taken" / SUMMARY).mkdir(parents=True)
+    (world.folder / "taken" / SUMMARY_FILE).mkdir(parents=True)
     for name in ("file", "taken"):
         with pytest.raises(InfrastructureError, match=rf"{name}: the summary cannot be written: .*is whole"):
             write_summary(world.folder / name, lines, [])

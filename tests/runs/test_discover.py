@@ -45,8 +45,8 @@ def labels(run):
     return [submission.label for submission in run.submissions]
 
 
-def troubles(run):
-    return {trouble.label: trouble.reason for trouble in run.troubles}
+def issues(run):
+    return {trouble.label: trouble.reason for trouble in run.issues}
 
 
 def test_each_snapshot_in_the_order_of_the_checkpoints(world):
@@ -58,7 +58,7 @@ def test_each_snapshot_in_the_order_of_the_checkpoints(world):
     assert labels(run) == [
         "monday/ants/checkpoint_1", "monday/words/a10", "monday/words/a2", "monday/words/last",
     ]  # fmt: skip
-    assert (run.name, run.folder, run.troubles) == ("monday", world.folder / "monday", ())
+    assert (run.name, run.folder, run.issues) == ("monday", world.folder / "monday", ())
     first = run.submissions[0]
     assert first.output == world.folder / "monday/ants/checkpoint_1"
     assert first.path == first.output / "snapshot"
@@ -77,14 +77,14 @@ def test_what_is_no_problem_s_is_left_alone(world, monday):
     os.mkfifo(monday / "pipe")
     [run] = world.discover()
     assert len(run.submissions) == 3
-    assert troubles(run) == {}
+    assert issues(run) == {}
 
 
 def test_an_unknown_problem_that_has_snapshots(world, monday):
     world.run(snapshots={"other": ["x"]})
     [run] = world.discover()
     assert len(run.submissions) == 3
-    assert troubles(run) == {"monday/other/checkpoint_1": f"no such problem in {world.problems}"}
+    assert issues(run) == {"monday/other/checkpoint_1": f"no such problem in {world.problems}"}
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_why_a_problem_is_unknown(world, monday, monkeypatch, given, place, reas
         (world.folder / "empty").mkdir()
     monkeypatch.chdir(world.folder / "empty" if place == "nowhere" and not given else world.folder)
     [run] = discover([world.folder / "tuesday"], problems_dir=world.folder / place if given else None)
-    assert {one.reason for one in run.troubles} == {reason.format(world.folder / place)}
-    assert [(one.checkpoint, one.order) for one in run.troubles] == [(f"checkpoint_{n}", n) for n in range(1, 12)]
+    assert {one.reason for one in run.issues} == {reason.format(world.folder / place)}
+    assert [(one.checkpoint, one.order) for one in run.issues] == [(f"checkpoint_{n}", n) for n in range(1, 12)]
 
 
 def test_a_problem_that_is_wrong_costs_itself_alone(world, monday):
@@ -116,8 +116,8 @@ def test_a_problem_that_is_wrong_costs_itself_alone(world, monday):
     world.run(snapshots={"empty": ["x"]})
     [run] = world.discover()
     assert len(run.submissions) == 3
-    assert set(troubles(run)) == {"monday/broken/checkpoint_1", "monday/empty/checkpoint_1"}
-    assert "timeout" in troubles(run)["monday/broken/checkpoint_1"]
+    assert set(issues(run)) == {"monday/broken/checkpoint_1", "monday/empty/checkpoint_1"}
+    assert "timeout" in issues(run)["monday/broken/checkpoint_1"]
 
 
 def remove(place):
@@ -162,8 +162,8 @@ def test_a_checkpoint_without_a_snapshot(world, monday, spoil):
     spoil(place)
     [run] = world.discover()
     assert labels(run) == ["monday/words/checkpoint_1", "monday/words/checkpoint_3"]
-    assert list(troubles(run)) == ["monday/words/checkpoint_2"]
-    assert troubles(run)["monday/words/checkpoint_2"] == f"{place / 'snapshot'}: no snapshot"
+    assert list(issues(run)) == ["monday/words/checkpoint_2"]
+    assert issues(run)["monday/words/checkpoint_2"] == f"{place / 'snapshot'}: no snapshot"
 
 
 @pytest.mark.parametrize("spoil", ["file", "broken link", "loop"])
@@ -176,8 +176,8 @@ def test_a_known_problem_whose_folder_is_none(world, monday, spoil):
         (monday / "words").symlink_to("nowhere" if spoil == "broken link" else "words")
     for only in ((), ("words",)):
         [run] = world.discover(only=only)
-        assert (labels(run), list(troubles(run))) == ([], ["monday/words"])
-        assert f"{monday / 'words'}: cannot be read" in troubles(run)["monday/words"]
+        assert (labels(run), list(issues(run))) == ([], ["monday/words"])
+        assert f"{monday / 'words'}: cannot be read" in issues(run)["monday/words"]
 
 
 def test_a_checkpoint_that_the_problem_does_not_have(world, monday):
@@ -185,7 +185,7 @@ def test_a_checkpoint_that_the_problem_does_not_have(world, monday):
     [run] = world.discover()
     assert len(run.submissions) == 3
     stranger = monday / "words" / "checkpoint_9"
-    assert troubles(run) == {"monday/words": f"{stranger}: the problem has no such checkpoint"}
+    assert issues(run) == {"monday/words": f"{stranger}: the problem has no such checkpoint"}
 
 
 def test_a_name_that_is_too_long(world):
@@ -193,7 +193,7 @@ def test_a_name_that_is_too_long(world):
     world.write({f"monday/words/{'a' * 255}/snapshot/main.py": ""})
     [run] = world.discover()
     assert len(run.submissions) == 1
-    [(label, reason)] = troubles(run).items()
+    [(label, reason)] = issues(run).items()
     assert label.endswith("b" * 256)
     assert "name too long" in reason
 
@@ -246,8 +246,8 @@ def test_a_wrong_environment_costs_its_run_alone(world, monday, content):
         world.write({"monday/environment.yaml": content})
     first, second = world.discover("monday", "tuesday")
     expected = [f"monday/words/checkpoint_{number}" for number in (1, 2, 3)]
-    assert (labels(first), list(troubles(first))) == ([], expected)
-    assert all("environment.yaml" in reason for reason in troubles(first).values())
+    assert (labels(first), list(issues(first))) == ([], expected)
+    assert all("environment.yaml" in reason for reason in issues(first).values())
     assert len(second.submissions) == 3
     [run] = world.discover(environment=load_environment("local"))
     assert len(run.submissions) == 3
@@ -268,7 +268,7 @@ def test_the_environment_of_one_problem_goes_before_that_of_the_run(world, monda
     assert environments() == {"ants": "nearer"}
     world.write({"monday/environment.yaml": OF_RUN, "monday/ants/environment.yaml": "type: nonsense\n"})
     assert environments() == {"words": "run"}
-    assert list(troubles(world.discover()[0])) == ["monday/ants/checkpoint_1"]
+    assert list(issues(world.discover()[0])) == ["monday/ants/checkpoint_1"]
     assert environments(environment=load_environment("local")) == {"ants": "local", "words": "local"}
 
 
@@ -305,10 +305,10 @@ def test_what_is_probably_not_meant_is_a_warning(world, monday):
 def test_an_empty_run_costs_itself_alone(world, monday):
     (world.folder / "empty").mkdir()
     first, second = world.discover("monday", "empty")
-    assert (len(first.submissions), first.troubles) == (3, ())
+    assert (len(first.submissions), first.issues) == (3, ())
     reason = f"{world.folder / 'empty'}: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"
-    assert troubles(second) == {"empty": reason}
-    assert world.discover("empty")[0].troubles == (), "alone, it is for the caller to refuse"
+    assert issues(second) == {"empty": reason}
+    assert world.discover("empty")[0].issues == (), "alone, it is for the caller to refuse"
 
 
 @pytest.mark.parametrize("place", ["snapshot", "snapshot/deep", "link"])
@@ -395,7 +395,7 @@ def test_the_same_problem_under_two_folders(world, monday):
     shutil.rmtree(monday / "again" / "checkpoint_3")
     [run] = world.discover()
     assert labels(run) == ["monday/words/checkpoint_3"]
-    assert troubles(run)["monday/words/checkpoint_1"] == "two folders of this run hold this problem"
+    assert issues(run)["monday/words/checkpoint_1"] == "two folders of this run hold this problem"
 
 
 def test_two_checkpoints_that_are_one_folder(world, monday):
@@ -404,7 +404,7 @@ def test_two_checkpoints_that_are_one_folder(world, monday):
     (monday / "words" / "checkpoint_2").symlink_to("checkpoint_1")
     [run] = world.discover()
     assert labels(run) == ["monday/words/checkpoint_3"]
-    assert set(troubles(run)) == {"monday/words/checkpoint_1", "monday/words/checkpoint_2"}
+    assert set(issues(run)) == {"monday/words/checkpoint_1", "monday/words/checkpoint_2"}
 
 
 def test_only_some_problems(world, monday):
@@ -412,11 +412,11 @@ def test_only_some_problems(world, monday):
     world.run(snapshots={"ants": ["x"], "other": ["x"]})
     (monday / "logs").mkdir()
     [run] = world.discover(only=["ants"])
-    assert (labels(run), troubles(run)) == (["monday/ants/checkpoint_1"], {})
+    assert (labels(run), issues(run)) == (["monday/ants/checkpoint_1"], {})
     world.run("tuesday", {"nothing": ["x"]})
     run, _ = world.discover("monday", "tuesday", only=["ants", "nothing", "logs", "other"])
     assert labels(run) == ["monday/ants/checkpoint_1"]
-    assert {label: reason.partition(" in ")[0] for label, reason in troubles(run).items()} == {
+    assert {label: reason.partition(" in ")[0] for label, reason in issues(run).items()} == {
         "monday/nothing": "no such problem", "monday/logs": "no such problem",
         "monday/other/checkpoint_1": "no such problem",
     }  # fmt: skip
@@ -452,5 +452,5 @@ def test_one_problem_s_folder_belongs_to_its_run(world, monday):
     given = discover_problem(monday / "words", problem, load_environment("local"))
     assert given.submissions[0].environment.name == "local"
     world.write({"monday/words/environment.yaml": "type: nonsense\n"})
-    assert list(troubles(discover_problem(monday / "words", problem))) == labels(given)
+    assert list(issues(discover_problem(monday / "words", problem))) == labels(given)
     assert given.within == monday

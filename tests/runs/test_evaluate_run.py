@@ -13,11 +13,11 @@ import pytest
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import EvaluationCancelledError, wait_for
-from slop_code.runs import Control, Submission, evaluate_run, evaluate_run_async, executors
-from slop_code.runs.checkpoint_lines import Facts
-from slop_code.runs.discover import LOOSE, Run
-from slop_code.runs.evaluate_run import Settings, opened
-from slop_code.runs.job_records import Done
+from slop_code.runs import RunControl, Submission, evaluate_run, evaluate_run_async, executors
+from slop_code.runs.checkpoint_lines import CheckpointFacts
+from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
+from slop_code.runs.evaluate_run import RunSettings, open_runs
+from slop_code.runs.job_records import JobResult
 
 LONG_S = 60
 """For what has to happen and is waited for; it is an error to wait so long."""
@@ -92,7 +92,7 @@ def good(world):
 
     def answer(work):
         results = world.results(by_path[work.submission])
-        return Done(Facts.of(results), world.parcel(results))
+        return JobResult(CheckpointFacts.of(results), world.parcel(results))
 
     return answer
 
@@ -152,7 +152,7 @@ def test_what_is_up_to_date_is_in_the_lines_without_being_asked_for(world, run):
     found = world.discover()
     for submission in found[0].submissions:
         world.finish(submission)
-    with opened(found, Cache(world.folder / "cache"), Settings()) as evaluation:
+    with open_runs(found, Cache(world.folder / "cache"), RunSettings()) as evaluation:
         lines, summary = evaluation.conclude()
     assert [line.state for line in lines] == ["evaluated"] * 3
     assert summary.totals.checkpoints.evaluated == 3
@@ -160,9 +160,9 @@ def test_what_is_up_to_date_is_in_the_lines_without_being_asked_for(world, run):
 
 def test_nothing_goes_from_the_cache_while_a_run_is_held(world, run):
     cache, found = Cache(world.folder / "cache"), world.discover()
-    with opened(found, cache, Settings()), pytest.raises(InfrastructureError, match="evaluations are running"):
+    with open_runs(found, cache, RunSettings()), pytest.raises(InfrastructureError, match="evaluations are running"):
         cache.alone().__enter__()
-    with opened(found, cache, Settings(), hold=False), cache.alone():
+    with open_runs(found, cache, RunSettings(), hold=False), cache.alone():
         pass
 
 
@@ -171,9 +171,9 @@ def test_where_results_lie_is_hidden_from_every_submission(world, run, loose, he
     there = []
     held.answer, cache = good(world), Cache(world.folder / "cache")
     held.go.set()
-    given = [*world.discover(), Run(LOOSE, None, tuple(loose))]
-    with opened(given, cache, Settings(executor="held")) as evaluation, evaluation.executor() as executor:
-        for _ in evaluation.events(executor, Control()):
+    given = [*world.discover(), DiscoveredRun(UNNAMED_RUN, None, tuple(loose))]
+    with open_runs(given, cache, RunSettings(executor="held")) as evaluation, evaluation.executor() as executor:
+        for _ in evaluation.events(executor, RunControl()):
             there.append([one.output.is_dir() for one in loose])
     assert there[0] == [True] * 3
     for _ in range(3):
@@ -188,7 +188,7 @@ def test_what_the_store_has_needs_no_preparation(world, run, held, options):
     (found.submissions[0].path / "main.py").write_text("new")
     for submission in found.submissions:
         (submission.output / "evaluation.json").unlink()
-    with opened([found], options["cache"], Settings(executor="held")) as evaluation:
+    with open_runs([found], options["cache"], RunSettings(executor="held")) as evaluation:
         with evaluation.executor() as executor:
             assert [one.checkpoint.name for one in executor.wanted] == ["checkpoint_1"]
 
@@ -215,7 +215,7 @@ def test_nothing_begins_before_it_is_read(run, held, options):
 
 def test_closed(world, run, held, options):
     """What runs is stopped and waited for; a verdict that comes all the same is kept."""
-    held.answer, control = good(world), Control()
+    held.answer, control = good(world), RunControl()
     [found] = world.discover()
     world.finish(found.submissions[0])
     reading = evaluate_run(run, **options, executor="held", control=control)
@@ -235,7 +235,7 @@ async def collect(runs, **options):
 
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_a_control_is_not_stopped_by_an_end_of_its_own(world, run, held, options, how):
-    held.answer, control = good(world), Control()
+    held.answer, control = good(world), RunControl()
     held.go.set()
     given = {**options, "executor": "held", "control": control}
     found = list(evaluate_run(run, **given)) if how == "sync" else asyncio.run(collect(run, **given))
@@ -244,7 +244,7 @@ def test_a_control_is_not_stopped_by_an_end_of_its_own(world, run, held, options
 
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_errors_come_out_where_it_is_read(run, options, how):
-    control = Control()
+    control = RunControl()
     given = {**options, "executor": "no-such-executor", "control": control}
     with pytest.raises(UsageError, match="no-such-executor"):
         list(evaluate_run(run, **given)) if how == "sync" else asyncio.run(collect(run, **given))
@@ -275,7 +275,7 @@ def test_cancelled_twice_it_still_waits_for_the_end(world, run, held, options):
 
 
 def test_stopped_while_it_is_prepared(world, run, held, options):
-    control, waits, waited = Control(), threading.Event(), []
+    control, waits, waited = RunControl(), threading.Event(), []
 
     def prepare(self, wanted):
         waits.set()
@@ -290,7 +290,7 @@ def test_stopped_while_it_is_prepared(world, run, held, options):
 
 
 def test_a_control_stops_what_waits_under_it():
-    control = Control()
+    control = RunControl()
     with control.cancel_scope():
         wait_for(None, 0)
         control.stop()

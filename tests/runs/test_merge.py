@@ -9,10 +9,10 @@ import pytest
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs.discover import RESULT
-from slop_code.runs.merge import gather
+from slop_code.runs.discover import RESULT_FILE
+from slop_code.runs.merge import merge_copies
 
-NOTHING_THERE = f": no result of this run in it; expected <problem>/<checkpoint>/{RESULT}"
+NOTHING_THERE = f": no result of this run in it; expected <problem>/<checkpoint>/{RESULT_FILE}"
 
 
 @pytest.fixture
@@ -32,23 +32,23 @@ def place(folder, number):
 def put(world, folder, number, marks="+", **keys):
     """A result for the run's own submission, in one of the copies; with a raw report beside it."""
     submission = world.discover()[0].submissions[number - 1]
-    world.results(submission, marks, **keys).save(place(folder, number) / RESULT)
+    world.results(submission, marks, **keys).save(place(folder, number) / RESULT_FILE)
     (place(folder, number) / ".scbench").mkdir(exist_ok=True)
     (place(folder, number) / ".scbench/pytest.log").write_text(f"log of {folder.parent.name}")
 
 
 def merged(world, copies):
     [run] = world.discover()
-    found = gather(run, copies)
+    found = merge_copies(run, copies)
     assert found.submissions == run.submissions
-    return {one.label: one.reason for one in found.troubles if not one.reason.endswith(NOTHING_THERE)}
+    return {one.label: one.reason for one in found.issues if not one.reason.endswith(NOTHING_THERE)}
 
 
 def results(world):
     """The marks of each checkpoint's result in the run; None where there is none."""
     found = []
     for number in (1, 2, 3):
-        path = place(world.folder / "monday", number) / RESULT
+        path = place(world.folder / "monday", number) / RESULT_FILE
         tests = CorrectnessResults.load(path).tests if path.exists() else None
         found.append(None if tests is None else "".join("+" if test.status == "passed" else "-" for test in tests))
     return found
@@ -63,7 +63,7 @@ def test_the_whole_from_its_parts(world, copies):
     log = place(world.folder / "monday", 2) / ".scbench/pytest.log"
     assert log.read_text() == "log of two"
     assert world.plan(world.discover()).jobs == ()
-    assert place(copies[0], 1).joinpath(RESULT).exists(), "copies stay as they are"
+    assert place(copies[0], 1).joinpath(RESULT_FILE).exists(), "copies stay as they are"
 
 
 def test_what_is_in_no_copy_is_left_to_do(world, copies):
@@ -88,7 +88,7 @@ def test_two_verdicts_that_differ_are_a_trouble(world, copies, own):
     put(world, copies[1], 1, "-")
     found = merged(world, copies)
     assert list(found) == ["monday/words/checkpoint_1"]
-    assert str(place(copies[1], 1) / RESULT) in found["monday/words/checkpoint_1"]
+    assert str(place(copies[1], 1) / RESULT_FILE) in found["monday/words/checkpoint_1"]
     assert "differs from another result" in found["monday/words/checkpoint_1"]
 
 
@@ -150,11 +150,11 @@ def a_pipe(path):
 @pytest.mark.parametrize("spoil", [cut, nonsense, a_link, a_folder, a_pipe])
 def test_a_damaged_result_is_none_and_is_named(world, copies, spoil):
     put(world, copies[0], 1)
-    spoil(place(copies[0], 1) / RESULT)
+    spoil(place(copies[0], 1) / RESULT_FILE)
     put(world, copies[1], 2)
     found = merged(world, copies)
     assert list(found) == ["monday/words/checkpoint_1"]
-    assert found["monday/words/checkpoint_1"].startswith(f"{place(copies[0], 1) / RESULT}: ")
+    assert found["monday/words/checkpoint_1"].startswith(f"{place(copies[0], 1) / RESULT_FILE}: ")
     assert results(world) == [None, "+", None]
 
 
@@ -163,7 +163,7 @@ def test_a_damaged_result_is_none_and_is_named(world, copies, spoil):
 def test_a_good_one_makes_up_for_a_damaged_one(world, copies, spoil, where):
     folder = copies[0] if where == "copy" else world.folder / "monday"
     put(world, folder, 1, "-")
-    spoil(place(folder, 1) / RESULT)
+    spoil(place(folder, 1) / RESULT_FILE)
     put(world, copies[1], 1, "+")
     assert merged(world, copies) == {}
     assert results(world)[0] == "+"
@@ -178,7 +178,7 @@ def test_a_run_that_cannot_be_written_to(world, copies):
     put(world, copies[0], 1)
     put(world, copies[0], 2)
     (place(world.folder / "monday", 2) / ".scbench").symlink_to("x")
-    (place(world.folder / "monday", 2) / f".{RESULT}.x").mkdir()
+    (place(world.folder / "monday", 2) / f".{RESULT_FILE}.x").mkdir()
     with pytest.raises(InfrastructureError, match=r"checkpoint_2: .*what was gathered before is whole"):
         merged(world, copies)
     assert results(world) == ["+", None, None]
@@ -188,8 +188,8 @@ def test_a_submission_that_cannot_be_read_is_told_once(world, copies):
     put(world, copies[0], 1)
     (world.problems / "words/tests/test_checkpoint_2.py").unlink()
     [run] = world.discover()
-    plan = world.plan([gather(run, copies[:1])])
-    assert [trouble.label for trouble in plan.troubles] == ["monday/words/checkpoint_2"]
+    plan = world.plan([merge_copies(run, copies[:1])])
+    assert [trouble.label for trouble in plan.issues] == ["monday/words/checkpoint_2"]
     assert results(world)[0] == "+"
 
 
@@ -198,6 +198,6 @@ def test_a_copy_without_any_result_is_a_trouble(world, copies):
     put(world, copies[0], 1)
     [run] = world.discover()
     given = [copies[0], copies[1], copies[0].parent]
-    assert [(one.label, one.reason) for one in gather(run, given).troubles] == [
+    assert [(one.label, one.reason) for one in merge_copies(run, given).issues] == [
         ("monday", f"{copy}{NOTHING_THERE}") for copy in given[1:]
     ]

@@ -15,10 +15,10 @@ from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import Digests
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec, load_environment
-from slop_code.runs.checkpoint_lines import Facts
-from slop_code.runs.discover import LOOSE, Run
+from slop_code.runs.checkpoint_lines import CheckpointFacts
+from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
 from slop_code.runs.evaluate_run import evaluate_run
-from slop_code.runs.plan import CHANGED, NO_RESULT, OVERWRITE, Shard, duration_name, store_key, why
+from slop_code.runs.plan import CHANGED, NO_RESULT, OVERWRITE, Shard, duration_name, result_cache_key, stale_reason
 
 HELPERS = {
     "problems/words/tests/conftest.py": "", "problems/words/tests/data/in.txt": "in", "problems/words/assets/a": "a",
@@ -42,7 +42,7 @@ def evaluated(world):
 def stale(world, **options):
     """The numbers of the checkpoints that are not up to date, by the reason."""
     plan = world.plan(world.discover(**options))
-    assert not plan.troubles
+    assert not plan.issues
     found = {}
     for job in plan.jobs:
         for target in job.targets:
@@ -58,7 +58,7 @@ def configure(world, **keys):
 
 def test_what_is_up_to_date_is_kept(evaluated):
     plan = evaluated.plan(evaluated.discover())
-    assert (plan.jobs, plan.troubles) == ((), ())
+    assert (plan.jobs, plan.issues) == ((), ())
     assert [submission.checkpoint.name for submission, _ in plan.kept] == [f"checkpoint_{n}" for n in (1, 2, 3)]
     assert all(facts.state == "evaluated" for _, facts in plan.kept)
 
@@ -179,7 +179,7 @@ def test_the_result_of_another_checkpoint_is_none_of_this_one(evaluated):
 
 def facts(**keys):
     keys = {"state": "evaluated", "digests": DIGESTS, "evaluation_version": "1", **keys}
-    return Facts(**keys)
+    return CheckpointFacts(**keys)
 
 
 @pytest.mark.parametrize(
@@ -200,20 +200,24 @@ def facts(**keys):
     ],
 )
 def test_why(found, expected, reason):
-    assert why(found, expected, "1") == reason
+    assert stale_reason(found, expected, "1") == reason
 
 
 def test_a_key_in_the_store():
     local = load_environment("local")
     docker = EnvironmentSpec.model_validate({"type": "docker", "name": "d", "docker": {"image": "x"}})
-    assert store_key(docker, DIGESTS.model_copy(update={"image": None})) is None
-    known = {store_key(docker, DIGESTS), store_key(docker, DIGESTS.model_copy(update={"image": "j"}))}
+    assert result_cache_key(docker, DIGESTS.model_copy(update={"image": None})) is None
+    known = {result_cache_key(docker, DIGESTS), result_cache_key(docker, DIGESTS.model_copy(update={"image": "j"}))}
     for name in ("submission", "tests", "config", "environment"):
-        known.add(store_key(local, DIGESTS.model_copy(update={name: "x"})))
-    known |= {store_key(local, DIGESTS), store_key(local, DIGESTS, "other"), store_key(local, DIGESTS, "")}
+        known.add(result_cache_key(local, DIGESTS.model_copy(update={name: "x"})))
+    known |= {
+        result_cache_key(local, DIGESTS),
+        result_cache_key(local, DIGESTS, "other"),
+        result_cache_key(local, DIGESTS, ""),
+    }
     assert len(known) == 9
-    assert store_key(local, DIGESTS) == store_key(local, DIGESTS, evaluation_version())
-    assert store_key(local, DIGESTS) == store_key(local, DIGESTS.model_copy(update={"image": None}))
+    assert result_cache_key(local, DIGESTS) == result_cache_key(local, DIGESTS, evaluation_version())
+    assert result_cache_key(local, DIGESTS) == result_cache_key(local, DIGESTS.model_copy(update={"image": None}))
 
 
 def test_identical_snapshots_are_one_job(world):
@@ -279,17 +283,17 @@ def test_shards_are_a_partition_whatever_is_done_meanwhile(world, count):
     for name in ("monday", "tuesday"):
         world.run(name, {"words": ["same", "b", name], "ants": ["x", "y"]})
     world.write({"monday/unknown/checkpoint_1/snapshot/main.py": ""})
-    seen, troubles = [], []
+    seen, issues = [], []
     for number in range(1, count + 1):
         plan = world.plan(world.discover("monday", "tuesday"), shard=Shard(number, count))
         targets = [target for job in plan.jobs for target in job.targets]
         seen += [target.label for target in targets]
-        troubles += [(number, trouble.label) for trouble in plan.troubles]
+        issues += [(number, trouble.label) for trouble in plan.issues]
         for target in targets[::2]:
             world.finish(target)
     assert sorted(seen) == sorted(one.label for run in world.discover("monday", "tuesday") for one in run.submissions)
     assert len(seen) == 10
-    assert troubles == [(1, "monday/unknown/checkpoint_1")]
+    assert issues == [(1, "monday/unknown/checkpoint_1")]
 
 
 @pytest.mark.parametrize(
@@ -318,29 +322,29 @@ def test_a_submission_that_cannot_be_evaluated_costs_itself_alone(world):
     finally:
         os.chdir(here)
     plan = world.plan(world.discover())
-    assert [trouble.label for trouble in plan.troubles] == ["monday/words/checkpoint_2"]
-    assert "deep" in plan.troubles[0].reason
+    assert [trouble.label for trouble in plan.issues] == ["monday/words/checkpoint_2"]
+    assert "deep" in plan.issues[0].reason
     assert len(plan.jobs) == 2
     loose = [replace(one, output=None) for one in world.discover()[0].submissions]
     first = next(evaluate_run(loose[1:2], cache=Cache(world.folder / "cache")))
     assert first.submission is loose[1], "whoever waits for its outcome gets one"
-    assert (first.facts.state, first.facts.reason) == ("not_evaluated", plan.troubles[0].reason)
+    assert (first.facts.state, first.facts.reason) == ("not_evaluated", plan.issues[0].reason)
 
 
 def test_a_problem_without_tests_for_a_checkpoint(world):
     (world.problem() / "tests/test_checkpoint_2.py").unlink()
     world.run()
     plan = world.plan(world.discover())
-    assert [(trouble.label, len(plan.jobs)) for trouble in plan.troubles] == [("monday/words/checkpoint_2", 2)]
-    assert "no tests for 'checkpoint_2'" in plan.troubles[0].reason
+    assert [(trouble.label, len(plan.jobs)) for trouble in plan.issues] == [("monday/words/checkpoint_2", 2)]
+    assert "no tests for 'checkpoint_2'" in plan.issues[0].reason
 
 
-@pytest.mark.parametrize("run", [LOOSE, "monday", "some other"])
+@pytest.mark.parametrize("run", [UNNAMED_RUN, "monday", "some other"])
 def test_submissions_that_lie_anywhere(evaluated, run):
     """Without an output there is nothing to be kept; with one, there is."""
     first, second, _ = evaluated.discover()[0].submissions
     loose = (replace(first, run=run), replace(second, run=run, output=None))
-    plan = evaluated.plan([Run(LOOSE, None, loose)])
+    plan = evaluated.plan([DiscoveredRun(UNNAMED_RUN, None, loose)])
     assert [submission for submission, _ in plan.kept] == [loose[0]]
     assert [job.targets for job in plan.jobs] == [(loose[1],)]
 

@@ -6,8 +6,8 @@ import pytest
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.policy import parse_policy
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, write_lines
-from slop_code.runs.conclude import LINES
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
+from slop_code.runs.conclude import LINES_FILE
 from slop_code.runs.read_results import check_output, read_runs, result_at, runs_below
 
 HOME = "test_checkpoint_1.py"
@@ -48,7 +48,7 @@ def entries(*paths):
 
 def line(checkpoint, *, order=1, **more):
     place = {"run": "run", "problem": "words", "checkpoint": checkpoint, "order": order}
-    return CheckpointLine(**{**dict(Facts.none("why")), **place, **more})
+    return CheckpointLine(**{**dict(CheckpointFacts.none("why")), **place, **more})
 
 
 def test_results_in_their_order_with_what_changed(save, tmp_path):
@@ -72,7 +72,7 @@ def test_results_in_their_order_with_what_changed(save, tmp_path):
 def test_what_has_no_result_is_known_from_the_summary(save, tmp_path):
     save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
     write_lines(
-        tmp_path / "run" / LINES,
+        tmp_path / "run" / LINES_FILE,
         [
             line("checkpoint_1", order=1, evaluation="words/checkpoint_1/evaluation.json"),
             line("checkpoint_2", order=2, reason="no snapshot"),
@@ -89,7 +89,7 @@ def test_a_summary_says_nothing_of_a_result_that_is_gone(save, tmp_path):
     path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
     told = line("checkpoint_1", evaluation="words/checkpoint_1/evaluation.json", state="evaluated", reason=None)
     told = told.model_copy(update={"passed": dict.fromkeys(told.passed, True)})
-    write_lines(tmp_path / "run" / LINES, [told])
+    write_lines(tmp_path / "run" / LINES_FILE, [told])
     assert entries(tmp_path / "run")[0].line.passes("all-cases")
     path.unlink()
     (entry,) = entries(tmp_path / "run")
@@ -101,7 +101,9 @@ def test_a_summary_says_nothing_of_a_result_that_is_gone(save, tmp_path):
 @pytest.mark.parametrize("later", [False, True])
 def test_a_result_that_a_failure_left_there_is_not_its_result(save, tmp_path, later):
     path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
-    write_lines(tmp_path / "run" / LINES, [line("checkpoint_1", state="infrastructure_failure", reason="no space")])
+    write_lines(
+        tmp_path / "run" / LINES_FILE, [line("checkpoint_1", state="infrastructure_failure", reason="no space")]
+    )
     os.utime(path, (4e9, 4e9) if later else (1, 1))
     (entry,) = entries(tmp_path / "run")
     assert (entry.line.state, entry.results) == ("infrastructure_failure", None)
@@ -124,7 +126,7 @@ def test_a_result_that_the_summary_does_not_know_has_its_place(save, tmp_path):
         save(f"run/words/{name}", name, {"a": "passed"}, checkpoints=names)
     known = [line(name, order=place, evaluation=f"words/{name}/evaluation.json")
              for place, name in enumerate(names, start=1) if place != 2]  # fmt: skip
-    write_lines(tmp_path / "run" / LINES, known)
+    write_lines(tmp_path / "run" / LINES_FILE, known)
     found = [entry.line for entry in entries(tmp_path / "run")]
     assert [(one.checkpoint, one.order) for one in found] == list(zip(names, range(1, 5), strict=True))
     assert [one.regressions.since for one in found[1:]] == names[:3]

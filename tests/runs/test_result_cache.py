@@ -16,7 +16,7 @@ from slop_code._io import digest_of
 from slop_code.errors import UsageError
 from slop_code.execution.cache import Cache
 from slop_code.runs import result_cache as module
-from slop_code.runs.result_cache import DEFAULT_LIMIT, Store, StoreInfo
+from slop_code.runs.result_cache import DEFAULT_LIMIT, ResultCache, ResultCacheInfo
 
 KEY, OTHER = digest_of("a"), digest_of("b")
 HOLDER = """
@@ -33,7 +33,7 @@ sys.stdin.readline()
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(Cache(tmp_path))
+    return ResultCache(Cache(tmp_path))
 
 
 def files(store):
@@ -120,7 +120,7 @@ def test_a_full_disk_costs_the_entry_and_nothing_else(store, monkeypatch):
 
 def test_a_place_that_cannot_be_made(tmp_path):
     (tmp_path / "results").write_text("a file")
-    store = Store(Cache(tmp_path))
+    store = ResultCache(Cache(tmp_path))
     assert not store.put(KEY, b"x")
     assert store.get(KEY) is None
     claim = store.claim(KEY)
@@ -216,7 +216,7 @@ def test_a_duration_that_is_none(store, text):
 
 
 def test_info(store):
-    assert store.info() == StoreInfo(0, 0, None, None)
+    assert store.info() == ResultCacheInfo(0, 0, None, None)
     keys = fill(store, 3)
     held = store.claim(keys[0])
     info = store.info()
@@ -241,7 +241,7 @@ def test_getting_is_using(store):
 
 
 def test_trimming_keeps_to_the_limit(tmp_path):
-    store = Store(Cache(tmp_path), 2500)
+    store = ResultCache(Cache(tmp_path), 2500)
     fill(store, 4)
     assert store.trim()[0] == 2
     assert store.trim() == (0, 0)
@@ -294,12 +294,12 @@ def test_the_limit(tmp_path, monkeypatch, value, limit):
     monkeypatch.delenv("SCBENCH_RESULTS_LIMIT", raising=False)
     if value is not None:
         monkeypatch.setenv("SCBENCH_RESULTS_LIMIT", value)
-    assert Store(Cache(tmp_path)).limit == limit
-    assert Store(Cache(tmp_path), 7).limit == 7
+    assert ResultCache(Cache(tmp_path)).limit == limit
+    assert ResultCache(Cache(tmp_path), 7).limit == 7
 
 
 @pytest.mark.parametrize("value", ["much", "-1", "1X"])
 def test_a_limit_that_is_none(tmp_path, monkeypatch, value):
     monkeypatch.setenv("SCBENCH_RESULTS_LIMIT", value)
     with pytest.raises(UsageError, match=f"SCBENCH_RESULTS_LIMIT={value}: expected a size such as 512M"):
-        Store(Cache(tmp_path))
+        ResultCache(Cache(tmp_path))

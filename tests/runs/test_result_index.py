@@ -8,8 +8,8 @@ import pytest
 from slop_code._io import read_bounded
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
-from slop_code.runs.checkpoint_lines import Facts, Regressions
-from slop_code.runs.result_index import Index, with_digest
+from slop_code.runs.checkpoint_lines import CheckpointFacts, Regressions
+from slop_code.runs.result_index import ResultIndex, with_digest
 
 OPENED = """
 import json, os, sys
@@ -91,8 +91,8 @@ CHANGED = Regressions(since="checkpoint_1", introduced=1, repaired=1)
 @pytest.fixture
 def saved(run, first, second):
     """Where everything is known; the lines of its file."""
-    index = Index.load(run)
-    assert index.facts(first) == Facts.of(CorrectnessResults.load(first))
+    index = ResultIndex.load(run)
+    assert index.facts(first) == CheckpointFacts.of(CorrectnessResults.load(first))
     assert index.facts(second).total_counts["Core"] == 4
     assert index.regressions(second, first, "checkpoint_1") == CHANGED
     index.save()
@@ -124,17 +124,17 @@ def test_what_is_known_is_not_opened(run, first, second):
 
 def test_a_result_that_was_replaced_is_read_again(run, first, second, saved):
     results("failed", "passed", "passed").save(first)
-    index = Index.load(run)
+    index = ResultIndex.load(run)
     assert index.facts(first).pass_counts["Core"] == 2
     assert index.regressions(second, first, "checkpoint_1") == Regressions(
         since="checkpoint_1", introduced=0, repaired=0
     )
     index.save()
-    assert Index.load(run).regressions(second, first, "checkpoint_1").introduced == 0
+    assert ResultIndex.load(run).regressions(second, first, "checkpoint_1").introduced == 0
 
 
 def test_a_result_that_is_replaced_between_two_questions_is_read_again(run, first, second):
-    index = Index.load(run)
+    index = ResultIndex.load(run)
     assert index.regressions(second, first, "checkpoint_1") == CHANGED
     results("failed", "failed", "failed").save(first)
     assert index.regressions(second, first, "checkpoint_1").repaired == 2
@@ -151,14 +151,14 @@ def rewritten(saved, old, new):
 
 def test_what_another_version_found_is_not_believed(run, first, saved):
     rewritten(saved, '"duration":1.0', '"duration":7.0')
-    assert Index.load(run).facts(first).duration == 7.0
+    assert ResultIndex.load(run).facts(first).duration == 7.0
     rewritten(saved, '"made_by":"', '"made_by":"older ')
-    assert Index.load(run).facts(first).duration == 1.0
+    assert ResultIndex.load(run).facts(first).duration == 1.0
 
 
 def test_a_line_that_was_edited_is_not_believed(run, first, saved):
     saved.write_text(saved.read_text().replace('"duration":1.0', '"duration":7.0'))
-    assert Index.load(run).facts(first).duration == 1.0
+    assert ResultIndex.load(run).facts(first).duration == 1.0
 
 
 def test_the_same_size_and_time_are_not_enough(run, first, saved):
@@ -168,13 +168,13 @@ def test_the_same_size_and_time_are_not_enough(run, first, saved):
     while os.stat(first).st_ctime_ns == known.st_ctime_ns or os.stat(first).st_mtime_ns != known.st_mtime_ns:
         os.utime(first, ns=(known.st_atime_ns, known.st_mtime_ns))
     assert (os.stat(first).st_size, os.stat(first).st_mtime_ns) == (known.st_size, known.st_mtime_ns)
-    assert Index.load(run).facts(first).state == "not_evaluated"
+    assert ResultIndex.load(run).facts(first).state == "not_evaluated"
 
 
 def test_regressions_are_counted_from_the_file_that_is_asked_for(run, first, second, saved):
     other = run / "words/checkpoint_0/evaluation.json"
     results("passed", "passed", "passed").save(other)
-    index = Index.load(run)
+    index = ResultIndex.load(run)
     assert index.regressions(second, other, "checkpoint_0") == Regressions(
         since="checkpoint_0", introduced=1, repaired=0
     )
@@ -183,7 +183,7 @@ def test_regressions_are_counted_from_the_file_that_is_asked_for(run, first, sec
 
 
 def test_no_file(run, first):
-    index = Index.load(run)
+    index = ResultIndex.load(run)
     assert index.facts(run / "words/checkpoint_9/evaluation.json") is None
     assert index.facts(first / "evaluation.json") is None
     assert index.regressions(first, run / "gone.json", "gone") is None
@@ -204,7 +204,7 @@ def test_a_damaged_result_is_none_and_says_why(run, first, second, damage):
             "loop": lambda: first.symlink_to(first),
             "pipe": lambda: os.mkfifo(first),
         }[damage]()
-    index = Index.load(run)
+    index = ResultIndex.load(run)
     facts = index.facts(first)
     assert facts.state == "not_evaluated"
     assert facts.reason.startswith(f"{first}: ")
@@ -218,7 +218,7 @@ def test_a_damaged_result_is_none_and_says_why(run, first, second, damage):
 
 def test_what_becomes_damaged_is_forgotten(run, first, second, saved):
     first.write_bytes(b"{}")
-    index = Index.load(run)
+    index = ResultIndex.load(run)
     assert index.facts(first).state == "not_evaluated"
     index.save()
     assert [json.loads(line.partition(" ")[2])["path"] for line in saved.read_text().splitlines()] == [
@@ -240,17 +240,17 @@ def test_what_becomes_damaged_is_forgotten(run, first, second, saved):
 )
 def test_a_damaged_index_is_no_error(run, first, second, saved, damage):
     saved.write_bytes(damage(saved.read_bytes()))
-    index = Index.load(run)
-    assert index.facts(first) == Facts.of(CorrectnessResults.load(first))
+    index = ResultIndex.load(run)
+    assert index.facts(first) == CheckpointFacts.of(CorrectnessResults.load(first))
     assert index.regressions(second, first, "checkpoint_1") == CHANGED
     index.save()
-    assert Index.load(run).regressions(second, first, "checkpoint_1") == CHANGED
+    assert ResultIndex.load(run).regressions(second, first, "checkpoint_1") == CHANGED
 
 
 def test_what_was_not_asked_for_is_kept_while_it_is_there(run, first, second, saved):
     third = run / "words/checkpoint_3/evaluation.json"
     results("passed").save(third)
-    index = Index.load(run)
+    index = ResultIndex.load(run)
     index.facts(third)
     first.unlink()
     index.save()
@@ -261,7 +261,7 @@ def test_what_was_not_asked_for_is_kept_while_it_is_there(run, first, second, sa
 def test_without_a_folder_nothing_is_written(tmp_path):
     path = tmp_path / "evaluation.json"
     results("passed").save(path)
-    index = Index.load(None)
+    index = ResultIndex.load(None)
     assert index.facts(path).state == "evaluated"
     index.save()
     assert [entry.name for entry in tmp_path.iterdir()] == ["evaluation.json"]
@@ -277,7 +277,7 @@ def test_a_result_that_is_replaced_while_it_is_read(run, first, tmp_path, moment
         if event == moment and frame.f_code is read_bounded.__code__ and other.exists():
             os.replace(other, first)
 
-    index = Index.load(run)
+    index = ResultIndex.load(run)
     sys.setprofile(swap)
     try:
         count = index.facts(first).total_counts["Core"]
@@ -288,4 +288,4 @@ def test_a_result_that_is_replaced_while_it_is_read(run, first, tmp_path, moment
     assert not (run / ".slop-code").exists()
     assert index.facts(first).total_counts["Core"] == 1
     index.save()
-    assert Index.load(run).facts(first).total_counts["Core"] == 1
+    assert ResultIndex.load(run).facts(first).total_counts["Core"] == 1

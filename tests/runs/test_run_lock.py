@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.runs.discover import Run
+from slop_code.runs.discover import DiscoveredRun
 from slop_code.runs.plan import Shard
-from slop_code.runs.run_lock import OWN, holding
+from slop_code.runs.run_lock import STATE_DIR, lock_runs
 
 HOLDER = """
 import sys
@@ -55,9 +55,9 @@ def start(folder):
 
 def reason(folder, shard=None):
     """Why it cannot be held now; None when it can."""
-    with holding([Run("monday", folder, ("a submission",))], shard) as [run]:
-        assert bool(run.submissions) == (not run.troubles)
-        return run.troubles[0].reason if run.troubles else None
+    with lock_runs([DiscoveredRun("monday", folder, ("a submission",))], shard) as [run]:
+        assert bool(run.submissions) == (not run.issues)
+        return run.issues[0].reason if run.issues else None
 
 
 @pytest.mark.e2e
@@ -77,7 +77,7 @@ def test_it_is_free_when_its_holder_ends(folder, start):
     process, _ = start()
     process.communicate()
     assert reason(folder) is None
-    assert [path.read_text() for path in (folder / OWN).iterdir()] == [""], "nobody is named who is gone"
+    assert [path.read_text() for path in (folder / STATE_DIR).iterdir()] == [""], "nobody is named who is gone"
 
 
 @pytest.mark.e2e
@@ -126,7 +126,7 @@ def test_shards_of_two_plans_would_do_the_same_work(folder, start):
 
 @pytest.mark.e2e
 def test_a_holder_in_this_process_keeps_it_from_another(folder, start):
-    with holding([Run("monday", folder, ("a submission",))], None):
+    with lock_runs([DiscoveredRun("monday", folder, ("a submission",))], None):
         _, said = start()
         assert f"process {os.getpid()} of " in said
     assert start()[1] == "held"
@@ -149,12 +149,12 @@ def test_a_very_long_command_hides_nobody(folder, start):
 )  # fmt: skip
 def test_garbage_in_the_lock(folder, garbage):
     """Whoever wrote there, and whatever: the lock counts."""
-    (folder / OWN).mkdir()
-    (folder / OWN / "lock").write_bytes(garbage)
-    with holding([Run("monday", folder, ("a submission",))], None) as [run]:
+    (folder / STATE_DIR).mkdir()
+    (folder / STATE_DIR / "lock").write_bytes(garbage)
+    with lock_runs([DiscoveredRun("monday", folder, ("a submission",))], None) as [run]:
         assert run.submissions
-        assert json.loads((folder / OWN / "lock").read_text())["pid"] == os.getpid()
-        (folder / OWN / "lock").write_bytes(garbage)
+        assert json.loads((folder / STATE_DIR / "lock").read_text())["pid"] == os.getpid()
+        (folder / STATE_DIR / "lock").write_bytes(garbage)
         told = reason(folder)
         assert told.startswith(f"{folder}: held by ")
         assert len(told) < 5000
@@ -162,11 +162,15 @@ def test_garbage_in_the_lock(folder, garbage):
 
 def test_what_is_held_costs_its_run_alone(folder, tmp_path):
     (tmp_path / "tuesday").mkdir()
-    with holding([Run("monday", folder, ("a submission",))], None):
-        runs = [Run("monday", folder, ("a",)), Run("tuesday", tmp_path / "tuesday", ("b",)), Run("", None, ("c",))]
-        with holding(runs, None) as [monday, tuesday, loose]:
-            assert (monday.submissions, len(monday.troubles)) == ((), 1)
-            assert (monday.troubles[0].run, monday.troubles[0].problem) == ("monday", None)
+    with lock_runs([DiscoveredRun("monday", folder, ("a submission",))], None):
+        runs = [
+            DiscoveredRun("monday", folder, ("a",)),
+            DiscoveredRun("tuesday", tmp_path / "tuesday", ("b",)),
+            DiscoveredRun("", None, ("c",)),
+        ]
+        with lock_runs(runs, None) as [monday, tuesday, loose]:
+            assert (monday.submissions, len(monday.issues)) == ((), 1)
+            assert (monday.issues[0].run, monday.issues[0].problem) == ("monday", None)
             assert (tuesday, loose) == (runs[1], runs[2])
             assert reason(tmp_path / "tuesday") is not None
     assert reason(folder) is None
@@ -175,11 +179,11 @@ def test_what_is_held_costs_its_run_alone(folder, tmp_path):
 @pytest.mark.parametrize("spoil", ["file", "loop", "lock is a folder"])
 def test_a_place_where_nothing_can_be_written(folder, spoil):
     if spoil == "file":
-        (folder / OWN).write_text("")
+        (folder / STATE_DIR).write_text("")
     elif spoil == "loop":
-        (folder / OWN).symlink_to(OWN)
+        (folder / STATE_DIR).symlink_to(STATE_DIR)
     else:
-        (folder / OWN / "lock").mkdir(parents=True)
+        (folder / STATE_DIR / "lock").mkdir(parents=True)
     assert reason(folder).startswith(f"{folder}: results cannot be written there: ")
 
 
@@ -201,7 +205,7 @@ def test_a_problem_of_a_run_keeps_the_whole_out_where_that_was_held_before(folde
     (folder / "words").mkdir()
     if known:
         assert reason(folder) is None
-    with holding([Run("monday", folder / "words", ("a submission",), within=folder)], None) as [run]:
+    with lock_runs([DiscoveredRun("monday", folder / "words", ("a submission",), within=folder)], None) as [run]:
         assert run.submissions
         assert (start()[1] == "held") is free
         if known:
@@ -213,9 +217,9 @@ def test_a_problem_of_a_run_keeps_the_whole_out_where_that_was_held_before(folde
 def test_a_problem_of_a_run_that_is_held(folder, start):
     (folder / "words").mkdir()
     process, _ = start()
-    with holding([Run("monday", folder / "words", ("a submission",), within=folder)], None) as [run]:
+    with lock_runs([DiscoveredRun("monday", folder / "words", ("a submission",), within=folder)], None) as [run]:
         assert run.submissions == ()
-        assert run.troubles[0].reason.startswith(f"{folder}: held by process {process.pid} of ")
+        assert run.issues[0].reason.startswith(f"{folder}: held by process {process.pid} of ")
 
 
 @pytest.mark.parametrize("shard", [None, Shard(1, 2)], ids=["whole", "shard"])
@@ -226,10 +230,10 @@ def test_a_lock_that_is_something_else_is_not_touched(folder, tmp_path, kind, sh
     name = "lock" if shard is None else "shard-1-of-2.lock"
     if kind == "linked folder":
         (tmp_path / "elsewhere").mkdir()
-        (folder / OWN).symlink_to(tmp_path / "elsewhere")
+        (folder / STATE_DIR).symlink_to(tmp_path / "elsewhere")
     else:
-        (folder / OWN).mkdir()
-        place = folder / OWN / name
+        (folder / STATE_DIR).mkdir()
+        place = folder / STATE_DIR / name
         {"link": lambda: place.symlink_to(victim), "pipe": lambda: os.mkfifo(place), "folder": place.mkdir}[kind]()
     assert reason(folder, shard).startswith(f"{folder}: results cannot be written there: ")
     assert "None" not in reason(folder, shard)

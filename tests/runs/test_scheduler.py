@@ -17,13 +17,13 @@ from slop_code.evaluation import CorrectnessResults
 from slop_code.evaluation.report import Attempt
 from slop_code.execution.cache import Cache
 from slop_code.runs import scheduler as module
-from slop_code.runs.checkpoint_lines import Facts
-from slop_code.runs.discover import RESULT
-from slop_code.runs.job_records import Done, Outcome, Retrying, Started
-from slop_code.runs.plan import duration_name, store_key
-from slop_code.runs.result_cache import Store
-from slop_code.runs.run_control import Control, Retries
-from slop_code.runs.scheduler import drive
+from slop_code.runs.checkpoint_lines import CheckpointFacts
+from slop_code.runs.discover import RESULT_FILE
+from slop_code.runs.job_records import JobResult, JobRetrying, JobStarted, SubmissionOutcome
+from slop_code.runs.plan import duration_name, result_cache_key
+from slop_code.runs.result_cache import ResultCache
+from slop_code.runs.run_control import Retries, RunControl
+from slop_code.runs.scheduler import run_jobs
 
 AT_ONCE = Retries(wait_s=0)
 LONG_S = 60
@@ -86,10 +86,10 @@ class Bench:
 
     def good(self, work, stop=None, **keys):
         results = self.world.results(self.targets[work.submission], attempts=list(work.attempts), **keys)
-        return Done(Facts.of(results), self.world.parcel(results))
+        return JobResult(CheckpointFacts.of(results), self.world.parcel(results))
 
-    def drive(self, executor, *, control=None, retries=AT_ONCE, **options):
-        return drive(self.jobs, executor, self.store, retries=retries, control=control or Control(), **options)
+    def run_jobs(self, executor, *, control=None, retries=AT_ONCE, **options):
+        return run_jobs(self.jobs, executor, self.store, retries=retries, control=control or RunControl(), **options)
 
     def unclaimed(self):
         """Whether nobody holds any of the keys."""
@@ -100,7 +100,7 @@ class Bench:
         return None not in claims
 
     def result(self, number, run="monday"):
-        return CorrectnessResults.load(self.world.folder / run / f"words/checkpoint_{number}" / RESULT)
+        return CorrectnessResults.load(self.world.folder / run / f"words/checkpoint_{number}" / RESULT_FILE)
 
 
 @pytest.fixture
@@ -109,17 +109,17 @@ def bench(world):
 
 
 def failed(reason="killed", *, state="infrastructure_failure", final=False):
-    return Done(Facts.none(reason, state=state, attempts=1), final=final)
+    return JobResult(CheckpointFacts.none(reason, state=state, attempts=1), final=final)
 
 
 def outcomes(events):
-    return [event for event in events if isinstance(event, Outcome)]
+    return [event for event in events if isinstance(event, SubmissionOutcome)]
 
 
 def test_every_job_comes_to_its_end(bench):
     executor = Scripted(bench.good)
-    events = list(bench.drive(executor))
-    assert Counter(type(event) for event in events) == {Started: 3, Outcome: 3}
+    events = list(bench.run_jobs(executor))
+    assert Counter(type(event) for event in events) == {JobStarted: 3, SubmissionOutcome: 3}
     assert {event.source for event in outcomes(events)} == {"evaluated"}
     assert executor.names == [job.targets[0].checkpoint.name for job in bench.jobs]
     for job, work in zip(bench.jobs, executor.works, strict=True):
@@ -143,7 +143,7 @@ def test_slots_are_kept_busy_and_never_exceeded(world, slots, parallel, together
         return bench.good(work)
 
     executor = Scripted(answer, slots)
-    assert len(outcomes(bench.drive(executor))) == 6
+    assert len(outcomes(bench.run_jobs(executor))) == 6
     assert executor.most == together * min(parallel, slots) <= slots
     assert {work.weight for work in executor.works} == {min(parallel, slots)}
 
@@ -155,7 +155,7 @@ def test_submissions_that_share_a_network_run_one_at_a_time(world, keys):
     world.write({"monday/environment.yaml": f"type: local\nname: open\n{keys}\n"})
     bench = Bench(world, snapshots="abcd")
     executor = Scripted(bench.good, slots=4)
-    assert len(outcomes(bench.drive(executor))) == 4
+    assert len(outcomes(bench.run_jobs(executor))) == 4
     assert [work.weight for work in executor.works] == [4] * 4
     assert executor.most == 4
 
@@ -163,10 +163,10 @@ def test_submissions_that_share_a_network_run_one_at_a_time(world, keys):
 def test_a_stored_result_of_something_else_is_not_taken(bench):
     """However it came under this key."""
     other, mine = bench.jobs[0], bench.jobs[1]
-    list(bench.drive(Scripted(bench.good)))
+    list(bench.run_jobs(Scripted(bench.good)))
     bench.store.put(mine.key, bench.store.get(other.key))
     executor = Scripted(bench.good)
-    events = list(bench.drive(executor))
+    events = list(bench.run_jobs(executor))
     assert executor.names == [mine.targets[0].checkpoint.name]
     assert Counter(event.source for event in outcomes(events)) == {"stored": 2, "evaluated": 1}
 
@@ -181,7 +181,7 @@ def test_slots_that_come_and_go(world):
         return bench.good(work)
 
     executor.answer = answer
-    assert len(outcomes(bench.drive(executor))) == 6
+    assert len(outcomes(bench.run_jobs(executor))) == 6
 
 
 @pytest.mark.parametrize(
@@ -205,10 +205,10 @@ def test_infrastructure_failures_are_tried_again(world, failures, how):
         return failed(f"failure {len(work.attempts)}")
 
     executor = Scripted(answer)
-    events = list(bench.drive(executor, retries=Retries(times=2, wait_s=0)))
+    events = list(bench.run_jobs(executor, retries=Retries(times=2, wait_s=0)))
     tries = min(failures, 2) + 1
     assert [len(work.attempts) for work in executor.works] == list(range(tries))
-    assert sum(isinstance(event, Retrying) for event in events) == tries - 1
+    assert sum(isinstance(event, JobRetrying) for event in events) == tries - 1
     [outcome] = outcomes(events)
     assert outcome.facts.state == ("evaluated" if failures <= 2 else "infrastructure_failure")
     reasons = [attempt.reason for attempt in executor.works[-1].attempts]
@@ -226,10 +226,10 @@ def test_infrastructure_failures_are_tried_again(world, failures, how):
 def test_what_a_retry_says(world):
     bench = Bench(world, snapshots="a")
     executor = Scripted(lambda work, _: bench.good(work) if work.attempts else failed("slow node"))
-    events = list(bench.drive(executor, retries=Retries(times=1, wait_s=0.001)))
-    [retrying] = [event for event in events if isinstance(event, Retrying)]
-    assert retrying == Retrying(bench.jobs[0], Attempt(reason="slow node", duration=0), 0.001)
-    assert [type(event) for event in events] == [Started, Retrying, Started, Outcome]
+    events = list(bench.run_jobs(executor, retries=Retries(times=1, wait_s=0.001)))
+    [retrying] = [event for event in events if isinstance(event, JobRetrying)]
+    assert retrying == JobRetrying(bench.jobs[0], Attempt(reason="slow node", duration=0), 0.001)
+    assert [type(event) for event in events] == [JobStarted, JobRetrying, JobStarted, SubmissionOutcome]
 
 
 @pytest.mark.parametrize(
@@ -243,16 +243,16 @@ def test_what_a_retry_says(world):
 def test_what_would_end_the_same_way_is_not_tried_again(world, done):
     bench = Bench(world, snapshots="a")
     executor = Scripted(lambda *_: done)
-    [outcome] = outcomes(bench.drive(executor))
+    [outcome] = outcomes(bench.run_jobs(executor))
     assert (outcome.facts, len(executor.works)) == (done.facts, 1)
-    assert not (outcome.submission.output / RESULT).exists()
+    assert not (outcome.submission.output / RESULT_FILE).exists()
     assert not bench.store.has(bench.jobs[0].key)
 
 
 def test_a_failure_is_delivered_and_not_stored(world):
     bench = Bench(world, snapshots="a")
     executor = Scripted(lambda work, _: bench.good(work, infrastructure_failure_reason="killed"))
-    [outcome] = outcomes(bench.drive(executor, retries=Retries(times=0)))
+    [outcome] = outcomes(bench.run_jobs(executor, retries=Retries(times=0)))
     assert outcome.facts.state == "infrastructure_failure"
     assert bench.result(1).infrastructure_failure_reason == "killed"
     assert not bench.store.has(bench.jobs[0].key)
@@ -270,7 +270,7 @@ def test_a_future_that_is_cancelled_has_judged_nobody(world):
             return future
 
     executor = Cancelling(bench.good)
-    [outcome] = outcomes(bench.drive(executor))
+    [outcome] = outcomes(bench.run_jobs(executor))
     assert (outcome.facts.state, len(executor.works)) == ("not_evaluated", 1)
 
 
@@ -286,14 +286,14 @@ def test_an_executor_that_cannot_take_a_job_is_asked_again(world):
                 raise RuntimeError("can't start new thread")
             return super().submit(work)
 
-    found = outcomes(bench.drive(Refusing(bench.good)))
+    found = outcomes(bench.run_jobs(Refusing(bench.good)))
     assert [outcome.facts.state for outcome in found] == ["evaluated"] * 2
     assert sorted(outcome.facts.attempts for outcome in found) == [1, 2]
 
 
 def test_finish_lets_what_runs_end_and_starts_nothing(world):
     bench = Bench(world, snapshots="abcd")
-    control, goes_on = Control(), threading.Event()
+    control, goes_on = RunControl(), threading.Event()
 
     def answer(work, stop):
         assert goes_on.wait(LONG_S)
@@ -301,7 +301,7 @@ def test_finish_lets_what_runs_end_and_starts_nothing(world):
         return bench.good(work)
 
     executor, seen = Scripted(answer), []
-    for event in bench.drive(executor, control=control):
+    for event in bench.run_jobs(executor, control=control):
         seen.append(event)
         if len(seen) == 2:
             control.finish()
@@ -312,21 +312,21 @@ def test_finish_lets_what_runs_end_and_starts_nothing(world):
 
 def test_finish_tries_nothing_again(world):
     bench = Bench(world, snapshots="ab")
-    control = Control()
+    control = RunControl()
 
     def answer(work, stop):
         control.finish()
         return failed()
 
     executor = Scripted(answer, slots=1)
-    [outcome] = outcomes(bench.drive(executor, control=control))
+    [outcome] = outcomes(bench.run_jobs(executor, control=control))
     assert (outcome.facts.state, len(executor.works)) == ("infrastructure_failure", 1)
 
 
 def test_finish_forgets_what_waits_for_its_next_attempt(bench):
-    control, executor = Control(), Scripted(lambda *_: failed(), slots=1)
-    for event in bench.drive(executor, control=control, retries=Retries(wait_s=LONG_S, longest_s=LONG_S)):
-        if isinstance(event, Retrying):
+    control, executor = RunControl(), Scripted(lambda *_: failed(), slots=1)
+    for event in bench.run_jobs(executor, control=control, retries=Retries(wait_s=LONG_S, longest_s=LONG_S)):
+        if isinstance(event, JobRetrying):
             control.finish()
     assert len(executor.works) == 1
     assert bench.unclaimed()
@@ -335,7 +335,7 @@ def test_finish_forgets_what_waits_for_its_next_attempt(bench):
 @pytest.mark.parametrize("how", ["stop", "stop from the job", "close", "raise"])
 def test_what_runs_is_ended_and_waited_for(world, how):
     bench = Bench(world, snapshots="abcd")
-    control, ended = Control(), []
+    control, ended = RunControl(), []
 
     def answer(work, stop):
         if how == "stop from the job":
@@ -345,7 +345,7 @@ def test_what_runs_is_ended_and_waited_for(world, how):
         return failed("stopped", state="not_evaluated", final=True)
 
     executor = Scripted(answer)
-    events = bench.drive(executor, control=control)
+    events = bench.run_jobs(executor, control=control)
     seen = [next(events)] if how == "stop from the job" else [next(events), next(events)]
     if how == "close":
         events.close()
@@ -356,29 +356,29 @@ def test_what_runs_is_ended_and_waited_for(world, how):
         if how == "stop":
             control.stop()
         seen += list(events)
-    assert {type(event) for event in seen} == {Started}
+    assert {type(event) for event in seen} == {JobStarted}
     assert sorted(ended) == sorted(executor.names)
     assert executor.used == 0
     assert bench.unclaimed()
 
 
 def test_stopped_before_it_began(bench):
-    control, executor = Control(), Scripted(bench.good)
+    control, executor = RunControl(), Scripted(bench.good)
     control.stop()
-    assert list(bench.drive(executor, control=control)) == []
+    assert list(bench.run_jobs(executor, control=control)) == []
     assert executor.works == []
 
 
 def test_what_the_store_has_starts_nothing(bench):
-    list(bench.drive(Scripted(bench.good)))
+    list(bench.run_jobs(Scripted(bench.good)))
     for number in (1, 2, 3):
-        (bench.world.folder / f"monday/words/checkpoint_{number}" / RESULT).unlink()
+        (bench.world.folder / f"monday/words/checkpoint_{number}" / RESULT_FILE).unlink()
     executor = Scripted(bench.good)
-    events = list(bench.drive(executor))
+    events = list(bench.run_jobs(executor))
     assert executor.works == []
-    assert [(type(event), event.source) for event in events] == [(Outcome, "stored")] * 3
+    assert [(type(event), event.source) for event in events] == [(SubmissionOutcome, "stored")] * 3
     assert bench.result(2).checkpoint_name == "checkpoint_2"
-    assert len(outcomes(bench.drive(executor, overwrite=True))) == len(executor.works) == 3
+    assert len(outcomes(bench.run_jobs(executor, overwrite=True))) == len(executor.works) == 3
     assert bench.unclaimed()
 
 
@@ -387,7 +387,7 @@ def test_a_stored_result_that_says_nothing_is_made_again(bench, content):
     for job in bench.jobs:
         bench.store.put(job.key, content)
     executor = Scripted(bench.good)
-    assert {event.source for event in outcomes(bench.drive(executor))} == {"evaluated"}
+    assert {event.source for event in outcomes(bench.run_jobs(executor))} == {"evaluated"}
     assert len(executor.works) == 3
     assert all(bench.store.get(job.key) != content for job in bench.jobs)
 
@@ -398,9 +398,9 @@ def test_what_another_evaluates_is_waited_for(world, monkeypatch):
     claim = bench.store.claim(bench.jobs[0].key)
     seen = []
     executor = Scripted(bench.good, slots=1)
-    for event in bench.drive(executor):
+    for event in bench.run_jobs(executor):
         seen.append(event)
-        if isinstance(event, Outcome) and claim is not None:  # the second was not kept from running
+        if isinstance(event, SubmissionOutcome) and claim is not None:  # the second was not kept from running
             assert event.submission is bench.jobs[1].targets[0]
             bench.store.put(bench.jobs[0].key, bench.good(_work(bench.jobs[0])).parcel)
             claim.release()
@@ -414,14 +414,14 @@ def test_what_another_ended_a_moment_before_the_claim(world):
     bench = Bench(world, snapshots="a")
     parcel = bench.good(_work(bench.jobs[0])).parcel
 
-    class Late(Store):
+    class Late(ResultCache):
         def claim(self, key):
             self.put(key, parcel)
             return super().claim(key)
 
     bench.store = Late(Cache(world.folder / "cache"))
     executor = Scripted(bench.good)
-    assert [outcome.source for outcome in outcomes(bench.drive(executor))] == ["stored"]
+    assert [outcome.source for outcome in outcomes(bench.run_jobs(executor))] == ["stored"]
     assert executor.works == []
 
 
@@ -430,16 +430,16 @@ def test_what_another_gave_up_is_evaluated(world, monkeypatch):
     bench = Bench(world, snapshots="ab")
     claim = bench.store.claim(bench.jobs[0].key)
     seen = []
-    for event in bench.drive(Scripted(bench.good)):
+    for event in bench.run_jobs(Scripted(bench.good)):
         seen.append(event)
-        if isinstance(event, Outcome):
+        if isinstance(event, SubmissionOutcome):
             claim.release()
     assert [event.source for event in outcomes(seen)] == ["evaluated", "evaluated"]
     assert bench.unclaimed()
 
 
 def _work(job):
-    return module.Work(
+    return module.JobRequest(
         problem=job.targets[0].problem, checkpoint=job.targets[0].checkpoint.name,
         environment=job.targets[0].environment, submission=job.targets[0].path, digest=job.digest,
     )  # fmt: skip
@@ -454,7 +454,7 @@ def test_two_drives_on_one_store_evaluate_each_key_once(world, monkeypatch):
 
     def run(bench, executor):
         together.wait(LONG_S)
-        return outcomes(bench.drive(executor))
+        return outcomes(bench.run_jobs(executor))
 
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(run, benches, executors))
@@ -470,7 +470,7 @@ def test_both_targets_get_the_result(world):
     bench = Bench(world, snapshots="a", runs=("monday", "tuesday"))
     assert len(bench.jobs) == 1
     executor = Scripted(bench.good)
-    found = outcomes(bench.drive(executor))
+    found = outcomes(bench.run_jobs(executor))
     assert [outcome.submission.run for outcome in found] == ["monday", "tuesday"]
     assert len(executor.works) == 1
     assert bench.result(1, "monday") == bench.result(1, "tuesday")
@@ -482,14 +482,14 @@ def test_a_submission_that_changed_since_the_plan(world):
     [job] = bench.jobs
     world.write({"monday/words/checkpoint_1/snapshot/main.py": "changed"})
     executor = Scripted(bench.good)
-    found = outcomes(bench.drive(executor))
+    found = outcomes(bench.run_jobs(executor))
     assert [outcome.submission.run for outcome in found] == ["monday", "tuesday"]
     digests = [bench.result(1, run).provenance.digests for run in ("monday", "tuesday")]
     assert digests[0].submission != digests[1].submission == job.digest
     assert [outcome.facts.digests for outcome in found] == digests
-    assert store_key(job.targets[0].environment, digests[0]) != job.key
+    assert result_cache_key(job.targets[0].environment, digests[0]) != job.key
     for own in digests:
-        key = store_key(job.targets[0].environment, own)
+        key = result_cache_key(job.targets[0].environment, own)
         assert module.results_in(bench.store.get(key)).provenance.digests == own
     assert bench.unclaimed()
 
@@ -502,9 +502,9 @@ def test_a_result_of_another_version_is_not_stored_as_ours(world):
         results = world.results(bench.targets[work.submission])
         provenance = results.provenance.model_copy(update={"evaluation_version": "0-other"})
         results = results.model_copy(update={"provenance": provenance})
-        return Done(Facts.of(results), world.parcel(results))
+        return JobResult(CheckpointFacts.of(results), world.parcel(results))
 
-    assert len(outcomes(bench.drive(Scripted(answer)))) == 1
+    assert len(outcomes(bench.run_jobs(Scripted(answer)))) == 1
     assert not bench.store.has(bench.jobs[0].key)
 
 
@@ -515,11 +515,11 @@ def test_a_place_that_cannot_be_written_to(world, what):
     job = bench.jobs[1]
     output = world.folder / "elsewhere"
     if what == "a folder for the file":
-        (output / RESULT).mkdir(parents=True)
+        (output / RESULT_FILE).mkdir(parents=True)
     else:
         output.write_text("")
     bench.jobs = [bench.jobs[0], replace(job, targets=(replace(job.targets[0], output=output),)), bench.jobs[2]]
-    found = outcomes(bench.drive(Scripted(bench.good, slots=1)))
+    found = outcomes(bench.run_jobs(Scripted(bench.good, slots=1)))
     assert [outcome.facts.state for outcome in found] == ["evaluated", "not_evaluated", "evaluated"]
     assert found[1].facts.reason.startswith(str(output))
     assert found[1].facts.reason.endswith("; make it writable and evaluate the run again")
@@ -531,9 +531,9 @@ def test_a_place_that_cannot_be_written_to(world, what):
 
 def test_a_failure_that_cannot_be_written_keeps_its_reason(world):
     bench = Bench(world, snapshots="a")
-    (bench.jobs[0].targets[0].output / RESULT).mkdir()
+    (bench.jobs[0].targets[0].output / RESULT_FILE).mkdir()
     executor = Scripted(lambda work, _: bench.good(work, infrastructure_failure_reason="killed"))
-    [outcome] = outcomes(bench.drive(executor, retries=Retries(times=0)))
+    [outcome] = outcomes(bench.run_jobs(executor, retries=Retries(times=0)))
     assert (outcome.facts.state, outcome.facts.reason) == ("infrastructure_failure", "killed")
 
 
@@ -551,26 +551,27 @@ def test_what_holds_for_every_other_result_ends_the_run(bench, monkeypatch, code
         monkeypatch.setattr(os, "fsync", broken)
         return done
 
-    events = bench.drive(Scripted(answer, slots=1))
+    events = bench.run_jobs(Scripted(answer, slots=1))
     if step is None:
         found = outcomes(events)
         assert (len(found), found[0].facts.state) == (3, "not_evaluated")
     else:
-        told = f"{bench.jobs[0].targets[0].output / RESULT}: {os.strerror(code)}; every result written before is whole"
-        with pytest.raises(InfrastructureError, match=rf"{re.escape(told)}: {step} and start again"):
+        path = bench.jobs[0].targets[0].output / RESULT_FILE
+        message = f"{path}: {os.strerror(code)}; every result written before is whole"
+        with pytest.raises(InfrastructureError, match=rf"{re.escape(message)}: {step} and start again"):
             list(events)
     monkeypatch.undo()
-    assert not (bench.jobs[0].targets[0].output / RESULT).exists()
+    assert not (bench.jobs[0].targets[0].output / RESULT_FILE).exists()
     assert bench.unclaimed()
 
 
 @pytest.mark.parametrize("how", ["stop", "close", "raise"])
 def test_what_has_ended_when_all_is_stopped_is_not_lost(bench, how):
     """Nobody has looked at these verdicts yet; one of them cannot even be delivered."""
-    control, executor = Control(), Scripted(bench.good, slots=3)
-    (bench.jobs[1].targets[0].output / RESULT).mkdir()
-    events = bench.drive(executor, control=control)
-    assert [type(next(events)) for _ in bench.jobs] == [Started] * 3
+    control, executor = RunControl(), Scripted(bench.good, slots=3)
+    (bench.jobs[1].targets[0].output / RESULT_FILE).mkdir()
+    events = bench.run_jobs(executor, control=control)
+    assert [type(next(events)) for _ in bench.jobs] == [JobStarted] * 3
     assert not wait(executor.stops, LONG_S).not_done
     if how == "close":
         events.close()
@@ -591,8 +592,8 @@ def test_a_full_disk_while_all_is_stopped(bench, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     executor = Scripted(bench.good, slots=3)
-    events = bench.drive(executor)
-    assert [type(next(events)) for _ in bench.jobs] == [Started] * 3
+    events = bench.run_jobs(executor)
+    assert [type(next(events)) for _ in bench.jobs] == [JobStarted] * 3
     assert not wait(executor.stops, LONG_S).not_done
     monkeypatch.setattr(os, "fsync", full)
     events.close()
@@ -602,9 +603,9 @@ def test_a_full_disk_while_all_is_stopped(bench, monkeypatch):
 
 def test_whoever_looks_away_while_it_is_delivered_leaves_no_claim(world):
     bench = Bench(world, snapshots="a", runs=("monday", "tuesday"))
-    events = bench.drive(Scripted(bench.good))
-    assert isinstance(next(events), Started)
-    assert isinstance(next(events), Outcome)
+    events = bench.run_jobs(Scripted(bench.good))
+    assert isinstance(next(events), JobStarted)
+    assert isinstance(next(events), SubmissionOutcome)
     events.close()
     assert bench.unclaimed()
     assert bench.store.has(bench.jobs[0].key)
@@ -614,9 +615,9 @@ def test_without_a_place_it_goes_into_the_store_alone(world):
     bench = Bench(world, snapshots="a")
     [job] = bench.jobs
     bench.jobs = [replace(job, targets=(replace(job.targets[0], output=None),))]
-    assert len(outcomes(bench.drive(Scripted(bench.good)))) == 1
+    assert len(outcomes(bench.run_jobs(Scripted(bench.good)))) == 1
     assert bench.store.has(job.key)
-    assert list(world.folder.rglob(RESULT)) == []
+    assert list(world.folder.rglob(RESULT_FILE)) == []
 
 
 def test_a_job_whose_key_is_not_known_claims_nothing(world):
@@ -624,7 +625,7 @@ def test_a_job_whose_key_is_not_known_claims_nothing(world):
     [job] = bench.jobs
     claim = bench.store.claim(job.key)
     bench.jobs = [replace(job, key=None)]
-    assert [outcome.source for outcome in outcomes(bench.drive(Scripted(bench.good)))] == ["evaluated"]
+    assert [outcome.source for outcome in outcomes(bench.run_jobs(Scripted(bench.good)))] == ["evaluated"]
     assert bench.store.has(job.key), "by then it is known"
     claim.release()
 
@@ -632,7 +633,7 @@ def test_a_job_whose_key_is_not_known_claims_nothing(world):
 def test_two_runs_may_share_a_control(world):
     """Neither takes what belongs to the other; both end when it says so."""
     first, second = Bench(world), Bench(world, snapshots="xyz", runs=("tuesday",))
-    control, both = Control(), threading.Barrier(2)
+    control, both = RunControl(), threading.Barrier(2)
 
     def answer(bench):
         def meet(work, stop):
@@ -642,9 +643,11 @@ def test_two_runs_may_share_a_control(world):
         return meet
 
     def run(bench):
-        return len(outcomes(bench.drive(Scripted(answer(bench), slots=1), control=control)))
+        return len(outcomes(bench.run_jobs(Scripted(answer(bench), slots=1), control=control)))
 
     with ThreadPoolExecutor(2) as pool:
         assert [future.result(LONG_S) for future in [pool.submit(run, first), pool.submit(run, second)]] == [3, 3]
     control.stop()
-    assert outcomes(Bench(world, snapshots="uvw", runs=("friday",)).drive(Scripted(first.good), control=control)) == []
+    assert (
+        outcomes(Bench(world, snapshots="uvw", runs=("friday",)).run_jobs(Scripted(first.good), control=control)) == []
+    )

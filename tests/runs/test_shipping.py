@@ -22,7 +22,7 @@ from slop_code.runs.executors.ray import shipping
 from slop_code.runs.executors.ray.node import Versions
 from slop_code.runs.executors.ray.ray_executor import as_sent
 from slop_code.runs.executors.ray.shipping import arrived, pack, pack_problem, unpack
-from slop_code.runs.job_records import Work
+from slop_code.runs.job_records import JobRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,7 +230,7 @@ def test_versions(there: Versions, told: str | None) -> None:
 
 def test_what_is_hidden_here_is_hidden_there(problem: ProblemConfig, tmp_path: Path) -> None:
     """A node may have the same files at the same places."""
-    work = Work(
+    work = JobRequest(
         problem=problem, checkpoint="checkpoint_1", environment=load_environment("local"), submission=tmp_path / "a",
         digest="0", hidden=(tmp_path / "run", Path("out")),
     )  # fmt: skip

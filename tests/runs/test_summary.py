@@ -5,8 +5,8 @@ import pytest
 import slop_code
 from slop_code.errors import ResultError
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, Regressions
-from slop_code.runs.job_records import Trouble
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, Regressions
+from slop_code.runs.job_records import RunIssue
 from slop_code.runs.statistics import mean_bounds, wilson
 from slop_code.runs.summary import RunSummary, summarise, totals_of, without_samples
 
@@ -37,8 +37,8 @@ def lines_of(table):
     ]
 
 
-def samples(table, problem=None, troubles=()):
-    summary = summarise(lines_of(table), troubles)
+def samples(table, problem=None, issues=()):
+    summary = summarise(lines_of(table), issues)
     found = (summary.problems[problem] if problem else summary).samples
     return found.policies[ALL] if found else None
 
@@ -109,21 +109,21 @@ def test_each_run_and_each_problem_has_its_own():
 
 
 def test_troubles_are_planned_where_they_name_a_checkpoint_without_a_line():
-    troubles = [
-        Trouble("monday", "words", "checkpoint_1", "has a line all the same"),
-        Trouble("monday", "words", "checkpoint_3", "no snapshot"),
-        Trouble("monday", "words", "checkpoint_3", "told twice"),
-        Trouble("monday", "letters", "checkpoint_1", "no snapshot"),
-        Trouble("monday", "nothing", None, "no such problem"),
-        Trouble("tuesday", None, None, "held by another"),
+    issues = [
+        RunIssue("monday", "words", "checkpoint_1", "has a line all the same"),
+        RunIssue("monday", "words", "checkpoint_3", "no snapshot"),
+        RunIssue("monday", "words", "checkpoint_3", "told twice"),
+        RunIssue("monday", "letters", "checkpoint_1", "no snapshot"),
+        RunIssue("monday", "nothing", None, "no such problem"),
+        RunIssue("tuesday", None, None, "held by another"),
     ]
-    summary = summarise(lines_of({"monday": {"words": "++"}}), troubles)
+    summary = summarise(lines_of({"monday": {"words": "++"}}), issues)
     assert (summary.totals.checkpoints.planned, summary.totals.checkpoints.not_evaluated) == (4, 2)
     assert summary.totals.passed[ALL].rate == 0.5
     assert list(summary.problems) == ["letters", "words"]
     assert list(summary.problems["words"].checkpoints) == ["checkpoint_1", "checkpoint_2", "checkpoint_3"]
     assert summary.runs["tuesday"].checkpoints.planned == 0
-    assert [trouble.label for trouble in summary.troubles] == [trouble.label for trouble in troubles]
+    assert [trouble.label for trouble in summary.troubles] == [trouble.label for trouble in issues]
     assert summary.troubles[1].reason == "no snapshot"
 
 
@@ -133,7 +133,7 @@ def test_checkpoints_are_in_their_order_and_not_in_that_of_their_names():
         CheckpointLine(run="monday", problem="words", checkpoint=name, order=order, state="evaluated")
         for name, order in names.items()
     ]
-    lost = [Trouble("monday", "words", "aardvark", "no snapshot")]
+    lost = [RunIssue("monday", "words", "aardvark", "no snapshot")]
     found = summarise(lines, lost).problems["words"].checkpoints
     assert list(found) == ["zebra", "apple", "checkpoint_9", "checkpoint_10", "aardvark"]
 
@@ -207,8 +207,8 @@ def test_k_goes_as_far_as_the_problem_with_the_fewest_runs():
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_checkpoint_that_a_run_does_not_have_is_not_passed(told):
-    troubles = [Trouble("b", "words", "checkpoint_2", "no snapshot")] if told else []
-    found = samples({"a": {"words": "++"}, "b": {"words": "+"}}, "words", troubles)
+    issues = [RunIssue("b", "words", "checkpoint_2", "no snapshot")] if told else []
+    found = samples({"a": {"words": "++"}, "b": {"words": "+"}}, "words", issues)
     assert found.checkpoints.pass_at_k == {"1": 0.75, "2": 1.0}
     assert found.solved.rate == 0.5
 
@@ -218,7 +218,11 @@ def test_no_verdict_is_no_pass_in_samples(state):
     lines = [
         line("a", "words", 1, passed=(ALL,)),
         CheckpointLine(
-            **dict(Facts.none("why", state=state)), run="b", problem="words", checkpoint="checkpoint_1", order=1
+            **dict(CheckpointFacts.none("why", state=state)),
+            run="b",
+            problem="words",
+            checkpoint="checkpoint_1",
+            order=1,
         ),
     ]
     assert summarise(lines, []).samples.policies[ALL].checkpoints.pass_at_k == {"1": 0.5, "2": 1.0}
@@ -229,7 +233,7 @@ def sample_summary():
         *lines_of(RUNS),
         line("a", "words", 3, state="infrastructure_failure", reason="\x1b[31m \ud800 \x00", duration=0.5),
     ]
-    return summarise(lines, [Trouble("b", "words", "checkpoint_3", "no snapshot: \udcff")])
+    return summarise(lines, [RunIssue("b", "words", "checkpoint_3", "no snapshot: \udcff")])
 
 
 def test_round_trip(tmp_path):

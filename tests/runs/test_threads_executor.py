@@ -15,10 +15,10 @@ from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.submission import tree_digest
 from slop_code.runs.executors import executor_class
-from slop_code.runs.executors.thread_executor import Threads
-from slop_code.runs.job_records import Submission, Work
+from slop_code.runs.executors.thread_executor import ThreadExecutor
+from slop_code.runs.job_records import JobRequest, Submission
 from slop_code.runs.result_archive import results_in
-from slop_code.runs.worker import perform
+from slop_code.runs.worker import run_job
 
 STAYS = """
 import socket
@@ -40,7 +40,7 @@ def work(problem, make_submission, environment_spec, need_bubblewrap):
         need_bubblewrap()
         submission = make_submission({"main.py": code})
         spec = environment_spec({"network": "full"})  # so that a submission can tell us where it is
-        return Work(
+        return JobRequest(
             problem=problem,
             checkpoint="checkpoint_1",
             environment=spec,
@@ -52,16 +52,16 @@ def work(problem, make_submission, environment_spec, need_bubblewrap):
 
 
 def test_it_is_called_threads():
-    assert executor_class("threads") is Threads
+    assert executor_class("threads") is ThreadExecutor
 
 
 def test_only_this_machine():
     with pytest.raises(UsageError, match="a cluster needs ray"):
-        Threads(None, "head:6379", print, Cache.default())
+        ThreadExecutor(None, "head:6379", print, Cache.default())
 
 
 def test_as_many_as_this_process_may_use():
-    executor = Threads(None, None, print, Cache.default())
+    executor = ThreadExecutor(None, None, print, Cache.default())
     executor.close()
     assert executor.slots == available_cpus() <= (os.cpu_count() or 1)
     one = min(os.sched_getaffinity(0))
@@ -75,7 +75,7 @@ def test_as_many_as_this_process_may_use():
 
 def test_outcomes(work):
     events = []
-    executor = Threads(2, None, events.append, Cache.default())
+    executor = ThreadExecutor(2, None, events.append, Cache.default())
     futures = [executor.submit(work(f"print({word!r})")) for word in ("hello", "bye")]
     done = [future.result(200) for future in futures]
     executor.close()
@@ -88,7 +88,7 @@ def test_outcomes(work):
 def test_one_that_runs_and_one_that_waits_are_stopped_and_others_go_on(work):
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(100)
-        executor = Threads(1, None, lambda _: None, Cache.default())
+        executor = ThreadExecutor(1, None, lambda _: None, Cache.default())
         runs = executor.submit(work(STAYS.format(port=server.getsockname()[1])))
         waits, goes_on = executor.submit(work("print('bye')")), executor.submit(work("print('hello')"))
         subject, _ = server.accept()
@@ -110,7 +110,7 @@ def test_one_that_runs_and_one_that_waits_are_stopped_and_others_go_on(work):
 
 def test_no_descriptors_are_left(work):
     def evaluate(text):
-        executor = Threads(1, None, lambda _: None, Cache.default())
+        executor = ThreadExecutor(1, None, lambda _: None, Cache.default())
         executor.submit(work(text)).result(100)
         executor.close()
         return sorted(os.listdir("/proc/self/fd"))
@@ -126,7 +126,7 @@ def test_a_pool_without_a_thread(work, monkeypatch):
         raise RuntimeError("can't start new thread")
 
     events = []
-    executor = Threads(1, None, events.append, Cache.default())
+    executor = ThreadExecutor(1, None, events.append, Cache.default())
     refused, good = work("print('bye')"), work("print('hello')")
     before = sorted(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patch:
@@ -147,10 +147,10 @@ def test_a_submission_that_changes_while_it_is_evaluated(work):
         if event.kind is ProgressKind.RUN_TESTS:
             (given.submission / "more.py").write_text("")
 
-    done = perform(given, Cache.default(), write)
+    done = run_job(given, Cache.default(), write)
     assert (done.facts.state, done.final) == ("infrastructure_failure", False)
     assert "the submission changed while it was evaluated" in done.facts.reason
-    assert perform(replace(given, digest=""), Cache.default()).facts.state == "evaluated"
+    assert run_job(replace(given, digest=""), Cache.default()).facts.state == "evaluated"
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def wanted(problem, environment_spec, cache):
 )
 def test_a_machine_that_can_evaluate_nothing_says_so_at_once(wanted, need_bubblewrap, names, told):
     need_bubblewrap()
-    executor = Threads(1, None, lambda _: None, Cache.default())
+    executor = ThreadExecutor(1, None, lambda _: None, Cache.default())
     try:
         if told is None:
             executor.prepare(wanted(*names))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code._io import digest_of
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.submission import open_submission, tree_digest
-from slop_code.runs.result_cache import Store
+from slop_code.runs.result_cache import ResultCache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def remember(cache: Cache, results: CorrectnessResults) -> None:
     parts = [digests.submission, digests.tests, digests.config, digests.environment]
     tests = {test.nodeid: test.duration_ms / 1000 for test in results.tests}
     text = json.dumps({"seconds": results.phases.get("tests", results.duration), "tests": tests})
-    Store(cache).put(_key(parts), text.encode("utf-8", "surrogateescape"))
+    ResultCache(cache).put(_key(parts), text.encode("utf-8", "surrogateescape"))
 
 
 def recall(
@@ -51,7 +51,7 @@ def recall(
     """None where it was not evaluated here since one of them changed; a ConfigError where files cannot be read."""
     tests = tests_digest(problem, checkpoint, Contents.of(problem))
     parts = [tree_digest(open_submission(solution)), tests, problem.digest(checkpoint), spec.digest()]
-    kept = Store(cache).get(_key(parts))
+    kept = ResultCache(cache).get(_key(parts))
     return None if kept is None else parse(kept)
 
 

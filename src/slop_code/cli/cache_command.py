@@ -93,10 +93,10 @@ def run_warm(arguments: argparse.Namespace) -> int:
 
 
 def run_info(arguments: argparse.Namespace) -> int:
-    from slop_code.runs.result_cache import Store
+    from slop_code.runs.result_cache import ResultCache
 
     cache = Cache.default()
-    store = Store(cache)
+    store = ResultCache(cache)
     kinds = {kind: size_of(cache.root / kind) for kind in KINDS if kind != RESULTS}
     results = store.info()
     if arguments.json:
@@ -119,9 +119,9 @@ def run_prune(arguments: argparse.Namespace) -> int:
     for line in prune(cache, arguments.docker, everything=arguments.all):
         print(line)
     if arguments.results_limit is not None:
-        from slop_code.runs.result_cache import Store
+        from slop_code.runs.result_cache import ResultCache
 
-        store = Store(cache, arguments.results_limit)
+        store = ResultCache(cache, arguments.results_limit)
         removed, freed = store.trim()
         print(f"{store.root}: {_count(removed)} removed, {_readable(freed)}")
     return Exit.PASSED

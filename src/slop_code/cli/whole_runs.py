@@ -22,12 +22,12 @@ from slop_code.reporting.text import one_line
 from slop_code.runs.checkpoint_lines import CheckpointLine
 from slop_code.runs.conclude import write_summary
 from slop_code.runs.discover import discover, discover_problem, nothing_in, snapshot_around
-from slop_code.runs.evaluate_run import Settings, only_results, opened
+from slop_code.runs.evaluate_run import RunSettings, only_results, open_runs
 from slop_code.runs.executors import executor_class
-from slop_code.runs.job_records import Retrying, Started
-from slop_code.runs.merge import gather
+from slop_code.runs.job_records import JobRetrying, JobStarted
+from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
-from slop_code.runs.run_control import Control, Retries
+from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_layout import check_folder
 from slop_code.runs.summary import without_samples
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.execution.progress_events import ProgressCallback, ProgressEvent
-    from slop_code.runs.discover import Run
-    from slop_code.runs.evaluate_run import Evaluation
+    from slop_code.runs.discover import DiscoveredRun
+    from slop_code.runs.evaluate_run import RunEvaluation
     from slop_code.runs.plan import Plan
     from slop_code.runs.summary import RunSummary
 
@@ -60,7 +60,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _check_output(arguments: argparse.Namespace, runs: Sequence[Run]) -> None:
+def _check_output(arguments: argparse.Namespace, runs: Sequence[DiscoveredRun]) -> None:
     """Before anything runs: a summary that cannot be written at the end would come too late."""
     output: Path | None = arguments.output
     if output is None:
@@ -84,15 +84,17 @@ def merge(arguments: argparse.Namespace) -> int:
     spec = load_environment(arguments.environment) if arguments.environment is not None else None
     runs = discover([arguments.folder], problems_dir=arguments.problems_dir, environment=spec)
     _refuse_nothing(runs)
-    with opened(runs, Cache.default(), Settings(), first=lambda run: gather(run, arguments.copies)) as evaluation:
+    with open_runs(
+        runs, Cache.default(), RunSettings(), first=lambda run: merge_copies(run, arguments.copies)
+    ) as evaluation:
         return _conclude(evaluation, arguments)
 
 
-def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace, *, partial: bool = False) -> int:
+def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, partial: bool = False) -> int:
     _refuse_results(runs)
     _refuse_nothing(runs)
     executor_class(arguments.executor)
-    settings = Settings(
+    settings = RunSettings(
         workers=arguments.num_workers,
         executor=arguments.executor,
         address=arguments.ray_address,
@@ -104,11 +106,11 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace, *, partial: bo
     _warn(runs)
     if (count := sum(len(run.submissions) for run in runs)) >= MANY:
         print_step(f"checking {count} submissions")
-    with opened(runs, Cache.default(), settings, hold=not arguments.dry_run) as evaluation:
+    with open_runs(runs, Cache.default(), settings, hold=not arguments.dry_run) as evaluation:
         if arguments.dry_run:
             return _show_plan(evaluation, arguments)
         _remember(evaluation.runs, arguments)
-        control = Control()
+        control = RunControl()
         if evaluation.plan.jobs:
             _run_jobs(evaluation, control, arguments)
         if control.stopped:
@@ -117,7 +119,7 @@ def _evaluate(runs: Sequence[Run], arguments: argparse.Namespace, *, partial: bo
         return Exit.INTERRUPTED if control.finishing else status
 
 
-def _remember(runs: Sequence[Run], arguments: argparse.Namespace) -> None:
+def _remember(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace) -> None:
     """For `slop-code rerun`, which is given nothing but a result."""
     origin = Origin(
         problems_dir=str(problems_folder(arguments.problems_dir).absolute()),
@@ -128,18 +130,18 @@ def _remember(runs: Sequence[Run], arguments: argparse.Namespace) -> None:
             origin.keep(run.folder)
 
 
-def _warn(runs: Sequence[Run]) -> None:
+def _warn(runs: Sequence[DiscoveredRun]) -> None:
     for warning in dict.fromkeys(warning for run in runs for warning in run.warnings):
         print_step(f"warning: {one_line(warning)}")
 
 
-def _refuse_nothing(runs: Sequence[Run]) -> None:
+def _refuse_nothing(runs: Sequence[DiscoveredRun]) -> None:
     for run in runs:
-        if not run.submissions and not run.troubles:
+        if not run.submissions and not run.issues:
             raise UsageError(nothing_in(run))
 
 
-def _refuse_results(runs: Sequence[Run]) -> None:
+def _refuse_results(runs: Sequence[DiscoveredRun]) -> None:
     """Among several, such a run does not keep the others from being evaluated."""
     for run in runs:
         if only_results(run):
@@ -151,7 +153,7 @@ def _refuse_results(runs: Sequence[Run]) -> None:
             print_step(f"warning: {one_line(told)}")
 
 
-def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Namespace) -> None:
+def _run_jobs(evaluation: RunEvaluation, control: RunControl, arguments: argparse.Namespace) -> None:
     from slop_code.reporting.run_progress import RunProgress
 
     plan, live, say = evaluation.plan, arguments.live_progress, _LongSteps()
@@ -166,9 +168,9 @@ def _run_jobs(evaluation: Evaluation, control: Control, arguments: argparse.Name
             say.show = progress.step
             with interrupts(control, progress.stopping):
                 for event in evaluation.events(executor, control):
-                    if isinstance(event, Started):
+                    if isinstance(event, JobStarted):
                         progress.started(event)
-                    elif isinstance(event, Retrying):
+                    elif isinstance(event, JobRetrying):
                         progress.retrying(event)
                     else:
                         progress.finished(event)
@@ -186,7 +188,7 @@ class _LongSteps:
 
 
 @contextlib.contextmanager
-def interrupts(control: Control, stopping: Callable[[], None]) -> Iterator[None]:
+def interrupts(control: RunControl, stopping: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C once: what runs comes to its end. Twice, told to end, or without its terminal: it is ended now.
 
     Nothing is raised here: what runs is always known to whoever ends it.
@@ -214,7 +216,7 @@ def interrupts(control: Control, stopping: Callable[[], None]) -> Iterator[None]
             signal.signal(number, handler)
 
 
-def _conclude(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
+def _conclude(evaluation: RunEvaluation, arguments: argparse.Namespace) -> int:
     from slop_code.reporting.run_table import show_run
     from slop_code.reporting.terminal import ResultConsole
 
@@ -226,7 +228,7 @@ def _conclude(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
             print("nothing in this shard")
             return Exit.PASSED
     if arguments.output is not None:
-        write_summary(arguments.output, _seen_from(arguments.output, lines, evaluation.runs), evaluation.plan.troubles)
+        write_summary(arguments.output, _seen_from(arguments.output, lines, evaluation.runs), evaluation.plan.issues)
     with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
         if arguments.json:
             print(summary.model_dump_json(indent=2), flush=True)
@@ -240,7 +242,7 @@ def _conclude(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
     return status
 
 
-def _seen_from(place: Path, lines: Sequence[CheckpointLine], runs: Sequence[Run]) -> list[CheckpointLine]:
+def _seen_from(place: Path, lines: Sequence[CheckpointLine], runs: Sequence[DiscoveredRun]) -> list[CheckpointLine]:
     """Lines of several runs, for a file that lies elsewhere."""
     folders = {run.name: run.folder for run in runs}
 
@@ -262,7 +264,7 @@ def _status(summary: RunSummary, policy: Policy) -> Exit:
     return Exit.PASSED if summary.totals.passed[policy].count == counted.planned else Exit.NOT_PASSED
 
 
-def _show_plan(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
+def _show_plan(evaluation: RunEvaluation, arguments: argparse.Namespace) -> int:
     from slop_code.reporting.plan_lines import show_plan
     from slop_code.reporting.terminal import ResultConsole
 
@@ -271,7 +273,7 @@ def _show_plan(evaluation: Evaluation, arguments: argparse.Namespace) -> int:
         print(json.dumps(_plan_document(plan), indent=2))
     else:
         show_plan(plan, arguments.num_workers or available_cpus(), ResultConsole())
-    return Exit.INFRASTRUCTURE if plan.troubles else Exit.PASSED
+    return Exit.INFRASTRUCTURE if plan.issues else Exit.PASSED
 
 
 def _plan_document(plan: Plan) -> dict[str, object]:
@@ -286,5 +288,5 @@ def _plan_document(plan: Plan) -> dict[str, object]:
             for job in plan.jobs
         ],
         "up_to_date": [submission.label for submission, _ in plan.kept],
-        "troubles": [{"label": trouble.label, "reason": trouble.reason} for trouble in plan.troubles],
+        "troubles": [{"label": issue.label, "reason": issue.reason} for issue in plan.issues],
     }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.evaluation.reports.raw_test import Status
-    from slop_code.runs.read_results import Entry, RunResults
+    from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
 LETTERS: dict[Status, str] = {"passed": "p", "failed": "f", "skipped": "s", "error": "e"}
 STATUSES: dict[str, Status] = {letter: status for status, letter in LETTERS.items()}
@@ -89,7 +89,7 @@ class CheckpointRuns:
     def verdicts(self) -> str:
         return "".join(seen.letter for seen in self.seen)
 
-    def put(self, place: int, entry: Entry, policy: Policy) -> None:
+    def put(self, place: int, entry: StoredCheckpoint, policy: Policy) -> None:
         self.seen[place] = _seen(entry, policy)
         if entry.results is None or self.seen[place].passed is None:
             return
@@ -121,7 +121,7 @@ def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], lis
     return sides, sorted(checkpoints.values(), key=lambda one: (one.problem, one.order, natural(one.checkpoint)))
 
 
-def _seen(entry: Entry, policy: Policy) -> Seen:
+def _seen(entry: StoredCheckpoint, policy: Policy) -> Seen:
     line, results = entry.line, entry.results
     if results is None or line.state != "evaluated":
         return Seen(reason=(line.reason or "")[:REASON_LENGTH])

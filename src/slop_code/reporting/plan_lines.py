@@ -27,8 +27,8 @@ def show_plan(plan: Plan, slots: int, console: Console) -> None:
     for submission, word, reason in rows:
         told = f": {first_line(reason)}" if reason else ""
         console.print(Text(f"{word} {one_line(submission.label)}{told}", STYLES[word]), soft_wrap=True)
-    for trouble in plan.troubles:
-        line = f"trouble {one_line(trouble.label)}: {first_line(trouble.reason)}"
+    for issue in plan.issues:
+        line = f"trouble {one_line(issue.label)}: {first_line(issue.reason)}"
         console.print(Text(line, STYLES["trouble"]), soft_wrap=True)
     console.print(Text(plan_counts(plan), "bold"), soft_wrap=True)
     console.print(Text(expected_time(plan, slots)), soft_wrap=True)
@@ -55,8 +55,8 @@ def plan_counts(plan: Plan) -> str:
         "up to date": len(plan.kept),
     }
     said = ", ".join(f"{count} {what}" for what, count in counts.items())
-    troubles = f"; troubles: {len(plan.troubles)}" if plan.troubles else ""
-    return f"{plural(sum(counts.values()), 'submission')}: {said}{troubles}"
+    issues = f"; troubles: {len(plan.issues)}" if plan.issues else ""
+    return f"{plural(sum(counts.values()), 'submission')}: {said}{issues}"
 
 
 def expected_time(plan: Plan, slots: int) -> str:

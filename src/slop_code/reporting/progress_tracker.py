@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.runs.checkpoint_lines import Facts
-    from slop_code.runs.job_records import Job, Outcome, Submission
+    from slop_code.runs.checkpoint_lines import CheckpointFacts
+    from slop_code.runs.job_records import Job, Submission, SubmissionOutcome
 
 Verdict = Literal["passed", "not passed", "no verdict"]
 VERDICTS: tuple[Verdict, ...] = ("passed", "not passed", "no verdict")
 
 
-def verdict_of(facts: Facts, policy: Policy) -> Verdict:
+def verdict_of(facts: CheckpointFacts, policy: Policy) -> Verdict:
     if facts.state != "evaluated":
         return "no verdict"
     return "passed" if facts.passes(policy) else "not passed"
@@ -97,7 +97,7 @@ class ProgressTracker:
         self._running.pop(number, None)
         self._waiting[number] = job
 
-    def finished(self, outcome: Outcome) -> Verdict:
+    def finished(self, outcome: SubmissionOutcome) -> Verdict:
         """A job is over with the first of those who want its result."""
         number = self._number(outcome.submission)
         self._waiting.pop(number, None)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.execution.progress_events import ProgressEvent
-    from slop_code.runs.checkpoint_lines import Facts
-    from slop_code.runs.job_records import Job, Outcome, Retrying, Started
+    from slop_code.runs.checkpoint_lines import CheckpointFacts
+    from slop_code.runs.job_records import Job, JobRetrying, JobStarted, SubmissionOutcome
 
 PACE_EVERY = 30.0
 LOOK_EVERY = 5.0
@@ -85,17 +85,17 @@ class RunProgress:
         if self._tracker.total:
             self._print(ending(self._tracker))
 
-    def started(self, event: Started) -> None:
+    def started(self, event: JobStarted) -> None:
         self._tracker.started(event.job)
         self.tick()
 
-    def retrying(self, event: Retrying) -> None:
+    def retrying(self, event: JobRetrying) -> None:
         self._tracker.retrying(event.job)
         again = f"again in {format_duration(event.delay)}" if event.delay else "again"
         self._print(f"{self._place()} RETRYING {one_line(event.job.label)} {again}: {first_line(event.attempt.reason)}")
         self.tick()
 
-    def finished(self, outcome: Outcome) -> None:
+    def finished(self, outcome: SubmissionOutcome) -> None:
         if outcome.source == "kept":
             return
         verdict = self._tracker.finished(outcome)
@@ -158,7 +158,7 @@ def _live(console: Console, view: Callable[[], Group]) -> Live:
     return Live(console=console, get_renderable=view, transient=True, redirect_stdout=False)
 
 
-def outcome_line(outcome: Outcome, verdict: Verdict) -> str:
+def outcome_line(outcome: SubmissionOutcome, verdict: Verdict) -> str:
     facts = outcome.facts
     said = f"{verdict.upper()} {one_line(outcome.submission.label)}"
     if verdict == "no verdict":
@@ -167,7 +167,7 @@ def outcome_line(outcome: Outcome, verdict: Verdict) -> str:
     return f"{said} {group_counts(facts)} {took}"
 
 
-def group_counts(facts: Facts) -> str:
+def group_counts(facts: CheckpointFacts) -> str:
     """All that passed, then the groups in which something did not."""
     passed, total = sum(facts.pass_counts.values()), sum(facts.total_counts.values())
     counts = [(group, facts.pass_counts.get(group, 0), facts.total_counts.get(group, 0)) for group in GroupType]

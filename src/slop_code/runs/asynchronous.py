@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.runs.background import Background
 from slop_code.runs.evaluate_run import evaluate_run
-from slop_code.runs.run_control import Control
+from slop_code.runs.run_control import RunControl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from slop_code.runs.background import Told
     from slop_code.runs.evaluate_run import Runs
-    from slop_code.runs.job_records import Outcome
+    from slop_code.runs.job_records import SubmissionOutcome
 
 
-async def evaluate_run_async(runs: Runs, **options: Any) -> AsyncIterator[Outcome]:
+async def evaluate_run_async(runs: Runs, **options: Any) -> AsyncIterator[SubmissionOutcome]:
     """As `evaluate_run`, with its options. At most `workers` run at a time.
 
     When the task that waits for an outcome is cancelled, or the generator is closed, what runs is ended and cleaned
@@ -26,7 +26,7 @@ async def evaluate_run_async(runs: Runs, **options: Any) -> AsyncIterator[Outcom
     """
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue[Told] = asyncio.Queue()
-    control: Control = options.pop("control", None) or Control()
+    control: RunControl = options.pop("control", None) or RunControl()
 
     def tell(value: Told) -> None:
         loop.call_soon_threadsafe(arrived.put_nowait, value)

@@ -8,15 +8,15 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, ParamSpec, cast
 
-from slop_code.runs.run_control import Control
+from slop_code.runs.run_control import RunControl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from slop_code.runs.job_records import Outcome
+    from slop_code.runs.job_records import SubmissionOutcome
 
-    Told = Outcome | BaseException | None
-    Outcomes = Generator[Outcome, None, None]
+    Told = SubmissionOutcome | BaseException | None
+    PassedByTest = Generator[SubmissionOutcome, None, None]
 
 Options = ParamSpec("Options")
 
@@ -24,7 +24,7 @@ Options = ParamSpec("Options")
 class Background:
     """Tells each outcome, then the error that ended it, or None."""
 
-    def __init__(self, outcomes: Outcomes, control: Control, tell: Callable[[Told], object]) -> None:
+    def __init__(self, outcomes: PassedByTest, control: RunControl, tell: Callable[[Told], object]) -> None:
         self._outcomes, self._control, self._tell = outcomes, control, tell
         self._ended = False
         self._thread = threading.Thread(target=self._work, name="slop-code run")
@@ -50,12 +50,12 @@ class Background:
         self._thread.join()
 
 
-def in_background(outcomes: Callable[Options, Outcomes]) -> Callable[Options, Outcomes]:
+def in_background(outcomes: Callable[Options, PassedByTest]) -> Callable[Options, PassedByTest]:
     """For a generator with a `control` among its options; closing it stops what runs, and waits for the end."""
 
     @functools.wraps(outcomes)
-    def reading(*args: Options.args, **options: Options.kwargs) -> Outcomes:
-        control = cast("Control | None", options.get("control")) or Control()
+    def reading(*args: Options.args, **options: Options.kwargs) -> PassedByTest:
+        control = cast("RunControl | None", options.get("control")) or RunControl()
         options["control"] = control
         arrived: SimpleQueue[Told] = SimpleQueue()
         background = Background(outcomes(*args, **options), control, arrived.put)

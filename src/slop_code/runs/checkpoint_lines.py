@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.report import CorrectnessResults
 
-State = Literal["evaluated", "infrastructure_failure", "not_evaluated"]
-Turn = Literal["introduced", "repaired"]
+VerdictState = Literal["evaluated", "infrastructure_failure", "not_evaluated"]
+RegressionKind = Literal["introduced", "repaired"]
 WARNINGS_LIMIT = 100
-Outcomes = dict[tuple[str, str], bool]
+PassedByTest = dict[tuple[str, str], bool]
 """Whether a test passed, by its file and id."""
 
 
-class Facts(Stored):
-    state: State
+class CheckpointFacts(Stored):
+    state: VerdictState
     reason: str | None = None
     """Why there is no verdict."""
 
@@ -48,7 +48,7 @@ class Facts(Stored):
     """What is probably not meant as it is: of the problem, the environment, or the submission."""
 
     @classmethod
-    def of(cls, results: CorrectnessResults) -> Facts:
+    def of(cls, results: CorrectnessResults) -> CheckpointFacts:
         """pytest arguments make another evaluation than that of a run, and a part of the tests is no verdict."""
         if arguments := results.provenance.pytest_args:
             return cls.none(f"evaluated with pytest arguments: {' '.join(arguments)}")
@@ -69,7 +69,7 @@ class Facts(Stored):
         )
 
     @classmethod
-    def none(cls, reason: str, *, state: State = "not_evaluated", attempts: int = 0) -> Facts:
+    def none(cls, reason: str, *, state: VerdictState = "not_evaluated", attempts: int = 0) -> CheckpointFacts:
         """Where there is no result at all."""
         return cls(
             state=state,
@@ -100,7 +100,7 @@ class Regressions(Stored):
     """Tests that did not pass there and pass here."""
 
 
-class CheckpointLine(Facts):
+class CheckpointLine(CheckpointFacts):
     """One line of checkpoint_results.jsonl."""
 
     run: str
@@ -120,19 +120,19 @@ class CheckpointLine(Facts):
         return "/".join(part for part in (self.run, self.problem, self.checkpoint) if part)
 
 
-def outcomes_of(results: CorrectnessResults) -> Outcomes:
+def passed_by_test(results: CorrectnessResults) -> PassedByTest:
     return {(test.file_path, test.id): test.status == "passed" for test in results.tests if not test.quarantined}
 
 
-def turn_of(earlier: bool | None, later: bool | None) -> Turn | None:
+def regression_kind(earlier: bool | None, later: bool | None) -> RegressionKind | None:
     """What became of one test; None: nothing. One that is missing says nothing: it came or went with the checkpoint."""
     if earlier is None or later is None or earlier == later:
         return None
     return "repaired" if later else "introduced"
 
 
-def compare(earlier: Mapping[tuple[str, str], bool], later: Outcomes, *, since: str) -> Regressions:
-    turns = Counter(turn_of(earlier.get(test), passed) for test, passed in later.items())
+def compare(earlier: Mapping[tuple[str, str], bool], later: PassedByTest, *, since: str) -> Regressions:
+    turns = Counter(regression_kind(earlier.get(test), passed) for test, passed in later.items())
     return Regressions(since=since, introduced=turns["introduced"], repaired=turns["repaired"])
 
 

@@ -12,7 +12,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem_lookup import DEFAULT_ENVIRONMENT, ENVIRONMENT, PROBLEMS_VARIABLE, problems_folder
 from slop_code.execution.environment import EnvironmentSpec, load_environment
-from slop_code.runs.job_records import Submission, Trouble
+from slop_code.runs.job_records import RunIssue, Submission
 from slop_code.runs.run_layout import (
     LAYOUT,
     SNAPSHOT,
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     _Spec = EnvironmentSpec | UsageError
 
 MISNAMED = "environment.yml"
-RESULT = "evaluation.json"
-LOOSE = ""
+RESULT_FILE = "evaluation.json"
+UNNAMED_RUN = ""
 """What a run is called that is none: submissions that lie anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class DiscoveredRun:
     """A folder whose results are summarised together."""
 
     name: str
@@ -46,7 +46,7 @@ class Run:
     """None: they lie anywhere, and nothing is summarised."""
 
     submissions: tuple[Submission, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
+    issues: tuple[RunIssue, ...] = ()
     within: Path | None = None
     """The run's folder, where this one is a problem's of it."""
 
@@ -67,7 +67,7 @@ def discover(
     problems_dir: Path | None = None,
     environment: EnvironmentSpec | None = None,
     only: Collection[str] = (),
-) -> list[Run]:
+) -> list[DiscoveredRun]:
     """Every run, in the order given. `only`: these problems alone; one that no run has is a mistake."""
     named = named_runs(folders)
     wanted = frozenset(os.path.normpath(one) for one in only)
@@ -84,11 +84,11 @@ def discover(
     return runs if len(runs) == 1 else [_with_something(run) for run in runs]
 
 
-def discover_problem(folder: Path, problem: ProblemConfig, environment: EnvironmentSpec | None = None) -> Run:
+def discover_problem(folder: Path, problem: ProblemConfig, environment: EnvironmentSpec | None = None) -> DiscoveredRun:
     """A folder of one problem's checkpoints, which belongs to the run it lies in."""
     check_folder(folder)
     within = folder.resolve().parent
-    run = Run(text_of(within.name), folder, within=within)
+    run = DiscoveredRun(text_of(within.name), folder, within=within)
     spec = environment or environment_in(folder, within, problem.path)
     return _collected(run, _checkpoints(run, folder, problem, spec))
 
@@ -99,19 +99,19 @@ def environment_in(*folders: Path) -> _Spec:
     return next((spec for spec in found if spec is not None), None) or load_environment(DEFAULT_ENVIRONMENT)
 
 
-def place_of(problem: ProblemConfig, checkpoint: str) -> int:
+def checkpoint_number(problem: ProblemConfig, checkpoint: str) -> int:
     """Among the problem's checkpoints, from 1."""
     return list(problem.checkpoints).index(checkpoint) + 1
 
 
-def _with_something(run: Run) -> Run:
+def _with_something(run: DiscoveredRun) -> DiscoveredRun:
     """Among several runs, one without anything must not keep the others from being evaluated."""
-    if run.submissions or run.troubles:
+    if run.submissions or run.issues:
         return run
-    return replace(run, troubles=(Trouble(run.name, None, None, nothing_in(run)),))
+    return replace(run, issues=(RunIssue(run.name, None, None, nothing_in(run)),))
 
 
-def nothing_in(run: Run) -> str:
+def nothing_in(run: DiscoveredRun) -> str:
     return f"{run.folder}: nothing to evaluate; expected {LAYOUT}"
 
 
@@ -126,19 +126,19 @@ class _Finder:
     loaded: dict[Path, ProblemConfig] = field(default_factory=dict)
     """Many runs have the same problems."""
 
-    def run(self, name: str, folder: Path) -> Run:
-        run = Run(name, folder)
+    def run(self, name: str, folder: Path) -> DiscoveredRun:
+        run = DiscoveredRun(name, folder)
         try:
             names = names_in(folder)
         except OSError as error:
-            return replace(run, troubles=(Trouble(name, None, None, unreadable(folder, error)),))
+            return replace(run, issues=(RunIssue(name, None, None, unreadable(folder, error)),))
         wanted = [one for one in names if not self.only or one in self.only]
         found = {one: list(self.problem(run, folder, folder / one)) for one in wanted}
         missing = [one for one in sorted(self.only) if not found.get(one)]
-        troubles = [Trouble(name, one, None, "no such problem in this run") for one in missing]
-        return _collected(run, [*(item for items in found.values() for item in items), *troubles])
+        issues = [RunIssue(name, one, None, "no such problem in this run") for one in missing]
+        return _collected(run, [*(item for items in found.values() for item in items), *issues])
 
-    def problem(self, run: Run, within: Path, folder: Path) -> Iterator[Submission | Trouble]:
+    def problem(self, run: DiscoveredRun, within: Path, folder: Path) -> Iterator[Submission | RunIssue]:
         """Nothing for what is no problem's: logs, for one."""
         where = self.problems / folder.name
         try:
@@ -149,12 +149,12 @@ class _Finder:
                 problem = self.load(where)
             except UsageError as error:
                 found = list(_on_disk(run, folder, str(error)))
-                yield from found or [Trouble(run.name, folder.name, None, str(error))]
+                yield from found or [RunIssue(run.name, folder.name, None, str(error))]
                 return
             spec = self.environment or environment_in(folder, within, problem.path)
             yield from _checkpoints(run, folder, problem, spec)
         except OSError as error:
-            yield Trouble(run.name, folder.name, None, unreadable(folder, error))
+            yield RunIssue(run.name, folder.name, None, unreadable(folder, error))
 
     def load(self, where: Path) -> ProblemConfig:
         if where not in self.loaded:
@@ -170,61 +170,63 @@ class _Finder:
         return known if self.given else f"{known}; give --problems-dir"
 
 
-def _on_disk(run: Run, folder: Path, reason: str) -> Iterator[Trouble]:
+def _on_disk(run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
     """Each checkpoint of a problem that cannot be known: planned, and not evaluated."""
     names = [name for name in names_in(folder) if os.path.lexists(folder / name / SNAPSHOT)]
     for order, name in enumerate(sorted(names, key=natural), start=1):
-        yield Trouble(run.name, folder.name, name, reason, order)
+        yield RunIssue(run.name, folder.name, name, reason, order)
 
 
-def _checkpoints(run: Run, folder: Path, problem: ProblemConfig, spec: _Spec) -> Iterator[Submission | Trouble]:
+def _checkpoints(
+    run: DiscoveredRun, folder: Path, problem: ProblemConfig, spec: _Spec
+) -> Iterator[Submission | RunIssue]:
     try:
         strangers = [name for name in names_in(folder) if name not in problem.checkpoints]
     except OSError as error:
-        yield Trouble(run.name, problem.name, None, unreadable(folder, error))
+        yield RunIssue(run.name, problem.name, None, unreadable(folder, error))
         return
     for order, (name, checkpoint) in enumerate(problem.iterate_checkpoint_items(), start=1):
         place = folder / name
         snapshot = place / SNAPSHOT
         try:
             if not snapshot.is_dir():
-                yield Trouble(run.name, problem.name, name, f"{snapshot}: no snapshot", order)
+                yield RunIssue(run.name, problem.name, name, f"{snapshot}: no snapshot", order)
                 continue
             os.listdir(snapshot)
         except OSError as error:
-            yield Trouble(run.name, problem.name, name, unreadable(snapshot, error), order)
+            yield RunIssue(run.name, problem.name, name, unreadable(snapshot, error), order)
             continue
         if isinstance(spec, UsageError):
-            yield Trouble(run.name, problem.name, name, str(spec), order)
+            yield RunIssue(run.name, problem.name, name, str(spec), order)
             continue
         yield Submission(
             problem=problem, checkpoint=checkpoint, environment=spec, path=snapshot, output=place, run=run.name
         )
     for name in strangers:
         if os.path.lexists(folder / name / SNAPSHOT):
-            yield Trouble(run.name, problem.name, None, f"{folder / name}: the problem has no such checkpoint")
+            yield RunIssue(run.name, problem.name, None, f"{folder / name}: the problem has no such checkpoint")
 
 
-def _collected(run: Run, found: Iterable[Submission | Trouble]) -> Run:
+def _collected(run: DiscoveredRun, found: Iterable[Submission | RunIssue]) -> DiscoveredRun:
     """The same problem under two folders would be counted as one; of two results in one place, one would be lost."""
     items = list(found)
     submissions = [item for item in items if isinstance(item, Submission)]
-    troubles = [item for item in items if isinstance(item, Trouble)]
+    issues = [item for item in items if isinstance(item, RunIssue)]
     names = Counter(_identity(one) for one in submissions)
     places = Counter(_place(one) for one in submissions)
     for one in {_identity(one): one for one in submissions if names[_identity(one)] > 1}.values():
-        troubles.append(trouble_of(one, "two folders of this run hold this problem"))
+        issues.append(issue_for(one, "two folders of this run hold this problem"))
     alone = [one for one in submissions if names[_identity(one)] == 1]
     for one in alone:
         if places[_place(one)] > 1:
-            troubles.append(trouble_of(one, f"{one.output}: the folder of another checkpoint, too"))
+            issues.append(issue_for(one, f"{one.output}: the folder of another checkpoint, too"))
     unique = tuple(one for one in alone if places[_place(one)] == 1)
-    return replace(run, submissions=unique, troubles=tuple(troubles))
+    return replace(run, submissions=unique, issues=tuple(issues))
 
 
-def trouble_of(submission: Submission, reason: str) -> Trouble:
+def issue_for(submission: Submission, reason: str) -> RunIssue:
     problem, checkpoint = submission.problem, submission.checkpoint.name
-    return Trouble(submission.run, problem.name, checkpoint, reason, place_of(problem, checkpoint))
+    return RunIssue(submission.run, problem.name, checkpoint, reason, checkpoint_number(problem, checkpoint))
 
 
 def _identity(submission: Submission) -> tuple[str, str]:
@@ -244,7 +246,7 @@ def _own_environment(folder: Path) -> _Spec | None:
         return error
 
 
-def snapshot_around(place: Path, runs: Iterable[Run]) -> Path | None:
+def snapshot_around(place: Path, runs: Iterable[DiscoveredRun]) -> Path | None:
     """The snapshot of these runs that the place is or lies in, be it there or not."""
     real = Path(os.path.realpath(place))
     for run in runs:

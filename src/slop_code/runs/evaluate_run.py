@@ -14,18 +14,18 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.background import in_background
-from slop_code.runs.checkpoint_lines import Facts
+from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.conclude import lines_of, write_summary
-from slop_code.runs.discover import LOOSE, Run, discover
+from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun, discover
 from slop_code.runs.executors import Executor, executor_class
-from slop_code.runs.job_records import Event, Outcome, Submission
+from slop_code.runs.job_records import RunEvent, Submission, SubmissionOutcome
 from slop_code.runs.plan import Plan, Shard, make_plan
 from slop_code.runs.read_results import result_files, snapshots_in
-from slop_code.runs.result_cache import Store
-from slop_code.runs.result_index import Index
-from slop_code.runs.run_control import Control, Retries
-from slop_code.runs.run_lock import holding
-from slop_code.runs.scheduler import drive
+from slop_code.runs.result_cache import ResultCache
+from slop_code.runs.result_index import ResultIndex
+from slop_code.runs.run_control import Retries, RunControl
+from slop_code.runs.run_lock import lock_runs
+from slop_code.runs.scheduler import run_jobs
 from slop_code.runs.summary import NAMED, RunSummary, summarise
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.checkpoint_lines import CheckpointLine
-    from slop_code.runs.job_records import Trouble
+    from slop_code.runs.job_records import RunIssue
 
     Runs = Path | str | Sequence[Path | str] | Sequence[Submission]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class RunSettings:
     """How runs are evaluated; nothing here changes a verdict."""
 
     workers: int | None = None
@@ -61,16 +61,16 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class RunEvaluation:
     """Runs that are held by us, and what is left to do in them."""
 
-    runs: Sequence[Run]
+    runs: Sequence[DiscoveredRun]
     plan: Plan
-    settings: Settings
+    settings: RunSettings
     cache: Cache
-    store: Store
-    indexes: dict[str, Index]
-    outcomes: dict[int, Facts] = field(default_factory=dict)
+    store: ResultCache
+    indexes: dict[str, ResultIndex]
+    outcomes: dict[int, CheckpointFacts] = field(default_factory=dict)
     """By the identity of the submission: two may be equal. What is up to date is there from the start."""
 
     def __post_init__(self) -> None:
@@ -78,30 +78,33 @@ class Evaluation:
 
     @contextlib.contextmanager
     def executor(
-        self, progress: ProgressCallback = lambda _: None, control: Control | None = None
+        self, progress: ProgressCallback = lambda _: None, control: RunControl | None = None
     ) -> Iterator[Executor]:
         """Ready for the plan's jobs; an EvaluationCancelledError where the control is stopped before that."""
         settings = self.settings
         executor = executor_class(settings.executor)(settings.workers, settings.address, progress, self.cache)
         try:
-            with (control or Control()).cancel_scope():
+            with (control or RunControl()).cancel_scope():
                 executor.prepare([job.targets[0] for job in self.plan.jobs if not job.stored])
             yield executor
         finally:
             executor.close()
             self.store.trim()
 
-    def keep(self) -> list[Outcome]:
-        return [Outcome(submission, facts, "kept") for submission, facts in self.plan.kept]
+    def keep(self) -> list[SubmissionOutcome]:
+        return [SubmissionOutcome(submission, facts, "kept") for submission, facts in self.plan.kept]
 
-    def refuse(self) -> list[Outcome]:
+    def refuse(self) -> list[SubmissionOutcome]:
         """For whoever waits for one outcome for each submission; in a summary they are troubles."""
-        return [Outcome(submission, Facts.none(reason), "refused") for submission, reason in self.plan.refused]
+        return [
+            SubmissionOutcome(submission, CheckpointFacts.none(reason), "refused")
+            for submission, reason in self.plan.refused
+        ]
 
-    def troubles(self) -> list[Trouble]:
+    def issues(self) -> list[RunIssue]:
         """Those that no outcome tells."""
         told = {(submission.label, reason) for submission, reason in self.plan.refused}
-        return [trouble for trouble in self.plan.troubles if (trouble.label, trouble.reason) not in told]
+        return [issue for issue in self.plan.issues if (issue.label, issue.reason) not in told]
 
     def _hide(self) -> list[Path]:
         """Where results lie, or will: only what is there when a submission starts can be hidden from it."""
@@ -111,10 +114,10 @@ class Evaluation:
                 output.mkdir(parents=True, exist_ok=True)
         return [folder.absolute() for folder in (*(run.folder for run in self.runs if run.folder), *loose)]
 
-    def events(self, executor: Executor, control: Control) -> Iterator[Event]:
+    def events(self, executor: Executor, control: RunControl) -> Iterator[RunEvent]:
         """What happens, as it happens; when this is closed, what runs is ended."""
         settings = self.settings
-        driving = drive(
+        driving = run_jobs(
             self.plan.jobs,
             executor,
             self.store,
@@ -125,7 +128,7 @@ class Evaluation:
         )
         with contextlib.closing(driving):
             for event in driving:
-                if isinstance(event, Outcome):
+                if isinstance(event, SubmissionOutcome):
                     self.outcomes[id(event.submission)] = event.facts
                 yield event
 
@@ -141,19 +144,19 @@ class Evaluation:
                 continue
             lines = lines_of(run, self.plan, self.outcomes, self.indexes[run.name])
             every += lines
-            held = run.submissions or all(trouble.problem is not None for trouble in run.troubles)
+            held = run.submissions or all(issue.problem is not None for issue in run.issues)
             if self.settings.shard is None and not self.settings.partial and held and not only_results(run):
-                troubles = [one for one in self.plan.troubles if one.run == run.name]
-                written.append(write_summary(run.folder, lines, troubles))
+                issues = [one for one in self.plan.issues if one.run == run.name]
+                written.append(write_summary(run.folder, lines, issues))
             with contextlib.suppress(OSError):  # it only speeds up the next time
                 self.indexes[run.name].save()
         alone = len(self.runs) == 1 and len(written) == 1 and policy in NAMED
         return every, written[0] if alone else summarise(
-            every, self.plan.troubles, tuple(dict.fromkeys((*NAMED, policy)))
+            every, self.plan.issues, tuple(dict.fromkeys((*NAMED, policy)))
         )
 
 
-def only_results(run: Run) -> bool:
+def only_results(run: DiscoveredRun) -> bool:
     """Results without any snapshot, as a run is handed on: they cannot be evaluated, and their summary stands."""
     if run.folder is None or run.submissions:
         return False
@@ -161,27 +164,27 @@ def only_results(run: Run) -> bool:
 
 
 @contextlib.contextmanager
-def opened(
-    runs: Sequence[Run],
+def open_runs(
+    runs: Sequence[DiscoveredRun],
     cache: Cache,
-    settings: Settings,
+    settings: RunSettings,
     *,
     hold: bool = True,
-    first: Callable[[Run], Run] = lambda run: run,
-) -> Iterator[Evaluation]:
+    first: Callable[[DiscoveredRun], DiscoveredRun] = lambda run: run,
+) -> Iterator[RunEvaluation]:
     """`hold`: nobody else evaluates these folders meanwhile; only a look at the plan needs no such thing.
 
     `first` is done with each run once it is held, before anything is planned.
     """
-    store = Store(cache)
+    store = ResultCache(cache)
     with contextlib.ExitStack() as stack:
         if hold:
             stack.enter_context(cache.in_use())
-            runs = stack.enter_context(holding(runs, settings.shard))
+            runs = stack.enter_context(lock_runs(runs, settings.shard))
         held = [first(run) for run in runs]
-        indexes = {run.name: Index.load(run.folder) for run in held}
+        indexes = {run.name: ResultIndex.load(run.folder) for run in held}
         plan = make_plan(held, store, indexes, overwrite=settings.overwrite, shard=settings.shard)
-        yield Evaluation(held, plan, settings, cache, store, indexes)
+        yield RunEvaluation(held, plan, settings, cache, store, indexes)
 
 
 @in_background
@@ -198,16 +201,16 @@ def evaluate_run(
     overwrite: bool = False,
     shard: Shard | None = None,
     cache: Cache | None = None,
-    control: Control | None = None,
+    control: RunControl | None = None,
     progress: ProgressCallback = lambda _: None,
-) -> Generator[Outcome, None, None]:
+) -> Generator[SubmissionOutcome, None, None]:
     """Outcomes as they come: of run folders, whose results and summaries are written there, or of submissions.
 
     Never raises for what a submission does. What cannot be evaluated and has no outcome of its own is one UsageError
     after the last of them. Closing the generator ends what runs; a `Control` does so from outside.
     """
-    control = control or Control()
-    settings = Settings(
+    control = control or RunControl()
+    settings = RunSettings(
         workers=workers,
         executor=executor,
         address=address,
@@ -217,17 +220,17 @@ def evaluate_run(
         partial=bool(problems),
     )
     found = _runs(runs, problems_dir, problems, environment)
-    with opened(found, cache or Cache.default(), settings) as evaluation:
+    with open_runs(found, cache or Cache.default(), settings) as evaluation:
         yield from evaluation.refuse()
         yield from evaluation.keep()
         if evaluation.plan.jobs:
             with contextlib.suppress(EvaluationCancelledError), evaluation.executor(progress, control) as where:
                 for event in evaluation.events(where, control):
-                    if isinstance(event, Outcome):
+                    if isinstance(event, SubmissionOutcome):
                         yield event
         evaluation.conclude()
-        if troubles := evaluation.troubles():
-            raise UsageError("\n".join(f"{trouble.label}: {trouble.reason}" for trouble in troubles))
+        if issues := evaluation.issues():
+            raise UsageError("\n".join(f"{issue.label}: {issue.reason}" for issue in issues))
 
 
 def _runs(
@@ -235,7 +238,7 @@ def _runs(
     problems_dir: Path | str | None,
     problems: Collection[str],
     environment: EnvironmentSpec | str | None,
-) -> list[Run]:
+) -> list[DiscoveredRun]:
     given: Iterable[Path | str | Submission] = [runs] if isinstance(runs, str | Path) else runs
     folders = [Path(one) for one in given if not isinstance(one, Submission)]
     loose = tuple(one for one in given if isinstance(one, Submission))
@@ -243,7 +246,7 @@ def _runs(
     spec = load_environment(environment) if isinstance(environment, str) else environment
     where = Path(problems_dir) if problems_dir is not None else None
     found = discover(folders, problems_dir=where, environment=spec, only=problems)
-    return [*found, Run(LOOSE, None, loose)] if loose else found
+    return [*found, DiscoveredRun(UNNAMED_RUN, None, loose)] if loose else found
 
 
 def _check_outputs(submissions: Sequence[Submission]) -> None:

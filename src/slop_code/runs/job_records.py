@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from slop_code.runs.checkpoint_lines import Facts
+from slop_code.runs.checkpoint_lines import CheckpointFacts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import Attempt
     from slop_code.execution.environment import EnvironmentSpec
 
-Source = Literal["evaluated", "stored", "kept", "refused"]
+OutcomeSource = Literal["evaluated", "stored", "kept", "refused"]
 """Run now; taken from the store; the result that lay there was up to date; not evaluated as it stands."""
 
 
@@ -43,7 +43,7 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class RunIssue:
     """Something of a run that cannot be evaluated as it stands; the rest goes on."""
 
     run: str
@@ -59,7 +59,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class JobRequest:
     """One evaluation for an executor; everything in it can be pickled."""
 
     problem: ProblemConfig
@@ -80,10 +80,10 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class JobResult:
     """What an executor gives back: jobs return outcomes and never raise."""
 
-    facts: Facts
+    facts: CheckpointFacts
     parcel: bytes | None = None
     """evaluation.json and .scbench; None where not even an infrastructure failure could be written down."""
 
@@ -91,9 +91,11 @@ class Done:
     """Whether another attempt would come to the same end: the submission or the problem is refused as it stands."""
 
     @classmethod
-    def failed(cls, reason: str, before: Sequence[Attempt] = (), *, final: bool = False, duration: float = 0.0) -> Done:
+    def failed(
+        cls, reason: str, before: Sequence[Attempt] = (), *, final: bool = False, duration: float = 0.0
+    ) -> JobResult:
         """No verdict, and no parcel; `before`: the attempts before this one."""
-        facts = Facts.none(
+        facts = CheckpointFacts.none(
             reason, state="not_evaluated" if final else "infrastructure_failure", attempts=len(before) + 1
         )
         return cls(facts.model_copy(update={"duration": duration}), final=final)
@@ -124,24 +126,24 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class JobStarted:
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
-class Retrying:
+class JobRetrying:
     job: Job
     attempt: Attempt
     delay: float
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SubmissionOutcome:
     """The end of one submission's evaluation."""
 
     submission: Submission
-    facts: Facts
-    source: Source
+    facts: CheckpointFacts
+    source: OutcomeSource
 
 
-Event = Started | Retrying | Outcome
+RunEvent = JobStarted | JobRetrying | SubmissionOutcome

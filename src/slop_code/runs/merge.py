@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.provenance import evaluation_version
-from slop_code.runs.checkpoint_lines import Facts
-from slop_code.runs.discover import RESULT, trouble_of
-from slop_code.runs.job_records import Trouble
-from slop_code.runs.plan import Expected, why
+from slop_code.runs.checkpoint_lines import CheckpointFacts
+from slop_code.runs.discover import RESULT_FILE, issue_for
+from slop_code.runs.job_records import RunIssue
+from slop_code.runs.plan import ExpectedDigests, stale_reason
 from slop_code.runs.result_archive import pack, results_in, unpack
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.evaluation.report import CorrectnessResults, Digests
-    from slop_code.runs.discover import Run
+    from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.job_records import Submission
 
 Statuses = dict[tuple[str, str], str]
 
 
-def gather(run: Run, copies: Sequence[Path]) -> Run:
+def merge_copies(run: DiscoveredRun, copies: Sequence[Path]) -> DiscoveredRun:
     """What is up to date in a copy and not here is taken; two verdicts that differ are a trouble.
 
     A submission or a problem that is wrong is left alone: whoever plans the run says so.
@@ -33,11 +33,11 @@ def gather(run: Run, copies: Sequence[Path]) -> Run:
     for copy in copies:
         if not copy.is_dir():
             raise UsageError(f"{copy}: there is no such folder")
-    expected, troubles = Expected(), list(run.troubles)
+    expected, issues = ExpectedDigests(), list(run.issues)
     for copy in copies if run.submissions else ():
-        if not any(os.path.lexists(place / RESULT) for place in _places(run, copy)):
-            reason = f"{copy}: no result of this run in it; expected <problem>/<checkpoint>/{RESULT}"
-            troubles.append(Trouble(run.name, None, None, reason))
+        if not any(os.path.lexists(place / RESULT_FILE) for place in _places(run, copy)):
+            reason = f"{copy}: no result of this run in it; expected <problem>/<checkpoint>/{RESULT_FILE}"
+            issues.append(RunIssue(run.name, None, None, reason))
     for submission in run.submissions:
         try:
             digests = expected.digests(submission)
@@ -46,40 +46,40 @@ def gather(run: Run, copies: Sequence[Path]) -> Run:
         try:
             _bring(submission, run, copies, digests)
         except UsageError as error:
-            troubles.append(trouble_of(submission, str(error)))
+            issues.append(issue_for(submission, str(error)))
         except OSError as error:
             raise InfrastructureError(
                 f"{submission.output}: {error.strerror}; what was gathered before is whole: mend it and start again"
             ) from error
-    return replace(run, troubles=tuple(troubles))
+    return replace(run, issues=tuple(issues))
 
 
-def _places(run: Run, copy: Path) -> Iterator[Path]:
+def _places(run: DiscoveredRun, copy: Path) -> Iterator[Path]:
     return (copy / _relative(submission, run) for submission in run.submissions)
 
 
-def _relative(submission: Submission, run: Run) -> Path:
+def _relative(submission: Submission, run: DiscoveredRun) -> Path:
     assert submission.output is not None
     assert run.folder is not None
     return submission.output.relative_to(run.folder)
 
 
-def _bring(submission: Submission, run: Run, copies: Sequence[Path], digests: Digests) -> None:
+def _bring(submission: Submission, run: DiscoveredRun, copies: Sequence[Path], digests: Digests) -> None:
     assert submission.output is not None
     relative = _relative(submission, run)
     chosen: Statuses | None = None
     damaged: ResultError | None = None
-    there = os.path.lexists(submission.output / RESULT)
+    there = os.path.lexists(submission.output / RESULT_FILE)
     for folder in [submission.output, *[copy / relative for copy in copies]]:
-        if not os.path.lexists(folder / RESULT):
+        if not os.path.lexists(folder / RESULT_FILE):
             continue
         try:
             parcel = pack(folder)
             results = results_in(parcel)
         except (OSError, ResultError) as error:
-            damaged = damaged or ResultError(f"{folder / RESULT}: {getattr(error, 'strerror', None) or error}")
+            damaged = damaged or ResultError(f"{folder / RESULT_FILE}: {getattr(error, 'strerror', None) or error}")
             continue
-        if why(Facts.of(results), digests, evaluation_version()) is not None:
+        if stale_reason(CheckpointFacts.of(results), digests, evaluation_version()) is not None:
             if not there:
                 unpack(parcel, submission.output)
                 there = True
@@ -88,7 +88,7 @@ def _bring(submission: Submission, run: Run, copies: Sequence[Path], digests: Di
             if folder != submission.output:
                 unpack(parcel, submission.output)
         elif chosen != _statuses(results):
-            raise ResultError(f"{folder / RESULT}: differs from another result for the same submission and tests")
+            raise ResultError(f"{folder / RESULT_FILE}: differs from another result for the same submission and tests")
     if damaged is not None and chosen is None:
         raise damaged
 

@@ -14,7 +14,7 @@ from slop_code.evaluation.report import Digests
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.submission import open_submission, tree_digest
-from slop_code.runs.discover import LOOSE, RESULT, trouble_of
+from slop_code.runs.discover import RESULT_FILE, UNNAMED_RUN, issue_for
 from slop_code.runs.job_records import Job, Submission
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.runs.checkpoint_lines import Facts
-    from slop_code.runs.discover import Run
-    from slop_code.runs.job_records import Trouble
-    from slop_code.runs.result_cache import Store
-    from slop_code.runs.result_index import Index
+    from slop_code.runs.checkpoint_lines import CheckpointFacts
+    from slop_code.runs.discover import DiscoveredRun
+    from slop_code.runs.job_records import RunIssue
+    from slop_code.runs.result_cache import ResultCache
+    from slop_code.runs.result_index import ResultIndex
 
 CHANGED = {
     "submission": "the submission changed",
@@ -63,8 +63,8 @@ class Plan:
     jobs: tuple[Job, ...]
     """Longest first; those of unknown length before all."""
 
-    kept: tuple[tuple[Submission, Facts], ...]
-    troubles: tuple[Trouble, ...]
+    kept: tuple[tuple[Submission, CheckpointFacts], ...]
+    issues: tuple[RunIssue, ...]
     refused: tuple[tuple[Submission, str], ...] = ()
     """Those of the troubles that are a submission's or its problem's, as it stands."""
 
@@ -78,18 +78,18 @@ class Plan:
 
 
 def make_plan(
-    runs: Sequence[Run],
-    store: Store,
-    indexes: Mapping[str, Index],
+    runs: Sequence[DiscoveredRun],
+    store: ResultCache,
+    indexes: Mapping[str, ResultIndex],
     *,
     overwrite: bool = False,
     shard: Shard | None = None,
 ) -> Plan:
     """`indexes`: what is known of the results that lie there, by the run's name."""
-    submissions, troubles = _part(runs, shard)
-    expected = Expected()
+    submissions, issues = _part(runs, shard)
+    expected = ExpectedDigests()
     wanted: dict[str, list[tuple[Submission, Digests, str]]] = {}
-    kept: list[tuple[Submission, Facts]] = []
+    kept: list[tuple[Submission, CheckpointFacts]] = []
     refused: list[tuple[Submission, str]] = []
     for submission in submissions:
         try:
@@ -97,22 +97,22 @@ def make_plan(
         except (UsageError, InfrastructureError) as error:
             refused.append((submission, str(error)))
             continue
-        index = indexes.get(submission.run) or indexes[LOOSE]
-        found = index.facts(submission.output / RESULT) if submission.output else None
-        reason = OVERWRITE if overwrite else why(found, digests, evaluation_version())
+        index = indexes.get(submission.run) or indexes[UNNAMED_RUN]
+        found = index.facts(submission.output / RESULT_FILE) if submission.output else None
+        reason = OVERWRITE if overwrite else stale_reason(found, digests, evaluation_version())
         if reason is None and found is not None:
             kept.append((submission, found))
             continue
-        key = store_key(submission.environment, digests)
+        key = result_cache_key(submission.environment, digests)
         wanted.setdefault(key or f"unknown {len(wanted)}", []).append((submission, digests, reason or NO_RESULT))
     jobs = [_job(items, store, overwrite) for items in wanted.values()]
     longest_first = sorted(jobs, key=lambda job: -(job.expected_s if job.expected_s is not None else float("inf")))
-    troubles += [trouble_of(submission, reason) for submission, reason in refused]
+    issues += [issue_for(submission, reason) for submission, reason in refused]
     reasons = {id(submission): reason for items in wanted.values() for submission, _, reason in items}
-    return Plan(tuple(longest_first), tuple(kept), tuple(troubles), tuple(refused), reasons, shard)
+    return Plan(tuple(longest_first), tuple(kept), tuple(issues), tuple(refused), reasons, shard)
 
 
-def why(found: Facts | None, expected: Digests, version: str) -> str | None:
+def stale_reason(found: CheckpointFacts | None, expected: Digests, version: str) -> str | None:
     """Why a result is not up to date; None where it is."""
     if found is None:
         return NO_RESULT
@@ -127,7 +127,7 @@ def why(found: Facts | None, expected: Digests, version: str) -> str | None:
     return None if found.evaluation_version == version else "slop-code evaluates differently now"
 
 
-def store_key(spec: EnvironmentSpec, digests: Digests, version: str | None = None) -> str | None:
+def result_cache_key(spec: EnvironmentSpec, digests: Digests, version: str | None = None) -> str | None:
     """None where the image is not known yet; without one, this machine's interpreter is what runs things."""
     if spec.type == "docker":
         identity = digests.image
@@ -143,17 +143,17 @@ def duration_name(submission: Submission) -> str:
     return digest_of([submission.problem.name, submission.checkpoint.name, submission.environment.name])
 
 
-def _part(runs: Sequence[Run], shard: Shard | None) -> tuple[list[Submission], list[Trouble]]:
+def _part(runs: Sequence[DiscoveredRun], shard: Shard | None) -> tuple[list[Submission], list[RunIssue]]:
     """Of everything there is, done or not: so the shards of one plan agree whenever each is made."""
     submissions = [submission for run in runs for submission in run.submissions]
-    troubles = [trouble for run in runs for trouble in run.troubles]
+    issues = [issue for run in runs for issue in run.issues]
     if shard is None:
-        return submissions, troubles
-    return submissions[shard.number - 1 :: shard.count], troubles if shard.number == 1 else []
+        return submissions, issues
+    return submissions[shard.number - 1 :: shard.count], issues if shard.number == 1 else []
 
 
 @dataclass(slots=True)
-class Expected:
+class ExpectedDigests:
     """Each thing that many submissions share is looked at once."""
 
     shared: dict[tuple[Path, str, str], Digests | UsageError] = field(default_factory=dict)
@@ -200,9 +200,9 @@ def known_image(spec: EnvironmentSpec) -> str | None:
     return answer.output.strip() or None if answer and answer.exit_code == 0 else None
 
 
-def _job(items: Sequence[tuple[Submission, Digests, str]], store: Store, overwrite: bool) -> Job:
+def _job(items: Sequence[tuple[Submission, Digests, str]], store: ResultCache, overwrite: bool) -> Job:
     submission, digests, reason = items[0]
-    key = store_key(submission.environment, digests)
+    key = result_cache_key(submission.environment, digests)
     return Job(
         key=key,
         digest=digests.submission or "",

@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.execution.sandbox import REPORTS_DIR
-from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, Outcomes, compare, outcomes_of, read_lines
-from slop_code.runs.conclude import LINES, SUMMARY
-from slop_code.runs.discover import RESULT
+from slop_code.runs.checkpoint_lines import (
+    CheckpointFacts,
+    CheckpointLine,
+    PassedByTest,
+    compare,
+    passed_by_test,
+    read_lines,
+)
+from slop_code.runs.conclude import LINES_FILE, SUMMARY_FILE
+from slop_code.runs.discover import RESULT_FILE
 from slop_code.runs.run_layout import SNAPSHOT, check_folder, named_runs, names_or_none, natural, text_of
 
 if TYPE_CHECKING:
@@ -28,7 +35,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredCheckpoint:
     """One checkpoint of a run."""
 
     line: CheckpointLine
@@ -44,13 +51,13 @@ class RunResults:
     name: str
     folder: Path
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[StoredCheckpoint]:
         """By problem, in the order of its checkpoints, each read when it is wanted.
 
         A result that cannot be read is a checkpoint without a verdict, and says why.
         """
         seen: set[tuple[str, str]] = set()
-        before: tuple[str, str, Outcomes] | None = None
+        before: tuple[str, str, PassedByTest] | None = None
         for place in self._places():
             entry = place.entry(self)
             line = entry.line
@@ -58,7 +65,7 @@ class RunResults:
                 raise ResultError(f"{self.folder}: two results for {line.problem} {line.checkpoint}; keep one of them")
             seen.add((line.problem, line.checkpoint))
             if entry.results is not None and line.state == "evaluated":
-                outcomes = outcomes_of(entry.results)
+                outcomes = passed_by_test(entry.results)
                 if before is not None and before[0] == line.problem:
                     regressions = compare(before[2], outcomes, since=before[1])
                     entry = replace(entry, line=line.model_copy(update={"regressions": regressions}))
@@ -68,8 +75,8 @@ class RunResults:
 
     def _places(self) -> list[_Place]:
         paths = {os.path.relpath(path, self.folder): path for path in result_files(self.folder)}
-        if os.path.lexists(self.folder / LINES):
-            found = [self._summarised(line, paths) for line in read_lines(self.folder / LINES)]
+        if os.path.lexists(self.folder / LINES_FILE):
+            found = [self._summarised(line, paths) for line in read_lines(self.folder / LINES_FILE)]
             found += [_unknown(path) for path in paths.values()]
         else:
             found = [_unknown(path) for path in paths.values()]
@@ -89,19 +96,19 @@ class RunResults:
             folder = snapshot.parent.parent
             wanted[names.get(folder, text_of(folder.resolve().name)), text_of(snapshot.parent.name)] = None
         for place in found:
-            if place.path != self.folder / RESULT:
+            if place.path != self.folder / RESULT_FILE:
                 wanted.update({(place.problem, name): order for order, name in enumerate(place.ordered, start=1)})
         known = {(place.problem, place.checkpoint) for place in found}
         reason = f"no result; evaluate it: slop-code eval {shlex.quote(str(self.folder))}"
         return [
-            _Place(*names, order, None, _line(self.name, *names, Facts.none(reason)))
+            _Place(*names, order, None, _line(self.name, *names, CheckpointFacts.none(reason)))
             for names, order in wanted.items()
             if names not in known
         ]
 
     def _summarised(self, line: CheckpointLine, paths: dict[str, Path]) -> _Place:
         """Takes from `paths` what this line is about. Without a result of its own, what lies there is another's."""
-        usual = f"{line.problem}/{line.checkpoint}/{RESULT}"
+        usual = f"{line.problem}/{line.checkpoint}/{RESULT_FILE}"
         path = paths.pop(line.evaluation or usual, None)
         if line.evaluation is None and path is not None:
             step = f"slop-code merge {shlex.quote(str(self.folder))} looks at it again"
@@ -128,22 +135,22 @@ class _Place:
     ordered: Sequence[str] = ()
     """The problem's checkpoints."""
 
-    def entry(self, run: RunResults) -> Entry:
+    def entry(self, run: RunResults) -> StoredCheckpoint:
         order: dict[str, object] = {"order": self.order}
         if self.path is None:
             assert self.line is not None
-            return Entry(self.line.model_copy(update=order))
+            return StoredCheckpoint(self.line.model_copy(update=order))
         order["evaluation"] = os.path.relpath(self.path, run.folder)
         try:
             results = CorrectnessResults.load(self.path)
         except ResultError as error:
-            line = _line(run.name, self.problem, self.checkpoint, Facts.none(str(error)))
-            return Entry(line.model_copy(update=order), None, self.path.parent)
-        line = _line(run.name, results.problem_name, results.checkpoint_name, Facts.of(results))
-        return Entry(line.model_copy(update=order), results, self.path.parent)
+            line = _line(run.name, self.problem, self.checkpoint, CheckpointFacts.none(str(error)))
+            return StoredCheckpoint(line.model_copy(update=order), None, self.path.parent)
+        line = _line(run.name, results.problem_name, results.checkpoint_name, CheckpointFacts.of(results))
+        return StoredCheckpoint(line.model_copy(update=order), results, self.path.parent)
 
 
-def _line(run: str, problem: str, checkpoint: str, facts: Facts) -> CheckpointLine:
+def _line(run: str, problem: str, checkpoint: str, facts: CheckpointFacts) -> CheckpointLine:
     return CheckpointLine(**dict(facts), run=run, problem=problem, checkpoint=checkpoint, order=1)
 
 
@@ -159,12 +166,12 @@ def _unknown(path: Path) -> _Place:
 
 
 def _without(line: CheckpointLine, reason: str) -> CheckpointLine:
-    return line.model_copy(update={**dict(Facts.none(reason)), "regressions": None})
+    return line.model_copy(update={**dict(CheckpointFacts.none(reason)), "regressions": None})
 
 
 def folder_of(given: Path) -> Path:
     """Of a result that is given as its file."""
-    return given.parent if given.name == RESULT and not given.is_dir() else given
+    return given.parent if given.name == RESULT_FILE and not given.is_dir() else given
 
 
 def result_at(given: Path) -> Path:
@@ -172,12 +179,12 @@ def result_at(given: Path) -> Path:
     if os.path.lexists(given) and not given.is_dir():
         return given
     folder = folder_of(given)
-    if os.path.lexists(folder / RESULT):
-        return folder / RESULT
+    if os.path.lexists(folder / RESULT_FILE):
+        return folder / RESULT_FILE
     found = result_files(folder) if folder.is_dir() else []
     if not found:
         raise UsageError(
-            f"{given}: no {RESULT} there; give a result that was evaluated, such as RUN_DIR/problem/checkpoint"
+            f"{given}: no {RESULT_FILE} there; give a result that was evaluated, such as RUN_DIR/problem/checkpoint"
         )
     several = "".join(f"\n  {path.parent}" for path in found[:SHOWN])
     more = f"\n  and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
@@ -192,7 +199,7 @@ def check_output(path: Path, option: str = "-o") -> None:
         raise UsageError(f"{path}: not a plain file, and would be replaced by one; give another name with {option}")
     if SNAPSHOT in path.absolute().parent.resolve().parts:
         raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another place with {option}")
-    if path.name in (RESULT, LINES, SUMMARY) or REPORTS_DIR in path.absolute().parts:
+    if path.name in (RESULT_FILE, LINES_FILE, SUMMARY_FILE) or REPORTS_DIR in path.absolute().parts:
         raise UsageError(f"{path}: a name of the results' own; give another one with {option}")
 
 
@@ -204,7 +211,7 @@ def read_runs(given: Sequence[Path]) -> list[RunResults]:
 
 def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:
     """What lies in a snapshot is the submission's, whatever it is called."""
-    here = [folder / RESULT] if os.path.lexists(folder / RESULT) else []
+    here = [folder / RESULT_FILE] if os.path.lexists(folder / RESULT_FILE) else []
     inside = [folder / name for name in names_or_none(folder) if name != SNAPSHOT] if levels else []
     return here + [path for place in inside if place.is_dir() for path in result_files(place, levels - 1)]
 
@@ -226,9 +233,9 @@ def runs_below(folder: Path) -> list[Path]:
     found = [place for place in inside if place.is_dir() and _holds_results(place)]
     if not found:
         step = f"evaluate it first: slop-code eval {shlex.quote(str(folder))}"
-        raise UsageError(f"{folder}: no {RESULT} there, and no run that has one; {step}")
+        raise UsageError(f"{folder}: no {RESULT_FILE} there, and no run that has one; {step}")
     return found
 
 
 def _holds_results(folder: Path) -> bool:
-    return os.path.lexists(folder / LINES) or bool(result_files(folder))
+    return os.path.lexists(folder / LINES_FILE) or bool(result_files(folder))

@@ -16,7 +16,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.sandbox import REPORTS_DIR
-from slop_code.runs.discover import RESULT
+from slop_code.runs.discover import RESULT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ MOST_FILES = 1000
 LEVEL = 1
 GZIP = 31
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
-_EXPECTED = re.compile(rf"{re.escape(RESULT)}|{re.escape(REPORTS_DIR)}(/{_NAME}){{1,2}}")
+_EXPECTED = re.compile(rf"{re.escape(RESULT_FILE)}|{re.escape(REPORTS_DIR)}(/{_NAME}){{1,2}}")
 
 
 def pack(folder: Path) -> bytes:
@@ -42,13 +42,13 @@ def pack(folder: Path) -> bytes:
         gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=LEVEL, mtime=0) as stream,
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
     ):
-        for name in [RESULT, *sorted(_raw_files(folder))][:MOST_FILES]:
+        for name in [RESULT_FILE, *sorted(_raw_files(folder))][:MOST_FILES]:
             left -= 2 * tarfile.BLOCKSIZE  # the header, and what fills the last block
-            most = max(0, min(left, SIZE_LIMIT if name == RESULT else RAW_LIMIT))
+            most = max(0, min(left, SIZE_LIMIT if name == RESULT_FILE else RAW_LIMIT))
             with open_regular(folder / name) as source:
                 content = source.read(most + 1)
             if len(content) > most:
-                if name == RESULT:
+                if name == RESULT_FILE:
                     raise ResultError(f"{folder / name}: larger than {SIZE_LIMIT} bytes")
                 continue
             left -= len(content)
@@ -79,15 +79,15 @@ def unpack(parcel: bytes, folder: Path) -> None:
     """
     contents = _contents(parcel)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / RESULT).unlink(missing_ok=True)
-    for left in folder.glob(f".{RESULT}.*"):  # of writers that were killed
+    (folder / RESULT_FILE).unlink(missing_ok=True)
+    for left in folder.glob(f".{RESULT_FILE}.*"):  # of writers that were killed
         left.unlink(missing_ok=True)
     _discard(folder / REPORTS_DIR)
     for name, content in contents.items():
-        if name != RESULT:
+        if name != RESULT_FILE:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
-    write_atomic(folder / RESULT, contents[RESULT])
+    write_atomic(folder / RESULT_FILE, contents[RESULT_FILE])
 
 
 def _discard(path: Path) -> None:
@@ -99,9 +99,9 @@ def _discard(path: Path) -> None:
 
 def results_in(parcel: bytes) -> CorrectnessResults:
     try:
-        return CorrectnessResults.model_validate_json(_contents(parcel)[RESULT], strict=True)
+        return CorrectnessResults.model_validate_json(_contents(parcel)[RESULT_FILE], strict=True)
     except ValidationError as error:
-        raise _damaged(f"{RESULT}: {error.errors(include_url=False)[0]['msg']}") from error
+        raise _damaged(f"{RESULT_FILE}: {error.errors(include_url=False)[0]['msg']}") from error
 
 
 def _contents(parcel: bytes) -> dict[str, bytes]:
@@ -121,8 +121,8 @@ def _contents(parcel: bytes) -> dict[str, bytes]:
                     raise _damaged(f"more than {MOST_FILES} files")
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
         raise _damaged(str(error)) from error
-    if RESULT not in contents:
-        raise _damaged(f"no {RESULT}")
+    if RESULT_FILE not in contents:
+        raise _damaged(f"no {RESULT_FILE}")
     if both := [name for name in contents if name.rpartition("/")[0] in contents]:
         raise _damaged(f"{both[0]!r} lies in what is a file")
     return contents

@@ -38,7 +38,7 @@ _KEY = re.compile(r"[0-9a-f]{16,128}")
 
 
 @dataclass(frozen=True, slots=True)
-class StoreInfo:
+class ResultCacheInfo:
     entries: int
     bytes: int
     oldest_use: float | None
@@ -63,13 +63,13 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _IndexEntry:
     used: float
     size: int
     path: Path
 
 
-class Store:
+class ResultCache:
     """Used by many threads and processes at a time; whatever is wrong with it, a run goes on without it.
 
     Only results with a verdict belong here, and that is the caller's business.
@@ -152,11 +152,11 @@ class Store:
     def _duration(self, name: str) -> Path:
         return self.root / DURATIONS / digest_of(name)[:32]
 
-    def info(self) -> StoreInfo:
+    def info(self) -> ResultCacheInfo:
         entries = list(self._entries())
         used = [entry.used for entry in entries]
         total = sum(entry.size for entry in entries)
-        return StoreInfo(len(entries), total, min(used, default=None), max(used, default=None))
+        return ResultCacheInfo(len(entries), total, min(used, default=None), max(used, default=None))
 
     def prune(self, limit: int) -> tuple[int, int]:
         """Remove what was not used for the longest time until so many bytes are left: how many, and their bytes."""
@@ -175,10 +175,10 @@ class Store:
     def trim(self) -> tuple[int, int]:
         return self.prune(self.limit)
 
-    def _entries(self) -> Iterator[_Entry]:
+    def _entries(self) -> Iterator[_IndexEntry]:
         for path, status in self._files():
             if _KEY.fullmatch(path.name):
-                yield _Entry(status.st_mtime, status.st_size, path)
+                yield _IndexEntry(status.st_mtime, status.st_size, path)
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         for path in self.root.glob("[0-9a-f][0-9a-f]/*"):

@@ -12,13 +12,20 @@ from slop_code import __version__
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults, Stored
-from slop_code.runs.checkpoint_lines import Facts, Outcomes, Regressions, compare, json_line, outcomes_of
-from slop_code.runs.run_lock import OWN
+from slop_code.runs.checkpoint_lines import (
+    CheckpointFacts,
+    PassedByTest,
+    Regressions,
+    compare,
+    json_line,
+    passed_by_test,
+)
+from slop_code.runs.run_lock import STATE_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-INDEX = "index"
+INDEX_FILE = "index"
 FORMAT = 3
 """Goes up with every change of what facts and regressions are made of."""
 
@@ -35,44 +42,44 @@ class Compared(Stored):
     regressions: Regressions
 
 
-class _Entry(Stored):
+class _IndexEntry(Stored):
     made_by: str
     path: str
     stamp: Stamp
-    facts: Facts
+    facts: CheckpointFacts
     compared: Compared | None = None
 
 
-class Index:
+class ResultIndex:
     """Of the results in one folder. It is a help: whatever it does not know for certain is read again."""
 
-    def __init__(self, folder: Path | None, entries: dict[str, _Entry]) -> None:
+    def __init__(self, folder: Path | None, entries: dict[str, _IndexEntry]) -> None:
         self.folder = folder
         self._entries = entries
         self._changed = False
-        self._recent: dict[str, tuple[Stamp, Outcomes]] = {}
+        self._recent: dict[str, tuple[Stamp, PassedByTest]] = {}
         """Of the last results that were read, as a checkpoint is compared with the one before it."""
 
     @classmethod
     def load(cls, folder: Path | None) -> Self:
         """None: nothing is remembered from one time to the next."""
-        return cls(folder, _read_entries(folder / OWN / INDEX) if folder else {})
+        return cls(folder, _read_entries(folder / STATE_DIR / INDEX_FILE) if folder else {})
 
-    def facts(self, path: Path) -> Facts | None:
+    def facts(self, path: Path) -> CheckpointFacts | None:
         """None where there is no file. A result that is damaged is none, with the reason."""
         try:
             stamp = _stamp(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            return Facts.none(f"{path}: cannot be read: {error.strerror}")
+            return CheckpointFacts.none(f"{path}: cannot be read: {error.strerror}")
         entry = self._entries.get(self._key(path))
         if entry and entry.stamp == stamp:
             return entry.facts
         try:
             return self._read(path)[0]
         except ResultError as error:
-            return Facts.none(str(error))
+            return CheckpointFacts.none(str(error))
 
     def regressions(self, path: Path, earlier_path: Path, since: str) -> Regressions | None:
         """`since`: what the earlier checkpoint is called. None if one of them is no longer there to be read."""
@@ -99,29 +106,31 @@ class Index:
         if self.folder is None or not self._changed:
             return
         there = [key for key in sorted(self._entries) if os.path.lexists(self.folder / key)]
-        write_atomic(self.folder / OWN / INDEX, "".join(with_digest(json_line(self._entries[key])) for key in there))
+        write_atomic(
+            self.folder / STATE_DIR / INDEX_FILE, "".join(with_digest(json_line(self._entries[key])) for key in there)
+        )
         self._changed = False
 
     def _key(self, path: Path) -> str:
         return os.path.relpath(path, self.folder) if self.folder else str(path)
 
-    def _outcomes(self, path: Path, stamp: Stamp) -> Outcomes:
+    def _outcomes(self, path: Path, stamp: Stamp) -> PassedByTest:
         recent = self._recent.get(self._key(path))
         return recent[1] if recent and recent[0] == stamp else self._read(path)[1]
 
-    def _read(self, path: Path) -> tuple[Facts, Outcomes]:
+    def _read(self, path: Path) -> tuple[CheckpointFacts, PassedByTest]:
         """Remembered only if the file is the same before and after: what was read is then what the stamp stands for."""
         key = self._key(path)
         self._changed |= self._entries.pop(key, None) is not None
         self._recent.pop(key, None)
         before = _stamp_or_none(path)
         results = CorrectnessResults.load(path)
-        facts, outcomes = Facts.of(results), outcomes_of(results)
+        facts, outcomes = CheckpointFacts.of(results), passed_by_test(results)
         if before is not None and before == _stamp_or_none(path):
             # When checkpoints are asked for in their order, the last one read is the one to compare with.
             last = next(reversed(self._recent.values()), None)
             compared = Compared(earlier=last[0], regressions=compare(last[1], outcomes, since="")) if last else None
-            self._entries[key] = _Entry(made_by=_MADE_BY, path=key, stamp=before, facts=facts, compared=compared)
+            self._entries[key] = _IndexEntry(made_by=_MADE_BY, path=key, stamp=before, facts=facts, compared=compared)
             self._changed = True
             while len(self._recent) >= _RECENT:
                 del self._recent[next(iter(self._recent))]
@@ -150,7 +159,7 @@ def _digest(text: bytes) -> bytes:
     return hashlib.sha256(text).hexdigest().encode()
 
 
-def _read_entries(path: Path) -> dict[str, _Entry]:
+def _read_entries(path: Path) -> dict[str, _IndexEntry]:
     """A line that is damaged, or of another version, is as if it were not there."""
     try:
         raw = read_bounded(path, SIZE_LIMIT)
@@ -162,7 +171,7 @@ def _read_entries(path: Path) -> dict[str, _Entry]:
         if digest != _digest(text):
             continue
         try:
-            entry = _Entry.model_validate_json(text, strict=True)
+            entry = _IndexEntry.model_validate_json(text, strict=True)
         except ValidationError:
             continue
         if entry.made_by == _MADE_BY:

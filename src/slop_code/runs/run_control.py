@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
-    from slop_code.runs.job_records import Done
+    from slop_code.runs.job_records import JobResult
 
-    News = SimpleQueue[Future[Done] | None]
+    News = SimpleQueue[Future[JobResult] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Retries:
         return float(min(self.wait_s * 2 ** min(made, 64), self.longest_s))
 
 
-class Control:
+class RunControl:
     """How whoever watches a run ends it before its end; from any thread, or a signal handler."""
 
     def __init__(self) -> None:

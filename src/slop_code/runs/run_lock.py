@@ -18,16 +18,16 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 from slop_code.execution.cache import try_lock
-from slop_code.runs.job_records import Trouble
+from slop_code.runs.job_records import RunIssue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from slop_code.runs.discover import Run
+    from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.plan import Shard
 
-OWN = ".slop-code"
+STATE_DIR = ".slop-code"
 """Our folder in a run's folder: locks, and what is remembered of its results."""
 
 WHO_LIMIT = 4096
@@ -39,7 +39,7 @@ class _HeldError(Exception):
 
 
 @contextlib.contextmanager
-def holding(runs: Sequence[Run], shard: Shard | None) -> Iterator[list[Run]]:
+def lock_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> Iterator[list[DiscoveredRun]]:
     """The runs, with those that cannot be held as troubles: another evaluator has them, or nothing can be written."""
     with contextlib.ExitStack() as stack:
         held = []
@@ -48,25 +48,25 @@ def holding(runs: Sequence[Run], shard: Shard | None) -> Iterator[list[Run]]:
                 held.append(run)
                 continue
             try:
-                if run.within is not None and (run.within / OWN).is_dir():
+                if run.within is not None and (run.within / STATE_DIR).is_dir():
                     stack.enter_context(_hold_shared(run.within))
                 stack.enter_context(_hold(run.folder, shard))
                 held.append(run)
             except _HeldError as error:
-                held.append(replace(run, submissions=(), troubles=(Trouble(run.name, None, None, str(error)),)))
+                held.append(replace(run, submissions=(), issues=(RunIssue(run.name, None, None, str(error)),)))
             except OSError as error:
                 reason = (
                     f"{run.folder}: results cannot be written there: {error.strerror}; "
                     "make it writable, or evaluate a copy of the run"
                 )
-                held.append(replace(run, submissions=(), troubles=(Trouble(run.name, None, None, reason),)))
+                held.append(replace(run, submissions=(), issues=(RunIssue(run.name, None, None, reason),)))
         yield held
 
 
 @contextlib.contextmanager
 def _hold_shared(folder: Path) -> Iterator[None]:
     """Against a whole evaluation of the run that a problem's folder lies in."""
-    with _open(folder / OWN / "lock") as whole:
+    with _open(folder / STATE_DIR / "lock") as whole:
         if not try_lock(whole, fcntl.LOCK_SH):
             raise _HeldError(_held_by(folder, [_holder(whole)]))
         yield
@@ -75,7 +75,7 @@ def _hold_shared(folder: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _hold(folder: Path, shard: Shard | None) -> Iterator[None]:
     """A whole evaluation excludes all others; shards exclude only their like."""
-    own = folder / OWN
+    own = folder / STATE_DIR
     own.mkdir(exist_ok=True)
     with contextlib.ExitStack() as stack:
         whole = stack.enter_context(_open(own / "lock"))
@@ -145,7 +145,7 @@ def _shards(own: Path, but_of: int | None = None) -> list[str | None]:
 
 def _problems(folder: Path) -> list[str | None]:
     """Who evaluates single problems of the run."""
-    return _holders(sorted(folder.glob(f"*/{OWN}/lock")))
+    return _holders(sorted(folder.glob(f"*/{STATE_DIR}/lock")))
 
 
 def _holders(paths: Sequence[Path]) -> list[str | None]:

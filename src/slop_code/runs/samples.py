@@ -55,7 +55,7 @@ class Samples(Figures):
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class PassTable:
     """Who passed what of one problem, by one policy. A checkpoint that a run does not have is not passed by it."""
 
     runs: tuple[str, ...]
@@ -73,7 +73,7 @@ class Sheet:
         return self.passed_by(run) == len(self.checkpoints)
 
 
-def samples_of(problems: Sequence[Mapping[Policy, Sheet]]) -> Samples | None:
+def samples_of(problems: Sequence[Mapping[Policy, PassTable]]) -> Samples | None:
     """None where there is one run alone."""
     some = [next(iter(sheets.values())) for sheets in problems]
     runs = sorted({run for sheet in some for run in sheet.runs})
@@ -91,7 +91,7 @@ def share_interval(passed: int, runs: int) -> Interval | None:
     return _interval(wilson(passed, runs), "wilson") if runs > 1 else None
 
 
-def _estimates(sheets: Sequence[Sheet], runs: Sequence[str]) -> PolicySamples:
+def _estimates(sheets: Sequence[PassTable], runs: Sequence[str]) -> PolicySamples:
     own = {run: [sheet for sheet in sheets if run in sheet.runs] for run in runs}
     shares = [
         sum(sheet.passed_by(run) for sheet in own[run]) / sum(len(sheet.checkpoints) for sheet in own[run])

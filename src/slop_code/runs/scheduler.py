@@ -15,10 +15,18 @@ from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.pairs import shared_network
 from slop_code.evaluation.report import Attempt
 from slop_code.execution.cancellation import EvaluationCancelledError
-from slop_code.runs.checkpoint_lines import Facts
+from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.deliver import deliver
-from slop_code.runs.job_records import Done, Event, Outcome, Retrying, Source, Started, Work
-from slop_code.runs.plan import duration_name, store_key
+from slop_code.runs.job_records import (
+    JobRequest,
+    JobResult,
+    JobRetrying,
+    JobStarted,
+    OutcomeSource,
+    RunEvent,
+    SubmissionOutcome,
+)
+from slop_code.runs.plan import duration_name, result_cache_key
 from slop_code.runs.result_archive import results_in
 
 if TYPE_CHECKING:
@@ -27,8 +35,8 @@ if TYPE_CHECKING:
 
     from slop_code.runs.executors import Executor
     from slop_code.runs.job_records import Job, Submission
-    from slop_code.runs.result_cache import Claim, Store
-    from slop_code.runs.run_control import Control, News, Retries
+    from slop_code.runs.result_cache import Claim, ResultCache
+    from slop_code.runs.run_control import News, Retries, RunControl
 
 CLAIMED_S = 0.5
 """How often to look whether another evaluator has ended what we want too."""
@@ -51,15 +59,15 @@ class _Task:
 @dataclass(slots=True)
 class _Driver:
     executor: Executor
-    store: Store
+    store: ResultCache
     retries: Retries
-    control: Control
+    control: RunControl
     waiting: list[_Task]
     """The next one last."""
 
     overwrite: bool = False
     hidden: tuple[Path, ...] = ()
-    running: dict[Future[Done], _Task] = field(default_factory=dict)
+    running: dict[Future[JobResult], _Task] = field(default_factory=dict)
     later: list[tuple[float, int, _Task]] = field(default_factory=list)
     """A heap by the moment at which each is to be tried again."""
 
@@ -68,7 +76,7 @@ class _Driver:
     news: News = field(init=False)
     """What has ended; None: there is something to look at."""
 
-    def events(self) -> Generator[Event, None, None]:
+    def events(self) -> Generator[RunEvent, None, None]:
         with self.control.listening() as self.news:
             try:
                 while not self.control.stopped:
@@ -81,7 +89,7 @@ class _Driver:
                 for _ in self._stop():  # where nobody listens any more
                     pass
 
-    def _begin(self) -> Iterator[Event]:
+    def _begin(self) -> Iterator[RunEvent]:
         """As many as there is room for; one that is too heavy for the executor runs alone."""
         if self.control.finishing:
             self._forget()
@@ -98,9 +106,9 @@ class _Driver:
                 self._again(task, CLAIMED_S)
             else:
                 self._submit(task, weight)
-                yield Started(task.job)
+                yield JobStarted(task.job)
 
-    def _stored(self, task: _Task) -> tuple[Facts, bytes] | None:
+    def _stored(self, task: _Task) -> tuple[CheckpointFacts, bytes] | None:
         """Looked for again once it is claimed: another evaluator may have ended it in between."""
         if task.job.key is None or task.claim is not None:
             return None
@@ -109,12 +117,12 @@ class _Driver:
         task.claim = self.store.claim(task.job.key)
         return self._look_up(task.job, task.job.key) if task.claim is not None else None
 
-    def _look_up(self, job: Job, key: str) -> tuple[Facts, bytes] | None:
+    def _look_up(self, job: Job, key: str) -> tuple[CheckpointFacts, bytes] | None:
         parcel = None if self.overwrite else self.store.get(key)
         if parcel is None:
             return None
         try:
-            facts = Facts.of(results_in(parcel))
+            facts = CheckpointFacts.of(results_in(parcel))
         except ResultError:  # of an earlier format: what is made now takes its place
             return None
         return (facts, parcel) if _key_of(job, facts) == key else None
@@ -127,7 +135,7 @@ class _Driver:
 
     def _submit(self, task: _Task, weight: int) -> None:
         target = task.job.targets[0]
-        work = Work(
+        work = JobRequest(
             problem=target.problem,
             checkpoint=target.checkpoint.name,
             environment=target.environment,
@@ -147,7 +155,7 @@ class _Driver:
         self.used += weight
         future.add_done_callback(self.news.put)
 
-    def _next(self) -> Future[Done] | None:
+    def _next(self) -> Future[JobResult] | None:
         """The next that has ended; None when something else is to be looked at."""
         wait = max(0.0, self.later[0][0] - time.monotonic()) if self.later else None
         try:
@@ -155,7 +163,7 @@ class _Driver:
         except Empty:
             return None
 
-    def _end(self, future: Future[Done] | None) -> Iterator[Event]:
+    def _end(self, future: Future[JobResult] | None) -> Iterator[RunEvent]:
         if future is None or future not in self.running:
             return
         task = self.running.pop(future)
@@ -166,7 +174,7 @@ class _Driver:
             delay = self.retries.delay(len(task.attempts))
             task.attempts = (*task.attempts, attempt)
             self._again(task, delay)
-            yield Retrying(task.job, attempt, delay)
+            yield JobRetrying(task.job, attempt, delay)
             return
         self._remember(task.job, done)
         yield from self._delivered(task, done.facts, done.parcel, "evaluated")
@@ -174,21 +182,23 @@ class _Driver:
     def _may_retry(self, task: _Task) -> bool:
         return len(task.attempts) < self.retries.times and not self.control.finishing
 
-    def _remember(self, job: Job, done: Done) -> None:
+    def _remember(self, job: Job, done: JobResult) -> None:
         """Under what the result itself says it rests on, in case the submission changed since the plan."""
         key = _key_of(job, done.facts)
         if key is not None and done.parcel is not None:
             self.store.remember(duration_name(job.targets[0]), done.facts.duration)
             self.store.put(key, done.parcel)
 
-    def _delivered(self, task: _Task, facts: Facts, parcel: bytes | None, source: Source) -> Iterator[Event]:
+    def _delivered(
+        self, task: _Task, facts: CheckpointFacts, parcel: bytes | None, source: OutcomeSource
+    ) -> Iterator[RunEvent]:
         """The claim ends with it, whatever happens."""
         try:
             judged = _judged(task.job, facts)
             if len(judged) < len(task.job.targets):
                 self.waiting.append(_Task(replace(task.job, targets=task.job.targets[len(judged) :])))
             for target in judged:
-                yield Outcome(target, deliver(target, facts, parcel), source)
+                yield SubmissionOutcome(target, deliver(target, facts, parcel), source)
         finally:
             task.let_go()
 
@@ -200,7 +210,7 @@ class _Driver:
             task.let_go()
         self.waiting, self.later = [], []
 
-    def _stop(self) -> Iterator[Event]:
+    def _stop(self) -> Iterator[RunEvent]:
         """Whatever still runs is ended, and waited for; one that has come to a verdict by itself keeps it."""
         self._forget()
         for future in list(self.running):
@@ -217,16 +227,16 @@ class _Driver:
             task.let_go()
 
 
-def drive(
+def run_jobs(
     jobs: Sequence[Job],
     executor: Executor,
-    store: Store,
+    store: ResultCache,
     *,
     retries: Retries,
-    control: Control,
+    control: RunControl,
     overwrite: bool = False,
     hidden: Sequence[Path] = (),
-) -> Generator[Event, None, None]:
+) -> Generator[RunEvent, None, None]:
     """Every job to its end; when this generator is closed, what runs is ended.
 
     No submission sees anything of `hidden`, wherever it lies.
@@ -235,24 +245,24 @@ def drive(
     return _Driver(executor, store, retries, control, waiting, overwrite, tuple(hidden)).events()
 
 
-def _key_of(job: Job, facts: Facts) -> str | None:
+def _key_of(job: Job, facts: CheckpointFacts) -> str | None:
     """Where a result belongs in the store, by what it says itself; None: it has no verdict."""
     if facts.state != "evaluated" or facts.digests is None:
         return None
-    return store_key(job.targets[0].environment, facts.digests, facts.evaluation_version)
+    return result_cache_key(job.targets[0].environment, facts.digests, facts.evaluation_version)
 
 
-def _done(future: Future[Done], task: _Task) -> Done:
+def _done(future: Future[JobResult], task: _Task) -> JobResult:
     """An executor that loses a job (its node died, it was cancelled) has not judged anyone."""
     if future.cancelled():
-        return Done.failed(str(EvaluationCancelledError()), task.attempts, final=True)
+        return JobResult.failed(str(EvaluationCancelledError()), task.attempts, final=True)
     error = future.exception()
     if error is None:
         return future.result()
-    return Done.failed(f"the executor lost this job: {type(error).__name__}: {error}", task.attempts)
+    return JobResult.failed(f"the executor lost this job: {type(error).__name__}: {error}", task.attempts)
 
 
-def _judged(job: Job, facts: Facts) -> tuple[Submission, ...]:
+def _judged(job: Job, facts: CheckpointFacts) -> tuple[Submission, ...]:
     """All targets; one that has changed since they were found equal speaks for itself alone."""
     found = facts.digests.submission if facts.digests else None
     return job.targets if found in (None, job.digest) else job.targets[:1]

@@ -13,14 +13,14 @@ from slop_code._io import write_atomic
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.report import Stored, load_stored
-from slop_code.runs.checkpoint_lines import CheckpointLine, Facts
-from slop_code.runs.samples import Figures, Interval, Samples, Sheet, samples_of, share_interval
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
+from slop_code.runs.samples import Figures, Interval, PassTable, Samples, samples_of, share_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.runs.job_records import Trouble
+    from slop_code.runs.job_records import RunIssue
 
 
 class Checkpoints(Figures):
@@ -86,7 +86,7 @@ class ProblemSummary(Stored):
     checkpoints: dict[str, CheckpointSummary]
 
 
-class Failure(Stored):
+class LabelledReason(Stored):
     label: str
     reason: str
 
@@ -99,8 +99,8 @@ class RunSummary(Stored):
     """None where there is one run alone."""
     runs: dict[str, Totals]
     problems: dict[str, ProblemSummary]
-    infrastructure_failures: list[Failure]
-    troubles: list[Failure]
+    infrastructure_failures: list[LabelledReason]
+    troubles: list[LabelledReason]
 
     def save(self, path: Path) -> None:
         write_atomic(path, self.model_dump_json(indent=2) + "\n")
@@ -114,11 +114,11 @@ NAMED: tuple[Policy, ...] = tuple(PassPolicy)
 
 
 def summarise(
-    lines: Sequence[CheckpointLine], troubles: Sequence[Trouble], policies: Sequence[Policy] = NAMED
+    lines: Sequence[CheckpointLine], issues: Sequence[RunIssue], policies: Sequence[Policy] = NAMED
 ) -> RunSummary:
     """Two lines for one checkpoint of a run are the caller's mistake."""
-    planned = [*lines, *lost(lines, troubles)]
-    runs: dict[str, list[CheckpointLine]] = {trouble.run: [] for trouble in troubles}
+    planned = [*lines, *lost(lines, issues)]
+    runs: dict[str, list[CheckpointLine]] = {issue.run: [] for issue in issues}
     problems: dict[str, list[CheckpointLine]] = {}
     for line in planned:
         runs.setdefault(line.run, []).append(line)
@@ -131,8 +131,8 @@ def summarise(
         samples=samples_of(list(sheets.values())),
         runs={name: totals_of(runs[name], policies) for name in sorted(runs)},
         problems={name: _problem(problems[name], of_problem) for name, of_problem in sheets.items()},
-        infrastructure_failures=[Failure(label=line.label, reason=line.reason or "") for line in failed],
-        troubles=[Failure(label=trouble.label, reason=trouble.reason) for trouble in troubles],
+        infrastructure_failures=[LabelledReason(label=line.label, reason=line.reason or "") for line in failed],
+        troubles=[LabelledReason(label=issue.label, reason=issue.reason) for issue in issues],
     )
 
 
@@ -159,23 +159,23 @@ def totals_of(lines: Sequence[CheckpointLine], policies: Sequence[Policy] = NAME
     )
 
 
-def lost(lines: Iterable[CheckpointLine], troubles: Iterable[Trouble]) -> list[CheckpointLine]:
+def lost(lines: Iterable[CheckpointLine], issues: Iterable[RunIssue]) -> list[CheckpointLine]:
     """The checkpoints that only troubles name: planned, and not evaluated."""
     places = Counter((line.run, line.problem, line.checkpoint) for line in lines)
     if twice := [place for place, count in places.items() if count > 1]:
         raise ValueError(f"two lines for {'/'.join(twice[0])}")
     found: dict[tuple[str, str, str], CheckpointLine] = {}
-    for trouble in troubles:
-        if trouble.problem is None or trouble.checkpoint is None:
+    for issue in issues:
+        if issue.problem is None or issue.checkpoint is None:
             continue
-        place = trouble.run, trouble.problem, trouble.checkpoint
+        place = issue.run, issue.problem, issue.checkpoint
         if place not in places and place not in found:
             found[place] = CheckpointLine(
-                **dict(Facts.none(trouble.reason)),
-                run=trouble.run,
-                problem=trouble.problem,
-                checkpoint=trouble.checkpoint,
-                order=trouble.order or sys.maxsize,
+                **dict(CheckpointFacts.none(issue.reason)),
+                run=issue.run,
+                problem=issue.problem,
+                checkpoint=issue.checkpoint,
+                order=issue.order or sys.maxsize,
             )
     return list(found.values())
 
@@ -186,7 +186,7 @@ def without_samples(summary: RunSummary) -> RunSummary:
     return summary.model_copy(update={"samples": None, "problems": problems})
 
 
-def _sheets(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) -> dict[Policy, Sheet]:
+def _sheets(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) -> dict[Policy, PassTable]:
     """Of one problem."""
     order: dict[str, int] = {}
     for line in lines:
@@ -194,14 +194,14 @@ def _sheets(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) -> dict
     runs = tuple(sorted({line.run for line in lines}))
     checkpoints = tuple(sorted(order, key=lambda name: (order[name], name)))
     return {
-        policy: Sheet(
+        policy: PassTable(
             runs, checkpoints, frozenset((line.run, line.checkpoint) for line in lines if line.passes(policy))
         )
         for policy in policies
     }
 
 
-def _problem(lines: Sequence[CheckpointLine], sheets: Mapping[Policy, Sheet]) -> ProblemSummary:
+def _problem(lines: Sequence[CheckpointLine], sheets: Mapping[Policy, PassTable]) -> ProblemSummary:
     evaluated = Counter(line.checkpoint for line in lines if line.state == "evaluated")
     runs, checkpoints = next((sheet.runs, sheet.checkpoints) for sheet in sheets.values())
     return ProblemSummary(

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
-from slop_code.runs.checkpoint_lines import Facts
-from slop_code.runs.discover import RESULT
-from slop_code.runs.job_records import Done
+from slop_code.runs.checkpoint_lines import CheckpointFacts
+from slop_code.runs.discover import RESULT_FILE
+from slop_code.runs.job_records import JobResult
 from slop_code.runs.result_archive import pack
 
 if TYPE_CHECKING:
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.runs.job_records import Work
+    from slop_code.runs.job_records import JobRequest
 
 
-def perform(work: Work, cache: Cache, progress: ProgressCallback = lambda _: None) -> Done:
+def run_job(work: JobRequest, cache: Cache, progress: ProgressCallback = lambda _: None) -> JobResult:
     """Never raises: whatever happens is an outcome, and what is no verdict has a reason."""
     began = time.monotonic()
 
-    def failed(reason: str, *, final: bool = False) -> Done:
-        return Done.failed(reason, work.attempts, final=final, duration=time.monotonic() - began)
+    def failed(reason: str, *, final: bool = False) -> JobResult:
+        return JobResult.failed(reason, work.attempts, final=final, duration=time.monotonic() - began)
 
     try:
         return _evaluated(work, cache, progress)
@@ -39,7 +39,7 @@ def perform(work: Work, cache: Cache, progress: ProgressCallback = lambda _: Non
         return failed(f"an error in slop-code itself\n{traceback.format_exc()}")
 
 
-def _evaluated(work: Work, cache: Cache, progress: ProgressCallback) -> Done:
+def _evaluated(work: JobRequest, cache: Cache, progress: ProgressCallback) -> JobResult:
     check_cancelled()
     checkpoint = work.problem.checkpoints[work.checkpoint]
     with cache.session() as folder:
@@ -57,5 +57,5 @@ def _evaluated(work: Work, cache: Cache, progress: ProgressCallback) -> Done:
             hidden=work.hidden,
         )
         results = runner.run().model_copy(update={"attempts": list(work.attempts)})
-        results.save(output / RESULT)
-        return Done(Facts.of(results), pack(output))
+        results.save(output / RESULT_FILE)
+        return JobResult(CheckpointFacts.of(results), pack(output))

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code.runs.checkpoint_lines import CheckpointLine, Facts, read_lines
-from slop_code.runs.conclude import LINES
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, read_lines
+from slop_code.runs.conclude import LINES_FILE
 from slop_code.runs.read_results import RunResults, result_files
 from slop_code.verification.discrepancy import Finding
 from slop_code.verification.inputs import text
@@ -30,14 +30,14 @@ class Recorded:
 
 def recorded(run: RunResults) -> Recorded:
     paths = {os.path.relpath(path, run.folder): path for path in result_files(run.folder)}
-    lines = read_lines(run.folder / LINES) if os.path.lexists(run.folder / LINES) else []
+    lines = read_lines(run.folder / LINES_FILE) if os.path.lexists(run.folder / LINES_FILE) else []
     known = {paths[line.evaluation]: line for line in lines if line.evaluation in paths}
     return Recorded(known, [entry.line for entry in run.entries() if entry.folder is None])
 
 
 def differences(line: CheckpointLine, document: Document) -> Iterator[Finding]:
     """Where the summary was made of another result than the one that is there."""
-    stored, facts = document.results, Facts.of(document.results)
+    stored, facts = document.results, CheckpointFacts.of(document.results)
     same = [
         ("problem_name", stored.problem_name, line.problem),
         ("checkpoint_name", stored.checkpoint_name, line.checkpoint),

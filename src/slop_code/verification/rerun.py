@@ -11,8 +11,8 @@ from slop_code.evaluation.origin import origin_in
 from slop_code.evaluation.problem_lookup import problem_of
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.environment import load_environment
-from slop_code.runs.conclude import LINES
-from slop_code.runs.discover import RESULT, environment_in
+from slop_code.runs.conclude import LINES_FILE
+from slop_code.runs.discover import RESULT_FILE, environment_in
 from slop_code.runs.job_records import Submission
 from slop_code.runs.read_results import LEVELS
 from slop_code.runs.run_layout import SNAPSHOT
@@ -66,7 +66,7 @@ def submission_of(
 
 def _is_taken(output: Path, folder: Path) -> bool:
     """By the result itself, also where it is a link, or by another checkpoint of a run."""
-    return (output / RESULT).resolve() == (folder / RESULT).resolve() or os.path.lexists(output / SNAPSHOT)
+    return (output / RESULT_FILE).resolve() == (folder / RESULT_FILE).resolve() or os.path.lexists(output / SNAPSHOT)
 
 
 def evaluate_again(
@@ -75,7 +75,7 @@ def evaluate_again(
     """With the same pytest arguments; written where the submission says, if it does."""
     results = _runner(folder, submission, progress).run(stored.provenance.pytest_args)
     if submission.output is not None:
-        results.save(submission.output / RESULT)
+        results.save(submission.output / RESULT_FILE)
     return results
 
 
@@ -96,7 +96,7 @@ def _runner(
 ) -> PytestRunner:
     """The submission sees nothing of what was found before, be it about it or about another of its run."""
     place = folder.absolute()
-    runs = [above for above in list(place.parents)[:LEVELS] if os.path.lexists(above / LINES)]
+    runs = [above for above in list(place.parents)[:LEVELS] if os.path.lexists(above / LINES_FILE)]
     return PytestRunner(
         submission.problem,
         submission.checkpoint,

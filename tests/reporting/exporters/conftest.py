@@ -10,8 +10,8 @@ import pytest
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.exporters import exporter
-from slop_code.runs.checkpoint_lines import CheckpointLine, Facts
-from slop_code.runs.read_results import Entry
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
+from slop_code.runs.read_results import StoredCheckpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def make_test() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def make_entry() -> Callable[..., Entry]:
+def make_entry() -> Callable[..., StoredCheckpoint]:
     """`make_entry(test, checkpoint="checkpoint_2", reason="killed")`; without a result: `make_entry(gone="why")`."""
 
     def make(
@@ -45,10 +45,10 @@ def make_entry() -> Callable[..., Entry]:
         reason: str | None = None,
         gone: str | None = None,
         **keys: Any,
-    ) -> Entry:
+    ) -> StoredCheckpoint:
         names = {"run": run, "problem": problem, "checkpoint": checkpoint, "order": 1}
         if gone is not None:
-            return Entry(CheckpointLine(**dict(Facts.none(gone)), **names))
+            return StoredCheckpoint(CheckpointLine(**dict(CheckpointFacts.none(gone)), **names))
         results = CorrectnessResults.model_validate({
             "problem_name": problem, "checkpoint_name": checkpoint, "duration": 2.5, "tests": list(tests),
             "pytest_exit_code": 1, "infrastructure_failure_reason": reason, "isolation": {}, "phases": {},
@@ -59,13 +59,13 @@ def make_entry() -> Callable[..., Entry]:
             },
             "evidence": "stream",
         })  # fmt: skip
-        return Entry(CheckpointLine(**{**dict(Facts.of(results)), **names, **keys}), results)
+        return StoredCheckpoint(CheckpointLine(**{**dict(CheckpointFacts.of(results)), **names, **keys}), results)
 
     return make
 
 
 @pytest.fixture
-def hostile(make_test, make_entry) -> Entry:
+def hostile(make_test, make_entry) -> StoredCheckpoint:
     """A submission's text, and worse, in every place that has any."""
     texts = {"failure_message": f"E   {HOSTILE}\n{HOSTILE}", "output": HOSTILE * 3, "calls": [HOSTILE]}
     tests = [
@@ -78,7 +78,7 @@ def hostile(make_test, make_entry) -> Entry:
 
 @pytest.fixture
 def export() -> Callable[..., bytes]:
-    def write(name: str, *entries: Entry, policy: Any = PassPolicy.ALL_CASES) -> bytes:
+    def write(name: str, *entries: StoredCheckpoint, policy: Any = PassPolicy.ALL_CASES) -> bytes:
         out = io.BytesIO()
         exporter(name)(iter(entries), out, policy)
         return out.getvalue()

@@ -13,7 +13,7 @@ from slop_code.comparison.load import NOTHING, CheckpointRuns
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.run_data import ProblemData, add_checkpoint, sheet_data
 from slop_code.reporting.result_lines import lines
-from slop_code.runs.checkpoint_lines import compare, outcomes_of
+from slop_code.runs.checkpoint_lines import compare, passed_by_test
 
 APART = ["quarantined", "slow"]
 
@@ -60,7 +60,7 @@ def test_in_markdown(entries, export):
 
 
 def test_it_is_no_regression(entries):
-    earlier, later = [outcomes_of(entry.results) for entry in entries]
+    earlier, later = [passed_by_test(entry.results) for entry in entries]
     assert compare(earlier, later, since="checkpoint_1").introduced == 0
     sheet = ProblemData("words")
     for entry in entries:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.runs.read_results import Entry
+    from slop_code.runs.read_results import StoredCheckpoint
 
 GROUP = "slop_code.exporters"
 _HERE = "slop_code.reporting.exporters"
@@ -22,7 +22,7 @@ BUILT_IN = {name: f"{_HERE}.{name}_exporter:export" for name in ("junit", "ctrf"
 class Exporter(Protocol):
     """A function. It writes as it reads: of all entries, one result is in memory at a time."""
 
-    def __call__(self, entries: Iterable[Entry], out: BinaryIO, policy: Policy, /) -> None:
+    def __call__(self, entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy, /) -> None:
         """Entries come by run, problem and checkpoint. `out` may be a pipe, or a terminal: then no binary data."""
 
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.runs.read_results import Entry
+    from slop_code.runs.read_results import StoredCheckpoint
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """How a text begins that a spreadsheet would run."""
 
 
-def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:  # noqa: ARG001
+def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -> None:  # noqa: ARG001
     text = io.TextIOWrapper(out, encoding="utf-8", newline="")
     try:
         writer = csv.writer(text)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import TestResult
     from slop_code.runs.checkpoint_lines import CheckpointLine
-    from slop_code.runs.read_results import Entry
+    from slop_code.runs.read_results import StoredCheckpoint
 
 SPEC_VERSION = "0.0.0"
 STATUSES = {"passed": "passed", "failed": "failed", "error": "failed", "skipped": "skipped"}
@@ -23,7 +23,7 @@ STATUSES = {"passed": "passed", "failed": "failed", "error": "failed", "skipped"
 OTHER = "other"
 
 
-def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
+def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -> None:
     tool = {"name": "slop-code", "version": __version__}
     head = {"reportFormat": "CTRF", "specVersion": SPEC_VERSION, "generatedBy": "slop-code"}
     statuses: Counter[str] = Counter()
@@ -41,7 +41,7 @@ def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
     out.write(f'\n],"summary":{_json(total)},"extra":{_json(extra)}}}}}\n'.encode("ascii"))
 
 
-def tests_of(entry: Entry) -> Iterator[dict[str, Any]]:
+def tests_of(entry: StoredCheckpoint) -> Iterator[dict[str, Any]]:
     if entry.results:
         yield from (told(test, entry.line) for test in entry.results.tests)
     if not has_verdict(entry.line):
@@ -95,7 +95,7 @@ def summary(statuses: Counter[str], suites: int, duration: int) -> dict[str, int
     return {"tests": statuses.total(), **kinds, "suites": suites, **times}
 
 
-def checkpoint(entry: Entry, policy: Policy) -> dict[str, Any]:
+def checkpoint(entry: StoredCheckpoint, policy: Policy) -> dict[str, Any]:
     line = entry.line
     return {
         **{name: file_safe(getattr(line, name)) for name in ("run", "problem", "checkpoint")},

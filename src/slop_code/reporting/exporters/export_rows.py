@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slop_code.evaluation.report import TestResult
-    from slop_code.runs.read_results import Entry
+    from slop_code.runs.read_results import StoredCheckpoint
 
     ExportRow = dict[str, str | bool | int | float | list[str] | None]
 
@@ -41,7 +41,7 @@ LARGEST = 2**63 - 1
 """A number that any table holds."""
 
 
-def rows(entries: Iterable[Entry]) -> Iterator[ExportRow]:
+def rows(entries: Iterable[StoredCheckpoint]) -> Iterator[ExportRow]:
     """A checkpoint without tests has one row too, in which nothing is said of a test."""
     for entry in entries:
         common = _of_checkpoint(entry)
@@ -51,7 +51,7 @@ def rows(entries: Iterable[Entry]) -> Iterator[ExportRow]:
             yield {**common, "passed": False, "quarantined": False}
 
 
-def _of_checkpoint(entry: Entry) -> ExportRow:
+def _of_checkpoint(entry: StoredCheckpoint) -> ExportRow:
     line, made = entry.line, entry.results.provenance if entry.results else None
     return {
         **dict.fromkeys(COLUMNS),

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import TestResult
     from slop_code.runs.checkpoint_lines import CheckpointLine
-    from slop_code.runs.read_results import Entry
+    from slop_code.runs.read_results import StoredCheckpoint
 
 TAGS = {"failed": "failure", "error": "error", "skipped": "skipped"}
 CHECKPOINT = "(checkpoint)"
 """What the case is called that says why there is no verdict."""
 
 
-def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
+def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -> None:
     out.write(b'<?xml version="1.0" encoding="utf-8"?>\n<testsuites name="slop-code">\n')
     for entry in entries:
         drawn = suite(entry, policy)
@@ -30,7 +30,7 @@ def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
     out.write(b"</testsuites>\n")
 
 
-def suite(entry: Entry, policy: Policy) -> Element:
+def suite(entry: StoredCheckpoint, policy: Policy) -> Element:
     tests = entry.results.tests if entry.results else []
     cases = [case(test, entry.line) for test in tests]
     if not has_verdict(entry.line):
@@ -94,7 +94,7 @@ def _say(drawn: Element, tag: str, kind: str, message: str, text: str) -> None:
     ElementTree.SubElement(drawn, tag, type=kind, message=message).text = text
 
 
-def facts(entry: Entry, policy: Policy) -> Iterator[tuple[str, str]]:
+def facts(entry: StoredCheckpoint, policy: Policy) -> Iterator[tuple[str, str]]:
     """What is known of the whole checkpoint."""
     line = entry.line
     yield from (("run", line.run), ("problem", line.problem), ("checkpoint", line.checkpoint))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import TestResult
     from slop_code.runs.checkpoint_lines import CheckpointLine
-    from slop_code.runs.read_results import Entry
+    from slop_code.runs.read_results import StoredCheckpoint
 
 DOCUMENT_BYTES = 60_000
 """Never fewer than its characters."""
@@ -39,7 +39,7 @@ class FailedTest(NamedTuple):
     test: TestResult
 
 
-def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:
+def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -> None:
     lines: list[CheckpointLine] = []
     failures: list[FailedTest] = []
     failed = 0

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.reporting.exporters.export_rows import ExportRow
-    from slop_code.runs.read_results import Entry
+    from slop_code.runs.read_results import StoredCheckpoint
 
 BATCH_ROWS = 10_000
 BATCH_TEXT = 32 * 1024 * 1024
 """Characters of messages."""
 
 
-def export(entries: Iterable[Entry], out: BinaryIO, policy: Policy) -> None:  # noqa: ARG001
+def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -> None:  # noqa: ARG001
     if out.isatty():
         raise UsageError("parquet is no text for a terminal; give -o FILE, or send the output to a file")
     try:

@@ -15,7 +15,7 @@ from slop_code.reporting.html.page_texts import TextPool, UniqueNames, name_of, 
 from slop_code.reporting.html.run_data import PARTS_LIMIT, PageParts, text_numbers
 from slop_code.reporting.html.run_page import check_page
 from slop_code.reporting.text import shell_word
-from slop_code.runs.discover import RESULT
+from slop_code.runs.discover import RESULT_FILE
 from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _texts_of(
     if folder is None:
         return {}
     try:
-        results = CorrectnessResults.load(folder / RESULT)
+        results = CorrectnessResults.load(folder / RESULT_FILE)
     except ResultError:
         return {}
     wanted = [(rows.get((test.file_path, test.id)), test) for test in results.tests]

@@ -12,7 +12,7 @@ from slop_code.reporting.html.page import Packed, pack
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
 from slop_code.reporting.run_table import percent
 from slop_code.reporting.text import shell_word
-from slop_code.runs.checkpoint_lines import turn_of
+from slop_code.runs.checkpoint_lines import regression_kind
 from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults, TestResult
     from slop_code.runs.checkpoint_lines import CheckpointLine
-    from slop_code.runs.read_results import Entry, RunResults
+    from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
 BORN, UNKNOWN = "n", "u"
 TURNS = {"introduced": "b", "repaired": "r", None: ABSENT}
@@ -98,7 +98,7 @@ def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: Pa
     return {"name": name_of(run.name), "problems": [sheet_data(sheet) for sheet in sheets.values()]}
 
 
-def add_checkpoint(sheet: ProblemData, entry: Entry, policies: Sequence[Policy]) -> None:
+def add_checkpoint(sheet: ProblemData, entry: StoredCheckpoint, policies: Sequence[Policy]) -> None:
     sheet.checkpoints.append({**checkpoint_data(entry.line, policies), "place": place_of(entry)})
     if entry.results is None:
         return
@@ -114,7 +114,7 @@ def add_checkpoint(sheet: ProblemData, entry: Entry, policies: Sequence[Policy])
         row.groups = row.groups.ljust(before, ABSENT) + GROUPS[test.group_type]
 
 
-def place_of(entry: Entry) -> str | None:
+def place_of(entry: StoredCheckpoint) -> str | None:
     """As a command of ours takes it: the path below the folder that was given."""
     if entry.folder is None:
         return None
@@ -187,7 +187,7 @@ def _change(before: str, now: str, born: bool) -> str:
         return ABSENT
     if before == ABSENT:
         return UNKNOWN if born else BORN
-    return TURNS[turn_of(before == LETTERS["passed"], now == LETTERS["passed"])]
+    return TURNS[regression_kind(before == LETTERS["passed"], now == LETTERS["passed"])]
 
 
 def part_of(results: CorrectnessResults, keys: Sequence[tuple[str, str]]) -> dict[str, Any]:

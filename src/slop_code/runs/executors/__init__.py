@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.runs.job_records import Done, Submission, Work
+    from slop_code.runs.job_records import JobRequest, JobResult, Submission
 
 BUILT_IN = {
-    "threads": "slop_code.runs.executors.thread_executor:Threads",
-    "ray": "slop_code.runs.executors.ray.ray_executor:Ray",
+    "threads": "slop_code.runs.executors.thread_executor:ThreadExecutor",
+    "ray": "slop_code.runs.executors.ray.ray_executor:RayExecutor",
 }
 
 
@@ -33,9 +33,9 @@ class Executor(Protocol):
     def prepare(self, wanted: Sequence[Submission]) -> None:
         """Before the first job; raises where nothing of all that is wanted could be evaluated."""
 
-    def submit(self, work: Work) -> Future[Done]: ...
+    def submit(self, work: JobRequest) -> Future[JobResult]: ...
 
-    def stop(self, future: Future[Done]) -> None:
+    def stop(self, future: Future[JobResult]) -> None:
         """End this one now and clean up after it; its future still comes to an end."""
 
     def close(self) -> None:

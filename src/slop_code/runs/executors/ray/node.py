@@ -16,11 +16,11 @@ from slop_code.evaluation.provenance import evaluation_version
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.runs.executors.ray.shipping import arrived, unpack
-from slop_code.runs.job_records import Done
-from slop_code.runs.worker import perform
+from slop_code.runs.job_records import JobResult
+from slop_code.runs.worker import run_job
 
 if TYPE_CHECKING:
-    from slop_code.runs.job_records import Work
+    from slop_code.runs.job_records import JobRequest
 
 LISTEN_S = 0.2
 """Ray tells a task to stop by an exception that comes only between two steps of its Python code."""
@@ -54,7 +54,7 @@ class Shipment:
     """To the packed tree in the object store; inside this record, so that Ray brings it only when it is asked for."""
 
 
-def run_on_node(work: Work, problem: Shipment, submission: Shipment, expected: Versions) -> Done:
+def run_on_node(work: JobRequest, problem: Shipment, submission: Shipment, expected: Versions) -> JobResult:
     """The job itself runs beside, so that this thread can hear that it is to be stopped."""
     with contextlib.suppress(ValueError):  # not in the main thread: then nobody can tell it
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a Ray that was started by a script may ignore it
@@ -69,11 +69,13 @@ def run_on_node(work: Work, problem: Shipment, submission: Shipment, expected: V
                 token.cancel()
 
 
-def _job(work: Work, problem: Shipment, submission: Shipment, expected: Versions, token: CancelToken) -> Done:
+def _job(
+    work: JobRequest, problem: Shipment, submission: Shipment, expected: Versions, token: CancelToken
+) -> JobResult:
     import ray
 
-    def failed(reason: str) -> Done:
-        return Done.failed(f"node {socket.gethostname()}: {reason}", work.attempts)
+    def failed(reason: str) -> JobResult:
+        return JobResult.failed(f"node {socket.gethostname()}: {reason}", work.attempts)
 
     difference = versions_here().difference(expected)
     if difference:
@@ -84,9 +86,9 @@ def _job(work: Work, problem: Shipment, submission: Shipment, expected: Versions
             place = arrived(cache, problem.digest, lambda: ray.get(problem.reference))
             unpack(ray.get(submission.reference), folder / "submission", submission.digest)
             there = replace(work, problem=work.problem.at(place), submission=folder / "submission")
-            return perform(there, cache)
+            return run_job(there, cache)
     except EvaluationCancelledError as error:
-        return Done.failed(str(error), work.attempts, final=True)
+        return JobResult.failed(str(error), work.attempts, final=True)
     except InfrastructureError as error:
         return failed(str(error))
     except OSError as error:

@@ -17,7 +17,7 @@ from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.runs.executors.ray.cluster import alive, check_nodes, connect, in_short
 from slop_code.runs.executors.ray.node import Shipment, run_on_node, versions_here
 from slop_code.runs.executors.ray.shipping import pack, pack_problem
-from slop_code.runs.job_records import Done
+from slop_code.runs.job_records import JobResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.runs.job_records import Submission, Work
+    from slop_code.runs.job_records import JobRequest, Submission
 
 GRACE_S = 20.0
 """For a job that was told to stop; then its worker is ended."""
 
 
-class Ray:
+class RayExecutor:
     def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
         """`cache` stays unused: each node has its own."""
         del cache
@@ -50,24 +50,24 @@ class Ray:
         self._problems: dict[Path, Shipment] = {}
         self._submissions: dict[str, Shipment] = {}
         self._users: Counter[str] = Counter()
-        self._running: dict[Future[Done], Any] = {}
-        self._stopped: WeakSet[Future[Done]] = WeakSet()
+        self._running: dict[Future[JobResult], Any] = {}
+        self._stopped: WeakSet[Future[JobResult]] = WeakSet()
 
     def prepare(self, wanted: Sequence[Submission]) -> None:
         """Each node makes what it needs with its first job."""
 
-    def submit(self, work: Work) -> Future[Done]:
-        future: Future[Done] = Future()
+    def submit(self, work: JobRequest) -> Future[JobResult]:
+        future: Future[JobResult] = Future()
         future.set_running_or_notify_cancel()
         try:
             self._send(work, future)
         except UsageError as error:
-            future.set_result(Done.failed(str(error), work.attempts, final=True))
+            future.set_result(JobResult.failed(str(error), work.attempts, final=True))
         except Exception as error:  # noqa: BLE001  (it is the future's to raise: the other jobs go on)
             future.set_exception(InfrastructureError(in_short(error)))
         return future
 
-    def _send(self, work: Work, future: Future[Done]) -> None:
+    def _send(self, work: JobRequest, future: Future[JobResult]) -> None:
         problem, submission = self._problem(work.problem), self._submission(work)
         try:
             largest = max((int(node.cpus) for node in alive(self._ray)), default=1)
@@ -89,7 +89,7 @@ class Ray:
             self._problems[problem.path] = Shipment(digest, self._ray.put(packed))
         return self._problems[problem.path]
 
-    def _submission(self, work: Work) -> Shipment:
+    def _submission(self, work: JobRequest) -> Shipment:
         """Held in the object store while there is a job for it."""
         with self._lock:
             if work.digest not in self._submissions:
@@ -103,7 +103,7 @@ class Ray:
             if not self._users[digest]:
                 del self._users[digest], self._submissions[digest]
 
-    def _settle(self, future: Future[Done], work: Work, ended: Future[Done]) -> None:
+    def _settle(self, future: Future[JobResult], work: JobRequest, ended: Future[JobResult]) -> None:
         """Whatever happens here, the future comes to an end."""
         try:
             self._running.pop(future)
@@ -111,13 +111,13 @@ class Ray:
             done = ended.result()
         except BaseException as error:  # noqa: BLE001  (a cancelled one raises no Exception)
             if future in self._stopped:
-                future.set_result(Done.failed(str(EvaluationCancelledError()), work.attempts, final=True))
+                future.set_result(JobResult.failed(str(EvaluationCancelledError()), work.attempts, final=True))
             else:
                 future.set_exception(InfrastructureError(in_short(error)))
         else:
             future.set_result(done)
 
-    def stop(self, future: Future[Done]) -> None:
+    def stop(self, future: Future[JobResult]) -> None:
         """Its worker cleans up after itself; one that does not is ended: the next job there reaps what it left."""
         reference = self._running.get(future)
         if reference is None:
@@ -132,7 +132,7 @@ class Ray:
             self._ray.shutdown()
 
 
-def as_sent(work: Work) -> Work:
+def as_sent(work: JobRequest) -> JobRequest:
     """What lies on a node at the places of these files may be these very files."""
     hidden = tuple(path.absolute() for path in (work.problem.path, *work.hidden))
     return replace(work, submission=Path(), hidden=hidden)
