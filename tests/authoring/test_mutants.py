@@ -16,8 +16,7 @@ from slop_code.authoring.mutants.behaviour import DISTORTIONS, FAITHFUL, can_dis
 from slop_code.authoring.mutants.choose import Budget, parse_budget, spread
 from slop_code.authoring.mutants.edit import Edit, Mutant
 from slop_code.authoring.mutants.python import compiles, python_edits
-from slop_code.authoring.mutants.solution import code_files, copy_solution, is_sound, mutants_of, new_lines, overwrite
-from slop_code.authoring.mutants.text import text_edits
+from slop_code.authoring.mutants.solution import copy_solution, mutants_of, new_lines, overwrite, python_files
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution import EnvironmentSpec
 
@@ -105,39 +104,12 @@ def test_every_mutant_of_real_code_is_another_program_by_few_lines():
         edits = python_edits(text)
         for edit in chance.sample(edits, min(6, len(edits))):
             mutant = Mutant(path.name, text, edit)
-            assert is_sound(mutant), mutant.diff
+            assert compiles(mutant.mutated), mutant.diff
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 assert ast.dump(ast.parse(mutant.mutated)) != before, mutant.diff
             body = mutant.diff.splitlines()[2:]
             assert 1 <= sum(line.startswith(("+", "-")) for line in body) <= 6, mutant.diff
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "mutants"),
-    [
-        ("a.sh", '[ "$1" -eq 3 ] && exit', [
-            "", '[ "~$1" -eq 3 ] && exit', '[ "$0" -eq 3 ] && exit', '[ "$2" -eq 3 ] && exit', '[ "$1" -ne 3 ] && exit',
-            '[ "$1" -eq 2 ] && exit', '[ "$1" -eq 4 ] && exit', '[ "$1" -eq 3 ] || exit',
-        ]),
-        ("a.sh", "cat < a 2>/dev/null >&2", [""]),
-        ("a.sh", "# 1\n  true # 2", ["# 2", "false # 2"]),
-        ("a.sh", "[0-9]*) ;;", []),
-        ("a.awk", "a += b { n++ }", ["", "a -= b { n++ }", "a += b { n-- }"]),
-        ("a.js", "/* 1\n 2 */\n// 3\nif (a < b || c >= d) {", [
-            "if (a <= b || c >= d) {", "if (a < b && c >= d) {", "if (a < b || c > d) {",
-        ]),
-        ("a.go", 'x := a - 1 // - 1\n}', ["// - 1", "x := a + 1 // - 1", "x := a - 0 // - 1", "x := a - 2 // - 1"]),
-        ("a.rs", "use a::b;\n}\n", []),
-        ("a.lua", '-- 1\nif f("--") then -- 2', ['if f("~--") then -- 2']),
-        ("run", "#!/bin/sh\nf -n = 'it'", [
-            "", "f -z = 'it'", "f -n != 'it'", "f -n = '~it'",
-        ]),
-        ("a.js", "x" * 2000 + " == 1", []),
-    ],
-)  # fmt: skip
-def test_text(name, text, mutants):
-    assert changed(text, text_edits(name, text)) == mutants
 
 
 @pytest.mark.parametrize(
@@ -153,29 +125,28 @@ def test_new_lines(old, new, lines):
     assert new_lines(old, new) == lines
 
 
-def test_only_new_lines_of_code_are_changed(tmp_path):
+def test_only_new_lines_of_python_files_are_changed(tmp_path):
     files = {
         "1/main.py": "a = b\n",
         "2/main.py": "a = b\nc = 5\n",
+        "2/lib/new.py": "f(7)\n",
         "2/lib/new.js": "f(7)\n",
-        "2/main": "x == y\n",
         "2/tool": "x == y\n",
-        "2/run": "#!/bin/sh\ntrue\n",
+        "2/run": "#!/usr/bin/env python3\nf(1)\n",
         "2/data.json": "[1]\n",
         "2/.hidden.py": "a = 1\n",
-        "2/node_modules/x.js": "f(1)\n",
-        "2/large.js": "f(1)\n" * 100_000,
+        "2/venv/x.py": "f(1)\n",
+        "2/large.py": "f(1)\n" * 100_000,
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "2/binary.js").write_bytes(b"\xff\0")
-    (tmp_path / "2/link.js").symlink_to("lib/new.js")
-    assert list(code_files(tmp_path / "2", "main")) == ["main", "main.py", "run", "lib/new.js"]
-    found = mutants_of(tmp_path / "2", "main", tmp_path / "1")
-    assert {(one.file, one.line) for one in found} == {("main", 1), ("main.py", 2), ("run", 2), ("lib/new.js", 1)}
-    everything = mutants_of(tmp_path / "2", "main")
-    assert {one.line for one in everything if one.file == "main.py"} == {1, 2}
+    (tmp_path / "2/binary.py").write_bytes(b"\xff\0")
+    (tmp_path / "2/link.py").symlink_to("lib/new.py")
+    assert list(python_files(tmp_path / "2")) == ["main.py", "run", "lib/new.py"]
+    mutants = mutants_of(tmp_path / "2", tmp_path / "1")
+    assert {(mutant.file, mutant.line) for mutant in mutants} == {("main.py", 2), ("run", 2), ("lib/new.py", 1)}
+    assert {mutant.line for mutant in mutants_of(tmp_path / "2") if mutant.file == "main.py"} == {1, 2}
 
 
 def test_names_and_diffs_are_safe_to_show():

@@ -54,7 +54,7 @@ name: shell
 commands: {entry_file: "{entry_file}.sh", command: sh}
 """,
     "solutions/checkpoint_1/main.py": None,
-    "solutions/checkpoint_1/main.sh": 'unused=x\n[ $# -gt 0 ] || exit 2\necho "$*"\n',
+    "solutions/checkpoint_1/main.sh": '[ $# -gt 0 ] || exit 2\necho "$*"\n',
     "tests/test_checkpoint_1.py": """\
 import pytest
 
@@ -74,6 +74,17 @@ def test_anything_goes(run):
     assert len(run("hello").stdout) >= 0
 """,
 }
+ECHO = {
+    "solutions/checkpoint_1/main.py": """\
+import sys
+
+words = sys.argv[1:]
+if len(words) == 0:
+    sys.exit(2)
+print(*words)
+""",
+    "tests/test_checkpoint_1.py": SHELL["tests/test_checkpoint_1.py"],
+}
 
 
 def mutant(bench, file: str, old: str, new: str) -> Mutant:
@@ -92,34 +103,37 @@ def test_an_endless_loop_ends_and_is_caught(bench, cache, need_bubblewrap):
     assert tried.ended.startswith("session timeout of 3 s")
 
 
-def test_a_shell_solution(bench, cache, need_bubblewrap):
+def test_mutants_are_counted_by_group_and_a_test_that_never_fails_is_found(bench, cache, need_bubblewrap):
     need_bubblewrap()
-    report = check_step(bench(SHELL, budget="5", jobs=2), "strength")
-    found = report.outcome.facts["checkpoints"]["checkpoint_1"]
-    assert (found["made"], found["tried"], found["caught"]) == (9, 5, 4)
-    assert [one["line"] for one in found["mutants"] if not one["caught"]] == [1]
-    assert found["groups"]["Functionality"] == {"tests": 1, "caught": 0, "alone": 0}
-    assert found["groups"]["Core"]["alone"] > 0
+    report = check_step(bench(ECHO, budget="5", jobs=2), "strength")
+    facts = report.outcome.facts["checkpoints"]["checkpoint_1"]
+    assert (facts["tried"], facts["groups"]["Functionality"]) == (5, {"tests": 1, "caught": 0, "alone": 0})
+    assert facts["groups"]["Core"]["alone"] > 0
     # Only the test that no mutant made fail is tried with them.
-    assert found["distorted"] == [{"program": one.name, "failed": 0, "no_verdict": None} for one in DISTORTIONS]
-    assert found["not_distorted"] is None
-    assert found["unfailing"] == ["test_checkpoint_1.py::test_anything_goes"]
+    assert facts["distorted"] == [{"program": each.name, "failed": 0, "no_verdict": None} for each in DISTORTIONS]
+    assert (facts["not_distorted"], facts["unfailing"]) == (None, ["test_checkpoint_1.py::test_anything_goes"])
     [finding] = report.outcome.findings
     assert (finding.rule.id, finding.place.line) == ("unfailing-test", 15)
-    assert "    -unused=x" in report.outcome.summary
     assert json.loads(json.dumps(report.outcome.facts)) == report.outcome.facts
 
 
-def test_what_cannot_be_set_up_is_no_mutant(bench, cache, need_bubblewrap):
+def test_a_solution_in_another_language_is_distorted_and_not_mutated(bench, cache, need_bubblewrap):
+    need_bubblewrap()
+    report = check_step(bench(SHELL, jobs=2), "strength")
+    assert report.undone is None
+    assert report.outcome.summary[0] == "checkpoint_1: no mutants: only Python solutions are mutated"
+    assert [finding.rule.id for finding in report.outcome.findings] == ["unfailing-test"]
+
+
+def test_a_mutant_whose_set_up_fails_is_not_counted(bench, cache, need_bubblewrap):
     need_bubblewrap()
     compiled = f"{SHELL['environment.yaml']}setup: {{commands: [sh -n main.sh]}}\n"
-    own = bench(SHELL, {"environment.yaml": compiled}, jobs=1)
-    mutants = [mutant(own, "main.sh", '"$*"', '"$*'), mutant(own, "main.sh", '"$*"', '"~$*"')]
-    # It is late from the beginning: there is time for one, and the first is none.
-    [tried], unbuilt = try_mutants(own, own.checkpoints[0], [*mutants, *mutants], None, end=0.0)
-    assert unbuilt == 1
-    assert tried.mutant == mutants[1]
-    assert tried.failed == {"test_checkpoint_1.py::test_words"}
+    own = bench(SHELL, {"environment.yaml": compiled, "solutions/checkpoint_1/tool.py": "WORD = 1\n"}, jobs=1)
+    broken = Mutant("main.sh", "", Edit(0, 0, "WORD = (1)\n", "planted"))
+    other = mutant(own, "tool.py", "1", "2")
+    # No time is left from the beginning on, which suffices for one mutant, and the first counts as none.
+    [tried], unbuilt = try_mutants(own, own.checkpoints[0], [broken, other, broken], None, end=0.0)
+    assert (unbuilt, tried.mutant, tried.failed) == (1, other, frozenset())
 
 
 def test_a_program_that_bears_no_wrapper_is_not_distorted(bench, cache, need_bubblewrap):

@@ -1,17 +1,15 @@
-"""The files of a reference solution that are worth a fault, and the lines of them that are new."""
+"""Python files of a reference solution, and the mutants of their new lines."""
 
 from __future__ import annotations
 
 import difflib
 import os
-import re
 import shutil
 from typing import TYPE_CHECKING
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.authoring.mutants.edit import Mutant
-from slop_code.authoring.mutants.python import compiles, python_edits
-from slop_code.authoring.mutants.text import text_edits
+from slop_code.authoring.mutants.python import python_edits
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.reports.raw_test import visible
 
@@ -19,28 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-LARGEST_FILE = 256 * 1024
-MOST_FILES = 1000
-REASON_LIMIT = 500
-NOT_CODE = re.compile(
-    r"\.(cfg|conf|css|csv|html|ini|json|jsonl|lock|log|md|mod|rst|sum|svg|toml|tsv|txt|xml|yaml|yml)", re.IGNORECASE
-)
-"""Data, settings and prose."""
-
+MAX_FILE_BYTES = 256 * 1024
+MAX_FILES = 1000
+MAX_REASON_LENGTH = 500
 NOT_OURS = frozenset({"__pycache__", "build", "dist", "node_modules", "target", "vendor", "venv"})
 
 
-def mutants_of(solution: Path, entry: str, before: Path | None = None) -> list[Mutant]:
-    """Of the lines that the solution `before` does not have: there, the others were tried already."""
-    old = code_files(before, entry) if before else {}
-    return [mutant for name, text in code_files(solution, entry).items() for mutant in _of_file(name, text, old)]
+def mutants_of(solution: Path, before: Path | None = None) -> list[Mutant]:
+    """Only lines that the solution `before` does not have are changed: mutants of the others were tried there."""
+    old = python_files(before) if before else {}
+    return [mutant for name, text in python_files(solution).items() for mutant in _of_file(name, text, old)]
 
 
 def copy_solution(solution: Path, folder: Path) -> None:
     try:
         shutil.copytree(solution, folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     except OSError as error:  # of several at once, the message is a list
-        raise InfrastructureError(f"{solution}: cannot be copied: {visible(str(error), REASON_LIMIT)}") from error
+        raise InfrastructureError(f"{solution}: cannot be copied: {visible(str(error), MAX_REASON_LENGTH)}") from error
 
 
 def overwrite(path: Path, text: str) -> None:
@@ -49,20 +42,15 @@ def overwrite(path: Path, text: str) -> None:
     path.write_bytes(text.encode())
 
 
-def is_sound(mutant: Mutant) -> bool:
-    """Whether it is a program at all, as far as can be told without running it."""
-    return not mutant.file.endswith(".py") or compiles(mutant.mutated)
+def python_files(folder: Path) -> dict[str, str]:
+    """Texts by file name. Links, hidden files and files too large to be written by hand are left out."""
+    texts = {name: _read(folder / name) for name in list(_names(folder))[:MAX_FILES]}
+    return {name: text for name, text in texts.items() if text and is_python(name, text)}
 
 
-def code_files(folder: Path, entry: str) -> dict[str, str]:
-    """By name, in order. Links, hidden files and data are left out; so is what is too large to be by hand."""
-    found = {}
-    for name in list(_names(folder))[:MOST_FILES]:
-        text = _read(folder / name)
-        suffix = os.path.splitext(name)[1]
-        if text and not NOT_CODE.fullmatch(suffix) and (suffix or name == entry or text.startswith("#!")):
-            found[name] = text
-    return found
+def is_python(name: str, text: str) -> bool:
+    first = text.partition("\n")[0]
+    return name.endswith(".py") or (first.startswith("#!") and "python" in first)
 
 
 def _names(folder: Path) -> Iterator[str]:
@@ -75,16 +63,15 @@ def _names(folder: Path) -> Iterator[str]:
 
 def _read(path: Path) -> str:
     try:
-        text = read_bounded(path, LARGEST_FILE).decode("utf-8")
+        text = read_bounded(path, MAX_FILE_BYTES).decode("utf-8")
     except (OSError, TooLargeError, UnicodeDecodeError):
         return ""
     return "" if "\0" in text else text
 
 
 def _of_file(name: str, text: str, old: Mapping[str, str]) -> Iterator[Mutant]:
-    edits = python_edits(text) if name.endswith(".py") else text_edits(name, text)
     fresh = new_lines(old.get(name, ""), text)
-    for edit in edits:
+    for edit in python_edits(text):
         mutant = Mutant(name, text, edit)
         if not fresh.isdisjoint(mutant.lines):
             yield mutant

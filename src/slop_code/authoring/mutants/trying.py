@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.bench import Trial
-from slop_code.authoring.mutants.solution import copy_solution, is_sound, overwrite
+from slop_code.authoring.mutants.python import compiles
+from slop_code.authoring.mutants.solution import copy_solution, overwrite
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.pairs import NEVER_RAN
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -129,7 +130,7 @@ def _each_once(mutants: Iterable[Mutant]) -> Iterator[Mutant]:
     seen = set()
     for mutant in mutants:
         text = (mutant.file, mutant.mutated)
-        if text not in seen and mutant.mutated != mutant.text and is_sound(mutant):
+        if text not in seen and mutant.mutated != mutant.text and compiles(mutant.mutated):
             seen.add(text)
             yield mutant
 

@@ -11,7 +11,7 @@ from slop_code.authoring.failures import first_line, in_line
 from slop_code.authoring.finding import Finding, Outcome, Rule, Severity, Step
 from slop_code.authoring.mutants.choose import spread
 from slop_code.authoring.mutants.distorting import try_distortions
-from slop_code.authoring.mutants.solution import mutants_of
+from slop_code.authoring.mutants.solution import mutants_of, python_files
 from slop_code.authoring.mutants.trying import telling, try_mutants
 from slop_code.authoring.reference import home_of, verdict_on
 from slop_code.authoring.sources import place_of
@@ -34,6 +34,7 @@ ENOUGH = 0.7
 FEWEST = 5
 """Mutants that it takes to say anything."""
 
+NO_PYTHON = "only Python solutions are mutated"
 SHOWN = 10
 LINE_LIMIT = 300
 
@@ -63,6 +64,8 @@ class Strength:
     distorted: Sequence[Distorted] = ()
     undistorted: str | None = None
     """Why the reference could not be distorted."""
+
+    no_mutants: str | None = None
 
     @property
     def survivors(self) -> list[Tried]:
@@ -117,10 +120,11 @@ def run(bench: Workbench) -> Outcome:
 def strength_of(bench: Workbench, checkpoint: CheckpointConfig, budget: Budget, end: float) -> Strength:
     before = bench.before(checkpoint)
     earlier = bench.solution(before) if before else None
-    entry = bench.environment.entry(bench.problem.entry_file)[-1].removeprefix("./")
-    mutants = mutants_of(bench.solution(checkpoint), entry, earlier)
+    mutants = mutants_of(bench.solution(checkpoint), earlier)
     tried, unbuilt = try_mutants(bench, checkpoint, spread(mutants, bench.effort.seed), budget.mutants, end)
     one = Strength(checkpoint.name, telling(bench.reference(checkpoint)), len(mutants), tried, unbuilt)
+    if not python_files(bench.solution(checkpoint)):
+        one = replace(one, no_mutants=NO_PYTHON)
     left = [test.nodeid for test in one.unfailed]
     distorted = try_distortions(bench, checkpoint, left) if left else []
     return replace(one, undistorted=distorted) if isinstance(distorted, str) else replace(one, distorted=distorted)
@@ -158,7 +162,10 @@ def _by_function(tests: Sequence[TestResult]) -> dict[str, list[TestResult]]:
 def told(one: Strength) -> Iterator[str]:
     by = [f"{group} {caught} ({alone} alone)" for group, (_, caught, alone) in one.groups().items()]
     left = f"; {one.unbuilt} could not be tried" if one.unbuilt else ""
-    yield f"{one.checkpoint}: {one.caught} of {len(one.tried)} mutants caught, {one.made} possible{left}"
+    if one.no_mutants:
+        yield f"{one.checkpoint}: no mutants: {one.no_mutants}"
+    else:
+        yield f"{one.checkpoint}: {one.caught} of {len(one.tried)} mutants caught, {one.made} possible{left}"
     if one.tried:
         yield f"  caught by {', '.join(by)}"
     if one.undistorted:
