@@ -7,8 +7,6 @@ EXAMPLE := examples/problems/larder
 WITH_DOCKER := $(BIN)/python tests/with_docker.py
 # The same for Debian's Chromium.
 WITH_BROWSER := $(BIN)/python tests/with_browser.py
-# And for Debian's Node.js, which runs references in JavaScript.
-WITH_NODE := $(BIN)/python tests/with_node.py
 
 .PHONY: help demo test unit lint fuzz bench attacks faults soak audit licences lock schema release install clean
 
@@ -50,7 +48,7 @@ demo: install
 	$(BIN)/slop-code eval-snapshot $(EXAMPLE)/solutions/checkpoint_3 -p $(EXAMPLE) -c 3 -o out/demo
 
 test: lint $(VENV)/.test
-	$(WITH_NODE) $(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
+	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
 
 # Two halves side by side: each reads only its own tests, which takes half as long as all of them for each worker.
 # What pytest compiled is kept whatever the shell says: compiling it anew each time takes as long as a thousand tests.

@@ -183,7 +183,7 @@ def test_no_name_reaches_a_terminal_as_a_command(tmp_path):
     )
     lines = [text for text, _ in problem_lines(found)]
     lines += [listed_line(found), listed_line(Broken(tmp_path / HOSTILE, HOSTILE))]
-    lines += written_lines(tmp_path / HOSTILE, named=True, missing=None)
+    lines += written_lines(tmp_path / HOSTILE, named=True)
     assert all(line.isprintable() for line in lines)
 
 

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from slop_code.authoring import scaffold
+from slop_code.authoring.new import scaffold
 from slop_code.cli.main import run
 from slop_code.cli.problems import new_command as new
 from slop_code.evaluation import ProblemConfig
@@ -39,7 +39,6 @@ def call(capsys, tmp_path, monkeypatch):
 
 def test_options_say_what_there_is():
     assert tuple(scaffold.KINDS) == new.KINDS
-    assert tuple(scaffold.LANGUAGES) == new.LANGUAGES
 
 
 def test_without_a_terminal_there_are_defaults(call, tmp_path):
@@ -61,24 +60,12 @@ def test_without_a_terminal_there_are_defaults(call, tmp_path):
 
 
 def test_everything_can_be_said_by_options(call, tmp_path):
-    options = [
-        "--kind",
-        "http",
-        "--checkpoints",
-        4,
-        "--language",
-        "javascript",
-        "--author",
-        "Ada",
-        "--directory",
-        "a/b",
-    ]
+    options = ["--kind", "http", "--author", "Ada", "--directory", "a/b"]
     status, out, _ = call("new", "web", *options)
     assert (status, out.splitlines()[0]) == (0, "written: a/b/web")
     assert out.splitlines()[-1] == "use it:   slop-code eval-snapshot SUBMISSION -p a/b/web -c 1"
     problem = ProblemConfig.from_yaml(tmp_path / "a" / "b" / "web")
-    assert (len(problem.checkpoints), problem.category, problem.author) == (4, "service", "Ada")
-    assert (tmp_path / "a/b/web/solutions/checkpoint_4/main.js").is_file()
+    assert (problem.category, problem.author) == ("service", "Ada")
 
 
 def test_the_problems_folder_is_where_it_was_said_to_be(call, tmp_path, monkeypatch):
@@ -90,13 +77,9 @@ def test_the_problems_folder_is_where_it_was_said_to_be(call, tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a/b"], "'a/b' is no name for a problem"),
-        (["\x1b[31m"], "is no name for a problem"),
-        (["x", "--kind", "http", "--language", "shell"], "choose python or javascript"),
+        (["a/b"], "'a/b' cannot be the name of a problem"),
+        (["\x1b[31m"], "cannot be the name of a problem"),
         (["x", "--kind", "gui"], "invalid choice: 'gui'"),
-        (["x", "--checkpoints", "many"], "'many' checkpoints; give a number from 1 to 9"),
-        (["x", "--checkpoints", "10"], "10 checkpoints; give a number from 1 to 9"),
-        (["x", "--checkpoints", "-1"], "from 1 to 9"),
         ([], "required: NAME"),
     ],
 )
@@ -112,24 +95,18 @@ def test_nothing_is_overwritten(call, tmp_path):
     call("new", "tally")
     (tmp_path / "problems" / "tally" / "config.yaml").write_text("mine")
     status, _, err = call("new", "tally")
-    assert (status, "there is something already" in err) == (2, True)
+    assert (status, "exists already" in err) == (2, True)
     assert (tmp_path / "problems" / "tally" / "config.yaml").read_text() == "mine"
     assert os.listdir(tmp_path / "problems") == ["tally"]
-
-
-def test_a_missing_program_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr("slop_code.execution.sandbox.PATH", str(tmp_path))
-    assert new.missing_program(scaffold.Blueprint("x", language="python")) is None
-    assert new.missing_program(scaffold.Blueprint("x", language="javascript")).endswith("Debian's package is nodejs")
 
 
 @pytest.mark.parametrize(
     ("given", "answers", "expected"),
     [
-        ({}, {}, ("cli", 2, "python", "")),
-        ({}, {"what is it": "http", "written in": "javascript", "author": "Ada"}, ("http", 2, "javascript", "Ada")),
-        ({"kind": "http", "checkpoints": "3", "language": "python", "author": ""}, {}, ("http", 3, "python", "")),
-        ({"language": "shell"}, {"what is it (cli)?": "cli"}, ("cli", 2, "shell", "")),
+        ({}, {}, ("cli", "")),
+        ({}, {"which kind": "http", "author": "Ada"}, ("http", "Ada")),
+        ({"kind": "http", "author": ""}, {}, ("http", "")),
+        ({"kind": "http"}, {"author": "Ada"}, ("http", "Ada")),
     ],
 )
 def test_what_is_not_given_is_asked_for(given, answers, expected):
@@ -137,47 +114,36 @@ def test_what_is_not_given_is_asked_for(given, answers, expected):
 
     def answer(question, default):
         asked.append(question)
-        return next((found for part, found in answers.items() if part in question), default)
+        return next((text for part, text in answers.items() if part in question), default)
 
-    plain = {"name": "x", "kind": None, "checkpoints": None, "language": None, "author": None}
-    made = new.blueprint_of(argparse.Namespace(**{**plain, **given}), answer)
-    assert (made.kind, made.checkpoints, made.language, made.author) == expected
-    assert len(asked) == 4 - len(given)
-    if made.kind == "http" and asked:
-        assert "what is the reference written in (python, javascript)?" in asked
+    made = new.blueprint_of(argparse.Namespace(**{"name": "x", "kind": None, "author": None, **given}), answer)
+    assert (made.kind, made.author) == expected
+    assert len(asked) == 2 - len(given)
 
 
 @pytest.mark.parametrize(
-    ("given", "answers", "expected", "told"),
+    ("answers", "expected", "message"),
     [
-        ({}, ["htp", "http", "", "", ""], ("http", 2, "python", ""), ["no kind 'htp'; there are cli, http"]),
-        ({}, ["", "many", "0", "3", "", ""], ("cli", 3, "python", ""), ["'many' checkpoints;", "0 checkpoints;"]),
-        (
-            {},
-            ["http", "", "shell", "perl", "javascript", ""],
-            ("http", 2, "javascript", ""),
-            ["a plain", "no language"],
-        ),
-        ({"language": "shell"}, ["http", "", "", ""], ("cli", 2, "shell", ""), ["a plain shell script"]),
-        ({}, ["", "", "", "A\x07", "Ada"], ("cli", 2, "python", "Ada"), ["the author's name"]),
+        (["htp", "http", ""], ("http", ""), "no kind 'htp'; choose cli or http"),
+        (["", "A\x07", "Ada"], ("cli", "Ada"), "the author's name"),
     ],
-    ids=["kind", "checkpoints", "language", "option", "author"],
+    ids=["kind", "author"],
 )
-def test_a_wrong_answer_is_asked_for_again(given, answers, expected, told, capsys):
+def test_a_wrong_answer_is_asked_for_again(answers, expected, message, capsys):
     left = iter(answers)
-    plain = {"name": "x", "kind": None, "checkpoints": None, "language": None, "author": None}
-    made = new.blueprint_of(argparse.Namespace(**{**plain, **given}), lambda _, default: next(left) or default)
-    assert (made.kind, made.checkpoints, made.language, made.author) == expected
+    plain = argparse.Namespace(name="x", kind=None, author=None)
+    made = new.blueprint_of(plain, lambda _, default: next(left) or default)
+    assert (made.kind, made.author) == expected
     assert list(left) == []
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.startswith(start) for line, start in zip(lines, told, strict=True)] == [True] * len(told)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(message)
 
 
 def test_nobody_is_asked_about_a_problem_that_is_there(call, tmp_path, monkeypatch):
     (tmp_path / "problems" / "tally").mkdir(parents=True)
     monkeypatch.setattr(sys, "stdin", None)  # whoever reads an answer fails
     status, _, err = call("new", "tally")
-    assert (status, "there is something already" in err) == (2, True)
+    assert (status, "exists already" in err) == (2, True)
 
 
 @pytest.mark.e2e
@@ -187,18 +153,17 @@ def test_a_terminal_is_asked(tmp_path):
     argv = [sys.executable, "-m", "slop_code", "problems", "new", "tally", "--author", "Ada"]
     process = subprocess.Popen(argv, stdin=other, stdout=subprocess.PIPE, stderr=other, cwd=tmp_path, text=True)
     os.close(other)
-    os.write(main, b"htp\nhttp\n1\n\n")
+    os.write(main, b"htp\nhttp\n")
     out, _ = process.communicate(timeout=60)
     told = b""
     while chunk := _read(main):
         told += chunk
     os.close(main)
     assert (process.returncode, out.splitlines()[0]) == (0, "written: problems/tally")
-    assert told.count(b"what is it (cli, http)? [cli] ") == 2
-    assert b"what is the reference written in (python, javascript)? [python] " in told
+    assert told.count(b"which kind of problem (cli, http)? [cli] ") == 2
     assert b"author" not in told
     problem = ProblemConfig.from_yaml(tmp_path / "problems" / "tally")
-    assert (problem.category, len(problem.checkpoints), problem.author) == ("service", 1, "Ada")
+    assert (problem.category, problem.author) == ("service", "Ada")
 
 
 def _read(descriptor):
@@ -229,11 +194,12 @@ def test_broken_problems_are_listed(call, tmp_path):
 
 def test_ls_and_show(call, cache, need_bubblewrap):
     need_bubblewrap()
-    call("new", "tally", "--checkpoints", 1)
+    call("new", "tally")
     status, out, _ = call("ls")
     assert (status, out) == (
-        0, "tally: version 1, Easy, 1 checkpoint, Draft, 12 tests (2 core, 1 functionality, 9 error)\n",
-    )  # fmt: skip
+        0,
+        "tally: version 1, Easy, 2 checkpoints, Draft, 16 tests (1 core, 1 functionality, 1 error, 13 regression)\n",
+    )
     status, out, _ = call("show", "tally", "--json")
     found = json.loads(out)
     assert (status, found["name"], found["environment"]) == (0, "tally", "local")

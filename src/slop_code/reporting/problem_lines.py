@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from slop_code.authoring.overview import Asset, CheckpointView, ProblemView
 
 
-def written_lines(folder: Path, named: bool, missing: str | None) -> Iterator[str]:
-    """What to do with a new problem; `named`: it is found by its name."""
+def written_lines(folder: Path, named: bool) -> Iterator[str]:
+    """Next commands for a new problem; `named`: its name alone is enough to find it."""
     word = shell_word(text_of(folder.name if named else str(folder)))
-    if missing:
-        yield f"missing: {missing}"
     yield f"try it:   slop-code problems run {word} -c 1"
     yield f"check it: slop-code problems check {word}"
     yield f"use it:   slop-code eval-snapshot SUBMISSION -p {word} -c 1"

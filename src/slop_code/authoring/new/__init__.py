@@ -1,0 +1,1 @@
+"""`problems new`: a small working problem, to be changed into another one."""
