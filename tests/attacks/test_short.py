@@ -10,7 +10,7 @@ from slop_code.attacks.short import NO_BOX, Outcome, State, short_corpus, try_al
 from slop_code.attacks.world import EARNED, TESTS, lay_problem
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
-from slop_code.reporting.attack_lines import ABOUT, as_json, state_of, summary, told
+from slop_code.reporting.attack_lines import ABOUT, as_json, attack_line, state_of, summary
 
 FAIR = Verdict(EARNED, TESTS)
 PLAIN = Attack(name="plain", kind=Kind.REPORTS, goal="be judged better", does=Effect.GAIN)
@@ -109,9 +109,9 @@ def test_held_is_what_was_held_every_time(states, together):
 
 
 def test_what_is_told():
-    assert told(Outcome(PLAIN)) == "held         reports        be judged better"
-    assert told(Outcome(PLAIN, (SIGHT,))) == "GOT THROUGH  reports        be judged better: passes test_secret"
-    assert told(Outcome(LOUD, untried="\x1b[2J\n  why")) == "not tried    processes      kill: \\x1b[2J why"
+    assert attack_line(Outcome(PLAIN)) == "held         reports        be judged better"
+    assert attack_line(Outcome(PLAIN, (SIGHT,))) == "GOT THROUGH  reports        be judged better: passes test_secret"
+    assert attack_line(Outcome(LOUD, untried="\x1b[2J\n  why")) == "not tried    processes      kill: \\x1b[2J why"
     lines = [text for text, _ in summary("local", [Outcome(PLAIN, (SIGHT,)), Outcome(LOUD)])]
     assert lines == [
         f"is NOT held   {ABOUT[Kind.REPORTS]}",

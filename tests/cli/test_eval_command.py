@@ -205,8 +205,8 @@ def test_an_empty_run_does_not_spoil_another(folder, slop_code):
     (folder / "good" / SUMMARY_FILE).unlink()
     status, out, _ = slop_code("eval", "good", "empty")
     assert status == 3
-    assert "trouble empty: empty: nothing to evaluate" in out
-    assert out.splitlines()[-1] == "NO VERDICT on the whole: 1 trouble; 2 of 2 checkpoints passed (all-cases)"
+    assert "error empty: empty: nothing to evaluate" in out
+    assert out.splitlines()[-1] == "NO VERDICT on the whole: 1 error; 2 of 2 checkpoints passed (all-cases)"
     assert (folder / "good" / SUMMARY_FILE).is_file()
     assert list(everything(folder / "empty")) == []
 
@@ -410,7 +410,7 @@ def test_wrong_options(bare, slop_code, arguments):
 def test_problems_that_are_elsewhere(bare, slop_code):
     status, out, _ = slop_code("eval", "good", "--problems-dir", "empty")
     assert status == 3
-    assert "trouble good/words/checkpoint_1: no such problem in empty" in out
+    assert "error good/words/checkpoint_1: no such problem in empty" in out
     counted = RunSummary.load(bare / "good" / SUMMARY_FILE).totals.checkpoints
     assert (counted.planned, counted.not_evaluated) == (1, 1)
 

@@ -126,7 +126,7 @@ def test_what_changed_by_itself_is_flaky(again):
     done = rerun(again)
     assert done.returncode == 1
     assert "  test_checkpoint_1.py::test_says: failed before, passed now" in done.stdout.splitlines()
-    last = "DIFFERS, and nothing that went in does: 1 test flaky, or bound to this time and machine"
+    last = "DIFFERS with the same inputs: 1 test flaky, or dependent on time or machine"
     assert done.stdout.splitlines()[-1] == last
 
 

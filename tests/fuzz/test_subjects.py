@@ -20,8 +20,8 @@ from slop_code.authoring.finding import Finding, Outcome, Place
 from slop_code.pytest_plugin.answers import HOST, Answer, ask, same
 from slop_code.pytest_plugin.calls import Finished
 from slop_code.pytest_plugin.wording import diff, side_by_side, visible
+from slop_code.reporting.headline import headline
 from slop_code.reporting.sarif import sarif
-from slop_code.reporting.text import headline
 from tests.fuzz.odd import TERMINAL, damaged, fuzzed, odd_text, odd_values
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.live_output import MAX_CHARACTERS, LiveOutput
-from slop_code.reporting.rerun_lines import SHOWN, show, verdict
+from slop_code.reporting.rerun_lines import SHOWN_CHANGES, show_changes, verdict
 from slop_code.verification.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
 
 NOTHING = RerunChanges((None, None), [], [], [], [], [], [], [], [])
@@ -27,7 +27,7 @@ HOSTILE = "\x1b[2J\nx"
         ),
         (
             replace(NOTHING, statuses=[STATUS]),
-            "DIFFERS, and nothing that went in does: 1",
+            "DIFFERS with the same inputs: 1",
         ),
         (
             replace(NOTHING, statuses=[STATUS], versions=[ValueChange("python", "1", "2")]),
@@ -48,7 +48,7 @@ def said(capsys):
     results = CorrectnessResults.load(DATA / "evaluation.json")
 
     def lines(found, test=None):
-        show(found, results, results, test)
+        show_changes(found, results, results, test)
         return capsys.readouterr().out.splitlines()
 
     return lines
@@ -58,14 +58,14 @@ def test_names_and_reasons_are_anyones(said):
     found = replace(
         NOTHING,
         reasons=(HOSTILE, None),
-        statuses=[StatusChange(HOSTILE, "passed", "failed")] * (SHOWN + 5),
+        statuses=[StatusChange(HOSTILE, "passed", "failed")] * (SHOWN_CHANGES + 5),
         versions=[ValueChange(HOSTILE, HOSTILE, None)],
         times=[TimeChange(HOSTILE, 1.0, 2.0)],
     )
     lines = said(found)
     assert not any("\x1b" in line or line == "x" for line in lines)
     assert "  ... and 5 more; --json has them all" in lines
-    assert len(lines) < SHOWN + 20
+    assert len(lines) < SHOWN_CHANGES + 20
 
 
 def test_without_a_verdict_now_only_the_reason_is_said(said):
@@ -90,7 +90,7 @@ def test_the_cause_stands_before_what_came_of_it(said):
         messages=[StatusChange("other", "failed", "failed", message=True)],
     )
     assert said(found)[1:] == [
-        "what went in differs:",
+        "inputs that differ:",
         "  submission a before, b now: another code",
         "versions that differ:",
         "  python 1 before, 2 now",
@@ -98,11 +98,11 @@ def test_the_cause_stands_before_what_came_of_it(said):
         "  all-cases: passed before, not passed now",
         "tests whose status changed:",
         "  changed: passed before, failed now",
-        "tests that came:",
+        "tests that are new:",
         "  came: not there before, failed now",
-        "tests that went:",
+        "tests that are gone:",
         "  went: passed before, not there now",
-        "tests that say something else:",
+        "tests with another message:",
         "  other: failed as before, with another message",
         "times, before and now:",
         "DIFFERS",
@@ -112,12 +112,12 @@ def test_the_cause_stands_before_what_came_of_it(said):
 def test_on_a_terminal_tests_stand_in_a_table(said, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
-    changed = [StatusChange(f"{HOSTILE}[red]{number}", "passed", None) for number in range(SHOWN + 5)]
+    changed = [StatusChange(f"{HOSTILE}[red]{number}", "passed", None) for number in range(SHOWN_CHANGES + 5)]
     lines = said(replace(NOTHING, went=changed, digests=[INPUT]))
     rows = [" ".join(re.sub(r"\x1b\[[0-9;]*m", "", line).split()) for line in lines]
     row = rows.index("│ \\x1b[2J\\nx[red]0 │ passed │ not there │")
     assert rows.index("submission a before, b now: another code") < row < rows.index("times, before and now:")
-    assert "tests that went:" not in rows
+    assert "tests that are gone:" not in rows
     assert any("... and 5 more; --json has them all" in text for text in rows[row:])
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
 from slop_code.execution import EnvironmentSpec
 from slop_code.reporting.plan_lines import plan_rows, show_plan
-from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, clock, percent, show_run
+from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, show_run
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, Regressions
 from slop_code.runs.job_records import Job, RunIssue, Submission
 from slop_code.runs.plan import Plan
@@ -116,7 +116,7 @@ def test_one_run_has_no_pass_at_k():
         (
             [line(1)],
             [RunIssue("run", "pantry", None, "no such problem")],
-            "NO VERDICT on the whole: 1 trouble; 1 of 1 checkpoint passed (all-cases)",
+            "NO VERDICT on the whole: 1 error; 1 of 1 checkpoint passed (all-cases)",
         ),
         ([line(1)], [], "PASSED (all-cases): 1 of 1 checkpoint"),
         ([], [], "NO VERDICT: there is no checkpoint to evaluate"),
@@ -131,7 +131,7 @@ def test_troubles_and_failures_are_told_up_to_a_number():
     issues = [RunIssue("run", f"problem_{number}", None, "no such problem") for number in range(SHOWN_REASONS + 2)]
     lines = [unknown(number) for number in range(1, SHOWN_REASONS + 5)]
     said = [text for text in shown(lines, issues) if not text.startswith("checkpoint ")]
-    assert said[0] == "trouble run/problem_0: no such problem"
+    assert said[0] == "error run/problem_0: no such problem"
     assert said[SHOWN_REASONS] == "... and 2 more: see summary.json"
     assert said[SHOWN_REASONS + 1] == "no verdict run/larder/checkpoint_1: killed"
     assert said[-2] == "... and 4 more: see summary.json"
@@ -141,9 +141,7 @@ def test_a_trouble_is_told_once():
     said = shown(
         [line(1), unknown(2, "no snapshot", "not_evaluated")], [RunIssue("run", "larder", "checkpoint_2", "gone")]
     )
-    assert [text for text in said if "gone" in text or "no snapshot" in text] == [
-        "trouble run/larder/checkpoint_2: gone"
-    ]
+    assert [text for text in said if "gone" in text or "no snapshot" in text] == ["error run/larder/checkpoint_2: gone"]
 
 
 def test_warnings_are_told_once_each_up_to_a_number():
@@ -234,31 +232,6 @@ def test_a_terminal_table_of_problems_says_where_there_is_no_verdict():
     assert row == ["larder", "30/31", "100%", "100%", "-", "-", "1", "1:00"]
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "0.0%"),
-        (1.0, "100%"),
-        (0.5, "50.0%"),
-        (0.29, "29.0%"),
-        (2 / 3, "66.7%"),
-        (1 / 3, "33.3%"),
-        (0.0625, "6.3%"),
-        (0.99999, "99.9%"),
-        (0.00001, "0.1%"),
-    ],
-)
-def test_what_is_not_all_is_never_all_of_it_and_what_is_some_never_none(share, text):
-    assert percent(share) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"), [(0.0, "0.0 s"), (59.4, "59.4 s"), (59.6, "1:00"), (100.0, "1:40"), (7265.0, "2:01:05")]
-)
-def test_clock(seconds, shown):
-    assert clock(seconds) == shown
-
-
 @pytest.mark.parametrize("terminal", [False, True])
 def test_nothing_reaches_the_terminal_as_a_command(terminal):
     lines = [
@@ -313,8 +286,8 @@ def test_a_plan_says_what_would_be_done_and_why():
         "stored run/larder/checkpoint_3: no result yet",
         "run run/larder/checkpoint_10: no result yet (1 min 40 s expected)",
         "shared second/larder/checkpoint_10: no result yet, with run/larder/checkpoint_10",
-        "trouble run/pantry: no such problem",
-        "5 submissions: 2 to run, 1 that share their result, 1 stored, 1 up to date; troubles: 1",
+        "error run/pantry: no such problem",
+        "5 submissions: 2 to run, 1 that share their result, 1 stored, 1 up to date; errors: 1",
         "expected time: about 1 min 40 s with 2 at a time",
     ]
 

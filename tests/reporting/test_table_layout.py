@@ -7,9 +7,9 @@ from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 
 COLUMNS = [
     TableColumn("passed", right=False),
-    TableColumn("broke", spare=2),
+    TableColumn("broke", drop=2),
     TableColumn("core"),
-    TableColumn("time", spare=1),
+    TableColumn("time", drop=1),
 ]
 
 

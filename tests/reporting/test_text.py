@@ -1,55 +1,19 @@
-"""Words for people, from text that may be anything."""
+"""Escaping, truncation, numbers and durations."""
 
 import subprocess
 
 import pytest
 
-from slop_code.reporting.text import LINE_WIDTH, TEXT_BYTES, file_safe, headline, one_line, shell_word, truncate
-
-COMMAND = "E       Failed: ran: /slop/run python main.py shop - --servings two\nE       \n"
-
-
-def told(expected, found, command=COMMAND):
-    lines = [f"expected: {expected[0]}", *expected[1:], "", f"found: {found[0]}", *found[1:]]
-    return command + "\n".join(f"E       {line}" for line in lines) + "\n\ntest_a.py:3: Failed"
-
-
-@pytest.mark.parametrize(
-    ("message", "line"),
-    [
-        ("", ""),
-        ("\n  why \nmore", "why"),
-        ("x = 1\nE \nE    assert 1 == 2\nE     +1", "assert 1 == 2"),
-        ("Each", "Each"),
-        ("why\nE  \nE ", "why"),
-        ("E " + "x" * 1000, "x" * 300 + " [... 700 characters]"),
-        ("\x1b[31m\ufffe\r.", "\\x1b[31m\\ufffe\\x0d."),
-        # what was started is not what came of it
-        ("E   AssertionError: ran: ['/slop/run', 'python', 'main.py']\nE   assert 1 == 2", "assert 1 == 2"),
-        ("E   AssertionError: too few\nE   assert 1 == 2", "AssertionError: too few"),
-        ("E   AssertionError: ran: ['/slop/run', 'python', 'main.py']", "AssertionError: ran: ['python', 'main.py']"),
-        ("Failed: ran: /slop/run python main.py", "Failed: ran: python main.py"),
-        (f"E   assert [{'1, ' * 200}] == [2]\nE     \nE     At index 0 diff: 1 != 2", "At index 0 diff: 1 != 2"),
-        ("E   assert [1] == [2]\nE     \nE     At index 0 diff: 1 != 2", "assert [1] == [2]"),
-        # what was expected and found: the first line that differs
-        (told(["status 2", "stdout:"], ["status 1", "stdout:"]), "expected: status 2, found: status 1"),
-        (told(["exit status 0", "a", "b"], ["exit status 0", "a", "c"]), "expected: b, found: c"),
-        (told(["0", "a"], ["0", "a", "c"]), "expected: nothing, found: c"),
-        (told(["0", "", "a"], ["0", "c"]), "expected: nothing, found: c"),
-        (told(["0", "a", "b"], ["0", "a"]), "expected: b, found: nothing"),
-        (told(["0", "a"], ["0", "  a"]), "expected: 'a', found: '  a'"),
-        (told(["0", "a"], ["0", "a"], "E       Failed: why\n"), "Failed: why"),
-        ("expected: 1\nfound: 2", "expected: 1, found: 2"),
-        ("E   expected: 1\nE   and no more", "expected: 1"),
-        ("E   found: 2\nE   expected: 1", "found: 2"),
-    ],
-)  # fmt: skip
-def test_headline(message, line):
-    assert headline(message) == line
-
-
-def test_a_headline_is_as_short_as_it_is_asked_to_be():
-    assert headline("E   " + "x" * 30, 10) == f"{'x' * 10} [... 20 characters]"
+from slop_code.reporting.text import (
+    LINE_WIDTH,
+    TEXT_BYTES,
+    file_safe,
+    format_clock,
+    format_percent,
+    one_line,
+    shell_word,
+    truncate,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +24,7 @@ def test_one_line(text, shown):
     assert one_line(text) == shown
 
 
-def test_what_has_no_end_is_cut():
+def test_long_text_is_truncated():
     assert (truncate("abc", 3), truncate("abcd", 3)) == ("abc", "abc [... 1 characters]")
     assert len(file_safe("x" * 10 * TEXT_BYTES)) <= TEXT_BYTES
 
@@ -77,3 +41,28 @@ def test_a_shell_reads_the_word_back(text):
         ["bash", "-c", f"printf %s {word}"], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
     )
     assert done.stdout.decode("utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0.0%"),
+        (1.0, "100%"),
+        (0.5, "50.0%"),
+        (0.29, "29.0%"),
+        (2 / 3, "66.7%"),
+        (1 / 3, "33.3%"),
+        (0.0625, "6.3%"),
+        (0.99999, "99.9%"),
+        (0.00001, "0.1%"),
+    ],
+)
+def test_only_all_is_100_percent_and_only_none_is_0_percent(share, text):
+    assert format_percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0.0, "0.0 s"), (59.4, "59.4 s"), (59.6, "1:00"), (100.0, "1:40"), (7265.0, "2:01:05")]
+)
+def test_format_clock(seconds, shown):
+    assert format_clock(seconds) == shown

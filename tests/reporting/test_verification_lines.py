@@ -7,8 +7,8 @@ from slop_code.reporting.verification_lines import (
     NEVER_CHECKED,
     SHOWN_FINDINGS,
     finding_text,
-    from_where_they_differ,
-    in_all,
+    from_first_difference,
+    verification_totals,
     verified,
 )
 from slop_code.verification.discrepancy import Finding
@@ -39,10 +39,10 @@ def test_findings(finding, words):
     assert finding_text(finding) == words
 
 
-def test_long_texts_are_shown_from_where_they_differ():
-    one, other = from_where_they_differ("x" * 500 + "a" + "y" * 10, "x" * 500 + "b" + "y" * 10)
+def test_long_texts_are_shown_from_first_difference():
+    one, other = from_first_difference("x" * 500 + "a" + "y" * 10, "x" * 500 + "b" + "y" * 10)
     assert (one, other) == ("..." + "x" * 30 + "ayyyyyyyyyy", "..." + "x" * 30 + "byyyyyyyyyy")
-    assert from_where_they_differ("a" * 200, "b" * 200) == ("a" * 200, "b" * 200)
+    assert from_first_difference("a" * 200, "b" * 200) == ("a" * 200, "b" * 200)
 
 
 def test_all_that_is_said():
@@ -59,6 +59,6 @@ def test_all_that_is_said():
 
 def test_the_last_lines():
     never = f"not checked: {NEVER_CHECKED}"
-    assert [text for text, _ in in_all(1, 1)] == [never]
-    assert [text for text, _ in in_all(2, 3)] == ["2 of 3 results verified", never]
-    assert [text for text, _ in in_all(0, 2)] == ["0 of 2 results verified"]
+    assert [text for text, _ in verification_totals(1, 1)] == [never]
+    assert [text for text, _ in verification_totals(2, 3)] == ["2 of 3 results verified", never]
+    assert [text for text, _ in verification_totals(0, 2)] == ["0 of 2 results verified"]

@@ -1,4 +1,4 @@
-"""`slop-code doctor --attacks`: hostile submissions, tried on this machine."""
+"""`slop-code doctor --attacks`: hostile submissions against the isolation of this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.execution.sandbox import sandbox_name
-from slop_code.reporting.attack_lines import STYLES, as_json, reason, state_of, summary, told
+from slop_code.reporting.attack_lines import STYLES, as_json, attack_line, flatten, state_of, summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,26 +24,24 @@ EXITS = {State.HELD: Exit.PASSED, State.THROUGH: Exit.NOT_PASSED, State.UNTRIED:
 
 
 def run_attacks(environments: Sequence[str], *, as_text: bool) -> int:
-    found = {name: load_environment(name) for name in dict.fromkeys(environments)}
+    specs = {name: load_environment(name) for name in dict.fromkeys(environments)}
     cache = Cache.default()
-    outcomes = {name: _try(name, spec, cache, as_text=as_text) for name, spec in found.items()}
+    outcomes = {name: _try(name, spec, cache, as_text=as_text) for name, spec in specs.items()}
     if not as_text:
-        print(json.dumps([as_json(name, some) for name, some in outcomes.items()], indent=2))
-    return EXITS[state_of([outcome for some in outcomes.values() for outcome in some])]
+        print(json.dumps([as_json(name, results) for name, results in outcomes.items()], indent=2))
+    return EXITS[state_of([outcome for results in outcomes.values() for outcome in results])]
 
 
 def _try(name: str, spec: EnvironmentSpec, cache: Cache, *, as_text: bool) -> list[Outcome]:
-    """Told one by one, as they come."""
-    from rich.text import Text
-
-    from slop_code.reporting.terminal import ResultConsole
+    """Each outcome is printed as soon as it is known."""
+    from slop_code.reporting.terminal import ResultConsole, print_lines
 
     console, outcomes, corpus = ResultConsole(), [], short_corpus()
     boxed = sandbox_name(spec) != "none"
 
-    def say(text: str, style: str) -> None:
+    def print_line(text: str, style: str) -> None:
         if as_text:
-            console.print(Text(text, style), soft_wrap=True)
+            print_lines(console, [(text, style)])
             sys.stdout.flush()
 
     if sys.stderr.isatty():
@@ -53,12 +51,11 @@ def _try(name: str, spec: EnvironmentSpec, cache: Cache, *, as_text: bool) -> li
         with contextlib.closing(try_all(corpus, ours(spec, cache, print_progress), cache, boxed=boxed)) as tried:
             for outcome in tried:
                 outcomes.append(outcome)
-                say(told(outcome), STYLES[outcome.state])
+                print_line(attack_line(outcome), STYLES[outcome.state])
     except InfrastructureError as error:
-        why = str(error)
-        say(reason(f"{name}: {why}"), STYLES[State.UNTRIED])
-        say("nothing was tried", "bold")
-        return [Outcome(attack, untried=why) for attack in corpus]
+        print_line(flatten(f"{name}: {error}"), STYLES[State.UNTRIED])
+        print_line("nothing was tried", "bold")
+        return [Outcome(attack, untried=str(error)) for attack in corpus]
     for text, style in summary(name, outcomes):
-        say(text, style)
+        print_line(text, style)
     return outcomes

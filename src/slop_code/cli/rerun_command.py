@@ -65,7 +65,7 @@ def add_to(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.evaluation.test_lookup import one_test
-    from slop_code.reporting.rerun_lines import show
+    from slop_code.reporting.rerun_lines import show_changes
     from slop_code.runs.read_results import result_at
     from slop_code.verification.rerun_changes import rerun_changes
 
@@ -75,17 +75,17 @@ def run(arguments: argparse.Namespace) -> int:
     if test is not None and arguments.output is not None:
         raise UsageError("-o cannot be used with TEST: one test is no result of a checkpoint")
     again = _evaluate(stored, path.parent, test, arguments)
-    found = rerun_changes(stored, again, test)
+    changes = rerun_changes(stored, again, test)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         if arguments.json:
-            _print_json(found, again)
+            _print_json(changes, again)
         else:
-            show(found, stored, again, test)
+            show_changes(changes, stored, again, test)
             if arguments.output is not None:
                 print_written(arguments.output / "evaluation.json")
     if again.infrastructure_failure:
         return Exit.INFRASTRUCTURE
-    return Exit.NOT_PASSED if found.differ else Exit.PASSED
+    return Exit.NOT_PASSED if changes.differ else Exit.PASSED
 
 
 def _evaluate(
@@ -111,6 +111,11 @@ def _evaluate(
     return run_one(test, folder, submission, print_progress, live)
 
 
-def _print_json(found: RerunChanges, again: CorrectnessResults) -> None:
-    document = {"same": not found.differ, "flaky": found.flaky, "same_inputs": found.same_inputs, **asdict(found)}
+def _print_json(changes: RerunChanges, again: CorrectnessResults) -> None:
+    document = {
+        "same": not changes.differ,
+        "flaky": changes.flaky,
+        "same_inputs": changes.same_inputs,
+        **asdict(changes),
+    }
     print(json.dumps({**document, "results": again.model_dump(mode="json")}, indent=2), flush=True)

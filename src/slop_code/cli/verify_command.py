@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from slop_code.cli.shared_options import Commands
+    from slop_code.reporting.terminal import StyledLine
     from slop_code.runs.checkpoint_lines import CheckpointLine
     from slop_code.runs.read_results import RunResults
     from slop_code.verification.verify import Verification
@@ -50,41 +51,39 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from rich.text import Text
+    from slop_code.reporting.terminal import ResultConsole, print_lines
+    from slop_code.reporting.verification_lines import NEVER_CHECKED, unverified, verification_totals, verified
 
-    from slop_code.reporting.terminal import ResultConsole
-    from slop_code.reporting.verification_lines import NEVER_CHECKED, in_all, unverified, verified
+    console = ResultConsole()
+    outcomes: list[tuple[str, Verification | str]] = []
 
-    console, found = ResultConsole(), []
+    def show(lines: Iterable[StyledLine]) -> None:
+        with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+            print_lines(console, () if arguments.json else lines)
 
-    def say(lines: Iterable[tuple[str, str]]) -> None:
-        with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
-            for text, style in () if arguments.json else lines:
-                console.print(Text(text, style), soft_wrap=True)
-
-    for place, outcome in _outcomes(arguments):
-        found.append((place, outcome))
-        say(unverified(place, outcome) if isinstance(outcome, str) else verified(place, outcome))
-    known = [outcome for _, outcome in found if not isinstance(outcome, str)]
-    say(in_all(sum(not one.findings for one in known), len(found)))
+    for path, outcome in _outcomes(arguments):
+        outcomes.append((path, outcome))
+        show(unverified(path, outcome) if isinstance(outcome, str) else verified(path, outcome))
+    verifications = [outcome for _, outcome in outcomes if not isinstance(outcome, str)]
+    show(verification_totals(sum(not verification.findings for verification in verifications), len(outcomes)))
     if arguments.json:
-        print(json.dumps([_row(place, outcome, NEVER_CHECKED) for place, outcome in found], indent=2), flush=True)
-    if any(one.findings for one in known):
+        print(json.dumps([_as_json(path, outcome, NEVER_CHECKED) for path, outcome in outcomes], indent=2), flush=True)
+    if any(verification.findings for verification in verifications):
         return Exit.NOT_PASSED
-    return Exit.PASSED if len(known) == len(found) else Exit.USAGE
+    return Exit.PASSED if len(verifications) == len(outcomes) else Exit.USAGE
 
 
 def _outcomes(arguments: argparse.Namespace) -> Iterator[tuple[str, Verification | str]]:
-    """What became of each result with its path, one at a time; a text says why it cannot be verified."""
+    """The path of each result with its verification, or with the reason why it cannot be verified."""
     from slop_code.errors import UsageError
 
-    paths, runs = _places(arguments.results)
+    paths, runs = _result_paths(arguments.results)
     recorded: dict[Path, CheckpointLine] = {}
     missing: list[tuple[str, str]] = []
-    for one in runs:
-        lines, without = _recorded(one)
+    for run_results in runs:
+        lines, without_result = _recorded(run_results)
         recorded |= lines
-        missing += without
+        missing += without_result
     for path in paths:
         try:
             yield str(path), _verify(path, arguments, recorded.get(path))
@@ -93,8 +92,8 @@ def _outcomes(arguments: argparse.Namespace) -> Iterator[tuple[str, Verification
     yield from missing
 
 
-def _places(given: Sequence[Path]) -> tuple[list[Path], list[RunResults]]:
-    """Results that are given by themselves or by a folder around them, and the runs among these folders."""
+def _result_paths(given: Sequence[Path]) -> tuple[list[Path], list[RunResults]]:
+    """Result files that were given, or that lie in a folder that was given; and the runs among these folders."""
     from slop_code.errors import UsageError
     from slop_code.runs.read_results import read_runs, result_files
 
@@ -103,23 +102,26 @@ def _places(given: Sequence[Path]) -> tuple[list[Path], list[RunResults]]:
     for path in given:
         if not os.path.lexists(path):
             raise UsageError(f"{path}: there is no such file or folder; give an evaluation.json or its folder")
-        inside = read_runs([path]) if path.is_dir() else []
+        if not path.is_dir():
+            paths.append(path)
+            continue
+        inside = read_runs([path])
         runs |= {run.folder: run for run in inside}
-        paths += [one for run in inside for one in result_files(run.folder)] if path.is_dir() else [path]
+        paths += [file for run in inside for file in result_files(run.folder)]
     return list(dict.fromkeys(paths)), list(runs.values())
 
 
 def _recorded(run: RunResults) -> tuple[Mapping[Path, CheckpointLine], list[tuple[str, str]]]:
-    """What its summary says of its results; and checkpoints without one, each with its place and the reason."""
+    """Lines of the run's summary by result file; and its checkpoints without a result, each with the reason."""
     from slop_code.errors import UsageError
     from slop_code.verification.recorded import recorded
 
     try:
-        found = recorded(run)
+        records = recorded(run)
     except UsageError as error:
         return {}, [(str(run.folder), str(error))]
-    return found.lines, [
-        (str(run.folder / line.problem / line.checkpoint), line.reason or "no result") for line in found.missing
+    return records.lines, [
+        (str(run.folder / line.problem / line.checkpoint), line.reason or "no result") for line in records.missing
     ]
 
 
@@ -132,21 +134,22 @@ def _verify(path: Path, arguments: argparse.Namespace, line: CheckpointLine | No
     document, problem = read_document(path), None
     if arguments.problem is not None or arguments.problems_dir is not None:
         problem = problem_of(document.results.problem_name, arguments.problem, arguments.problems_dir)
-    found = verify(path.parent, document, problem)
-    return replace(found, findings=[*found.findings, *(differences(line, document) if line else [])])
+    verification = verify(path.parent, document, problem)
+    further = differences(line, document) if line else []
+    return replace(verification, findings=[*verification.findings, *further])
 
 
-def _row(place: str, found: Verification | str, never: str) -> dict[str, Any]:
-    if isinstance(found, str):
-        return {"result": place, "verified": None, "error": found}
+def _as_json(path: str, outcome: Verification | str, never_checked: str) -> dict[str, Any]:
+    if isinstance(outcome, str):
+        return {"result": path, "verified": None, "error": outcome}
     return {
-        "result": place,
-        "problem": found.stored.problem_name,
-        "checkpoint": found.stored.checkpoint_name,
-        "verified": not found.findings,
-        "with_problem": found.with_problem,
-        "tests": len(found.stored.tests),
-        "evidence": found.stored.evidence,
-        "findings": [asdict(finding) for finding in found.findings],
-        "unchecked": [*found.unchecked, never],
+        "result": path,
+        "problem": outcome.stored.problem_name,
+        "checkpoint": outcome.stored.checkpoint_name,
+        "verified": not outcome.findings,
+        "with_problem": outcome.with_problem,
+        "tests": len(outcome.stored.tests),
+        "evidence": outcome.stored.evidence,
+        "findings": [asdict(finding) for finding in outcome.findings],
+        "unchecked": [*outcome.unchecked, never_checked],
     }

@@ -1,4 +1,4 @@
-"""What an isolation held, for people and for programs."""
+"""Results of `doctor --attacks`, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from slop_code.attacks.short import Outcome
     from slop_code.reporting.terminal import StyledLine
 
-# What the short corpus tries, and no more.
+# Only what the short corpus tries.
 ABOUT = {
     Kind.CONFIGURATION: "tests and settings that a submission brings along",
     Kind.STARTUP: "files that an interpreter loads by itself",
@@ -29,37 +29,38 @@ ABOUT = {
     Kind.OUTPUT: "results that are printed and not earned",
     Kind.NETWORK: "services of the host, reached",
 }
-SAID = {State.HELD: "held", State.THROUGH: "GOT THROUGH", State.UNTRIED: "not tried"}
+STATE_TEXTS = {State.HELD: "held", State.THROUGH: "GOT THROUGH", State.UNTRIED: "not tried"}
 STYLES = {State.HELD: "green", State.THROUGH: "bold red", State.UNTRIED: "yellow"}
-WIDTH = max(map(len, SAID.values()))
+WIDTH = max(map(len, STATE_TEXTS.values()))
 KIND_WIDTH = max(map(len, Kind))
 
 
-def told(outcome: Outcome) -> str:
-    why = reason(outcome.untried or "; ".join(sight.what for sight in outcome.sights))
+def attack_line(outcome: Outcome) -> str:
+    reason = flatten(outcome.untried or "; ".join(sight.what for sight in outcome.sights))
     goal = one_line(outcome.attack.goal)
-    return f"{SAID[outcome.state]:{WIDTH}}  {outcome.attack.kind:{KIND_WIDTH}}  {goal}{f': {why}' if why else ''}"
+    because = f": {reason}" if reason else ""
+    return f"{STATE_TEXTS[outcome.state]:{WIDTH}}  {outcome.attack.kind:{KIND_WIDTH}}  {goal}{because}"
 
 
-def reason(text: str) -> str:
-    """On one line, whatever lines an engine or a tool gave it."""
+def flatten(text: str) -> str:
+    """One line of text that a container engine or a tool wrote."""
     return one_line(" ".join(text.split()))
 
 
 def state_of(outcomes: Sequence[Outcome]) -> State:
-    """Of several together: held is what was held every time."""
+    """Of several attacks together: held only if each of them was."""
     states = {outcome.state for outcome in outcomes}
     return next(state for state in (State.THROUGH, State.UNTRIED, State.HELD) if state in states)
 
 
 def by_kind(outcomes: Sequence[Outcome]) -> Iterator[tuple[Kind, State]]:
     for kind in Kind:
-        if some := [outcome for outcome in outcomes if outcome.attack.kind is kind]:
-            yield kind, state_of(some)
+        if of_kind := [outcome for outcome in outcomes if outcome.attack.kind is kind]:
+            yield kind, state_of(of_kind)
 
 
 def summary(environment: str, outcomes: Sequence[Outcome]) -> Iterator[StyledLine]:
-    """A line for each kind and one for all, each with its style."""
+    """A line for each kind of attack, and the totals."""
     words = {State.HELD: "is held", State.THROUGH: "is NOT held", State.UNTRIED: "is not known"}
     width = max(map(len, words.values()))
     for kind, state in by_kind(outcomes):

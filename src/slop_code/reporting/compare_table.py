@@ -1,7 +1,4 @@
-"""How sides differ: a table and colours on a terminal, a line for each row elsewhere.
-
-Names and reasons come from others: they are never markup and never control sequences.
-"""
+"""Comparison of runs on standard output: a table and colours on a terminal, a line for each row elsewhere."""
 
 from __future__ import annotations
 
@@ -12,10 +9,9 @@ from typing import TYPE_CHECKING, get_args
 from rich.text import Text
 
 from slop_code.comparison.records import Change
-from slop_code.reporting.run_table import percent
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
-from slop_code.reporting.text import first_line, one_line, plural
+from slop_code.reporting.text import first_line, format_percent, one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,21 +28,21 @@ SHOWN_TESTS = 10
 SHOWN_REASONS = 10
 SHOWN_UNKNOWN = 3
 ORDER: tuple[Change, ...] = get_args(Change)
-ALWAYS: tuple[Change, ...] = ("lost", "gained", "flaky", "rejudged")
-"""Listed without being asked for; tests that came or went are only counted."""
+LISTED: tuple[Change, ...] = ("lost", "gained", "flaky", "rejudged")
+"""Changes whose tests are listed without -v; the others are only counted."""
 STYLES: dict[Change, str] = {"lost": "red", "gained": "green", "flaky": "yellow", "rejudged": "magenta"}
-SPARED: tuple[Change, ...] = ("went", "came", "rejudged", "flaky")
-"""What a narrow table does without, in this order: the last line has the counts."""
-HEAD_WIDTH = 20
-"""Characters of a side's name above its column: the last of them."""
-SMALLEST_SHOWN = 0.0001
+OPTIONAL: tuple[Change, ...] = ("went", "came", "rejudged", "flaky")
+"""Columns that a narrow table drops, in this order; the last line has the counts."""
+MAX_HEAD_WIDTH = 20
+"""Characters of a side's name in the head of its column; a longer name loses its start."""
+MIN_SHOWN_P = 0.0001
 NO_VERDICT = "NO VERDICT"
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
     problem: str
-    """Empty where the row is the problem itself."""
+    """Empty in the row of a whole problem."""
     name: str
     base: str
     other: str
@@ -56,7 +52,7 @@ class ComparisonRow:
 
 
 def show_comparison(comparison: Comparison, console: Console, *, every: bool = False) -> None:
-    """`every`: all tests that differ, those that came and went too."""
+    """`every`: list all tests that differ, new and removed ones included."""
     warnings = comparison.warnings[:SHOWN_REASONS]
     print_lines(console, [(f"warning: {first_line(warning)}", "yellow") for warning in warnings])
     for number, pair in enumerate(comparison.pairs):
@@ -75,61 +71,69 @@ def show_comparison(comparison: Comparison, console: Console, *, every: bool = F
 
 
 def rows_of(pair: Pair) -> tuple[str, list[ComparisonRow]]:
-    """Few checkpoints have a row each; of many, a problem has one."""
+    """A row for each checkpoint, or for each problem where there are too many checkpoints."""
     if len(pair.checkpoints) <= SHOWN_CHECKPOINTS:
-        return "checkpoint", [_checkpoint_row(one) for one in pair.checkpoints]
-    grouped = groupby(pair.checkpoints, key=lambda one: one.problem)
-    return "problem", [_problem_row(name, list(found)) for name, found in grouped]
+        return "checkpoint", [_checkpoint_row(change) for change in pair.checkpoints]
+    problems = groupby(pair.checkpoints, key=lambda change: change.problem)
+    return "problem", [_problem_row(name, list(changes)) for name, changes in problems]
 
 
-def _checkpoint_row(one: CheckpointChange) -> ComparisonRow:
-    unsure = NO_VERDICT in (_verdict(one.base), _verdict(one.other))
-    style = "magenta" if unsure else STYLES.get(one.change, "") if one.change else ""
-    p = "" if one.p_adjusted is None else format_p_value(one.p_adjusted)
-    names = one_line(one.problem), one_line(one.checkpoint)
-    return ComparisonRow(*names, _verdict(one.base), _verdict(one.other), style, one.tests, p)
+def _checkpoint_row(change: CheckpointChange) -> ComparisonRow:
+    verdicts = _verdict(change.base), _verdict(change.other)
+    style = "magenta" if NO_VERDICT in verdicts else STYLES.get(change.change, "") if change.change else ""
+    p = "" if change.p_adjusted is None else format_p_value(change.p_adjusted)
+    return ComparisonRow(one_line(change.problem), one_line(change.checkpoint), *verdicts, style, change.tests, p)
 
 
-def _verdict(found: Verdicts) -> str:
-    if found.runs > 1:
-        return f"{found.passed}/{found.runs}"
-    return NO_VERDICT if not found.runs else "PASSED" if found.passed else "NOT PASSED"
+def _verdict(verdicts: Verdicts) -> str:
+    if verdicts.runs > 1:
+        return f"{verdicts.passed}/{verdicts.runs}"
+    return NO_VERDICT if not verdicts.runs else "PASSED" if verdicts.passed else "NOT PASSED"
 
 
-def _problem_row(name: str, checkpoints: Sequence[CheckpointChange]) -> ComparisonRow:
-    """Of the checkpoints with a verdict on both sides."""
-    compared = [one for one in checkpoints if one.compared]
-    shares = [_share([one.base for one in compared]), _share([one.other for one in compared])]
-    style = "magenta" if not compared else "red" if shares[1] < shares[0] else "green" if shares[1] > shares[0] else ""
-    counts = {kind: sum(one.tests[kind] for one in checkpoints) for kind in ORDER}
-    cells = [percent(share) if compared else NO_VERDICT for share in shares]
+def _problem_row(name: str, changes: Sequence[CheckpointChange]) -> ComparisonRow:
+    """Shares are over the checkpoints with a verdict on both sides."""
+    compared = [change for change in changes if change.compared]
+    base, other = _pass_rates(compared)
+    style = "magenta" if not compared else "red" if other < base else "green" if other > base else ""
+    counts = {kind: sum(change.tests[kind] for change in changes) for kind in ORDER}
+    cells = [format_percent(share) if compared else NO_VERDICT for share in (base, other)]
     return ComparisonRow("", one_line(name), cells[0], cells[1], style, counts, "")
 
 
-def _share(found: Sequence[Verdicts]) -> float:
-    return sum(one.passed for one in found) / (sum(one.runs for one in found) or 1)
+def _pass_rates(changes: Sequence[CheckpointChange]) -> tuple[float, float]:
+    """Shares of runs that passed, on the base side and on the other."""
+    return _pass_rate([change.base for change in changes]), _pass_rate([change.other for change in changes])
+
+
+def _pass_rate(verdicts: Sequence[Verdicts]) -> float:
+    return sum(side.passed for side in verdicts) / (sum(side.runs for side in verdicts) or 1)
 
 
 def table(kind: str, rows: Sequence[ComparisonRow], pair: Pair, width: int) -> list[Text] | None:
-    """Without the columns that would say nothing in any row; None where there is no room for it."""
-    kinds = [one for one in ORDER if one in ("lost", "gained") or any(row.counts[one] for row in rows)]
+    """Columns that are empty in every row are left out. None where the terminal is too narrow."""
+    kinds = [kind for kind in ORDER if kind in ("lost", "gained") or any(row.counts[kind] for row in rows)]
     tested = any(row.p for row in rows)
     heads = [
         *(TableColumn(_head(side), right=False) for side in (pair.base, pair.other)),
-        *(TableColumn(one, spare=SPARED.index(one) if one in SPARED else None) for one in kinds),
+        *(TableColumn(change, drop=OPTIONAL.index(change) if change in OPTIONAL else None) for change in kinds),
         *([TableColumn("p (Holm)")] * tested),
     ]
     drawn = []
     for row in rows:
-        counts = [Text(str(row.counts[one]), STYLES.get(one, "")) if row.counts[one] else Text("-") for one in kinds]
+        counts = [Text(str(row.counts[change] or "-"), _count_style(row, change)) for change in kinds]
         cells = [Text(row.base), Text(row.other, row.style), *counts, *([Text(row.p or "-")] * tested)]
         drawn.append(TableRow(row.problem, row.name, cells))
     return layout_table(kind, heads, drawn, width)
 
 
+def _count_style(row: ComparisonRow, change: Change) -> str:
+    return STYLES.get(change, "") if row.counts[change] else ""
+
+
 def _head(side: str) -> str:
     name = one_line(side)
-    return name if len(name) <= HEAD_WIDTH else f"…{name[1 - HEAD_WIDTH :]}"
+    return name if len(name) <= MAX_HEAD_WIDTH else f"…{name[1 - MAX_HEAD_WIDTH :]}"
 
 
 def row_line(row: ComparisonRow) -> str:
@@ -139,8 +143,8 @@ def row_line(row: ComparisonRow) -> str:
 
 
 def closing(comparison: Comparison, pair: Pair, *, every: bool) -> Iterator[StyledLine]:
-    """What is said below the table; the verdict last."""
-    for kind in ORDER if every else ALWAYS:
+    """The lines below the table; the verdict is the last."""
+    for kind in ORDER if every else LISTED:
         yield from _tests(kind, [test for test in pair.tests if test.change == kind], every=every)
     if pair.other_judge:
         yield f"rejudged: the same submissions, but these differ: {'; '.join(pair.other_judge)}", "magenta"
@@ -150,9 +154,10 @@ def closing(comparison: Comparison, pair: Pair, *, every: bool) -> Iterator[Styl
             more = f" and {len(names) - SHOWN_REASONS} more" if len(names) > SHOWN_REASONS else ""
             yield f"not compared, only in {one_line(side)}: {shown}{more}", "yellow"
     unknown = pair.no_verdicts if every else pair.no_verdicts[:SHOWN_REASONS]
-    for one in unknown:
-        place = one.side if one.run == one.side else f"{one.side}/{one.run}"
-        yield f"no verdict {one_line(f'{place}/{one.problem}/{one.checkpoint}')}: {first_line(one.reason)}", "magenta"
+    for entry in unknown:
+        run = entry.side if entry.run == entry.side else f"{entry.side}/{entry.run}"
+        name = one_line(f"{run}/{entry.problem}/{entry.checkpoint}")
+        yield f"no verdict {name}: {first_line(entry.reason)}", "magenta"
     if len(pair.no_verdicts) > len(unknown):
         yield f"... and {len(pair.no_verdicts) - len(unknown)} more without a verdict; -v shows all", "dim"
     yield from significance(comparison, pair)
@@ -160,86 +165,87 @@ def closing(comparison: Comparison, pair: Pair, *, every: bool) -> Iterator[Styl
 
 
 def _tests(kind: Change, tests: Sequence[TestChange], *, every: bool) -> Iterator[StyledLine]:
-    """Those that differ most come first."""
+    """The largest difference comes first."""
     ordered = sorted(tests, key=lambda test: -abs(_passed(test.other) - _passed(test.base)))
     shown = ordered if every else ordered[:SHOWN_TESTS]
     for test in shown:
-        place = one_line(f"{test.problem}/{test.checkpoint} {test.nodeid}")
-        yield f"{kind} {place}: {in_runs(test.base)} -> {in_runs(test.other)}", STYLES.get(kind, "dim")
+        name = one_line(f"{test.problem}/{test.checkpoint} {test.nodeid}")
+        yield f"{kind} {name}: {_status_text(test.base)} -> {_status_text(test.other)}", STYLES.get(kind, "dim")
     if len(tests) > len(shown):
         yield f"... and {len(tests) - len(shown)} more {kind}; -v shows all", "dim"
 
 
-def _passed(found: Mapping[Status, int]) -> float:
-    return found.get("passed", 0) / (sum(found.values()) or 1)
+def _passed(statuses: Mapping[Status, int]) -> float:
+    return statuses.get("passed", 0) / (sum(statuses.values()) or 1)
 
 
-def in_runs(found: Mapping[Status, int]) -> str:
-    """A run's status; of several, how many passed."""
-    total = sum(found.values())
+def _status_text(statuses: Mapping[Status, int]) -> str:
+    """The status in one run; of several runs, how many passed."""
+    total = sum(statuses.values())
     if total > 1:
-        return f"{found.get('passed', 0)}/{total} passed"
-    return next(iter(found), "not there")
+        return f"{statuses.get('passed', 0)}/{total} passed"
+    return next(iter(statuses), "not there")
 
 
 def format_p_value(p: float) -> str:
-    return f"{p:.2g}" if p >= SMALLEST_SHOWN else f"< {SMALLEST_SHOWN:.4f}"
+    return f"{p:.2g}" if p >= MIN_SHOWN_P else f"< {MIN_SHOWN_P:.4f}"
 
 
 def significance(comparison: Comparison, pair: Pair) -> Iterator[StyledLine]:
-    found = pair.significance
-    if found is None:
+    tested = pair.significance
+    if tested is None:
         yield f"no p-value: {one_line(pair.no_significance or '')}", "dim"
         return
     runs = [next(len(side.runs) for side in comparison.sides if side.name == name) for name in (pair.base, pair.other)]
-    yield f"checkpoints: {_difference(pair, found.checkpoints, 'checkpoint')}", ""
-    if found.problems:
-        yield f"problems solved: {_difference(pair, found.problems, 'problem')}", ""
-    lowest = f"no p below {found.smallest_p:.2g} is possible"
+    yield f"checkpoints: {_difference_text(pair, tested.checkpoints, 'checkpoint')}", ""
+    if tested.problems:
+        yield f"problems solved: {_difference_text(pair, tested.problems, 'problem')}", ""
+    lowest = f"no p below {tested.smallest_p:.2g} is possible"
     yield f"with {runs[0]} and {runs[1]} runs {lowest}; checkpoints have Fisher's p, corrected by Holm", "dim"
 
 
-def _difference(pair: Pair, found: Difference, what: str) -> str:
-    sides = f"{one_line(pair.base)} {percent(found.base)}, {one_line(pair.other)} {percent(found.other)}"
-    every = f"all {found.arrangements} arrangements"
-    how = every if found.seed is None else f"{found.arrangements} arrangements at random, seed {found.seed}"
-    return f"{sides} of {plural(found.tasks, what)}, {_p(found.p)} (permutation test over {how})"
-
-
-def _p(p: float) -> str:
-    return f"p = {format_p_value(p)}" if p >= SMALLEST_SHOWN else f"p {format_p_value(p)}"
+def _difference_text(pair: Pair, difference: Difference, what: str) -> str:
+    base = f"{one_line(pair.base)} {format_percent(difference.base)}"
+    other = f"{one_line(pair.other)} {format_percent(difference.other)}"
+    count, p = difference.arrangements, difference.p
+    how = f"all {count} arrangements"
+    if difference.seed is not None:
+        how = f"{count} arrangements at random, seed {difference.seed}"
+    equals = "= " if p >= MIN_SHOWN_P else ""
+    tasks = plural(difference.tasks, what)
+    return f"{base}, {other} of {tasks}, p {equals}{format_p_value(p)} (permutation test over {how})"
 
 
 def verdict(comparison: Comparison, pair: Pair) -> StyledLine:
-    compared = [one for one in pair.checkpoints if one.compared]
+    compared = [change for change in pair.checkpoints if change.compared]
     if not compared:
         return "NOTHING COMPARED: no checkpoint has a verdict on both sides", "bold magenta"
-    said = f"{_more_or_less(pair, compared)} ({comparison.policy}): {_counted(pair)}"
+    text = f"{_passes_text(pair, compared)} ({comparison.policy}): {_counts_text(pair)}"
     for side, missing in ((pair.base, pair.unknown_base), (pair.other, pair.unknown_other)):
         if missing:
-            shown = ", ".join(one_line(f"{one.problem}/{one.checkpoint}") for one in missing[:SHOWN_UNKNOWN])
+            shown = ", ".join(one_line(f"{entry.problem}/{entry.checkpoint}") for entry in missing[:SHOWN_UNKNOWN])
             more = f" and {len(missing) - SHOWN_UNKNOWN} more" if len(missing) > SHOWN_UNKNOWN else ""
-            said += f"; no verdict in {one_line(side)}: {shown}{more}"
+            text += f"; no verdict in {one_line(side)}: {shown}{more}"
     good = "bold magenta" if pair.unanswered else "bold green" if pair.changed_tests["gained"] else "bold"
-    return said, "bold red" if pair.lost else good
+    return text, "bold red" if pair.lost else good
 
 
-def _counted(pair: Pair) -> str:
+def _counts_text(pair: Pair) -> str:
     counts = pair.changed_tests
     if not any(counts.values()):
         return "no test differs"
-    told = [f"gained {plural(counts['gained'], 'test')}", f"lost {counts['lost']}"]
-    told += [f"{kind} {counts[kind]}" for kind in ORDER[2:] if counts[kind]]
-    again = len({(test.problem, test.nodeid) for test in pair.tests}) < len(pair.tests)
-    return ", ".join(told) + " (each once per checkpoint)" * again
+    texts = [f"gained {plural(counts['gained'], 'test')}", f"lost {counts['lost']}"]
+    texts += [f"{kind} {counts[kind]}" for kind in ORDER[2:] if counts[kind]]
+    repeated = len({(test.problem, test.nodeid) for test in pair.tests}) < len(pair.tests)
+    return ", ".join(texts) + " (each once per checkpoint)" * repeated
 
 
-def _more_or_less(pair: Pair, compared: Sequence[CheckpointChange]) -> str:
+def _passes_text(pair: Pair, compared: Sequence[CheckpointChange]) -> str:
     base, other = one_line(pair.base), one_line(pair.other)
-    if any(max(one.base.runs, one.other.runs) > 1 for one in compared):
-        shares = [_share([one.base for one in compared]), _share([one.other for one in compared])]
-        return f"{other} passes {percent(shares[1])} of checkpoints, {base} {percent(shares[0])}"
-    more = sum(one.other.passed - one.base.passed for one in compared)
+    if any(max(change.base.runs, change.other.runs) > 1 for change in compared):
+        before, after = map(format_percent, _pass_rates(compared))
+        return f"{other} passes {after} of checkpoints, {base} {before}"
+    more = sum(change.other.passed - change.base.passed for change in compared)
     if not more:
         return f"{other} passes as many checkpoints as {base}"
     return f"{other} passes {plural(abs(more), 'checkpoint')} {'more' if more > 0 else 'fewer'} than {base}"

@@ -1,12 +1,11 @@
-"""What a run would do, without doing it."""
+"""Lines about the plan of a run, for `eval --dry-run`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from slop_code.reporting.progress_tracker import time_left
+from slop_code.reporting.terminal import print_lines
 from slop_code.reporting.text import first_line, format_duration, one_line, plural
 
 if TYPE_CHECKING:
@@ -14,28 +13,32 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from slop_code.reporting.terminal import StyledLine
     from slop_code.runs.job_records import Submission
     from slop_code.runs.plan import Plan
 
     PlanRow = tuple[Submission, str, str]
 
-STYLES = {"run": "bold", "shared": "", "stored": "cyan", "up to date": "dim", "trouble": "magenta"}
+STYLES = {"run": "bold", "shared": "", "stored": "cyan", "up to date": "dim", "error": "magenta"}
 
 
 def show_plan(plan: Plan, slots: int, console: Console) -> None:
+    print_lines(console, plan_lines(plan, slots))
+
+
+def plan_lines(plan: Plan, slots: int) -> Iterator[StyledLine]:
     rows = sorted(plan_rows(plan), key=lambda row: (row[0].run, row[0].problem.name, row[0].checkpoint.order))
     for submission, word, reason in rows:
-        told = f": {first_line(reason)}" if reason else ""
-        console.print(Text(f"{word} {one_line(submission.label)}{told}", STYLES[word]), soft_wrap=True)
-    for issue in plan.issues:
-        line = f"trouble {one_line(issue.label)}: {first_line(issue.reason)}"
-        console.print(Text(line, STYLES["trouble"]), soft_wrap=True)
-    console.print(Text(plan_counts(plan), "bold"), soft_wrap=True)
-    console.print(Text(expected_time(plan, slots)), soft_wrap=True)
+        because = f": {first_line(reason)}" if reason else ""
+        yield f"{word} {one_line(submission.label)}{because}", STYLES[word]
+    for error in plan.issues:
+        yield f"error {one_line(error.label)}: {first_line(error.reason)}", STYLES["error"]
+    yield plan_counts(plan), "bold"
+    yield expected_time(plan, slots), ""
 
 
 def plan_rows(plan: Plan) -> Iterator[PlanRow]:
-    """Each submission with what would be done for it, and why."""
+    """Each submission with the action and the reason for it."""
     for submission, _ in plan.kept:
         yield submission, "up to date", ""
     for job in plan.jobs:
@@ -54,9 +57,9 @@ def plan_counts(plan: Plan) -> str:
         "stored": sum(len(job.targets) for job in plan.jobs if job.stored),
         "up to date": len(plan.kept),
     }
-    said = ", ".join(f"{count} {what}" for what, count in counts.items())
-    issues = f"; troubles: {len(plan.issues)}" if plan.issues else ""
-    return f"{plural(sum(counts.values()), 'submission')}: {said}{issues}"
+    listed = ", ".join(f"{count} {what}" for what, count in counts.items())
+    errors = f"; errors: {len(plan.issues)}" if plan.issues else ""
+    return f"{plural(sum(counts.values()), 'submission')}: {listed}{errors}"
 
 
 def expected_time(plan: Plan, slots: int) -> str:

@@ -19,116 +19,121 @@ if TYPE_CHECKING:
     from slop_code.reporting.terminal import StyledLine
     from slop_code.verification.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
 
-SHOWN = 20
-NOTICED_S = 0.0005
+SHOWN_CHANGES = 20
+MIN_SHOWN_S = 0.0005
 
 
-def show(found: RerunChanges, old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> None:
-    """`test`: as it was, where it is the only one that ran anew."""
+def show_changes(
+    changes: RerunChanges, old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None
+) -> None:
+    """`test`: its stored result, where it is the only test that ran again."""
     console = ResultConsole()
     name = one_line(f"{new.problem_name} {new.checkpoint_name}" if test is None else test.nodeid)
-    if found.reasons[1] is not None:
-        reason = printable(found.reasons[1])
-        print_lines(console, [(f"{name}: there is no verdict now: {reason}", "magenta"), verdict(found)])
+    if changes.reasons[1] is not None:
+        reason = printable(changes.reasons[1])
+        print_lines(console, [(f"{name}: there is no verdict now: {reason}", "magenta"), verdict(changes)])
         return
-    print_lines(console, [(f"{name}: {headline(old, new, test)}", "bold"), *causes(found)])
-    changed = [*found.statuses, *found.came, *found.went]
+    print_lines(console, [(f"{name}: {summary_text(old, new, test)}", "bold"), *cause_lines(changes)])
+    changed = [*changes.statuses, *changes.came, *changes.went]
     if console.is_terminal and changed:
-        console.print(table_of(changed))
+        console.print(change_table(changed))
     else:
-        print_lines(console, changed_tests(found))
+        print_lines(console, test_lines(changes))
     print_lines(
-        console, [*_tests("tests that say something else:", found.messages), *_times(found.times), verdict(found)]
+        console, [*_tests("tests with another message:", changes.messages), *_times(changes.times), verdict(changes)]
     )
 
 
 def print_changes(old: CorrectnessResults, new: CorrectnessResults) -> None:
-    """Which tests have another status than before."""
-    found = rerun_changes(old, new)
-    lines = list(changed_tests(found))
-    if found.reasons[1] is None:
+    """Tests whose status differs from the evaluation before."""
+    changes = rerun_changes(old, new)
+    lines = list(test_lines(changes))
+    if changes.reasons[1] is None:
         print_lines(ResultConsole(), lines or [("every test has the status it had before", "dim")])
 
 
-def headline(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> str:
+def summary_text(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None) -> str:
     if test is not None:
         return f"{test.status} before, {new.tests[0].status if new.tests else 'not run'} now"
-    counts = [f"{sum(one.pass_counts.values())} of {sum(one.total_counts.values())}" for one in (old, new)]
+    counts = [f"{sum(side.pass_counts.values())} of {sum(side.total_counts.values())}" for side in (old, new)]
     return f"{counts[0]} tests passed before, {counts[1]} now"
 
 
-def causes(found: RerunChanges) -> Iterator[StyledLine]:
-    """What may be why, and the verdicts that came of it."""
-    if found.reasons[0] is not None:
-        yield f"there was no verdict before: {first_line(found.reasons[0])}", "magenta"
-    yield from _values("what went in differs:", found.digests)
-    yield from _values("versions that differ:", found.versions)
-    if found.verdicts:
+def cause_lines(changes: RerunChanges) -> Iterator[StyledLine]:
+    """Inputs that may be the cause, and the verdicts that changed."""
+    if changes.reasons[0] is not None:
+        yield f"there was no verdict before: {first_line(changes.reasons[0])}", "magenta"
+    yield from _values("inputs that differ:", changes.digests)
+    yield from _values("versions that differ:", changes.versions)
+    if changes.verdicts:
         yield "verdicts that changed:", "bold"
-        yield from ((f"  {one_line(one.what)}: {one.old} before, {one.new} now", "") for one in found.verdicts)
+        for change in changes.verdicts:
+            yield f"  {one_line(change.what)}: {change.old} before, {change.new} now", ""
 
 
-def changed_tests(found: RerunChanges) -> Iterator[StyledLine]:
-    yield from _tests("tests whose status changed:", found.statuses)
-    yield from _tests("tests that came:", found.came)
-    yield from _tests("tests that went:", found.went)
+def test_lines(changes: RerunChanges) -> Iterator[StyledLine]:
+    yield from _tests("tests whose status changed:", changes.statuses)
+    yield from _tests("tests that are new:", changes.came)
+    yield from _tests("tests that are gone:", changes.went)
 
 
-def table_of(changed: list[StatusChange]) -> Table:
+def change_table(changed: list[StatusChange]) -> Table:
     table = Table("test", "before", "now")
-    for one in changed[:SHOWN]:
-        now = Text(one.new or "not there", STYLES[one.new] if one.new else "")
-        table.add_row(Text(one_line(one.test)), one.old or "not there", now)
-    if len(changed) > SHOWN:
-        table.add_row(f"... and {len(changed) - SHOWN} more; --json has them all", "", "")
+    for change in changed[:SHOWN_CHANGES]:
+        now = Text(change.new or "not there", STYLES[change.new] if change.new else "")
+        table.add_row(Text(one_line(change.test)), change.old or "not there", now)
+    if len(changed) > SHOWN_CHANGES:
+        table.add_row(f"... and {len(changed) - SHOWN_CHANGES} more; --json has them all", "", "")
     return table
 
 
-def verdict(found: RerunChanges) -> StyledLine:
-    if found.reasons[1] is not None:
+def verdict(changes: RerunChanges) -> StyledLine:
+    if changes.reasons[1] is not None:
         return "INFRASTRUCTURE FAILURE: nothing to compare with", "bold magenta"
-    if not found.differ:
-        return "THE SAME: statuses and verdicts" + ("" if found.same_inputs else ", though inputs differ"), "bold green"
-    if found.flaky:
-        count = plural(len(found.statuses), "test")
-        return f"DIFFERS, and nothing that went in does: {count} flaky, or bound to this time and machine", "bold red"
+    if not changes.differ:
+        note = "" if changes.same_inputs else ", though inputs differ"
+        return f"THE SAME: statuses and verdicts{note}", "bold green"
+    if changes.flaky:
+        count = plural(len(changes.statuses), "test")
+        return f"DIFFERS with the same inputs: {count} flaky, or dependent on time or machine", "bold red"
     return "DIFFERS", "bold red"
 
 
 def _tests(title: str, changed: list[StatusChange]) -> Iterator[StyledLine]:
     if changed:
         yield title, "bold"
-    for one in changed[:SHOWN]:
-        if one.old == one.new:
-            told = f"{one.old} as before, with another message"
+    for change in changed[:SHOWN_CHANGES]:
+        if change.old == change.new:
+            text = f"{change.old} as before, with another message"
         else:
-            told = f"{one.old or 'not there'} before, {one.new or 'not there'} now"
-        yield f"  {one_line(one.test)}: {told}", STYLES[one.new] if one.new else ""
+            text = f"{change.old or 'not there'} before, {change.new or 'not there'} now"
+        yield f"  {one_line(change.test)}: {text}", STYLES[change.new] if change.new else ""
     yield from _more(changed)
 
 
 def _values(title: str, changed: list[ValueChange]) -> Iterator[StyledLine]:
     if changed:
         yield title, "bold"
-    for one in changed[:SHOWN]:
-        values = [
-            one_line(short_digest(value) if one.meaning else value) if value else "none" for value in (one.old, one.new)
-        ]
-        meaning = f": {one.meaning}" if one.meaning else ""
-        yield f"  {one_line(one.what)} {values[0]} before, {values[1]} now{meaning}", ""
+    for change in changed[:SHOWN_CHANGES]:
+        old, new = (
+            one_line(short_digest(value) if change.meaning else value) if value else "none"
+            for value in (change.old, change.new)
+        )
+        meaning = f": {change.meaning}" if change.meaning else ""
+        yield f"  {one_line(change.what)} {old} before, {new} now{meaning}", ""
     yield from _more(changed)
 
 
 def _more(changed: list[ValueChange] | list[StatusChange]) -> Iterator[StyledLine]:
-    if len(changed) > SHOWN:
-        yield f"  ... and {len(changed) - SHOWN} more; --json has them all", "dim"
+    if len(changed) > SHOWN_CHANGES:
+        yield f"  ... and {len(changed) - SHOWN_CHANGES} more; --json has them all", "dim"
 
 
 def _times(times: Iterable[TimeChange]) -> Iterator[StyledLine]:
     yield "times, before and now:", "bold"
-    for one in times:
-        if abs(one.new - one.old) >= NOTICED_S:
-            yield f"  {one_line(one.what)}: {_seconds(one.old)}, {_seconds(one.new)}", "dim"
+    for change in times:
+        if abs(change.new - change.old) >= MIN_SHOWN_S:
+            yield f"  {one_line(change.what)}: {_seconds(change.old)}, {_seconds(change.new)}", "dim"
 
 
 def _seconds(value: float) -> str:

@@ -10,17 +10,9 @@ from rich.text import Text
 
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.raw_test import shortened
+from slop_code.reporting.headline import headline
 from slop_code.reporting.terminal import ResultConsole, print_lines
-from slop_code.reporting.text import (
-    first_line,
-    format_duration,
-    headline,
-    one_line,
-    plural,
-    printable,
-    shell_word,
-    truncate,
-)
+from slop_code.reporting.text import first_line, format_duration, one_line, plural, printable, shell_word, truncate
 from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:

@@ -1,11 +1,7 @@
-"""What runs came to: tables and colours on a terminal, a line for each row elsewhere.
-
-Names and reasons come from others: they are never markup and never control sequences.
-"""
+"""Results of runs on standard output: tables and colours on a terminal, a line for each row elsewhere."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -13,7 +9,15 @@ from rich.text import Text
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
-from slop_code.reporting.text import first_line, format_duration, one_line, plural
+from slop_code.reporting.text import (
+    GROUP_HEADINGS,
+    first_line,
+    format_clock,
+    format_duration,
+    format_percent,
+    one_line,
+    plural,
+)
 from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
@@ -28,20 +32,14 @@ if TYPE_CHECKING:
     from slop_code.runs.summary import GroupRate, RunSummary, Totals
 
     Rows = Sequence[tuple[str, str, Totals]]
-    """What a row stands in, where that is to be said; its name; what it came to."""
+    """For each row its group (may be empty), its name and its totals."""
 
 SHOWN_CHECKPOINTS = 30
 SHOWN_RUNS = 30
 SHOWN_REASONS = 10
 SUMMARY = "summary.json"
 LINES = "checkpoint_results.jsonl"
-UNSURE = "bold magenta"
-HEADS = {
-    GroupType.CORE: "core",
-    GroupType.FUNCTIONALITY: "funct.",
-    GroupType.ERROR: "error",
-    GroupType.REGRESSION: "regr.",
-}
+NO_VERDICT_STYLE = "bold magenta"
 
 
 def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy, console: Console) -> None:
@@ -55,7 +53,7 @@ def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Polic
 
 
 def sections(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[tuple[str, Rows]]:
-    """Few checkpoints have a row each; of many, a problem has one. Several runs have one each besides."""
+    """Rows for each checkpoint, or for each problem where there are too many; then for each of several runs."""
     several = len(summary.runs) > 1
     if 0 < len(lines) <= SHOWN_CHECKPOINTS:
         ordered = sorted(lines, key=lambda line: (line.problem, line.run, line.order))
@@ -77,25 +75,25 @@ def plain(kind: str, rows: Rows, policy: Policy) -> Iterator[Text]:
 
 
 def table(kind: str, rows: Rows, policy: Policy, width: int) -> list[Text] | None:
-    """Without the columns that would say nothing in any row; None where there is no room for it."""
+    """Columns that are empty in every row are left out. None where the terminal is too narrow."""
     groups = [group for group in GroupType if any(totals.pass_rates[group].total for *_, totals in rows)]
     missing = kind != "checkpoint" and any(without_verdict(totals) for *_, totals in rows)
     columns = [
         TableColumn("passed", right=False),
-        *(TableColumn(HEADS[group]) for group in groups),
-        TableColumn("broke", spare=3),
-        TableColumn("repaired", spare=2),
+        *(TableColumn(GROUP_HEADINGS[group]) for group in groups),
+        TableColumn("broke", drop=3),
+        TableColumn("repaired", drop=2),
         *([TableColumn("no verdict")] * missing),
-        TableColumn("time", spare=1),
+        TableColumn("time", drop=1),
     ]
     drawn = []
     for group, name, totals in rows:
         cells = [
             Text(passed_cell(totals, policy), _style(totals, policy)),
-            *(Text(rate(totals, one), _shade(totals.pass_rates[one])) for one in groups),
+            *(Text(rate(totals, kind), _rate_style(totals.pass_rates[kind])) for kind in groups),
             *map(Text, changes(totals)),
-            *([Text(_few(without_verdict(totals)))] * missing),
-            Text(clock(totals.durations.total) if totals.checkpoints.evaluated else "-"),
+            *([Text(str(without_verdict(totals) or "-"))] * missing),
+            Text(format_clock(totals.durations.total) if totals.checkpoints.evaluated else "-"),
         ]
         drawn.append(TableRow(one_line(group), one_line(name), cells))
     return layout_table(kind, columns, drawn, width)
@@ -120,32 +118,19 @@ def passed_cell(totals: Totals, policy: Policy) -> str:
 
 
 def rate(totals: Totals, group: GroupType) -> str:
-    """Of one checkpoint the tests, of several their share."""
-    found = totals.pass_rates[group]
-    if not found.total:
+    """Number of tests in one checkpoint, share of tests in several."""
+    counts = totals.pass_rates[group]
+    if not counts.total:
         return "-"
-    return f"{found.passed}/{found.total}" if totals.checkpoints.planned == 1 else percent(found.passed / found.total)
+    if totals.checkpoints.planned == 1:
+        return f"{counts.passed}/{counts.total}"
+    return format_percent(counts.passed / counts.total)
 
 
 def changes(totals: Totals) -> tuple[str, str]:
-    """Broke and repaired; nothing where there is nothing to compare with."""
-    found = totals.regressions
-    return (str(found.introduced), str(found.repaired)) if found.compared else ("-", "-")
-
-
-def percent(share: float) -> str:
-    """What is not all is never 100%, and what is not nothing never 0%."""
-    if share <= 0 or share >= 1:
-        return "100%" if share >= 1 else "0.0%"
-    tenths = math.floor(share * 1000 + 0.5 + 1e-9)
-    return f"{min(max(tenths, 1), 999) / 10:.1f}%"
-
-
-def clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}:{rest:02}" if minutes else f"{seconds:.1f} s"
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+    """Numbers of tests that broke and that were repaired; a dash where nothing was compared."""
+    regressions = totals.regressions
+    return (str(regressions.introduced), str(regressions.repaired)) if regressions.compared else ("-", "-")
 
 
 def without_verdict(totals: Totals) -> int:
@@ -153,59 +138,62 @@ def without_verdict(totals: Totals) -> int:
 
 
 def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[StyledLine]:
-    """What is said below the tables; the verdict last."""
+    """The lines below the tables; the verdict is the last."""
     if len(summary.runs) > SHOWN_RUNS:
         yield f"... and {len(summary.runs) - SHOWN_RUNS} more runs: see {SUMMARY}", "dim"
-    yield from _reasons("trouble", [(one.label, one.reason) for one in summary.troubles], "yellow")
-    troubled = {one.label for one in summary.troubles}
-    unknown = [line for line in lines if line.state != "evaluated" and line.label not in troubled]
-    unknown.sort(key=lambda line: line.state)  # what failed before what was not begun
+    errors = {error.label: error.reason for error in summary.troubles}
+    yield from _reasons("error", [(error.label, error.reason) for error in summary.troubles], "yellow")
+    unknown = [line for line in lines if line.state != "evaluated" and line.label not in errors]
+    unknown.sort(key=lambda line: line.state)  # infrastructure failures before checkpoints that were not started
     yield from _reasons("no verdict", [(line.label, line.reason or "") for line in unknown], "magenta")
     if summary.totals.retried:
         yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
     yield from _warnings(lines)
     if summary.samples:
-        found = summary.samples.policies[policy]
-        for what, estimate in (("checkpoints", found.checkpoints), ("whole problems", found.solved)):
-            yield f"{what} over {summary.samples.runs} runs: {estimated(estimate)}", ""
+        estimates = summary.samples.policies[policy]
+        for what, estimate in (("checkpoints", estimates.checkpoints), ("whole problems", estimates.solved)):
+            yield f"{what} over {summary.samples.runs} runs: {estimate_text(estimate)}", ""
     yield verdict(summary, policy)
 
 
 def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[StyledLine]:
-    found = list(dict.fromkeys(warning for line in lines for warning in line.warnings))
-    for warning in found[:SHOWN_REASONS]:
+    warnings = list(dict.fromkeys(warning for line in lines for warning in line.warnings))
+    for warning in warnings[:SHOWN_REASONS]:
         yield f"warning: {first_line(warning)}", "yellow"
-    if len(found) > SHOWN_REASONS:
-        yield f"... and {plural(len(found) - SHOWN_REASONS, 'more warning')}: see {LINES}", "dim"
+    if len(warnings) > SHOWN_REASONS:
+        yield f"... and {plural(len(warnings) - SHOWN_REASONS, 'more warning')}: see {LINES}", "dim"
 
 
-def _reasons(word: str, found: Sequence[tuple[str, str]], style: str) -> Iterator[StyledLine]:
-    for label, reason in found[:SHOWN_REASONS]:
+def _reasons(word: str, reasons: Sequence[tuple[str, str]], style: str) -> Iterator[StyledLine]:
+    for label, reason in reasons[:SHOWN_REASONS]:
         yield f"{word} {one_line(label)}: {first_line(reason)}", style
-    if len(found) > SHOWN_REASONS:
-        yield f"... and {len(found) - SHOWN_REASONS} more: see {SUMMARY}", "dim"
+    if len(reasons) > SHOWN_REASONS:
+        yield f"... and {len(reasons) - SHOWN_REASONS} more: see {SUMMARY}", "dim"
 
 
-def estimated(estimate: Estimate) -> str:
-    """The mean over runs, how sure it is, and pass@k."""
+def estimate_text(estimate: Estimate) -> str:
+    """The mean over runs, its confidence interval, and pass@k."""
     bounds = estimate.interval
-    sure = f" ({percent(bounds.low)} to {percent(bounds.high)} with 95% confidence)" if bounds else ""
-    tries = "".join(f", pass@{k} {percent(share)}" for k, share in estimate.pass_at_k.items())
-    return f"{percent(estimate.rate)} passed{sure}{tries}"
+    interval = f" ({format_percent(bounds.low)} to {format_percent(bounds.high)} with 95% confidence)" if bounds else ""
+    pass_at_k = "".join(f", pass@{k} {format_percent(share)}" for k, share in estimate.pass_at_k.items())
+    return f"{format_percent(estimate.rate)} passed{interval}{pass_at_k}"
 
 
 def verdict(summary: RunSummary, policy: Policy) -> StyledLine:
     totals = summary.totals
     planned, passed, missing = totals.checkpoints.planned, totals.passed[policy].count, without_verdict(totals)
     if planned == 0:
-        return "NO VERDICT: there is no checkpoint to evaluate", UNSURE
+        return "NO VERDICT: there is no checkpoint to evaluate", NO_VERDICT_STYLE
     if missing:
-        return f"NO VERDICT for {missing} of {plural(planned, 'checkpoint')}; {passed} passed ({policy})", UNSURE
+        return (
+            f"NO VERDICT for {missing} of {plural(planned, 'checkpoint')}; {passed} passed ({policy})",
+            NO_VERDICT_STYLE,
+        )
     counted = f"{passed} of {plural(planned, 'checkpoint')}"
     if summary.troubles:
         return (
-            f"NO VERDICT on the whole: {plural(len(summary.troubles), 'trouble')}; {counted} passed ({policy})",
-            UNSURE,
+            f"NO VERDICT on the whole: {plural(len(summary.troubles), 'error')}; {counted} passed ({policy})",
+            NO_VERDICT_STYLE,
         )
     word, style = ("PASSED", "bold green") if passed == planned else ("NOT PASSED", "bold red")
     return f"{word} ({policy}): {counted}", style
@@ -217,9 +205,5 @@ def _style(totals: Totals, policy: Policy) -> str:
     return "green" if totals.passed[policy].count == totals.checkpoints.planned else "red"
 
 
-def _shade(found: GroupRate) -> str:
-    return "dim" if not found.total else "" if found.passed == found.total else "red"
-
-
-def _few(count: int) -> str:
-    return str(count) if count else "-"
+def _rate_style(counts: GroupRate) -> str:
+    return "dim" if not counts.total else "" if counts.passed == counts.total else "red"

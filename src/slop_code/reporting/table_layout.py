@@ -1,4 +1,4 @@
-"""A table as wide as the terminal, with names that are never broken."""
+"""Layout of a table that fits the terminal, with names that are never wrapped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INDENT = "  "
 @dataclass(frozen=True, slots=True)
 class TableRow:
     group: str
-    """Named once, above the rows that share it; empty where there is none."""
+    """Heading of the rows that share it; empty where there is none."""
     name: str
     cells: Sequence[Text]
 
@@ -26,12 +26,12 @@ class TableRow:
 class TableColumn:
     head: str
     right: bool = True
-    spare: int | None = None
-    """Where there is no room, the column with the lowest number goes first; others never do."""
+    drop: int | None = None
+    """In a narrow terminal the column with the lowest number is dropped first; None is never dropped."""
 
 
 def layout_table(kind: str, columns: Sequence[TableColumn], rows: Sequence[TableRow], width: int) -> list[Text] | None:
-    """Its lines; None where not even what cannot be spared has room. `kind`: what the rows are."""
+    """Lines of the table; None where the columns that cannot be dropped do not fit. `kind`: head of the names."""
     grouped = len({row.group for row in rows}) < len(rows) and any(row.group for row in rows)
     names = [_name(row, grouped=grouped) for row in rows]
     first = max(map(cell_len, [kind, *names]))
@@ -39,7 +39,7 @@ def layout_table(kind: str, columns: Sequence[TableColumn], rows: Sequence[Table
         max(cell_len(column.head), *(row.cells[number].cell_len for row in rows))
         for number, column in enumerate(columns)
     ]
-    kept = _that_fit(columns, widths, width - first)
+    kept = _fitting(columns, widths, width - first)
     if kept is None:
         return None
     heads = [Text(columns[number].head, "bold") for number in kept]
@@ -59,15 +59,15 @@ def _name(row: TableRow, *, grouped: bool) -> str:
     return f"{INDENT}{row.name}" if grouped else f"{row.group}/{row.name}" if row.group else row.name
 
 
-def _that_fit(columns: Sequence[TableColumn], widths: Sequence[int], room: int) -> list[int] | None:
-    """With a space before each."""
+def _fitting(columns: Sequence[TableColumn], widths: Sequence[int], room: int) -> list[int] | None:
+    """Numbers of the columns that fit, with a space before each."""
     kept = list(range(len(columns)))
-    spared = sorted((column.spare, number) for number, column in enumerate(columns) if column.spare is not None)
-    for _, number in spared:
-        if sum(widths[one] + 1 for one in kept) <= room:
+    droppable = sorted((column.drop, number) for number, column in enumerate(columns) if column.drop is not None)
+    for _, number in droppable:
+        if sum(widths[index] + 1 for index in kept) <= room:
             break
         kept.remove(number)
-    return kept if sum(widths[one] + 1 for one in kept) <= room else None
+    return kept if sum(widths[index] + 1 for index in kept) <= room else None
 
 
 def _line(name: Text, cells: Sequence[Text], first: int, shape: Sequence[tuple[int, bool]]) -> Text:

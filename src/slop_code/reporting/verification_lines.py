@@ -1,4 +1,4 @@
-"""What checking stored results against their raw reports found, in lines."""
+"""Lines about stored results that were checked against their raw reports."""
 
 from __future__ import annotations
 
@@ -16,41 +16,44 @@ if TYPE_CHECKING:
     from slop_code.verification.verify import Verification
 
 SHOWN_FINDINGS = 20
-CONTEXT = 30
-SHORT = 100
+SHOWN_CONTEXT = 30
+MAX_SHORT_TEXT = 100
 NEVER_CHECKED = "digests of environment and image, isolation, versions, times of the whole: no raw report has them"
 _SAYS = {
     "digest": "the problem has",
     "snapshot": "the snapshot is not what was evaluated, it has",
     "summary": "checkpoint_results.jsonl says",
 }
-"""Who says otherwise, by the kind of a finding; else the raw reports do."""
+"""Source of the other value, by the kind of a finding; otherwise it is in the raw reports."""
 
 
-def verified(place: str, found: Verification) -> Iterator[StyledLine]:
-    """Lines with their styles: one where all agrees, and what could not be checked."""
-    stored = found.stored
-    if not found.findings:
+def verified(path: str, verification: Verification) -> Iterator[StyledLine]:
+    """One line where everything agrees, and a line for each part that could not be checked."""
+    stored = verification.stored
+    if not verification.findings:
         groups = sum(total > 0 for total in stored.total_counts.values())
         counted = f"{plural(len(stored.tests), 'test')}, {plural(groups, 'group')}, {len(PassPolicy)} policies"
-        too = ", and the problem's tests and config" if found.with_problem else ""
-        yield f"{one_line(place)}: verified: {counted} from {one_line(stored.evidence)}{too}", "green"
+        too = ", and the problem's tests and config" if verification.with_problem else ""
+        yield f"{one_line(path)}: verified: {counted} from {one_line(stored.evidence)}{too}", "green"
     else:
-        yield f"{one_line(place)}: DIFFERS from its raw reports: {plural(len(found.findings), 'finding')}", "bold red"
-    for finding in found.findings[:SHOWN_FINDINGS]:
+        yield (
+            f"{one_line(path)}: DIFFERS from its raw reports: {plural(len(verification.findings), 'finding')}",
+            "bold red",
+        )
+    for finding in verification.findings[:SHOWN_FINDINGS]:
         yield f"  {finding_text(finding)}", ""
-    if len(found.findings) > SHOWN_FINDINGS:
-        yield f"  ... and {len(found.findings) - SHOWN_FINDINGS} more; --json has them all", "dim"
-    for what in found.unchecked:
+    if len(verification.findings) > SHOWN_FINDINGS:
+        yield f"  ... and {len(verification.findings) - SHOWN_FINDINGS} more; --json has them all", "dim"
+    for what in verification.unchecked:
         yield f"  not checked: {one_line(what)}", "dim"
 
 
-def unverified(place: str, why: str) -> Iterator[StyledLine]:
-    yield f"{one_line(place)}: cannot be verified: {one_line(why)}", "bold red"
+def unverified(path: str, reason: str) -> Iterator[StyledLine]:
+    yield f"{one_line(path)}: cannot be verified: {one_line(reason)}", "bold red"
 
 
-def in_all(verified: int, count: int) -> Iterator[StyledLine]:
-    """The last lines, for all results together."""
+def verification_totals(verified: int, count: int) -> Iterator[StyledLine]:
+    """The last lines, about all results together."""
     if count > 1:
         yield f"{verified} of {count} results verified", "green" if verified == count else "bold red"
     if verified:
@@ -58,21 +61,21 @@ def in_all(verified: int, count: int) -> Iterator[StyledLine]:
 
 
 def finding_text(finding: Finding) -> str:
-    stored, raw = from_where_they_differ(finding.stored, finding.raw)
-    place = one_line(finding.place)
+    stored, raw = from_first_difference(finding.stored, finding.raw)
+    name = one_line(finding.place)
     if finding.kind == "raw report":
-        return f"{place} {one_line(raw)}"
+        return f"{name} {one_line(raw)}"
     if finding.kind == CONTRADICTION:
-        return f"{place}: {one_line(stored)}, but {one_line(raw)}"
+        return f"{name}: {one_line(stored)}, but {one_line(raw)}"
     what = "" if finding.kind == "test" or finding.kind in (*_SAYS, *finding.place.split(".")) else f" {finding.kind}"
-    return f"{place}{what}: stored {one_line(stored)}, {_SAYS.get(finding.kind, 'the raw reports say')} {one_line(raw)}"
+    return f"{name}{what}: stored {one_line(stored)}, {_SAYS.get(finding.kind, 'the raw reports say')} {one_line(raw)}"
 
 
-def from_where_they_differ(one: str, other: str) -> StyledLine:
-    """Long texts that begin alike are shown from shortly before their first difference."""
-    if max(len(one), len(other)) <= SHORT:
-        return one, other
-    pairs = enumerate(zip(one, other, strict=False))
-    first = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-    start = first - CONTEXT
-    return (one, other) if start <= 0 else (f"...{one[start:]}", f"...{other[start:]}")
+def from_first_difference(stored: str, raw: str) -> tuple[str, str]:
+    """Long texts with a common start are shown from shortly before their first difference."""
+    if max(len(stored), len(raw)) <= MAX_SHORT_TEXT:
+        return stored, raw
+    pairs = enumerate(zip(stored, raw, strict=False))
+    first = next((index for index, (a, b) in pairs if a != b), min(len(stored), len(raw)))
+    start = first - SHOWN_CONTEXT
+    return (stored, raw) if start <= 0 else (f"...{stored[start:]}", f"...{raw[start:]}")

@@ -7,7 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from slop_code import __version__
-from slop_code.reporting.text import file_safe, has_verdict, headline, no_verdict_text
+from slop_code.reporting.headline import headline
+from slop_code.reporting.text import file_safe, has_verdict, no_verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 from xml.etree import ElementTree
 
-from slop_code.reporting.text import file_safe, has_verdict, headline, no_verdict_text
+from slop_code.reporting.headline import headline
+from slop_code.reporting.text import file_safe, has_verdict, no_verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

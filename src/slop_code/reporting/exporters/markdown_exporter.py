@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.reporting.run_table import HEADS
-from slop_code.reporting.text import file_safe, has_verdict, headline, one_line, plural, truncate
+from slop_code.reporting.headline import headline
+from slop_code.reporting.text import GROUP_HEADINGS, file_safe, has_verdict, one_line, plural, truncate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,7 +77,7 @@ def verdict(lines: Sequence[CheckpointLine], policy: Policy) -> str:
 def table(lines: Sequence[CheckpointLine], policy: Policy, *, several: bool) -> str:
     """Of very many checkpoints, those that did not pass are shown before the others."""
     groups = [group for group in GroupType if any(line.total_counts.get(group) for line in lines)]
-    heads = ["checkpoint", "verdict", *(HEADS[group] for group in groups), "broke", "repaired"]
+    heads = ["checkpoint", "verdict", *(GROUP_HEADINGS[group] for group in groups), "broke", "repaired"]
     shown = {id(line): row(line, policy, groups, several=several) for line in lines}
     urgent = sorted(lines, key=lambda line: line.passes(policy))
     kept = {

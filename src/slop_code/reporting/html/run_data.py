@@ -10,8 +10,7 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
 from slop_code.reporting.html.page import Packed, pack
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
-from slop_code.reporting.run_table import percent
-from slop_code.reporting.text import shell_word
+from slop_code.reporting.text import format_percent, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
 from slop_code.runs.run_layout import text_of
 
@@ -135,7 +134,7 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
         "verdicts": "".join("1" if line.passes(policy) else "0" for policy in policies),
         "passed": passed,
         "total": total,
-        "shares": [percent(few / many) if many else None for few, many in zip(passed, total, strict=True)],
+        "shares": [format_percent(good / of) if of else None for good, of in zip(passed, total, strict=True)],
         "ms": milliseconds(line.duration),
         "phases": {name_of(name): milliseconds(seconds) for name, seconds in line.phases.items()},
         "attempts": line.attempts,

@@ -1,0 +1,60 @@
+"""Headline of a failure message: the line that says most."""
+
+from __future__ import annotations
+
+import re
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from slop_code.reporting.text import file_safe, truncate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HEADLINE_WIDTH = 300
+
+_LAUNCHER = re.compile(r"'/slop/run', |/slop/run ")
+_COMMAND = re.compile(r"(?:[\w.]+: )?ran: ")
+"""Start of a line that names the command and not its result."""
+_LIST_DIFFERENCE = re.compile(r"At index \d+ diff: ")
+"""Start of the line in which pytest says where long lists differ."""
+
+
+def headline(message: str, width: int = HEADLINE_WIDTH) -> str:
+    """The expected and the found value, else the first line of pytest's error that is not the bare command."""
+    lines = message.split("\n")
+    marked = [line[1:] for line in lines if line.startswith("E ")]
+    errors = marked if any(map(str.strip, marked)) else lines
+    bare = [line.strip() for line in errors if line.strip()] or [""]
+    plain = next((line for line in bare if not _COMMAND.match(line)), bare[0])
+    if len(plain) > width:
+        plain = next((line for line in bare if _LIST_DIFFERENCE.match(line)), plain)
+    text = _LAUNCHER.sub("", _difference(errors) or plain)
+    return truncate(file_safe(text), width)
+
+
+def _difference(lines: Sequence[str]) -> str | None:
+    """The first line in which a block that starts with `expected:` differs from the block `found:` below it."""
+    heads = [line.strip() for line in lines]
+    start = next((number for number, head in enumerate(heads) if head.startswith("expected:")), None)
+    if start is None:
+        return None
+    middle = next((number for number in range(start, len(heads)) if heads[number].startswith("found:")), None)
+    if middle is None:
+        return None
+    blocks = [_block(lines[start:middle], "expected:"), _block(lines[middle:], "found:")]
+    for expected, actual in zip_longest(*blocks, fillvalue=""):
+        if expected != actual:
+            bare = expected.strip(), actual.strip()
+            shown = (repr(expected), repr(actual)) if bare[0] == bare[1] else [text or "nothing" for text in bare]
+            return f"expected: {shown[0]}, found: {shown[1]}"
+    return None
+
+
+def _block(lines: Sequence[str], head: str) -> list[str]:
+    """Lines of a block without its head, and without the indentation that its first line has."""
+    indent, _, first = lines[0].partition(head)
+    rest = [line.removeprefix(indent) for line in lines[1:]]
+    while rest and not rest[-1].strip():
+        rest.pop()
+    return [first.strip(), *rest]
