@@ -1,6 +1,13 @@
-"""The one tree of errors a caller can meet; a message gives place, fact and next step."""
+"""The exception tree; a message gives the location, the fact and the next step."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 
 class SlopCodeError(Exception):
@@ -11,8 +18,36 @@ class UsageError(SlopCodeError):
     """What was asked for does not exist or does not fit together."""
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigMistake:
+    """One mistake in a file that somebody wrote: at a key, or of the file as a whole."""
+
+    path: Path
+    message: str
+    """Without the path and the line."""
+
+    line: int | None = None
+    column: int | None = None
+    key: str | None = None
+    """With its parents: `checkpoints.checkpoint_1.order`."""
+
+    found: str | None = None
+    """None: the key is missing, or the mistake is not at a key."""
+
+    expected: str | None = None
+
+    def __str__(self) -> str:
+        position = f":{self.line}:{self.column}" if self.line and self.column else ""
+        return f"{self.path}{position}: {self.message}"
+
+
 class ConfigError(UsageError):
     """A problem or an environment file is wrong; one line per mistake."""
+
+    def __init__(self, message: str = "", mistakes: Sequence[ConfigMistake] = ()) -> None:
+        super().__init__(message or "\n".join(dict.fromkeys(map(str, mistakes))))
+        self.mistakes = tuple(mistakes)
+        """Empty where the error is not about a YAML file."""
 
 
 class SubmissionError(UsageError):

@@ -8,11 +8,11 @@ import pytest
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import (
     CheckpointConfig,
+    CheckpointState,
     ConfigError,
     Difficulty,
     GroupType,
     ProblemConfig,
-    State,
 )
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "config" / "problem"
@@ -67,7 +67,7 @@ def test_checkpoints_come_in_their_order_with_what_they_inherit():
     ]
     assert list(problem.checkpoints) == ["checkpoint_1", "checkpoint_2", "checkpoint_10"]
     assert problem.checkpoints["checkpoint_2"].env["LANG"] == "C.UTF-8"
-    assert problem.checkpoints["checkpoint_2"].state is State.FULL_TESTS
+    assert problem.checkpoints["checkpoint_2"].state is CheckpointState.FULL_TESTS
     assert not problem.checkpoints["checkpoint_10"].include_prior_tests
 
 
@@ -222,7 +222,7 @@ def test_each_mistake_is_one_line(tmp_path, key, line, expected):
     assert mistakes(tmp_path, **{key: line}) == [expected]
 
 
-def test_all_mistakes_are_told_together(tmp_path):
+def test_one_error_has_all_mistakes(tmp_path):
     found = mistakes(
         tmp_path,
         name="",
@@ -237,6 +237,31 @@ def test_all_mistakes_are_told_together(tmp_path):
         "checkpoints.b.order: found 1, expected another number than that of a",
         "static_assets.gone.path: found 'gone', expected a file or folder that exists",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "record"),
+    [
+        (
+            "name: p\nversion: 1\ndescription: d\ntags: []\nentry_file: main\ntimeout: soon\ncheckpoints: {a: }\n",
+            (6, "timeout", "'soon'", "a number"),
+        ),
+        ("version: 1\ndescription: d\ntags: []\nentry_file: m\ncheckpoints: {a: }\n", (None, "name", None, "text")),
+        ("name: p\nname: q\n", (2, None, None, None)),
+        ("- a\n", (None, None, None, None)),
+    ],
+    ids=["value", "missing", "twice", "no mapping"],
+)
+def test_a_mistake_is_a_record(tmp_path, text, record):
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        ProblemConfig.from_yaml(tmp_path)
+    (mistake,) = caught.value.mistakes
+    assert (mistake.line, mistake.key, mistake.found, mistake.expected) == record
+    assert mistake.path == tmp_path / "config.yaml"
+    assert str(caught.value) == str(mistake)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.mistakes) == (str(mistake), (mistake,))
 
 
 def test_a_link_may_not_lead_an_asset_out(tmp_path):

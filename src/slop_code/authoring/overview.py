@@ -12,7 +12,7 @@ from slop_code.authoring.bench import SOLUTIONS, environment_for
 from slop_code.authoring.layout.requirements import distribution
 from slop_code.authoring.measured import Measured, recall
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.config import ProblemConfig, State
+from slop_code.evaluation.config import CheckpointState, ProblemConfig
 from slop_code.evaluation.groups import QUARANTINED, GroupType, group_for
 from slop_code.evaluation.pytest_runner import prepare_tests
 from slop_code.evaluation.quarantine import read_ledger
@@ -86,7 +86,7 @@ class ProblemView:
     def state(self) -> str | None:
         """That of the checkpoint that is least far."""
         known = [one.state for one in self.checkpoints]
-        return None if None in known else min(map(str, known), key=[str(state) for state in State].index)
+        return None if None in known else min(map(str, known), key=[str(state) for state in CheckpointState].index)
 
     @property
     def trouble(self) -> str | None:

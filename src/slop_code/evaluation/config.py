@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 
-from slop_code._config import (
+from slop_code._io import digest_of
+from slop_code._yaml import (
     Environment,
     FileModel,
     Mistake,
@@ -20,7 +21,6 @@ from slop_code._config import (
     matching,
     relative_path,
 )
-from slop_code._io import digest_of
 from slop_code.errors import ConfigError, UsageError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.execution.assets import asset_variable
@@ -29,12 +29,12 @@ __all__ = [
     "DEFAULT_TIMEOUT",
     "AssetConfig",
     "CheckpointConfig",
+    "CheckpointState",
     "ConfigError",
     "Difficulty",
     "GroupType",
     "MarkerConfig",
     "ProblemConfig",
-    "State",
     "Unit",
 ]
 
@@ -47,7 +47,7 @@ class Difficulty(StrEnum):
     HARD = "Hard"
 
 
-class State(StrEnum):
+class CheckpointState(StrEnum):
     DRAFT = "Draft"
     CORE_TESTS = "Core Tests"
     FULL_TESTS = "Full Tests"
@@ -81,7 +81,7 @@ class CheckpointConfig(FileModel):
 
     version: Text | None = None
     order: int = 1
-    state: Annotated[State, ignoring_case(State)] | None = None
+    state: Annotated[CheckpointState, ignoring_case(CheckpointState)] | None = None
     timeout: Seconds = DEFAULT_TIMEOUT
     session_timeout: Seconds | None = None
     env: Environment = Field(default_factory=dict)
@@ -159,14 +159,15 @@ class ProblemConfig(FileModel):
     def further_mistakes(cls, data: Mapping[str, Any], folder: Path) -> Iterator[Mistake]:
         yield from _shared_orders(_mapping(data, "checkpoints"))
         if QUARANTINED in _mapping(data, "markers"):
-            place = f"markers.{QUARANTINED}"
-            yield Mistake(place, QUARANTINED, "another name: it is kept for the tests in tests/flaky.json")
+            yield Mistake(
+                ("markers", QUARANTINED), QUARANTINED, "another name: it is kept for the tests in tests/flaky.json"
+            )
         assets = _mapping(data, "static_assets")
         yield from _shared_variables(assets)
         for name in assets:
             path = _mapping(assets, name).get("path")
             if isinstance(path, str) and (expected := _asset_mistake(folder, path)):
-                yield Mistake(f"static_assets.{name}.path", path, expected)
+                yield Mistake(("static_assets", name, "path"), path, expected)
 
     @property
     def path(self) -> Path:
@@ -228,7 +229,7 @@ def _shared_orders(checkpoints: Mapping[Any, Any]) -> Iterator[Mistake]:
         if not isinstance(place, int) or isinstance(place, bool):
             continue
         if first.setdefault(place, name) != name:
-            yield Mistake(f"checkpoints.{name}.order", place, f"another number than that of {first[place]}")
+            yield Mistake(("checkpoints", name, "order"), place, f"another number than that of {first[place]}")
 
 
 def _shared_variables(assets: Mapping[Any, Any]) -> Iterator[Mistake]:
@@ -238,7 +239,7 @@ def _shared_variables(assets: Mapping[Any, Any]) -> Iterator[Mistake]:
             names[asset_variable(name)].append(name)
     for variable, (first, *others) in names.items():
         for other in others:
-            yield Mistake(f"static_assets.{other}", variable, f"another variable than that of {first}")
+            yield Mistake(("static_assets", other), variable, f"another variable than that of {first}")
 
 
 def _asset_mistake(folder: Path, path: str) -> str | None:

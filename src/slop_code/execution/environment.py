@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, field_validator
 
-from slop_code._config import Environment, FileModel, Text, load_yaml_model
 from slop_code._io import digest_of
+from slop_code._yaml import Environment, FileModel, Text, load_yaml_model
 from slop_code.errors import UsageError
 from slop_code.execution.docker.extra_mounts import extra_mounts, is_free
 

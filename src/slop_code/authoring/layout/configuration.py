@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.failures import in_line
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from slop_code._config import FileModel
+    from slop_code._yaml import FileModel
     from slop_code.authoring.layout.reading import Reading
     from slop_code.errors import ConfigError
 
@@ -38,26 +37,16 @@ UNKNOWN_KEY = Rule(
 )
 RULES = (INVALID, UNKNOWN_KEY)
 
-_PATH = re.compile(r"\A(?:.*?/)?(?:config|environment)\.yaml(?=:)", re.DOTALL)
-_MARK = re.compile(r":(\d+):\d+: ")
-_KEY = re.compile(r": ([^\s:]+): found ")
-_UNKNOWN = re.compile(r": unknown key (.+) \(ignored\)\Z", re.DOTALL)
-
 
 def refusals(folder: Path, error: ConfigError, file: str = CONFIG) -> Iterator[Finding]:
     """One for each mistake of a file that does not load."""
     text = read_text(folder / file)
-    for mistake in str(error).splitlines():
-        rest = _PATH.sub("", mistake)
-        line = None
-        if mark := _MARK.match(rest):
-            line, rest = int(mark.group(1)), rest[mark.end() :]
-        elif key := _KEY.match(rest):
-            if file == CONFIG and rest.startswith("nothing", key.end()):
-                yield _missing(text, key.group(1), in_line(rest.removeprefix(": ")))
-                continue
-            line = line_of(text, key.group(1))
-        yield Finding(INVALID, Place(file, line), in_line(rest.removeprefix(": ")))
+    for mistake in error.mistakes:
+        message = in_line(mistake.message)
+        if file == CONFIG and mistake.key is not None and mistake.found is None:
+            yield _missing(text, mistake.key, message)
+        else:
+            yield Finding(INVALID, Place(file, mistake.line), message)
 
 
 def _missing(text: str, key: str, message: str) -> Finding:
@@ -74,10 +63,7 @@ def _missing(text: str, key: str, message: str) -> Finding:
 
 def unknown_keys(reading: Reading) -> Iterator[Finding]:
     yield from _unknown_in_environment(reading)
-    for warning in reading.problem.warnings:
-        if not (match := _UNKNOWN.search(warning)):
-            continue
-        key = match.group(1)
+    for key in reading.problem.unknown_keys:
         above, _, last = key.rpartition(".")
         siblings = keys_of(reading.config, above)
         free = [one for one in _known_at(above) if one not in siblings]
@@ -93,10 +79,9 @@ def unknown_keys(reading: Reading) -> Iterator[Finding]:
 def _unknown_in_environment(reading: Reading) -> Iterator[Finding]:
     """Where it is the problem's own."""
     own = reading.folder / ENVIRONMENT
-    for warning in reading.environment.warnings:
-        if warning.startswith(f"{own}: ") and (match := _UNKNOWN.search(warning)):
-            place = Place(ENVIRONMENT, line_of(read_text(own), match.group(1)))
-            yield Finding(UNKNOWN_KEY, place, f"the key {in_line(match.group(1))} means nothing")
+    for key in reading.environment.unknown_keys if reading.environment.file == own else ():
+        place = Place(ENVIRONMENT, line_of(read_text(own), key))
+        yield Finding(UNKNOWN_KEY, place, f"the key {in_line(key)} means nothing")
 
 
 def _known_at(above: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""YAML files that people write, read into models; every mistake of a file in one error."""
+"""YAML files that people write, loaded into models; one error has every mistake of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from slop_code._io import TooLargeError, read_bounded
-from slop_code.errors import ConfigError
+from slop_code.errors import ConfigError, ConfigMistake
 
 if TYPE_CHECKING:
     from enum import StrEnum
@@ -67,12 +67,13 @@ _EXPECTED = {
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    key: str
+    """A value of a mapping that is not what is expected there."""
+
+    location: tuple[Hashable, ...]
+    """The keys that lead to it."""
+
     found: Any
     expected: str
-
-    def line(self, path: Path) -> str:
-        return f"{path}: {_named(self.key)}: found {_shown(self.found)}, expected {self.expected}"
 
 
 class FileModel(BaseModel):
@@ -83,12 +84,22 @@ class FileModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
-    _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _file: Path | None = PrivateAttr(default=None)
+    _unknown_keys: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def file(self) -> Path | None:
+        """None: it was not loaded from a file."""
+        return self._file
+
+    @property
+    def unknown_keys(self) -> tuple[str, ...]:
+        """Keys of the file that mean nothing here, each with its parents."""
+        return self._unknown_keys
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Keys of the file that mean nothing here."""
-        return self._warnings
+        return tuple(f"{self.file}: unknown key {_named(key)} (ignored)" for key in self.unknown_keys)
 
     @model_validator(mode="before")
     @classmethod
@@ -101,7 +112,7 @@ class FileModel(BaseModel):
 
     @classmethod
     def further_mistakes(cls, data: Mapping[str, Any], folder: Path) -> Iterable[Mistake]:
-        """What only the whole file or the folder it lies in can show; `data` is not validated yet."""
+        """Mistakes that only the whole file or its folder can show; `data` is not validated yet."""
         del data, folder
         return ()
 
@@ -110,8 +121,9 @@ Model = TypeVar("Model", bound=FileModel)
 
 
 def load_yaml_model(path: Path, model: type[Model], text: str | None = None) -> Model:
-    """`text`: what the file would hold, instead of what it does."""
-    data = read_yaml(path, text)
+    """`text` stands in for the content of the file."""
+    text = _read_text(path) if text is None else text
+    data = parse_yaml(text, path)
     mistakes: list[Mistake] = []
     value: Model | None = None
     try:
@@ -120,37 +132,66 @@ def load_yaml_model(path: Path, model: type[Model], text: str | None = None) -> 
         mistakes += _mistakes(model, data, error)
     mistakes += model.further_mistakes(data, path.parent)
     if mistakes or value is None:
-        raise ConfigError("\n".join(dict.fromkeys(mistake.line(path) for mistake in mistakes)))
-    value._warnings = tuple(f"{path}: unknown key {_named(key)} (ignored)" for key in _unknown_keys(data, value))
+        root = _Loader(text).get_single_node()
+        raise ConfigError(mistakes=[_record(mistake, path, root) for mistake in mistakes])
+    value._file, value._unknown_keys = path, tuple(_unknown_keys(data, value))
     return value
 
 
-def read_yaml(path: Path, text: str | None = None) -> dict[str, Any]:
-    text = _read_text(path) if text is None else text
+def _record(mistake: Mistake, path: Path, root: yaml.Node | None) -> ConfigMistake:
+    key = ".".join(map(str, mistake.location))
+    found = _shown(mistake.found)
+    return ConfigMistake(
+        path=path,
+        message=f"{_named(key)}: found {found}, expected {mistake.expected}",
+        line=_line_of(mistake.location, root),
+        key=key,
+        found=None if mistake.found is _ABSENT else found,
+        expected=mistake.expected,
+    )
+
+
+def _line_of(location: Iterable[Hashable], root: yaml.Node | None) -> int | None:
+    """The line of the last key that exists."""
+    node, line = root, None
+    for step in location:
+        if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+            continue
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        pair = next((pair for pair in pairs if pair[0].value == str(step)), None)
+        if pair is None:
+            break
+        line, node = pair[0].start_mark.line + 1, pair[1]
+    return line
+
+
+def parse_yaml(text: str, path: Path) -> dict[str, Any]:
     try:
         data = _parse(text, path)
     except yaml.MarkedYAMLError as error:
-        raise ConfigError(f"{path}{_place(error.problem_mark)}: not YAML: {str(error.problem)[:300]}") from error
+        raise _refused(path, f"not YAML: {str(error.problem)[:300]}", error.problem_mark) from error
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+        raise _refused(path, f"not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(data, dict):
-        raise ConfigError(f"{path}: found {_shown(data)}, expected a mapping of keys to values")
+        raise _refused(path, f"found {_shown(data)}, expected a mapping of keys to values")
     return data
 
 
 def _read_text(path: Path) -> str:
     if path.is_dir():
-        raise ConfigError(f"{path}: is a folder, expected a YAML file")
+        raise _refused(path, "is a folder, expected a YAML file")
     try:
         return read_bounded(path.resolve(), SIZE_LIMIT).decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such file") from error
+        raise _refused(path, "no such file") from error
     except TooLargeError as error:
-        raise ConfigError(f"{path}: larger than {SIZE_LIMIT} bytes") from error
+        raise _refused(path, f"larger than {SIZE_LIMIT} bytes") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from error
+        raise _refused(path, f"not UTF-8 text (byte {error.start})") from error
     except (OSError, RuntimeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise _refused(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _decimal(pattern: re.Pattern[str]) -> re.Pattern[str]:
@@ -177,7 +218,7 @@ def _parse(text: str, path: Path) -> Any:
         _refuse_duplicates(node, path)
         return loader.construct_document(node)
     except _TAG_DOES_NOT_FIT as error:
-        raise ConfigError(f"{path}: not YAML: a tag that does not fit its value") from error
+        raise _refused(path, "not YAML: a tag that does not fit its value") from error
     finally:
         loader.dispose()
 
@@ -191,7 +232,7 @@ def _refuse_depth(text: str, path: Path) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > DEPTH_LIMIT:
-            raise ConfigError(f"{path}{_place(event.start_mark)}: nested deeper than {DEPTH_LIMIT} levels")
+            raise _refused(path, f"nested deeper than {DEPTH_LIMIT} levels", event.start_mark)
 
 
 def _refuse_duplicates(root: yaml.Node, path: Path) -> None:
@@ -201,14 +242,14 @@ def _refuse_duplicates(root: yaml.Node, path: Path) -> None:
         node = waiting.pop()
         seen += 1
         if seen > NODE_LIMIT:
-            raise ConfigError(f"{path}: aliases make it larger than {NODE_LIMIT} values")
+            raise _refused(path, f"aliases make it larger than {NODE_LIMIT} values")
         if isinstance(node, yaml.MappingNode):
             _refuse_duplicate_keys(node, path)
             waiting += [part for pair in node.value for part in pair]
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value
         elif node.tag in _NUMBERS and len(node.value) > NUMBER_LIMIT:
-            raise ConfigError(f"{path}{_place(node.start_mark)}: a number of more than {NUMBER_LIMIT} characters")
+            raise _refused(path, f"a number of more than {NUMBER_LIMIT} characters", node.start_mark)
 
 
 def _refuse_duplicate_keys(node: yaml.MappingNode, path: Path) -> None:
@@ -219,11 +260,13 @@ def _refuse_duplicate_keys(node: yaml.MappingNode, path: Path) -> None:
         earlier = first.setdefault((key.tag, key.value), key)
         if earlier is not key:
             line = earlier.start_mark.line + 1
-            raise ConfigError(f"{path}{_place(key.start_mark)}: key {_shown(key.value)} stands in line {line} already")
+            raise _refused(path, f"key {_shown(key.value)} stands in line {line} already", key.start_mark)
 
 
-def _place(mark: Any) -> str:
-    return f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
+def _refused(path: Path, message: str, mark: Any = None) -> ConfigError:
+    """A file that is no YAML of ours; `mark`: the position in it."""
+    line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
+    return ConfigError(mistakes=[ConfigMistake(path, message, line, column)])
 
 
 def _mistakes(model: type[Model], data: dict[str, Any], error: ValidationError) -> Iterator[Mistake]:
@@ -235,12 +278,12 @@ def _mistakes(model: type[Model], data: dict[str, Any], error: ValidationError) 
         except ValidationError as full:
             error = full
     for detail in error.errors(include_url=False):
-        place, context = detail["loc"], detail.get("ctx", {})
-        if place and place[-1] == "[key]":
-            place = place[:-1]
+        location, context = detail["loc"], detail.get("ctx", {})
+        if location and location[-1] == "[key]":
+            location = location[:-1]
         known = _EXPECTED.get(detail["type"])
         expected = known.format_map(context) if known else detail["msg"]
-        yield Mistake(".".join(map(str, place)), detail["input"], expected)
+        yield Mistake(location, detail["input"], expected)
 
 
 def _filled(data: dict[str, Any], gaps: Iterable[Sequence[Hashable]]) -> dict[str, Any]:
