@@ -129,7 +129,7 @@ def test_results_stay_unless_everything_goes(here, store, capsys):
 
 
 def test_everything_stays_while_it_is_used(here, store, capsys):
-    with here.in_use():
+    with here.shared_lock():
         assert run(["cache", "prune", *NO_ENGINE, "--all"]) == 3
         assert "evaluations are running with this cache" in capsys.readouterr().err
         assert store.info().entries == 3

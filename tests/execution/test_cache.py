@@ -26,14 +26,14 @@ def build(folder):
         log.write("built\\n")
 
 sys.stdin.readline()
-print(Cache(Path(sys.argv[1])).once("kind", "key", build))
+print(Cache(Path(sys.argv[1])).get_or_build("kind", "key", build))
 """
 HOLDER = """
 import sys
 from pathlib import Path
 from slop_code.execution.cache import Cache
 
-with Cache(Path(sys.argv[1])).session() as folder:
+with Cache(Path(sys.argv[1])).session_folder() as folder:
     (folder / "data").mkdir()
     print(folder, flush=True)
     sys.stdin.readline()
@@ -47,7 +47,7 @@ def build(folder):
     (folder / "half").write_text("x")
     os.kill(os.getpid(), signal.SIGKILL)
 
-Cache(Path(sys.argv[1])).once("kind", "key", build)
+Cache(Path(sys.argv[1])).get_or_build("kind", "key", build)
 """
 
 
@@ -68,8 +68,8 @@ def visible(folder: Path) -> list[str]:
 def test_built_once(tmp_path):
     calls = []
     store = Cache(tmp_path)
-    first = store.once("kind", "key", lambda folder: (calls.append(folder), whole(folder)))
-    second = store.once("kind", "key", lambda folder: calls.append(folder))
+    first = store.get_or_build("kind", "key", lambda folder: (calls.append(folder), whole(folder)))
+    second = store.get_or_build("kind", "key", lambda folder: calls.append(folder))
     assert first == second == tmp_path / "kind" / "key"
     assert (first / "whole").is_file()
     assert len(calls) == 1
@@ -80,7 +80,7 @@ def test_threads_that_want_the_same_wait_for_one(tmp_path):
 
     def want(_: int) -> Path:
         together.wait()
-        return store.once("kind", "key", lambda folder: (calls.append(folder), whole(folder)))
+        return store.get_or_build("kind", "key", lambda folder: (calls.append(folder), whole(folder)))
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(want, range(8))) == {tmp_path / "kind" / "key"}
@@ -106,9 +106,9 @@ def test_a_build_that_fails_leaves_nothing(tmp_path, error):
         raise error
 
     with pytest.raises(type(error)):
-        store.once("kind", "key", fail)
+        store.get_or_build("kind", "key", fail)
     assert visible(tmp_path / "kind") == []
-    assert (store.once("kind", "key", whole) / "whole").is_file()
+    assert (store.get_or_build("kind", "key", whole) / "whole").is_file()
 
 
 @pytest.mark.e2e
@@ -116,16 +116,16 @@ def test_a_builder_that_was_killed_leaves_nothing_for_long(tmp_path):
     with start(KILLED_BUILDER, tmp_path) as process:
         process.wait()
     assert len(visible(tmp_path / "kind")) == 1
-    assert visible(Cache(tmp_path).once("kind", "key", whole)) == ["whole"]
+    assert visible(Cache(tmp_path).get_or_build("kind", "key", whole)) == ["whole"]
     assert visible(tmp_path / "kind") == ["key"]
 
 
 def test_a_session_ends_with_its_folder(tmp_path):
     store = Cache(tmp_path)
-    with store.session() as folder:
+    with store.session_folder() as folder:
         (folder / "data").mkdir()
         assert folder.parent == tmp_path / "sessions"
-    with pytest.raises(ValueError, match="stop"), store.session():
+    with pytest.raises(ValueError, match="stop"), store.session_folder():
         raise ValueError("stop")
     assert list((tmp_path / "sessions").iterdir()) == []
 
@@ -137,10 +137,10 @@ def test_sessions_of_killed_evaluators_go_and_of_others_stay(tmp_path):
         killed.kill()
         killed.wait()
         assert gone.is_dir()
-        with Cache(tmp_path).session() as mine:
+        with Cache(tmp_path).session_folder() as mine:
             assert not gone.exists()
             assert (kept / "data").is_dir()
-            with Cache(tmp_path).session() as inner:
+            with Cache(tmp_path).session_folder() as inner:
                 assert mine.is_dir()
                 assert inner != mine
         alive.communicate("end\n")
@@ -153,7 +153,7 @@ def test_sessions_go_however_far_their_evaluator_came(tmp_path, names):
     left.mkdir(parents=True)
     for name in names:
         (left / name).touch()
-    assert Cache(tmp_path).reap() == [left]
+    assert Cache(tmp_path).remove_abandoned_sessions() == [left]
     assert not left.exists()
 
 
@@ -163,7 +163,7 @@ def test_sessions_stay_while_their_lock_is_held(tmp_path, name):
     kept.mkdir(parents=True)
     with (kept / name).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert Cache(tmp_path).reap() == []
+        assert Cache(tmp_path).remove_abandoned_sessions() == []
         assert kept.is_dir()
 
 
@@ -174,10 +174,10 @@ def test_a_session_that_is_made_while_others_clean_up_is_whole(tmp_path):
 
     def clean_up():
         while not ended.is_set():
-            store.reap()
+            store.remove_abandoned_sessions()
 
     def make(_):
-        with store.session() as folder:
+        with store.session_folder() as folder:
             (folder / "data").mkdir()
             return (folder / "lock").is_file()
 
@@ -198,7 +198,7 @@ import sys
 from pathlib import Path
 from slop_code.execution.cache import Cache
 
-with Cache(Path(sys.argv[1])).in_use():
+with Cache(Path(sys.argv[1])).shared_lock():
     print("in use", flush=True)
     sys.stdin.readline()
 """
@@ -207,14 +207,17 @@ with Cache(Path(sys.argv[1])).in_use():
 @pytest.mark.e2e
 def test_many_use_it_and_nobody_is_alone_with_it_meanwhile(tmp_path):
     store = Cache(tmp_path)
-    with start(USER, tmp_path) as other, store.in_use():
+    with start(USER, tmp_path) as other, store.shared_lock():
         assert other.stdout.readline() == "in use\n"
-        with pytest.raises(InfrastructureError, match="evaluations are running with this cache"), store.alone():
+        with (
+            pytest.raises(InfrastructureError, match="evaluations are running with this cache"),
+            store.exclusive_lock(),
+        ):
             pass
         other.communicate("end\n")
-    with store.alone(), pytest.raises(InfrastructureError), store.alone():
+    with store.exclusive_lock(), pytest.raises(InfrastructureError), store.exclusive_lock():
         pass
-    with store.alone():
+    with store.exclusive_lock():
         pass
 
 
@@ -223,11 +226,11 @@ def test_who_wants_to_use_it_waits_for_one_who_is_alone(tmp_path):
 
     def use() -> str:
         begins.set()
-        with store.in_use():
+        with store.shared_lock():
             return (tmp_path / "state").read_text()
 
     with ThreadPoolExecutor(1) as pool:
-        with store.alone():
+        with store.exclusive_lock():
             (tmp_path / "state").write_text("half")
             future = pool.submit(use)
             begins.wait(60)
@@ -241,7 +244,7 @@ def test_one_who_was_killed_uses_it_no_more(tmp_path):
         killed.stdout.readline()
         killed.kill()
         killed.wait()
-    with Cache(tmp_path).alone():
+    with Cache(tmp_path).exclusive_lock():
         pass
 
 
@@ -320,7 +323,7 @@ def test_a_session_loses_its_lock_last(tmp_path, monkeypatch):
         seen.append((folder.name, (folder.parent / "lock").exists() or (folder / "lock").exists()))
         remove(folder)
 
-    with cache.session() as folder:
+    with cache.session_folder() as folder:
         (folder / "reports").mkdir()
         (folder / "settings.json").write_text("{}")
         monkeypatch.setattr(module, "remove_tree", watch)

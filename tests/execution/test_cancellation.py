@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from slop_code.execution import process
-from slop_code.execution.cache import Cache, locked
+from slop_code.execution.cache import Cache, file_lock
 from slop_code.execution.cancellation import (
     CancelToken,
     EvaluationCancelledError,
@@ -201,10 +201,10 @@ def test_waiting_for_a_lock_ends(token, begin, tmp_path):
 
     def want():
         waits.set()
-        with locked(tmp_path / "lock"):
+        with file_lock(tmp_path / "lock"):
             pass
 
-    with locked(tmp_path / "lock"):
+    with file_lock(tmp_path / "lock"):
         future = begin(token, want)
         waits.wait(60)
         token.cancel()
@@ -220,6 +220,6 @@ def test_a_build_that_is_stopped_leaves_nothing_and_lets_the_next_one_build(toke
 
     token.cancel()
     with cancel_scope(token), pytest.raises(EvaluationCancelledError):
-        Cache(tmp_path).once("kind", "key", build)
+        Cache(tmp_path).get_or_build("kind", "key", build)
     assert [path.name for path in (tmp_path / "kind").iterdir()] == [".key.lock"]
-    assert (Cache(tmp_path).once("kind", "key", build) / "half").exists()
+    assert (Cache(tmp_path).get_or_build("kind", "key", build) / "half").exists()

@@ -20,11 +20,11 @@ from slop_code.execution.docker.engine import (
     Engine,
     Item,
     _labels,
-    forget_owners,
     host,
     is_alive,
     is_left_over,
     owner,
+    remove_dead_owners,
     sweep,
 )
 from slop_code.execution.docker.extra_mounts import Mount, extra_mounts, is_free
@@ -202,14 +202,14 @@ def test_an_owner_lives_as_long_as_its_process(cache):
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         label = process.stdout.readline().strip()
         assert is_alive(label)
-        forget_owners(cache)
+        remove_dead_owners(cache)
         assert is_alive(label)
         assert not is_left_over(Item("x", {OWNER: label}))
         process.kill()
         process.wait()
         assert not is_alive(label)
     assert len(list((cache.root / "owners").iterdir())) == 1
-    forget_owners(cache)
+    remove_dead_owners(cache)
     assert list((cache.root / "owners").iterdir()) == []
     assert not is_alive(label)
 

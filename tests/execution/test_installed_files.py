@@ -8,7 +8,13 @@ import hashlib
 import pytest
 
 from slop_code.execution.cache import Cache
-from slop_code.execution.installed_files import ARCHIVES, check_installed, is_as_recorded, keep_installed, only_sound
+from slop_code.execution.installed_files import (
+    ARCHIVES,
+    check_installed,
+    damage_removed,
+    matches_record,
+    record_installed,
+)
 
 
 @pytest.fixture
@@ -49,42 +55,42 @@ def made(cache):
     ids=["changed", "gone", "new", "no record", "no text", "too short", "no such digest"],
 )
 def test_a_wheel_that_is_not_what_it_says_is_fetched_again(cache, wheel, change):
-    with only_sound(cache):
+    with damage_removed(cache):
         assert wheel.exists()
     change(wheel)
-    with only_sound(cache):
+    with damage_removed(cache):
         assert not wheel.exists()
 
 
 def test_of_what_is_no_wheel_nothing_is_said(tmp_path):
     (tmp_path / "file").touch()
-    assert is_as_recorded(tmp_path)
+    assert matches_record(tmp_path)
 
 
 def test_an_environment_is_kept_as_long_as_it_is_what_it_was(cache, made):
-    assert keep_installed(cache, made) == "made"
+    assert record_installed(cache, made) == "made"
     check_installed(cache, "made")
-    with only_sound(cache):
+    with damage_removed(cache):
         assert made.exists()
     (made / "lib/reports.py").write_text("x = 1; passed = True\n")
     with pytest.raises(ValueError, match=r"lib/reports\.py is damaged"):
         check_installed(cache, "made")
-    with only_sound(cache):
+    with damage_removed(cache):
         assert not made.exists()
 
 
 @pytest.mark.parametrize("name", ["lib/sitecustomize.py", "lib/more.pth", "lib/fast.so", "lib/reports.pyc"])
 def test_a_file_that_nobody_installed(cache, made, name):
-    keep_installed(cache, made)
+    record_installed(cache, made)
     (made / name).touch()
     with pytest.raises(ValueError, match="is new"):
         check_installed(cache, "made")
 
 
 def test_an_environment_that_nobody_sealed_is_made_anew(cache, made):
-    with only_sound(cache):
+    with damage_removed(cache):
         assert not made.exists()
 
 
 def test_one_that_is_kept_elsewhere_has_no_name(cache, tmp_path):
-    assert keep_installed(cache, tmp_path / "slop/judge/uv-cache" / ARCHIVES / "made") is None
+    assert record_installed(cache, tmp_path / "slop/judge/uv-cache" / ARCHIVES / "made") is None

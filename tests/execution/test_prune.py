@@ -82,7 +82,7 @@ def test_everything_is_refused_while_it_is_used(cache, engine):
     killed = cache.root / "sessions" / "killed"
     killed.mkdir(parents=True)
     (killed / "lock").touch()
-    with cache.in_use():
+    with cache.shared_lock():
         with pytest.raises(InfrastructureError, match="evaluations are running"):
             list(prune(cache, engine(), everything=True))
         assert (cache.root / "tools" / "key").is_dir()
@@ -107,7 +107,7 @@ def test_sessions_of_killed_evaluators_go_and_living_ones_stay(cache, engine):
     killed = cache.root / "sessions" / "killed"
     killed.mkdir(parents=True)
     (killed / "lock").touch()
-    with cache.session() as living:
+    with cache.session_folder() as living:
         list(prune(cache, engine(), everything=True))
         assert living.is_dir()
     assert not killed.exists()

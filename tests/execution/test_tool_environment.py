@@ -11,7 +11,7 @@ import pytest
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.execution.installed_files import ARCHIVES
-from slop_code.execution.tool_environment import fetch, forget_abandoned, tools_failure, warm_tools
+from slop_code.execution.tool_environment import fetch, remove_abandoned_unpacks, tools_failure, warm_tools
 
 ARGV = ["uv", "pip", "install", "a b"]
 STEP = "is there a network? `slop-code cache warm` fetches it ahead"
@@ -90,7 +90,7 @@ def test_what_a_killed_uv_left_goes_when_it_is_old(tmp_path):
     (tmp_path / ".tmpfile").touch()
     for name in (".tmpOLD", ".tmpfile", "archive-v0"):
         os.utime(tmp_path / name, (0, 0))
-    forget_abandoned(tmp_path)
+    remove_abandoned_unpacks(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".tmpNEW", "archive-v0"]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.execution.tool_environment import forget_abandoned
+from slop_code.execution.tool_environment import remove_abandoned_unpacks
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.result_archive import results_in
 from slop_code.runs.result_cache import ResultCache
@@ -116,7 +116,7 @@ def _temporary(site: Site) -> Iterator[str]:
         if path.lstat().st_mtime < site.began:
             yield f"an old temporary file: {path}"
         os.utime(path, (0, 0), follow_symlinks=False)
-    forget_abandoned(uv)
+    remove_abandoned_unpacks(uv)
     store.trim()
     yield from (f"a temporary file stays: {path}" for path in left())
 

@@ -161,8 +161,8 @@ def test_what_is_up_to_date_is_in_the_lines_without_being_asked_for(world, run):
 def test_nothing_goes_from_the_cache_while_a_run_is_held(world, run):
     cache, found = Cache(world.folder / "cache"), world.discover()
     with open_runs(found, cache, RunSettings()), pytest.raises(InfrastructureError, match="evaluations are running"):
-        cache.alone().__enter__()
-    with open_runs(found, cache, RunSettings(), hold=False), cache.alone():
+        cache.exclusive_lock().__enter__()
+    with open_runs(found, cache, RunSettings(), hold=False), cache.exclusive_lock():
         pass
 
 

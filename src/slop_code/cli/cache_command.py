@@ -84,7 +84,7 @@ def _add_prune(actions: Commands) -> None:
 def run_warm(arguments: argparse.Namespace) -> int:
     store = Cache.default()
     wanted = [(), *[tuple(ProblemConfig.from_yaml(path).test_dependencies) for path in arguments.problems]]
-    with store.in_use():
+    with store.shared_lock():
         sandbox = sandbox_for(load_environment(arguments.environment), store, print_progress)
         for extra in dict.fromkeys(wanted):
             tools = warm_tools(sandbox, TOOL, TOOLS, extra, LOCK, store, print_progress)

@@ -23,8 +23,8 @@ from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.run_tests import Trial, broken, forget, judge_all, keep, part_of, sessions_for
 from slop_code.evaluation.staging import Staged, choose, copy_tests, stage, variables_for
 from slop_code.execution.cache import DAMAGED, Cache
-from slop_code.execution.checksums import check_seal
 from slop_code.execution.concurrency import start_thread
+from slop_code.execution.manifest import check_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import TESTS_DIR, sandbox_for, sandbox_name
 from slop_code.execution.session import Session
@@ -106,7 +106,7 @@ class PytestRunner:
         submission = open_submission(self.submission_path)
         self.keep_apart()
         platform, tree = start_thread(platform_name), start_thread(read_tree, submission)
-        with self.cache.in_use():
+        with self.cache.shared_lock():
             state = self._evaluate(submission, arguments, tree)
         platform()
         with contextlib.suppress(InfrastructureError):  # that is why there is no verdict, if there is no other reason
@@ -301,7 +301,7 @@ def not_one_tree(
 def _read_again(submission: Path, staged: Staged, tools: ToolEnv, cache: Cache) -> Tree:
     """Nothing that decides may have changed either, since it was looked at before the tests."""
     try:
-        check_seal(staged.folder)
+        check_manifest(staged.folder)
         read_tools(tools.kept, cache)
     except DAMAGED as error:
         told = "what is kept there was damaged while it was in use; evaluate again, and it is made anew"
@@ -361,7 +361,7 @@ def prepare_tests(
     progress: ProgressCallback,
 ) -> tuple[Roster, Mapping[str, str]]:
     """Which tests there are, and the versions of what they run with: both found out once, and kept."""
-    with cache.in_use():
+    with cache.shared_lock():
         sandbox = sandbox_for(spec, cache, progress)
         tools = tools_for(sandbox, problem, cache, progress)
         return stage_for(sandbox, tools, problem, checkpoint, spec, cache, progress).roster, tools.versions

@@ -25,7 +25,7 @@ from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import Selection, checkpoint_of, files_in, select
 from slop_code.execution.assets import asset_environment, copy_assets, walk
-from slop_code.execution.checksums import check_seal, seal
+from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.session import Session
 
@@ -176,16 +176,16 @@ def stage(
             shutil.copyfile(source, folder / "judge" / name)
         roster = _collect(problem, checkpoint, spec, sandbox, tools, command, folder, cache)
         (folder / "roster.json").write_text(roster.to_json())
-        seal(folder)
+        write_manifest(folder)
 
     def load(folder: Path) -> Staged:
-        check_seal(folder)
+        check_manifest(folder)
         roster = Roster.from_json((folder / "roster.json").read_text())
         if any((folder / "judge" / name).read_bytes() != one.read_bytes() for name, one in sources.items()):
             raise ValueError("not our plugin")
         return Staged(folder, roster, digest, choose(problem, checkpoint).unattributed)
 
-    return cache.load_once("tests", key, build, load)
+    return cache.load_or_build("tests", key, build, load)
 
 
 def judge_sources() -> dict[str, Path]:

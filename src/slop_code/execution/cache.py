@@ -51,10 +51,10 @@ class Cache:
     def uv(self) -> Path:
         return self.root / "uv"
 
-    def once(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        return self.load_once(kind, key, build, lambda entry: entry)
+    def get_or_build(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
+        return self.load_or_build(kind, key, build, lambda entry: entry)
 
-    def load_once(self, kind: str, key: str, build: Callable[[Path], None], load: Callable[[Path], Value]) -> Value:
+    def load_or_build(self, kind: str, key: str, build: Callable[[Path], None], load: Callable[[Path], Value]) -> Value:
         """What `load` makes of the folder of this key, which is built now if it is not there or damaged.
 
         A folder that exists is whole: a build that fails leaves nothing; two that want the same wait for one.
@@ -63,7 +63,7 @@ class Cache:
         if target.is_dir():
             with contextlib.suppress(*DAMAGED):
                 return load(target)
-        with locked(target.parent / f".{key}.lock"):
+        with file_lock(target.parent / f".{key}.lock"):
             if target.is_dir():
                 try:
                     return load(target)
@@ -82,13 +82,13 @@ class Cache:
         return load(target)
 
     @contextlib.contextmanager
-    def in_use(self) -> Iterator[None]:
+    def shared_lock(self) -> Iterator[None]:
         """Nothing that is kept here goes while this lasts; many at a time may want that."""
-        with locked(self.root / IN_USE, shared=True):
+        with file_lock(self.root / IN_USE, shared=True):
             yield
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive_lock(self) -> Iterator[None]:
         """For whoever takes away what is kept here: never waits, and nobody begins to use it meanwhile."""
         with open_lock(self.root / IN_USE) as lock:
             if not try_lock(lock, fcntl.LOCK_EX):
@@ -97,16 +97,16 @@ class Cache:
                 )
             yield
 
-    def reap(self) -> list[Path]:
+    def remove_abandoned_sessions(self) -> list[Path]:
         """Remove the sessions of evaluators that were killed."""
         return [left for left in (self.root / "sessions").glob("*") if _reap(left)]
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[Path]:
+    def session_folder(self) -> Iterator[Path]:
         """A folder for one evaluation; those of evaluators that were killed go first."""
         parent = self.root / "sessions"
         parent.mkdir(parents=True, exist_ok=True)
-        self.reap()
+        self.remove_abandoned_sessions()
         folder, lock = _new_session(parent)
         with lock:  # until it is gone: nobody else takes it for one of an evaluator that was killed
             try:
@@ -142,13 +142,13 @@ def _remove_session(folder: Path) -> None:
     remove_tree(folder)
 
 
-def entry_of(scratch: Path) -> Path:
+def entry_for_scratch(scratch: Path) -> Path:
     """The folder that a builder's scratch folder will become."""
     return scratch.with_name(scratch.name[1:].partition(".")[0])
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+def file_lock(path: Path, *, shared: bool = False) -> Iterator[None]:
     """Waits for its turn, or until there comes a stop."""
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with open_lock(path) as lock:

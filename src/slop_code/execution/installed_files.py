@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.execution.cache import DAMAGED, Cache, locked, remove_tree
-from slop_code.execution.checksums import check_seal, seal
+from slop_code.execution.cache import DAMAGED, Cache, file_lock, remove_tree
+from slop_code.execution.manifest import check_manifest, write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 ARCHIVES = "archive-v0"
 """Where uv keeps wheels unpacked, and the environments that uvx has made of them."""
 
-SEALS = "installed"
+MANIFESTS = "installed"
 
 
 @contextlib.contextmanager
-def only_sound(cache: Cache) -> Iterator[None]:
+def damage_removed(cache: Cache) -> Iterator[None]:
     """While this lasts uv makes environments, and finds nothing damaged to make them of."""
-    with locked(cache.root / ".installed.lock"):
-        forget_damaged(cache)
+    with file_lock(cache.root / ".installed.lock"):
+        remove_damaged(cache)
         yield
 
 
-def keep_installed(cache: Cache, place: Path) -> str | None:
+def record_installed(cache: Cache, place: Path) -> str | None:
     """The name by which to ask for an environment that uv has made; None for one elsewhere, as in a container."""
     if place.parent != cache.uv / ARCHIVES:
         return None
     if not _is_sound(cache, place.name):
-        (cache.uv / SEALS).mkdir(exist_ok=True)
-        seal(place, cache.uv / SEALS / place.name)
+        (cache.uv / MANIFESTS).mkdir(exist_ok=True)
+        write_manifest(place, cache.uv / MANIFESTS / place.name)
     return place.name
 
 
@@ -45,16 +45,16 @@ def check_installed(cache: Cache, name: str) -> None:
 
     They are looked at, not read: sizes, times and modes of some thousand files take a hundredth of a second.
     """
-    check_seal(cache.uv / ARCHIVES / name, cache.uv / SEALS / name, reread=False)
+    check_manifest(cache.uv / ARCHIVES / name, cache.uv / MANIFESTS / name, reread=False)
 
 
-def forget_damaged(cache: Cache) -> None:
+def remove_damaged(cache: Cache) -> None:
     """Environments that are not as they were sealed, and wheels that are not what they say of themselves."""
     for place in sorted((cache.uv / ARCHIVES).glob("*/")):
-        sound = _is_sound(cache, place.name) if (place / "pyvenv.cfg").exists() else is_as_recorded(place)
+        sound = _is_sound(cache, place.name) if (place / "pyvenv.cfg").exists() else matches_record(place)
         if not sound:
             remove_tree(place)
-            (cache.uv / SEALS / place.name).unlink(missing_ok=True)
+            (cache.uv / MANIFESTS / place.name).unlink(missing_ok=True)
 
 
 def _is_sound(cache: Cache, name: str) -> bool:
@@ -66,7 +66,7 @@ def _is_sound(cache: Cache, name: str) -> bool:
     return True
 
 
-def is_as_recorded(wheel: Path) -> bool:
+def matches_record(wheel: Path) -> bool:
     """Whether an unpacked wheel has the files of its RECORD, with the digests that stand there, and no others."""
     if not any(wheel.glob("*.dist-info")):
         return True  # no wheel: of what else uv keeps there, nothing is known

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache, remove_tree
-from slop_code.execution.docker.engine import Engine, Item, forget_owners, is_left_over, sweep
+from slop_code.execution.docker.engine import Engine, Item, is_left_over, remove_dead_owners, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +40,8 @@ def size_of(folder: Path) -> Size:
 
 def prune(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]:
     """One line for each thing that was done; an InfrastructureError when everything is wanted and is in use."""
-    with cache.alone() if everything else contextlib.nullcontext():
-        for folder in cache.reap():
+    with cache.exclusive_lock() if everything else contextlib.nullcontext():
+        for folder in cache.remove_abandoned_sessions():
             yield f"{folder}: removed"
         if everything:
             for kind in KINDS:
@@ -53,7 +53,7 @@ def prune(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]:
 
 def prune_outside(cache: Cache, binary: str) -> Iterator[str]:
     """Locks and what the engine has."""
-    forget_owners(cache)
+    remove_dead_owners(cache)
     engine = Engine(binary)
     if engine.missing():
         return

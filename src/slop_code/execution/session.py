@@ -51,13 +51,13 @@ class Session:
         if submission is not None:
             source = open_submission(submission)
             subject = prepare_subject(spec, source, sandbox, cache, progress, hidden)
-        with cache.session() as folder:
+        with cache.session_folder() as folder:
             yield cls(spec, sandbox, cache, folder, source, subject, hidden)
 
     @contextlib.contextmanager
     def another(self) -> Iterator[Session]:
         """The same submission as it was set up, in a folder of its own: both can be judged at a time."""
-        with self.cache.session() as folder:
+        with self.cache.session_folder() as folder:
             yield replace(self, folder=folder)
 
     @property

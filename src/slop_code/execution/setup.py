@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from slop_code import __version__
 from slop_code._io import TooLargeError, digest_of, read_bounded
 from slop_code.errors import InfrastructureError
-from slop_code.execution.checksums import check_sample, seal_sample
 from slop_code.execution.interpreter import network_variables
+from slop_code.execution.manifest import check_sample_manifest, write_sample_manifest
 from slop_code.execution.progress_events import ProgressCallback, ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, Sandbox, SetupJob, Subject
 from slop_code.execution.submission import tree_digest
@@ -138,14 +138,14 @@ def _set_up(
                     limit = f"did not end within the {spec.setup.timeout:g} s for set-up"
                     how = limit if done.exit_code is None else f"exited with {done.exit_code}"
                     raise InfrastructureError(f"set-up: `{shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
-        seal_sample(scratch)
+        write_sample_manifest(scratch)
 
     def load(entry: Path) -> Path:
-        check_sample(entry)
+        check_sample_manifest(entry)
         sandbox.check_subject(entry)
         return entry
 
-    return cache.load_once(kind, key, build, load)
+    return cache.load_or_build(kind, key, build, load)
 
 
 def _setup_environment(spec: EnvironmentSpec, sandbox: Sandbox, scratch: Path) -> dict[str, str]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
-from slop_code.execution.cache import Cache, locked, remove_tree
-from slop_code.execution.checksums import check_seal, seal
-from slop_code.execution.installed_files import check_installed, keep_installed, only_sound
+from slop_code.execution.cache import Cache, file_lock, remove_tree
+from slop_code.execution.installed_files import check_installed, damage_removed, record_installed
 from slop_code.execution.interpreter import base_python, network_variables
+from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, Sandbox, ToolEnv, Toolshop
@@ -51,7 +51,7 @@ def warm_tools(
 
     def build(scratch: Path) -> None:
         progress(ProgressEvent(ProgressKind.BUILD_TEST_ENVIRONMENT, ", ".join([*packages, *extra])))
-        with only_sound(cache), sandbox.toolshop(scratch) as shop:
+        with damage_removed(cache), sandbox.toolshop(scratch) as shop:
             python, python_version = shop.python()
             requirements = lock.read_text() + _lock_extra(shop, python, extra, lock.read_text())
             constraints = shop.put("requirements.txt", requirements)
@@ -63,23 +63,23 @@ def warm_tools(
             wanted = uvx_arguments(python, packages, extra, constraints)
             fetch(shop, "uvx", [*wanted, tool, "--version"])
             place = fetch(shop, "uvx", [*wanted, "--from", tool, "python", "-c", PREFIX]).splitlines()[-1]
-            installed = keep_installed(cache, Path(place))
+            installed = record_installed(cache, Path(place))
         (scratch / "requirements.txt").write_text(requirements)
         versions = {name.lower(): pinned for name, pinned in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)$", frozen)}
         made = {"python": python, "python_version": python_version, "versions": versions}
         (scratch / "made.json").write_text(json.dumps({**made, "installed": installed}, sort_keys=True))
-        seal(scratch)
+        write_manifest(scratch)
 
     def load(entry: Path) -> ToolEnv:
         sandbox.check_tools(entry)
         return read_tools(entry, cache)
 
-    return cache.load_once("tools", key, build, load)
+    return cache.load_or_build("tools", key, build, load)
 
 
 def read_tools(entry: Path, cache: Cache) -> ToolEnv:
     """Raises ValueError or OSError unless they are as they were made."""
-    check_seal(entry)
+    check_manifest(entry)
     made = json.loads((entry / "made.json").read_text())
     if (installed := made.pop("installed")) is not None:
         check_installed(cache, installed)
@@ -141,8 +141,8 @@ class HostTools:
             **network_variables(),
         }  # fmt: skip
         argv = [str(uv_paths()[tool == "uvx"]), *arguments]
-        with locked(self.cache.root / ".uv.lock"):
-            forget_abandoned(self.cache.uv)
+        with file_lock(self.cache.root / ".uv.lock"):
+            remove_abandoned_unpacks(self.cache.uv)
             done = run(argv, env=environment, log=self.scratch / "log", timeout=WARM_S, cwd=self.scratch)
         if done.exit_code != 0:
             raise tools_failure(argv, done.exit_code, done.output)
@@ -154,7 +154,7 @@ def compiled(tool: str) -> str:
     return "1" if tool == "uvx" else "0"
 
 
-def forget_abandoned(uv: Path, older_s: float = ABANDONED_S) -> None:
+def remove_abandoned_unpacks(uv: Path, older_s: float = ABANDONED_S) -> None:
     """What a uv that was killed left half unpacked; one of a judge's own may be at work there, too."""
     for left in uv.glob(".tmp*"):
         with contextlib.suppress(OSError):

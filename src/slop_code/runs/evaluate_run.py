@@ -179,7 +179,7 @@ def open_runs(
     store = ResultCache(cache)
     with contextlib.ExitStack() as stack:
         if hold:
-            stack.enter_context(cache.in_use())
+            stack.enter_context(cache.shared_lock())
             runs = stack.enter_context(lock_runs(runs, settings.shard))
         held = [first(run) for run in runs]
         indexes = {run.name: ResultIndex.load(run.folder) for run in held}

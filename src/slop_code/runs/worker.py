@@ -42,7 +42,7 @@ def run_job(work: JobRequest, cache: Cache, progress: ProgressCallback = lambda 
 def _evaluated(work: JobRequest, cache: Cache, progress: ProgressCallback) -> JobResult:
     check_cancelled()
     checkpoint = work.problem.checkpoints[work.checkpoint]
-    with cache.session() as folder:
+    with cache.session_folder() as folder:
         output = folder / "result"
         output.mkdir()
         runner = PytestRunner(

@@ -149,7 +149,7 @@ class Docker:
                 self.keep(scratch, {"kit": volume})
 
         key = digest_of([self.engine.place(), *kit_identity(self.machine())])
-        names = self.cache.load_once("kits", key, build, lambda kept: kept_names(kept, self.found.kept))
+        names = self.cache.load_or_build("kits", key, build, lambda kept: kept_names(kept, self.found.kept))
         return Mount(names["kit"], c.KIT)
 
     def user(self, given: str) -> c.User:
@@ -164,7 +164,7 @@ class Docker:
             uid, gid = (entry / "id").read_text().split()
             return c.User(int(uid), int(gid))
 
-        return self.cache.load_once("users", digest_of([*self.identity(), given]), build, load)
+        return self.cache.load_or_build("users", digest_of([*self.identity(), given]), build, load)
 
     def measure(self, volume: str) -> str:
         """Entries and bytes; found out in a container of its own, as in that of set-up anything may answer."""

@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
-from slop_code.execution.cache import locked
+from slop_code.execution.cache import file_lock
 from slop_code.execution.process import Answer, ask
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
@@ -187,16 +187,16 @@ def owner(cache: Cache) -> str:
     """The label's value for this process: where it is and which lock it holds until its end."""
     path = cache.root / "owners" / f"{os.getpid()}-{secrets.token_hex(4)}"
     path.parent.mkdir(exist_ok=True)
-    forget_owners(cache)
-    with locked(cache.root / OWNERS_LOCK):
+    remove_dead_owners(cache)
+    with file_lock(cache.root / OWNERS_LOCK):
         _HELD.append(path.open("w"))
         fcntl.flock(_HELD[-1], fcntl.LOCK_EX)
     return f"{host()}:{quote(str(path), safe='/')}"
 
 
-def forget_owners(cache: Cache) -> None:
+def remove_dead_owners(cache: Cache) -> None:
     """Remove the locks that nobody holds any more; under a lock, as a new one is not held from its first moment."""
-    with locked(cache.root / OWNERS_LOCK):
+    with file_lock(cache.root / OWNERS_LOCK):
         for path in (cache.root / "owners").glob("*"):
             if not is_alive(f"{host()}:{quote(str(path), safe='/')}"):
                 path.unlink(missing_ok=True)

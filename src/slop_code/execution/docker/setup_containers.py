@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from slop_code.execution import archive
-from slop_code.execution.cache import entry_of
+from slop_code.execution.cache import entry_for_scratch
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
@@ -46,7 +46,7 @@ def new_volume(docker: Docker, scratch: Path, what: str) -> Iterator[str]:
 
 
 def entry_label(scratch: Path) -> str:
-    return quote(str(entry_of(scratch)), safe="/")
+    return quote(str(entry_for_scratch(scratch)), safe="/")
 
 
 @contextlib.contextmanager

@@ -82,7 +82,7 @@ def _job(
         return failed(difference)
     try:
         cache = Cache.default()
-        with cancel_scope(token), cache.in_use(), cache.session() as folder:
+        with cancel_scope(token), cache.shared_lock(), cache.session_folder() as folder:
             place = arrived(cache, problem.digest, lambda: ray.get(problem.reference))
             unpack(ray.get(submission.reference), folder / "submission", submission.digest)
             there = replace(work, problem=work.problem.at(place), submission=folder / "submission")

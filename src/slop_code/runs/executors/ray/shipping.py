@@ -82,7 +82,7 @@ def arrived(cache: Cache, digest: str, fetch: Callable[[], bytes]) -> Path:
             raise ValueError("not what was sent")
         return folder / TREE_NAME
 
-    return cache.load_once(ARRIVALS, digest, build, load)
+    return cache.load_or_build(ARRIVALS, digest, build, load)
 
 
 def unpack(packed: bytes, folder: Path, digest: str) -> None:

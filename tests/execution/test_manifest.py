@@ -4,8 +4,14 @@ import os
 
 import pytest
 
-from slop_code.execution import checksums as module
-from slop_code.execution.checksums import SEAL, check_sample, check_seal, seal, seal_sample
+from slop_code.execution import manifest as module
+from slop_code.execution.manifest import (
+    MANIFEST,
+    check_manifest,
+    check_sample_manifest,
+    write_manifest,
+    write_sample_manifest,
+)
 
 TIME = (1_000_000_000, 1_000_000_000)
 
@@ -24,13 +30,13 @@ def folder(tmp_path):
 
 @pytest.fixture
 def entry(folder):
-    seal(folder)
+    write_manifest(folder)
     return folder
 
 
 @pytest.fixture
 def sampled(folder):
-    seal_sample(folder)
+    write_sample_manifest(folder)
     return folder
 
 
@@ -48,12 +54,12 @@ def spoil(path, how):
 
 
 damaged = pytest.mark.parametrize("how", ["flipped", "cut short", "gone", "a folder", "a link"])
-names = pytest.mark.parametrize("name", ["env/pyvenv.cfg", "env/odd\udcff\n", "env/__pycache__/early.pyc", SEAL])
+names = pytest.mark.parametrize("name", ["env/pyvenv.cfg", "env/odd\udcff\n", "env/__pycache__/early.pyc", MANIFEST])
 
 
 def test_a_whole_entry(entry):
-    check_seal(entry)
-    check_seal(entry, reread=False)
+    check_manifest(entry)
+    check_manifest(entry, reread=False)
 
 
 @names
@@ -61,16 +67,16 @@ def test_a_whole_entry(entry):
 def test_damage(entry, name, how):
     spoil(entry / name, how)
     with pytest.raises((ValueError, OSError)):
-        check_seal(entry)
+        check_manifest(entry)
 
 
 @names
 @damaged
 def test_damage_of_a_sample(sampled, name, how):
-    check_sample(sampled)
+    check_sample_manifest(sampled)
     spoil(sampled / name, how)
     with pytest.raises((ValueError, OSError)):
-        check_sample(sampled)
+        check_sample_manifest(sampled)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +98,7 @@ def test_damage_of_a_sample(sampled, name, how):
 def test_any_other_change(entry, change, reread):
     change(entry / "env")
     with pytest.raises((ValueError, OSError)):
-        check_seal(entry, reread=reread)
+        check_manifest(entry, reread=reread)
 
 
 def test_bytecode_that_comes_later_is_thrown_away(entry):
@@ -103,7 +109,7 @@ def test_bytecode_that_comes_later_is_thrown_away(entry):
         path.write_text("late")
     half = entry / "env/__pycache__/late.pyc.4711"
     half.touch()
-    check_seal(entry)
+    check_manifest(entry)
     assert [path.exists() for path in [*late, half]] == [False, False, True]
 
 
@@ -111,10 +117,10 @@ def test_every_file_counts_however_many_there_are(tmp_path):
     for number in range(module.MOST_READ + 20):
         (tmp_path / f"{number}.txt").write_text("")
     (tmp_path / "test_checkpoint_1.py").write_text("assert 1 == 2")
-    seal(tmp_path)
+    write_manifest(tmp_path)
     (tmp_path / "test_checkpoint_1.py").write_text("assert 1 == 1")
     with pytest.raises(ValueError, match=r"test_checkpoint_1\.py is damaged"):
-        check_seal(tmp_path)
+        check_manifest(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -127,31 +133,31 @@ def test_without_reading_a_file_with_its_size_and_time_is_as_it_was(tmp_path, co
     folder.mkdir()
     (folder / "file").write_text("1234")
     os.utime(folder / "file", TIME)
-    seal(folder, kept)
+    write_manifest(folder, kept)
     (folder / "file").write_text(content)
     os.utime(folder / "file", time)
     if sound:
-        check_seal(folder, kept, reread=False)
+        check_manifest(folder, kept, reread=False)
     else:
         with pytest.raises(ValueError, match="file is damaged"):
-            check_seal(folder, kept, reread=False)
+            check_manifest(folder, kept, reread=False)
 
 
 def test_what_comes_later_into_a_sample_is_not_looked_at(sampled):
     (sampled / "env/late").write_text("late")
-    check_sample(sampled)
+    check_sample_manifest(sampled)
 
 
 def test_beyond_what_is_read_of_a_sample_the_sizes_count(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOST_BYTES", 4)
     (tmp_path / "small").write_text("1234")
     (tmp_path / "large").write_text("12345")
-    seal_sample(tmp_path)
+    write_sample_manifest(tmp_path)
     (tmp_path / "large").write_text("54321")
-    check_sample(tmp_path)
+    check_sample_manifest(tmp_path)
     (tmp_path / "large").write_text("1234")
     with pytest.raises(ValueError, match="large is damaged"):
-        check_sample(tmp_path)
+        check_sample_manifest(tmp_path)
 
 
 def test_of_a_tree_without_end_there_is_a_sample(tmp_path, monkeypatch):
@@ -159,5 +165,5 @@ def test_of_a_tree_without_end_there_is_a_sample(tmp_path, monkeypatch):
     for number in range(9):
         (tmp_path / str(number)).write_text(str(number))
     os.mkfifo(tmp_path / "pipe")
-    seal_sample(tmp_path)
-    check_sample(tmp_path)
+    write_sample_manifest(tmp_path)
+    check_sample_manifest(tmp_path)

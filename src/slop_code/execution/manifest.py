@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SEAL = ".seal"
+MANIFEST = ".manifest"
 COMPILED = "__pycache__"
 MOST_READ = 300
 MOST_BYTES = 8 << 20
@@ -27,19 +27,19 @@ Facts = list[Any]
 """Kind, mode or target, and of a file its size and its time."""
 
 
-def seal(folder: Path, kept: Path | None = None) -> None:
+def write_manifest(folder: Path, kept: Path | None = None) -> None:
     """All that is in it, for what decides verdicts. Kept in it, or in the file `kept` elsewhere."""
     known = {name: [facts, _digest(folder / name) if facts[0] == "file" else None] for name, facts in _found(folder)}
-    (kept or folder / SEAL).write_text(_with_digest(json.dumps(known)))
+    (kept or folder / MANIFEST).write_text(_with_digest(json.dumps(known)))
 
 
-def check_seal(folder: Path, kept: Path | None = None, *, reread: bool = True) -> None:
+def check_manifest(folder: Path, kept: Path | None = None, *, reread: bool = True) -> None:
     """Raises ValueError or OSError for a folder in which anything is changed, gone or new, or that was never sealed.
 
     Without `reread`, a file that has its size and its time is taken for what it was.
     Bytecode that was compiled later is as new as anything else, and Python would believe it: it is thrown away.
     """
-    known, found = _read(kept or folder / SEAL), dict(_found(folder))
+    known, found = _read(kept or folder / MANIFEST), dict(_found(folder))
     for name in found.keys() - known.keys():
         place = os.path.basename(os.path.dirname(name))
         if place == COMPILED and name.endswith(".pyc"):
@@ -54,7 +54,7 @@ def check_seal(folder: Path, kept: Path | None = None, *, reread: bool = True) -
             raise ValueError(f"{name} is damaged")
 
 
-def seal_sample(folder: Path) -> None:
+def write_sample_manifest(folder: Path) -> None:
     """Of a folder that its submission filled, and may fill as it likes: what comes later is not looked at."""
     files, read = sorted(itertools.islice(_files(folder), MOST_FILES)), 0
     known: dict[str, tuple[int, str | None]] = {}
@@ -62,12 +62,12 @@ def seal_sample(folder: Path) -> None:
         read += size
         with contextlib.suppress(OSError):  # what this user cannot read, no submission of his can
             known[name] = (size, _digest(folder / name) if number < MOST_READ and read <= MOST_BYTES else None)
-    (folder / SEAL).write_text(_with_digest(json.dumps(known)))
+    (folder / MANIFEST).write_text(_with_digest(json.dumps(known)))
 
 
-def check_sample(folder: Path) -> None:
+def check_sample_manifest(folder: Path) -> None:
     """Raises ValueError or OSError for a folder that was changed, as far as it is looked at, or never sealed."""
-    for name, (size, digest) in _read(folder / SEAL).items():
+    for name, (size, digest) in _read(folder / MANIFEST).items():
         path = folder / name
         status = os.lstat(path)
         same = stat.S_ISREG(status.st_mode) and status.st_size == size
@@ -83,7 +83,7 @@ def _found(folder: Path) -> Iterator[tuple[str, Facts]]:
         with os.scandir(folder / place) as entries:
             for entry in entries:
                 name = f"{place}{entry.name}"
-                if name == SEAL:
+                if name == MANIFEST:
                     continue
                 facts = _facts(entry)
                 if facts[0] == "folder":
@@ -122,7 +122,7 @@ def _read(path: Path) -> dict[str, Any]:
     text = path.read_text()
     content = text.partition("\n")[2]
     if _with_digest(content) != text:
-        raise ValueError("the seal is damaged")
+        raise ValueError("the manifest is damaged")
     known: dict[str, Any] = json.loads(content)
     return known
 
