@@ -19,7 +19,7 @@ from xdist.scheduler import LoadScopeScheduling
 from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.execution import EnvironmentSpec
-from slop_code.execution.bubblewrap.boxes import Bubblewrap
+from slop_code.execution.bubblewrap.boxes import BubblewrapSandbox
 from slop_code.execution.cache import Cache
 from slop_code.execution.sandbox import sandbox_for, sandbox_name
 from slop_code.execution.tool_environment import warm_tools
@@ -201,7 +201,7 @@ def need_bubblewrap(environment_spec: Callable[..., EnvironmentSpec]) -> Callabl
     """Skips where a machine cannot do it; where every check counts that is a failure."""
 
     def check() -> None:
-        missing = Bubblewrap(environment_spec(), Cache.default()).missing()
+        missing = BubblewrapSandbox(environment_spec(), Cache.default()).unavailable_reason()
         if missing and os.environ.get("CI") == "true":
             pytest.fail(missing)
         if missing:

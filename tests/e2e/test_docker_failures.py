@@ -145,14 +145,14 @@ def test_a_mount_of_what_is_not_there(fails, tmp_path):
     ("settings", "told"),
     [
         ({"workdir": "here"}, "docker.workdir: found 'here', expected an absolute folder"),
-        ({"workdir": "/slop/kit"}, "docker.workdir: found '/slop/kit'"),
+        ({"workdir": "/slop/support"}, "docker.workdir: found '/slop/support'"),
         ({"workdir": "/tmp"}, "docker.workdir: found '/tmp'"),
         ({"workdir": "/etc/passwd"}, "docker.workdir: found '/etc/passwd'"),
         ({"workdir": "/a\nb"}, "docker.workdir: found '/a"),
         ({"extra_mounts": ["/etc"]}, "docker.extra_mounts: found"),
         ({"extra_mounts": ["/etc:/given:wr"]}, "expected mounts such as source:/target"),
         ({"extra_mounts": ["./etc:/given"]}, "expected absolute sources, which ./etc is not"),
-        ({"extra_mounts": ["/etc:/slop/kit"]}, "expected targets that are free, which /slop/kit is not"),
+        ({"extra_mounts": ["/etc:/slop/support"]}, "expected targets that are free, which /slop/support is not"),
     ],
 )
 def test_settings_that_cannot_be_meant(command, tmp_path, settings, told):

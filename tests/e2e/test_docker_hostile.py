@@ -99,19 +99,19 @@ def test_a_health_check_of_the_image_never_runs(of_the_image):
 def test_declared_volumes_are_read_only_and_each_box_has_its_own(of_the_image):
     results, left = of_the_image
     assert says(results, "test_volumes") == ("passed", None)
-    assert {volume.rpartition("-")[2] for volume in left} <= {"tools", "layer", "kit"}
+    assert {volume.rpartition("-")[2] for volume in left} <= {"tools", "layer", "support"}
 
 
 def test_an_image_with_a_volume_in_our_place_is_refused(image, evaluate, make_problem, make_submission):
-    name = image("VOLUME /slop/kit")
+    name = image("VOLUME /slop/support")
     problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass"})
     results = evaluate(problem, make_submission({}), sandbox="docker", environment={"docker": {"image": name}})
-    assert "declares /slop/kit as a volume" in results.infrastructure_failure_reason
+    assert "declares /slop/support as a volume" in results.infrastructure_failure_reason
 
 
 def test_set_up_that_puts_itself_in_our_place_says_nothing_for_us(evaluate, make_problem, make_submission):
     """Neither the size of the workspace nor anything else is taken from what set-up may have replaced."""
-    lie = "! mv /slop /slopx && ! cp /bin/echo /slop/kit/box && ! mv /slop/kit /slop/tik"
+    lie = "! mv /slop /slopx && ! cp /bin/echo /slop/support/box && ! mv /slop/support /slop/tik"
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == 'hello\\n'"})
     submission = make_submission({"main.py": "print('hello')"})
     environment = {"setup": {"commands": [lie]}}
@@ -121,7 +121,7 @@ def test_set_up_that_puts_itself_in_our_place_says_nothing_for_us(evaluate, make
 
 def test_set_up_cannot_lead_the_workspace_elsewhere(evaluate, make_problem, make_submission):
     """The workspace would be mounted over our helper, and a program of the submission's be process 1."""
-    lie = "mv /app /other; mkdir -p /app/deep; ln -s /slop/kit /app/deep/ws"
+    lie = "mv /app /other; mkdir -p /app/deep; ln -s /slop/support /app/deep/ws"
     docker = {"image": IMAGE, "workdir": "/app/deep/ws"}
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): run()"})
     environment = {"docker": docker, "setup": {"commands": [lie]}}

@@ -256,7 +256,7 @@ def test_the_same_dependencies_are_set_up_once(ground):
 @pytest.mark.parametrize(
     ("kind", "what", "step"),
     [
-        ("kits", "kit", None),
+        ("support", "support", None),
         ("tools", "tools", "warming"),
         ("layers", "layer", "set-up"),
         ("layers", "image", "set-up"),
@@ -305,7 +305,7 @@ def test_variables_path_user_and_entrypoint_of_the_image(ground, make_problem):
 def foreign():
     """A container and two volumes of somebody else's, one of them with our name and without our label."""
     name = f"foreign-{uuid.uuid4().hex}"
-    volumes = [name, f"slop-code-{uuid.uuid4().hex[:12]}-kit"]
+    volumes = [name, f"slop-code-{uuid.uuid4().hex[:12]}-support"]
     for volume in volumes:
         docker("volume", "create", volume)
     docker("create", "--name", name, "--label", "slop-code=no", IMAGE, "true")

@@ -28,7 +28,7 @@ SOURCE = Path(__file__).parents[1] / "data" / "reports" / "source"
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgeResult:
     exit_code: int
     folder: Path
     log: str
@@ -68,7 +68,7 @@ class Judge:
     def test(self, text: str, name: str = "test_checkpoint_1.py") -> None:
         self.write(f".evaluation_tests/{name}", text)
 
-    def run(self, *args: str, rootdir: Path | None = None, configured: bool = True, **changes) -> Judged:
+    def run(self, *args: str, rootdir: Path | None = None, configured: bool = True, **changes) -> JudgeResult:
         self.runs += 1
         out = self.root / f"out-{self.runs}"
         out.mkdir()
@@ -96,7 +96,7 @@ class Judge:
             done = subprocess.run(
                 command, cwd=self.workspace, env=environment, stdout=log, stderr=log, check=False, timeout=120
             )
-        return Judged(done.returncode, out, (out / "pytest.log").read_text("utf-8", "replace"))
+        return JudgeResult(done.returncode, out, (out / "pytest.log").read_text("utf-8", "replace"))
 
 
 @pytest.fixture

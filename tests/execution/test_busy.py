@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.execution.process import busy
+from slop_code.execution.process import cpu_load
 
 HOLDS = """
 import os, sys
-from slop_code.execution.process import busy
+from slop_code.execution.process import cpu_load
 
-with busy(2):
+with cpu_load(2):
     print("busy", flush=True)
     sys.stdin.read()
 """
@@ -38,20 +38,20 @@ def spinners(parent: int) -> dict[int, str]:
 
 @pytest.mark.e2e
 def test_so_many_run_and_end_with_the_block():
-    with busy(3):
+    with cpu_load(3):
         assert list(spinners(os.getpid()).values()) == ["R"] * 3
     assert spinners(os.getpid()) == {}
 
 
 @pytest.mark.e2e
 def test_they_end_with_an_error_too():
-    with pytest.raises(ZeroDivisionError), busy(2):
+    with pytest.raises(ZeroDivisionError), cpu_load(2):
         assert len(spinners(os.getpid())) == 1 / 0
     assert spinners(os.getpid()) == {}
 
 
 def test_none_is_fine():
-    with busy(0):
+    with cpu_load(0):
         assert spinners(os.getpid()) == {}
 
 

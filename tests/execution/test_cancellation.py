@@ -163,7 +163,7 @@ def test_without_descriptors_of_processes_too(token, begin, tmp_path, signs, mon
 @pytest.mark.e2e
 def test_who_is_talked_to_is_ended(token, begin, tmp_path, signs):
     def conversation():
-        with process.talk(["sh", "-c", f"echo $$ > {signs}; exec cat"], tmp_path / "log") as child:
+        with process.open_piped(["sh", "-c", f"echo $$ > {signs}; exec cat"], tmp_path / "log") as child:
             child.read(1, time.monotonic() + 60)
 
     future = begin(token, conversation)
@@ -181,7 +181,7 @@ def test_nothing_new_is_begun(token, tmp_path):
     with cancel_scope(token):
         with pytest.raises(EvaluationCancelledError):
             process.run(argv, env={"PATH": os.defpath}, log=tmp_path / "log", timeout=60)
-        with pytest.raises(EvaluationCancelledError), process.talk(argv, tmp_path / "log"):
+        with pytest.raises(EvaluationCancelledError), process.open_piped(argv, tmp_path / "log"):
             pass
     assert list(tmp_path.iterdir()) == []
 
@@ -192,7 +192,7 @@ def test_cleaning_up_goes_on(token):
     token.cancel()
     own = [sys.executable, "-c", "import os, sys; sys.exit(os.getsid(0) != os.getpid())"]
     with cancel_scope(token):
-        assert process.ask(own, 60).exit_code == 0
+        assert process.capture(own, 60).exit_code == 0
         assert process.succeeds(own)
 
 

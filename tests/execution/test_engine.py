@@ -18,7 +18,7 @@ from slop_code.execution.docker.engine import (
     ENTRY,
     OWNER,
     Engine,
-    Item,
+    LabelledObject,
     _labels,
     host,
     is_alive,
@@ -83,21 +83,21 @@ def test_each_way_to_fail_has_its_words(text, told):
 def test_an_endless_complaint_is_cut(engine):
     failing = engine("head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 1")
     with pytest.raises(InfrastructureError) as caught:
-        failing.ask("info")
+        failing.check_output("info")
     assert len(str(caught.value)) < 3000
 
 
 @pytest.mark.e2e
 def test_a_command_that_is_not_there():
-    assert "no-such-engine is not installed" in Engine("no-such-engine").missing()
+    assert "no-such-engine is not installed" in Engine("no-such-engine").unavailable_reason()
     with pytest.raises(InfrastructureError, match="cannot start"):
-        Engine("/no/such/engine").ask("info")
+        Engine("/no/such/engine").check_output("info")
 
 
 @pytest.mark.e2e
 def test_no_answer_in_time(engine):
     with pytest.raises(InfrastructureError, match=r"gave no answer within 0.2 s"):
-        engine("exec sleep 20").ask("info", timeout=0.2)
+        engine("exec sleep 20").check_output("info", timeout=0.2)
 
 
 @pytest.mark.e2e
@@ -182,7 +182,10 @@ def test_labels_as_engines_print_them(value, found):
 )
 def test_what_is_listed(engine, printed):
     labels = {OWNER: "x:/y", "z": "1"}
-    assert engine(f"cat <<'END'\n{printed}\nEND").containers() == [Item("one", labels), Item("two", labels)]
+    assert engine(f"cat <<'END'\n{printed}\nEND").containers() == [
+        LabelledObject("one", labels),
+        LabelledObject("two", labels),
+    ]
 
 
 @pytest.mark.e2e
@@ -204,7 +207,7 @@ def test_an_owner_lives_as_long_as_its_process(cache):
         assert is_alive(label)
         remove_dead_owners(cache)
         assert is_alive(label)
-        assert not is_left_over(Item("x", {OWNER: label}))
+        assert not is_left_over(LabelledObject("x", {OWNER: label}))
         process.kill()
         process.wait()
         assert not is_alive(label)
@@ -257,17 +260,17 @@ def entry_with(tmp_path, kept):
 )
 def test_what_an_entry_names_is_kept(tmp_path, kept, left):
     dead = f"{host()}:{tmp_path}/gone"
-    assert is_left_over(Item("mine", {OWNER: dead, ENTRY: entry_with(tmp_path, kept)})) is left
+    assert is_left_over(LabelledObject("mine", {OWNER: dead, ENTRY: entry_with(tmp_path, kept)})) is left
 
 
 def test_what_no_entry_names_is_left_over_when_its_owner_is_gone(tmp_path):
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert not is_left_over(Item("x", {OWNER: f"{host()}:{tmp_path}/lock"}))
-        assert not is_left_over(Item("x", {OWNER: f"{host()}:{tmp_path}/lock", ENTRY: "/no/such/entry"}))
-    assert is_left_over(Item("x", {OWNER: f"{host()}:{tmp_path}/lock"}))
-    assert is_left_over(Item("x", {OWNER: f"{host()}:{tmp_path}/lock", ENTRY: "/no/such/entry"}))
-    assert not is_left_over(Item("x", {}))
+        assert not is_left_over(LabelledObject("x", {OWNER: f"{host()}:{tmp_path}/lock"}))
+        assert not is_left_over(LabelledObject("x", {OWNER: f"{host()}:{tmp_path}/lock", ENTRY: "/no/such/entry"}))
+    assert is_left_over(LabelledObject("x", {OWNER: f"{host()}:{tmp_path}/lock"}))
+    assert is_left_over(LabelledObject("x", {OWNER: f"{host()}:{tmp_path}/lock", ENTRY: "/no/such/entry"}))
+    assert not is_left_over(LabelledObject("x", {}))
 
 
 @pytest.mark.e2e
@@ -275,11 +278,11 @@ def test_sweep_removes_what_is_left_over_and_nothing_else(engine, calls, tmp_pat
     dead, other = {OWNER: f"{host()}:{tmp_path}/gone"}, {OWNER: "another:/lock"}
     gone = sweep(
         engine("exit 1"),
-        [Item("c-dead", dead), Item("c-other", other)],
+        [LabelledObject("c-dead", dead), LabelledObject("c-other", other)],
         [
-            Item("v-dead", dead),
-            Item("v-other", other),
-            Item("v-kept", {**dead, ENTRY: entry_with(tmp_path, '{"a": "v-kept"}')}),
+            LabelledObject("v-dead", dead),
+            LabelledObject("v-other", other),
+            LabelledObject("v-kept", {**dead, ENTRY: entry_with(tmp_path, '{"a": "v-kept"}')}),
         ],
     )
     assert gone == ["c-dead", "v-dead"]
@@ -311,7 +314,7 @@ def subject():
         image="image",
         user=USER,
         workspace="/w",
-        mounts=[Mount("kit", c.KIT), Mount("/data", "/data", readonly=False)],
+        mounts=[Mount("support", c.SUPPORT), Mount("/data", "/data", readonly=False)],
         limits=Limits(memory=2 << 20, disk=10, processes=50, cpus=1.5),
     )
 
@@ -325,7 +328,7 @@ def judge():
         user=USER,
         workspace="/w",
         network="none",
-        mounts=[Mount("kit", c.KIT), Mount("/data", "/data", readonly=False), Mount("/more", "/more")],
+        mounts=[Mount("support", c.SUPPORT), Mount("/data", "/data", readonly=False), Mount("/more", "/more")],
         source=None,
         collecting=False,
         environment={"A": "b c"},
@@ -431,7 +434,7 @@ def test_extra_mounts(value, found):
         ["/a"], [":/b"], ["/a:b"], ["/a:/b:wr"], ["/a:/b:rw:x"], [""], {"/a": None}, {"/a": ""}, {"": "/b"},
         {"/a": {"mode": "rw"}}, {"/a": {"bind": "/b", "mode": "x"}},
         {"/a": {"bind": "/b", "mode": [1]}},
-        ["/a:/tmp"], ["./a:/b"], ["/a:/slop/kit"], ["/a:/"], ["/a:/proc/x"], ["/a:/x/../slop"], {5: "data"},
+        ["/a:/tmp"], ["./a:/b"], ["/a:/slop/support"], ["/a:/"], ["/a:/proc/x"], ["/a:/x/../slop"], {5: "data"},
     ],
 )  # fmt: skip
 def test_what_is_no_mount(value):

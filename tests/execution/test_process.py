@@ -8,7 +8,7 @@ import time
 import pytest
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.process import TAIL, ask, run, talk
+from slop_code.execution.process import TAIL, capture, open_piped, run
 
 pytestmark = pytest.mark.e2e
 GRANDCHILD = """
@@ -119,7 +119,7 @@ def test_no_descriptor_leaks(tmp_path):
 
 
 def test_a_question_is_answered():
-    answer = ask([sys.executable, "-c", "import sys; print('yes'); print('but', file=sys.stderr); sys.exit(3)"], 30)
+    answer = capture([sys.executable, "-c", "import sys; print('yes'); print('but', file=sys.stderr); sys.exit(3)"], 30)
     assert (answer.exit_code, answer.output, answer.errors) == (3, "yes\n", "but\n")
 
 
@@ -129,11 +129,11 @@ def test_a_question_is_answered():
 )
 def test_a_question_without_an_answer(argv, reason):
     with pytest.raises(InfrastructureError, match=reason):
-        ask(argv, 0.1)
+        capture(argv, 0.1)
 
 
 def test_talking(tmp_path):
-    with talk(["sh", "-c", "echo hello >&2; exec cat"], tmp_path / "log") as child:
+    with open_piped(["sh", "-c", "echo hello >&2; exec cat"], tmp_path / "log") as child:
         child.send([b"one\n", b"two\n"])
         assert child.read(8, time.monotonic() + 30) == b"one\ntwo\n"
         assert not child.answers(time.monotonic())
@@ -145,7 +145,7 @@ def test_talking(tmp_path):
 
 
 def test_talking_to_one_that_has_ended(tmp_path):
-    with talk(["true"], tmp_path / "log") as child:
+    with open_piped(["true"], tmp_path / "log") as child:
         assert child.read(1, time.monotonic() + 30) == b""
         child.send([b"x" * 100_000] * 100)
 
@@ -155,14 +155,14 @@ def test_who_sends_half_lets_nobody_wait_for_the_rest(tmp_path):
         yield b"half"
         raise OSError("gone")
 
-    with talk(["cat"], tmp_path / "log") as child:
+    with open_piped(["cat"], tmp_path / "log") as child:
         with pytest.raises(OSError, match="gone"):
             child.send(parts())
         assert child.read(10, time.monotonic() + 30) == b"half"
 
 
 def test_what_is_talked_to_ends_with_the_block(tmp_path):
-    with talk(["sh", "-c", "echo $$; trap '' TERM; exec sleep 600"], tmp_path / "log") as child:
+    with open_piped(["sh", "-c", "echo $$; trap '' TERM; exec sleep 600"], tmp_path / "log") as child:
         pid = int(read_line(child))
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

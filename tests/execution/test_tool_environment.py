@@ -107,7 +107,7 @@ class Tools:
     def check_tools(self, kept):
         pass
 
-    def toolshop(self, scratch):
+    def tool_builder(self, scratch):
         return contextlib.nullcontext(self)
 
     def python(self):

@@ -124,7 +124,7 @@ class Site:
             if (self.ground.cache / part).is_dir():
                 link_tree(self.ground.cache / part, self.cache.root / part)
         if self.ground.sandbox == "docker":
-            for part in ("kits", "layers"):
+            for part in ("support", "layers"):
                 if (self.ground.cache / part).is_dir():
                     link_tree(self.ground.cache / part, self.cache.root / part)
         shutil.copytree(PROBLEMS / PROBLEM, self.problem, ignore=shutil.ignore_patterns("__pycache__"))

@@ -20,7 +20,7 @@ from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import ReportError, status_of, visible
 from slop_code.evaluation.roster import Roster, normal_nodeid
 from slop_code.evaluation.run_tests import account
-from slop_code.execution.process import Completed
+from slop_code.execution.process import ProcessResult
 from slop_code.verification.contradictions import last_line
 from tests.fuzz.odd import TERMINAL, as_json, damaged, edited, fuzzed, odd_text, odd_values
 
@@ -133,7 +133,7 @@ def test_evidence_to_result(
     put(folder, JSON_REPORT, report)
     put(folder, STREAM, stream)
     evidence = read_evidence(folder)
-    part = account(roster, evidence, Completed(exit_code, "printed \x1b[2J"), 10.0)
+    part = account(roster, evidence, ProcessResult(exit_code, "printed \x1b[2J"), 10.0)
     names = ["checkpoint_1", "checkpoint_2"]
     found = conclude([part], roster, ordered=names, current="checkpoint_2", custom={})
     results = CorrectnessResults.model_validate({

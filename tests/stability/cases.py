@@ -11,7 +11,7 @@ import yaml
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution import EnvironmentSpec
-from slop_code.execution.bubblewrap.boxes import Bubblewrap
+from slop_code.execution.bubblewrap.boxes import BubblewrapSandbox
 from slop_code.execution.cache import Cache
 from tests.conftest import SANDBOXES
 
@@ -69,7 +69,9 @@ def environment_for(problem: ProblemConfig, sandbox: str) -> EnvironmentSpec:
 
 
 def no_bubblewrap() -> str | None:
-    return Bubblewrap(EnvironmentSpec.model_validate({"name": "soak", "type": "local"}), Cache.default()).missing()
+    return BubblewrapSandbox(
+        EnvironmentSpec.model_validate({"name": "soak", "type": "local"}), Cache.default()
+    ).unavailable_reason()
 
 
 def no_docker() -> str | None:

@@ -10,7 +10,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from slop_code.execution.concurrency import available_cpus
-from slop_code.execution.process import busy
+from slop_code.execution.process import cpu_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ while os.getppid() == parent:
 @contextlib.contextmanager
 def pressure() -> Iterator[None]:
     """Every processor is kept busy, and one process takes and leaves memory and disk; all end with the block."""
-    with busy(available_cpus()), tempfile.TemporaryDirectory(prefix="slop-code-soak-") as folder:
+    with cpu_load(available_cpus()), tempfile.TemporaryDirectory(prefix="slop-code-soak-") as folder:
         argv = [sys.executable, "-I", "-S", "-c", CHURN, str(os.getpid()), str(MEMORY), str(DISK)]
         churn = subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

@@ -19,7 +19,7 @@ from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.run_tests import account
-from slop_code.execution.process import Completed
+from slop_code.execution.process import ProcessResult
 from slop_code.execution.submission import tree_digest
 from slop_code.verification.contradictions import last_line, like_ctrf
 from slop_code.verification.stored_document import read_document
@@ -506,7 +506,7 @@ def evaluated(path, pairs, **keys):
     """What an evaluation makes of raw reports. `pairs`: for each its folder, tests, exit code and time limit."""
     stored = CorrectnessResults.load(path)
     parts = [
-        one if isinstance(one, Part) else account(one[1], read_evidence(one[0]), Completed(one[2], ""), 70.0)
+        one if isinstance(one, Part) else account(one[1], read_evidence(one[0]), ProcessResult(one[2], ""), 70.0)
         for one in pairs
     ]
     for one, part in zip(pairs, parts, strict=True):

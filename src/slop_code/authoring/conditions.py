@@ -13,7 +13,7 @@ from slop_code.authoring.bench import Trial
 from slop_code.evaluation.pairs import shared_network
 from slop_code.evaluation.reports.raw_test import visible
 from slop_code.execution.concurrency import available_cpus
-from slop_code.execution.process import busy
+from slop_code.execution.process import cpu_load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,7 +121,7 @@ def run_under(bench: Workbench, checkpoint: CheckpointConfig, condition: Conditi
         seed=condition.seed,
         pairs=condition.pairs,
     )
-    with busy(SPINNERS * available_cpus()) if condition.kind is Kind.BUSY else contextlib.nullcontext():
+    with cpu_load(SPINNERS * available_cpus()) if condition.kind is Kind.BUSY else contextlib.nullcontext():
         return run_of(condition, bench.evaluate(trial))
 
 

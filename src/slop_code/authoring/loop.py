@@ -13,7 +13,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.cancellation import wait_for
 from slop_code.execution.concurrency import available_cpus
-from slop_code.execution.process import busy
+from slop_code.execution.process import cpu_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -79,7 +79,7 @@ def run_turn(
         seed=turn.seed,
         interactive=turn.interactive,
     )
-    with busy(SPINNERS * available_cpus()) if turn.busy else contextlib.nullcontext():
+    with cpu_load(SPINNERS * available_cpus()) if turn.busy else contextlib.nullcontext():
         return runner.run([*turn.pytest_args, *(["--pdb"] if turn.interactive else [])])
 
 

@@ -97,7 +97,11 @@ def _engine(engine: Engine) -> Check:
     """Only environments of type docker need it."""
     advice = "environments of type docker cannot be used; those of type local can"
     try:
-        answer = "" if engine.missing() else engine.ask("version", "--format", "{{.Server.Version}}", timeout=ENGINE_S)
+        answer = (
+            ""
+            if engine.unavailable_reason()
+            else engine.check_output("version", "--format", "{{.Server.Version}}", timeout=ENGINE_S)
+        )
     except SlopCodeError as error:
         return Check(engine.binary, False, str(error).splitlines()[0], advice)
     return Check(engine.binary, bool(answer), answer or "not installed", advice)

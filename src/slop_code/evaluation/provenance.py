@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.sandbox import ToolEnv
+    from slop_code.execution.sandbox import ToolEnvironment
 
 
 EVALUATION = 1
@@ -45,7 +45,7 @@ def provenance_of(
     submission: str | None,
     image: str | None,
     tests: str | None,
-    tools: ToolEnv | None,
+    tools: ToolEnvironment | None,
     command: Sequence[str],
     pytest_args: Sequence[str],
 ) -> Provenance:

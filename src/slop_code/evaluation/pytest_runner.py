@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.pairs import Part
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.execution.sandbox import Sandbox, ToolEnv
+    from slop_code.execution.sandbox import Sandbox, ToolEnvironment
     from slop_code.execution.submission import Tree
 
 NAME_LIMIT = 300
@@ -49,7 +49,7 @@ class _Run:
     """What is known so far; an evaluation that breaks off reports what it has."""
 
     command: Sequence[str] = ()
-    tools: ToolEnv | None = None
+    tools: ToolEnvironment | None = None
     staged: Staged | None = None
     submission: Tree | None = None
     image: str | None = None
@@ -253,7 +253,7 @@ class PytestRunner:
         tools = tools_for(sandbox, self.problem, self.cache, self.progress)
         return self._command(sandbox, tools, pytest_args)
 
-    def _command(self, sandbox: Sandbox, tools: ToolEnv, pytest_args: Sequence[str]) -> list[str]:
+    def _command(self, sandbox: Sandbox, tools: ToolEnvironment, pytest_args: Sequence[str]) -> list[str]:
         return command_for(sandbox, tools, *self._about, pytest_args)
 
     def command_by_hand(self, pytest_args: Sequence[str] = ()) -> list[str]:
@@ -298,7 +298,7 @@ def not_one_tree(
     return why if pairs.reason_of(parts) is None else None
 
 
-def _read_again(submission: Path, staged: Staged, tools: ToolEnv, cache: Cache) -> Tree:
+def _read_again(submission: Path, staged: Staged, tools: ToolEnvironment, cache: Cache) -> Tree:
     """Nothing that decides may have changed either, since it was looked at before the tests."""
     try:
         check_manifest(staged.folder)
@@ -311,14 +311,14 @@ def _read_again(submission: Path, staged: Staged, tools: ToolEnv, cache: Cache) 
 
 def tools_for(
     sandbox: Sandbox, problem: ProblemConfig, cache: Cache, progress: ProgressCallback = lambda _: None
-) -> ToolEnv:
+) -> ToolEnvironment:
     """Made the first time it is asked for, and kept."""
     return warm_tools(sandbox, TOOL, TOOLS, problem.test_dependencies, LOCK, cache, progress)
 
 
 def command_for(
     sandbox: Sandbox,
-    tools: ToolEnv,
+    tools: ToolEnvironment,
     problem: ProblemConfig,
     checkpoint: CheckpointConfig,
     spec: EnvironmentSpec,
@@ -329,7 +329,7 @@ def command_for(
     return pytest_command(
         uvx=f"{layout.tools}/uvx",
         python=tools.python,
-        constraints=layout.place("requirements.txt", tools.constraints),
+        constraints=layout.judge_path("requirements.txt", tools.constraints),
         test_dependencies=problem.test_dependencies,
         entrypoint=[*layout.launcher, *spec.entry(problem.entry_file)],
         checkpoint=checkpoint.name,
@@ -341,7 +341,7 @@ def command_for(
 
 def stage_for(
     sandbox: Sandbox,
-    tools: ToolEnv,
+    tools: ToolEnvironment,
     problem: ProblemConfig,
     checkpoint: CheckpointConfig,
     spec: EnvironmentSpec,

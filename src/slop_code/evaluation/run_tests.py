@@ -18,8 +18,8 @@ from slop_code.evaluation.pairs import NEVER_RAN, Part
 from slop_code.evaluation.staging import Asked, Staged, judge_environment, judge_files
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
-from slop_code.execution.log_tail import following
-from slop_code.execution.sandbox import REPORTS_DIR, Judged
+from slop_code.execution.log_tail import follow_file
+from slop_code.execution.sandbox import REPORTS_DIR, JudgeResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.roster import Roster
-    from slop_code.execution.process import Completed
-    from slop_code.execution.sandbox import ToolEnv
+    from slop_code.execution.process import ProcessResult
+    from slop_code.execution.sandbox import ToolEnvironment
     from slop_code.execution.session import Session
 
 SESSION_BASE_S = 60.0
@@ -50,7 +50,7 @@ class Trial:
     problem: ProblemConfig
     checkpoint: CheckpointConfig
     staged: Staged
-    tools: ToolEnv
+    tools: ToolEnvironment
     command: Sequence[str]
     arguments: Sequence[str]
     follow: Callable[[bytes], None] | None = None
@@ -69,14 +69,14 @@ def sessions_for(session: Session, groups: Sequence[Roster]) -> Iterator[list[Se
         yield [session, *[stack.enter_context(session.another()) for _ in groups[1:]]]
 
 
-def judge_all(trial: Trial, sessions: Sequence[Session], groups: Sequence[Roster]) -> list[Judged | Part]:
+def judge_all(trial: Trial, sessions: Sequence[Session], groups: Sequence[Roster]) -> list[JudgeResult | Part]:
     """A pair that cannot be judged is a part with the reason, and leaves the others alone."""
     pairs = zip(sessions, groups, strict=True)
     judges = [functools.partial(_judge, trial, session, own) for session, own in pairs]
     return side_by_side(judges) if len(judges) > 1 else [judges[0]()]
 
 
-def _judge(trial: Trial, session: Session, own: Roster) -> Judged | Part:
+def _judge(trial: Trial, session: Session, own: Roster) -> JudgeResult | Part:
     staged = trial.staged
     asked = Asked(
         None if own == staged.roster else [entry.nodeid for entry in own.entries],
@@ -86,7 +86,7 @@ def _judge(trial: Trial, session: Session, own: Roster) -> Judged | Part:
     live = {} if trial.follow is None else {"PYTHONUNBUFFERED": "1"}
     try:
         reports_of(session).mkdir()
-        with following(reports_of(session) / LOG, trial.follow):
+        with follow_file(reports_of(session) / LOG, trial.follow):
             return session.judge(
                 trial.command,
                 {**judge_environment(session, trial.problem, trial.checkpoint, staged.plugin, asked), **live},
@@ -118,7 +118,7 @@ def broken(error: InfrastructureError | OSError, own: Roster) -> Part:
     return Part(own, reason=f"{place}: {error.strerror}; is the disk full, the cache or the output not writable?")
 
 
-def part_of(trial: Trial, session: Session, own: Roster, judged: Judged | Part) -> Part:
+def part_of(trial: Trial, session: Session, own: Roster, judged: JudgeResult | Part) -> Part:
     if isinstance(judged, Part):
         return judged
     evidence = believed(read_evidence(reports_of(session)), trial.arguments)
@@ -131,7 +131,7 @@ def believed(evidence: Evidence, arguments: Sequence[str]) -> Evidence:
     return evidence if arguments else replace(evidence, deselected=frozenset())
 
 
-def account(own: Roster, evidence: Evidence, done: Completed, timeout: float) -> Part:
+def account(own: Roster, evidence: Evidence, done: ProcessResult, timeout: float) -> Part:
     return Part(
         own,
         evidence,
@@ -141,7 +141,7 @@ def account(own: Roster, evidence: Evidence, done: Completed, timeout: float) ->
     )
 
 
-def _reason(done: Completed, evidence: Evidence, own: Roster, timeout: float) -> str | None:
+def _reason(done: ProcessResult, evidence: Evidence, own: Roster, timeout: float) -> str | None:
     running = f"while running {evidence.running}" if evidence.running else "with no test running"
     ended = f"session timeout of {timeout:g} s {running}" if done.exit_code is None else None
     reason = infrastructure_failure(done.exit_code, evidence=evidence, expected=own.nodeids, ended=ended)

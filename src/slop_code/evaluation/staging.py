@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.execution.sandbox import Layout, Sandbox, ToolEnv
+    from slop_code.execution.sandbox import BoxLayout, Sandbox, ToolEnvironment
 
 ASSETS = "assets"
 COLLECT_S = 120.0
@@ -150,7 +150,7 @@ def stage(
     checkpoint: CheckpointConfig,
     spec: EnvironmentSpec,
     sandbox: Sandbox,
-    tools: ToolEnv,
+    tools: ToolEnvironment,
     command: Sequence[str],
     cache: Cache,
     progress: ProgressCallback,
@@ -200,7 +200,7 @@ def _collect(
     checkpoint: CheckpointConfig,
     spec: EnvironmentSpec,
     sandbox: Sandbox,
-    tools: ToolEnv,
+    tools: ToolEnvironment,
     command: Sequence[str],
     folder: Path,
     cache: Cache,
@@ -241,7 +241,7 @@ def _quarantined(entry: RosterEntry) -> RosterEntry:
     return RosterEntry(entry.nodeid, tuple(dict.fromkeys((QUARANTINED, *entry.markers))))
 
 
-def judge_files(session: Session, tools: ToolEnv, plugin: Path) -> dict[str, Path]:
+def judge_files(session: Session, tools: ToolEnvironment, plugin: Path) -> dict[str, Path]:
     return {
         "requirements.txt": tools.constraints,
         "plugin": plugin,
@@ -266,19 +266,19 @@ def judge_environment(
     # Of what the tests may see, the judge itself starts with nothing that could load a file of the submission's.
     return {
         **{name: seen[name] for name in ("PATH", "HOME", "LANG", "TZ")},
-        SETTINGS_VARIABLE: layout.place("settings.json", path),
-        "PYTHONPATH": layout.place("plugin", plugin),
+        SETTINGS_VARIABLE: layout.judge_path("settings.json", path),
+        "PYTHONPATH": layout.judge_path("plugin", plugin),
         "PYTHONSAFEPATH": "1",
         "PYTHONNOUSERSITE": "1",
         "PYTHONHASHSEED": "0",
-        "UV_CACHE_DIR": layout.place("uv-cache", session.cache.uv),
+        "UV_CACHE_DIR": layout.judge_path("uv-cache", session.cache.uv),
         "UV_TOOL_DIR": f"{layout.reports}/.tools",
         "UV_NO_ENV_FILE": "1",
         "UV_PYTHON_DOWNLOADS": "never",
     }
 
 
-def _settings(layout: Layout, problem: ProblemConfig, asked: Asked, seen: Mapping[str, str]) -> dict[str, Any]:
+def _settings(layout: BoxLayout, problem: ProblemConfig, asked: Asked, seen: Mapping[str, str]) -> dict[str, Any]:
     return {
         "stream": f"{layout.reports}/{STREAM}",
         "environment": seen,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.interpreter import base_python, python_identity
-from slop_code.execution.tool_environment import HostTools
+from slop_code.execution.tool_environment import HostToolBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.execution.sandbox import Toolshop
+    from slop_code.execution.sandbox import ToolBuilder
 
 
 class HostSandbox:
@@ -37,8 +37,8 @@ class HostSandbox:
     def subject_python(self) -> str:
         return base_python()
 
-    def toolshop(self, scratch: Path) -> AbstractContextManager[Toolshop]:
-        return HostTools(scratch, self.cache)
+    def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]:
+        return HostToolBuilder(scratch, self.cache)
 
     def check_tools(self, kept: Path) -> None:
         if not (self.cache.uv / "archive-v0").is_dir():

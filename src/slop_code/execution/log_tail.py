@@ -17,7 +17,7 @@ STEP_S = 0.05
 
 
 @contextlib.contextmanager
-def following(path: Path, tell: Callable[[bytes], None] | None) -> Iterator[None]:
+def follow_file(path: Path, tell: Callable[[bytes], None] | None) -> Iterator[None]:
     """While the block runs, `tell` is given what comes into the file, once it is there; then the rest."""
     if tell is None:
         yield

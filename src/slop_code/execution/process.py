@@ -38,7 +38,7 @@ while os.getppid() == int(sys.argv[1]):
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class ProcessResult:
     exit_code: int | None
     """Negative: ended by that signal. None: ended by us when its time was over."""
 
@@ -54,7 +54,7 @@ def run(
     timeout: float,
     cwd: Path | None = None,
     interactive: bool = False,
-) -> Completed:
+) -> ProcessResult:
     """Run to the end or to the timeout, output to `log`; nothing of its group is left behind.
 
     It reads nothing, or, where it is interactive, our own standard input.
@@ -79,17 +79,17 @@ def run(
             exit_code = _wait(process, timeout)
         finally:
             _end(process)
-    return Completed(exit_code, tail(log, TAIL))
+    return ProcessResult(exit_code, tail(log, TAIL))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CapturedOutput:
     exit_code: int
     output: str
     errors: str
 
 
-def ask(argv: Sequence[str], timeout: float) -> Answer:
+def capture(argv: Sequence[str], timeout: float) -> CapturedOutput:
     """A program of the user's own, in the user's environment: what it answers, within bounds, and complains of.
 
     Neither a stop nor an interrupt on the terminal ends it: this is how things are cleaned up, too.
@@ -110,7 +110,7 @@ def ask(argv: Sequence[str], timeout: float) -> Answer:
         except subprocess.TimeoutExpired:
             raise InfrastructureError(f"`{shlex.join(argv[:3])}` gave no answer within {timeout:g} s") from None
         said = [_beginning(stream, ANSWER).decode("utf-8", "replace") for stream in (output, errors)]
-    return Answer(done.returncode, *said)
+    return CapturedOutput(done.returncode, *said)
 
 
 def _beginning(stream: IO[bytes], limit: int) -> bytes:
@@ -118,7 +118,7 @@ def _beginning(stream: IO[bytes], limit: int) -> bytes:
     return stream.read(limit)
 
 
-class Child:
+class PipedProcess:
     """A process that is talked to: `send` what it reads, `read` what it answers, until a moment in time."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -167,7 +167,7 @@ class Child:
 
 
 @contextlib.contextmanager
-def talk(argv: Sequence[str], log: Path) -> Iterator[Child]:
+def open_piped(argv: Sequence[str], log: Path) -> Iterator[PipedProcess]:
     """A program of the user's own, in the user's environment; its errors go to `log`, and it ends with the block."""
     check_cancelled()
     with log.open("wb") as sink:
@@ -176,7 +176,7 @@ def talk(argv: Sequence[str], log: Path) -> Iterator[Child]:
             process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=sink, bufsize=0, start_new_session=True)
         except OSError as error:
             raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
-        child = Child(process)
+        child = PipedProcess(process)
         try:
             yield child
         finally:
@@ -188,14 +188,14 @@ def talk(argv: Sequence[str], log: Path) -> Iterator[Child]:
 
 
 def succeeds(argv: Sequence[str]) -> bool:
-    """A quick program whose exit status says it all; as with `ask`, it comes to its end."""
+    """A quick program whose exit status says it all; as with `capture`, it comes to its end."""
     quiet = subprocess.DEVNULL
     done = subprocess.run(argv, stdin=quiet, stdout=quiet, stderr=quiet, check=False, start_new_session=True)
     return done.returncode == 0
 
 
 @contextlib.contextmanager
-def busy(count: int) -> Iterator[None]:
+def cpu_load(count: int) -> Iterator[None]:
     """Beside so many processes that only use up time; they end with the block, and, were we killed, by themselves."""
     argv = [sys.executable, "-I", "-S", "-c", SPIN, str(os.getpid())]
     quiet = subprocess.DEVNULL

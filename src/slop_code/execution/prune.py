@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache, remove_tree
-from slop_code.execution.docker.engine import Engine, Item, is_left_over, remove_dead_owners, sweep
+from slop_code.execution.docker.engine import Engine, LabelledObject, is_left_over, remove_dead_owners, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 RESULTS = "results"
-KINDS = ("arrivals", "kits", "layers", "probes", RESULTS, "subjects", "tests", "tools", "users", "uv")
+KINDS = ("arrivals", "support", "layers", "probes", RESULTS, "subjects", "tests", "tools", "users", "uv")
 """Named, as a cache's folder may be one with other things in it."""
 
 
@@ -55,7 +55,7 @@ def prune_outside(cache: Cache, binary: str) -> Iterator[str]:
     """Locks and what the engine has."""
     remove_dead_owners(cache)
     engine = Engine(binary)
-    if engine.missing():
+    if engine.unavailable_reason():
         return
     try:
         yield from prune_engine(engine)
@@ -65,7 +65,9 @@ def prune_outside(cache: Cache, binary: str) -> Iterator[str]:
 
 def prune_engine(engine: Engine) -> Iterator[str]:
     gone = sweep(engine, engine.containers(), engine.volumes())
-    left = [image for image in sorted(engine.images()) if is_left_over(Item(image, engine.image_labels(image)))]
+    left = [
+        image for image in sorted(engine.images()) if is_left_over(LabelledObject(image, engine.image_labels(image)))
+    ]
     engine.remove(images=left)
     there = {*[item.name for item in [*engine.containers(), *engine.volumes()]], *engine.images()}
     for name in [*gone, *left]:

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.process import Completed
+    from slop_code.execution.process import ProcessResult
     from slop_code.execution.progress_events import ProgressCallback
 
 TESTS_DIR = ".evaluation_tests"
 REPORTS_DIR = ".scbench"
 BUILT_IN = {
-    "none": "slop_code.execution.unsandboxed:NoSandbox",
-    "bubblewrap": "slop_code.execution.bubblewrap.boxes:Bubblewrap",
-    "docker": "slop_code.execution.docker.container_boxes:Docker",
+    "none": "slop_code.execution.unsandboxed:Unsandboxed",
+    "bubblewrap": "slop_code.execution.bubblewrap.boxes:BubblewrapSandbox",
+    "docker": "slop_code.execution.docker.docker_sandbox:DockerSandbox",
 }
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BoxLayout:
     """Where things are, as the tests and the submission see them."""
 
     workspace: str
@@ -46,7 +46,7 @@ class Layout:
     judge: str | None = None
     """Where the judge's own files appear: apart from any folder the subject can rename; None: where they are."""
 
-    def place(self, name: str, host: Path) -> str:
+    def judge_path(self, name: str, host: Path) -> str:
         return f"{self.judge}/{name}" if self.judge else str(host)
 
     @property
@@ -59,7 +59,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolEnv:
+class ToolEnvironment:
     """The tests' locked environment, ready to be run without network."""
 
     kept: Path
@@ -77,7 +77,7 @@ class ToolEnv:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class PreparedSubject:
     """What set-up made for a submission."""
 
     kept: Path | None = None
@@ -96,20 +96,20 @@ class SetupJob:
     submission: Path
     environment: Mapping[str, str]
     scratch: Path
-    """What is left here becomes `Subject.kept`."""
+    """What is left here becomes `PreparedSubject.kept`."""
 
     keep_workspace: bool
     hidden: Sequence[Path] = ()
     """Host paths that stay out of sight, wherever they lie."""
 
 
-class Workshop(Protocol):
+class SetupBox(Protocol):
     """Where set-up runs, one command after the other."""
 
-    def run(self, command: Sequence[str], timeout: float) -> Completed: ...
+    def run(self, command: Sequence[str], timeout: float) -> ProcessResult: ...
 
 
-class Toolshop(Protocol):
+class ToolBuilder(Protocol):
     """Where uv makes the tests' environment, for the interpreter that the judge will have."""
 
     folder: str
@@ -136,17 +136,17 @@ class JudgeJob:
     submission: Path | None
     """None: there is no subject, only tests to be collected."""
 
-    subject: Subject
+    subject: PreparedSubject
     tests: Path
     shown: Path
     """What of the tests folder the subject sees from the start."""
 
     reports: Path
     tools: Path
-    """`ToolEnv.kept`."""
+    """`ToolEnvironment.kept`."""
 
     files: Mapping[str, Path]
-    """The judge's own files and folders, by the names under which `Layout.place` puts them."""
+    """The judge's own files and folders, by the names under which `BoxLayout.judge_path` puts them."""
 
     scratch: Path
     timeout: float
@@ -163,8 +163,8 @@ class JudgeJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    done: Completed
+class JudgeResult:
+    done: ProcessResult
     isolation: Mapping[str, Any]
     """What was really in force, for the record."""
 
@@ -174,7 +174,7 @@ class Sandbox(Protocol):
 
     def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback) -> None: ...
 
-    def missing(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Why this sandbox cannot work on this machine, with what to do; None when it can."""
 
     def image(self) -> str | None:
@@ -183,7 +183,7 @@ class Sandbox(Protocol):
     def identity(self) -> Sequence[object]:
         """What everything that is made here once and kept depends on: interpreter, machine, image."""
 
-    def layout(self, session: Path) -> Layout: ...
+    def layout(self, session: Path) -> BoxLayout: ...
 
     def variables(self) -> Mapping[str, str]:
         """What programs find in their environment before anything of ours."""
@@ -194,21 +194,21 @@ class Sandbox(Protocol):
     def subject_python(self) -> str:
         """The interpreter for that environment, as uv is to be told."""
 
-    def toolshop(self, scratch: Path) -> AbstractContextManager[Toolshop]: ...
+    def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]: ...
 
-    def workshop(self, job: SetupJob) -> AbstractContextManager[Workshop]:
+    def setup_box(self, job: SetupJob) -> AbstractContextManager[SetupBox]:
         """What was done in it is kept when the block ends well."""
 
     def check_tools(self, kept: Path) -> None:
-        """A ValueError when what the toolshop made is gone or damaged."""
+        """A ValueError when what the tool_builder made is gone or damaged."""
 
     def check_subject(self, kept: Path) -> None:
-        """A ValueError when what the workshop made is gone or damaged."""
+        """A ValueError when what the setup_box made is gone or damaged."""
 
-    def judge(self, job: JudgeJob) -> Judged: ...
+    def judge(self, job: JudgeJob) -> JudgeResult: ...
 
 
-def launcher_settings(layout: Layout, output: int) -> str:
+def launcher_settings(layout: BoxLayout, output: int) -> str:
     """What `slopbox run` reads before each call."""
     return f"tests={layout.tests}\nworkspace={layout.workspace}\noutput={output}\n"
 
@@ -220,8 +220,8 @@ def sandbox_name(spec: EnvironmentSpec) -> str:
 def sandbox_for(spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback = lambda _: None) -> Sandbox:
     """The sandbox an environment names; loaded late, so that others cost nothing."""
     sandbox = _sandbox_class(sandbox_name(spec), spec)(spec, cache, progress)
-    if problem := sandbox.missing():
-        raise InfrastructureError(problem)
+    if reason := sandbox.unavailable_reason():
+        raise InfrastructureError(reason)
     return sandbox
 
 

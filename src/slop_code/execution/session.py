@@ -6,7 +6,16 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from slop_code.execution.sandbox import PATH, Judged, JudgeJob, Layout, Sandbox, Subject, ToolEnv, sandbox_for
+from slop_code.execution.sandbox import (
+    PATH,
+    BoxLayout,
+    JudgeJob,
+    JudgeResult,
+    PreparedSubject,
+    Sandbox,
+    ToolEnvironment,
+    sandbox_for,
+)
 from slop_code.execution.setup import prepare_subject
 from slop_code.execution.submission import open_submission
 
@@ -28,7 +37,7 @@ class Session:
     cache: Cache
     folder: Path
     submission: Path | None
-    subject: Subject
+    subject: PreparedSubject
     hidden: Sequence[Path]
 
     @classmethod
@@ -47,7 +56,7 @@ class Session:
         The submission sees nothing of `hidden`, neither while it is set up nor while it is tested.
         """
         sandbox = sandbox or sandbox_for(spec, cache, progress)
-        subject, source = Subject(), None
+        subject, source = PreparedSubject(), None
         if submission is not None:
             source = open_submission(submission)
             subject = prepare_subject(spec, source, sandbox, cache, progress, hidden)
@@ -61,7 +70,7 @@ class Session:
             yield replace(self, folder=folder)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> BoxLayout:
         return self.sandbox.layout(self.folder)
 
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
@@ -90,11 +99,11 @@ class Session:
         tests: Path,
         shown: Path,
         reports: Path,
-        tools: ToolEnv,
+        tools: ToolEnvironment,
         files: Mapping[str, Path],
         timeout: float,
         interactive: bool = False,
-    ) -> Judged:
+    ) -> JudgeResult:
         """Run the judge to its end; the boxes are gone when this returns."""
         return self.sandbox.judge(
             JudgeJob(

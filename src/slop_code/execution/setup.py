@@ -17,7 +17,7 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.interpreter import network_variables
 from slop_code.execution.manifest import check_sample_manifest, write_sample_manifest
 from slop_code.execution.progress_events import ProgressCallback, ProgressEvent, ProgressKind
-from slop_code.execution.sandbox import PATH, Sandbox, SetupJob, Subject
+from slop_code.execution.sandbox import PATH, PreparedSubject, Sandbox, SetupJob
 from slop_code.execution.submission import tree_digest
 from slop_code.execution.uv import uv_identity
 
@@ -40,7 +40,7 @@ def prepare_subject(
     cache: Cache,
     progress: ProgressCallback,
     hidden: Sequence[Path],
-) -> Subject:
+) -> PreparedSubject:
     """Run the environment's set-up commands, or build what a Python submission asks for; once per content."""
     commands = [*spec.setup.commands, *spec.setup.eval_commands]
     python = sandbox.subject_python()
@@ -50,12 +50,12 @@ def prepare_subject(
     if commands:
         steps = python_steps(python, None) if is_python else []
         steps += [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
-        return Subject(build("layers", tree_digest(submission), steps), True, offline)
+        return PreparedSubject(build("layers", tree_digest(submission), steps), True, offline)
     if not is_python:
-        return Subject()
+        return PreparedSubject()
     source, text = python_dependencies(submission)
     content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")
-    return Subject(build("subjects", content, python_steps(python, source)), False, offline)
+    return PreparedSubject(build("subjects", content, python_steps(python, source)), False, offline)
 
 
 def python_steps(python: str, source: str | None) -> list[list[str]]:
@@ -128,12 +128,12 @@ def _set_up(
             hidden=hidden,
         )
         place = sandbox.subject_env(scratch)
-        with sandbox.workshop(job) as workshop:
+        with sandbox.setup_box(job) as setup_box:
             for step in steps:
                 command = [word.replace("{env}", place) for word in step]
                 shown = command[-1] if command[1] == "-c" else shlex.join(command)
                 progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, shown))
-                done = workshop.run(command, max(0.0, deadline - time.monotonic()))
+                done = setup_box.run(command, max(0.0, deadline - time.monotonic()))
                 if done.exit_code != 0:
                     limit = f"did not end within the {spec.setup.timeout:g} s for set-up"
                     how = limit if done.exit_code is None else f"exited with {done.exit_code}"

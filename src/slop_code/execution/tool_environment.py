@@ -19,7 +19,7 @@ from slop_code.execution.interpreter import base_python, network_variables
 from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.execution.sandbox import PATH, Sandbox, ToolEnv, Toolshop
+from slop_code.execution.sandbox import PATH, Sandbox, ToolBuilder, ToolEnvironment
 from slop_code.execution.uv import uv_identity, uv_paths
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ def warm_tools(
     lock: Path,
     cache: Cache,
     progress: ProgressCallback,
-) -> ToolEnv:
+) -> ToolEnvironment:
     """Fill uv's cache so that `uvx` finds the tool with all its packages offline, every file checked by its hash."""
     content = [tool, list(packages), list(extra), lock.read_text()]
     key = digest_of([*content, *sandbox.identity(), *uv_identity()])
 
     def build(scratch: Path) -> None:
         progress(ProgressEvent(ProgressKind.BUILD_TEST_ENVIRONMENT, ", ".join([*packages, *extra])))
-        with damage_removed(cache), sandbox.toolshop(scratch) as shop:
+        with damage_removed(cache), sandbox.tool_builder(scratch) as shop:
             python, python_version = shop.python()
             requirements = lock.read_text() + _lock_extra(shop, python, extra, lock.read_text())
             constraints = shop.put("requirements.txt", requirements)
@@ -70,23 +70,23 @@ def warm_tools(
         (scratch / "made.json").write_text(json.dumps({**made, "installed": installed}, sort_keys=True))
         write_manifest(scratch)
 
-    def load(entry: Path) -> ToolEnv:
+    def load(entry: Path) -> ToolEnvironment:
         sandbox.check_tools(entry)
         return read_tools(entry, cache)
 
     return cache.load_or_build("tools", key, build, load)
 
 
-def read_tools(entry: Path, cache: Cache) -> ToolEnv:
+def read_tools(entry: Path, cache: Cache) -> ToolEnvironment:
     """Raises ValueError or OSError unless they are as they were made."""
     check_manifest(entry)
     made = json.loads((entry / "made.json").read_text())
     if (installed := made.pop("installed")) is not None:
         check_installed(cache, installed)
-    return ToolEnv(entry, **made)
+    return ToolEnvironment(entry, **made)
 
 
-def fetch(shop: Toolshop, tool: str, arguments: Sequence[str], tries: int = 3) -> str:
+def fetch(shop: ToolBuilder, tool: str, arguments: Sequence[str], tries: int = 3) -> str:
     """Again where a name could not be looked up: that passes, more often than not."""
     try:
         return shop.uv(tool, arguments)
@@ -101,7 +101,7 @@ def uvx_arguments(python: str, packages: Sequence[str], extra: Sequence[str], co
     return ["--python", python, "--constraints", constraints, *wanted]
 
 
-def _lock_extra(shop: Toolshop, python: str, extra: Sequence[str], lock: str) -> str:
+def _lock_extra(shop: ToolBuilder, python: str, extra: Sequence[str], lock: str) -> str:
     """Hashes for what a problem adds to the lock; what the lock has keeps the lock's."""
     if not extra:
         return ""
@@ -112,7 +112,7 @@ def _lock_extra(shop: Toolshop, python: str, extra: Sequence[str], lock: str) ->
     return "".join(block for block in blocks if block.strip() and block.split("==")[0] not in known)
 
 
-class HostTools:
+class HostToolBuilder:
     """uv on the host, for the tests' environment alone: no configuration of anyone's is read."""
 
     def __init__(self, scratch: Path, cache: Cache) -> None:
@@ -121,7 +121,7 @@ class HostTools:
         self.folder = str(self.scratch)
         cache.uv.mkdir(parents=True, exist_ok=True)
 
-    def __enter__(self) -> HostTools:
+    def __enter__(self) -> HostToolBuilder:
         return self
 
     def __exit__(self, *_: object) -> None:

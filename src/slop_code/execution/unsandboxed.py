@@ -14,8 +14,8 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, tidy
-from slop_code.execution.process import Completed, run
-from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR, Judged, JudgeJob, Layout, SetupJob
+from slop_code.execution.process import ProcessResult, run
+from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR, BoxLayout, JudgeJob, JudgeResult, SetupJob
 from slop_code.execution.submission import RESERVED
 from slop_code.execution.uv import uv_paths
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 COPY_S = 600
 
 
-class NoSandbox(HostSandbox):
+class Unsandboxed(HostSandbox):
     name = "none"
 
-    def layout(self, session: Path) -> Layout:
-        return Layout(
+    def layout(self, session: Path) -> BoxLayout:
+        return BoxLayout(
             str(session / "workspace"),
             str(session / "tmp"),
             str(session / "home"),
@@ -43,19 +43,19 @@ class NoSandbox(HostSandbox):
         """The host's where it is asked for: there is no isolation anyway."""
         return {**os.environ, "PATH": ""} if self.spec.environment.include_os_env else {}
 
-    def missing(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         reaped([])  # raises where no helper was built
         return None
 
     @contextlib.contextmanager
-    def workshop(self, job: SetupJob) -> Iterator[PlainShop]:
+    def setup_box(self, job: SetupJob) -> Iterator[UnsandboxedSetupBox]:
         for name in ("env", "tmp", "home"):
             (job.scratch / name).mkdir()
         copy_tree(job.submission, job.scratch / "layer", job.scratch)
-        yield PlainShop(job)
+        yield UnsandboxedSetupBox(job)
         tidy(job.scratch, ("env", "layer") if job.keep_workspace else ("env",))
 
-    def judge(self, job: JudgeJob) -> Judged:
+    def judge(self, job: JudgeJob) -> JudgeResult:
         layout = self.layout(job.scratch)
         workspace = Path(layout.workspace)
         if job.submission is None:
@@ -81,14 +81,16 @@ class NoSandbox(HostSandbox):
             interactive=job.interactive,
         )
         take_reports(workspace / REPORTS_DIR, job.reports)
-        return Judged(done, {"sandbox": self.name, "judge_and_subject_apart": False, "network": "full", "limits": {}})
+        return JudgeResult(
+            done, {"sandbox": self.name, "judge_and_subject_apart": False, "network": "full", "limits": {}}
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class PlainShop:
+class UnsandboxedSetupBox:
     job: SetupJob
 
-    def run(self, command: Sequence[str], timeout: float) -> Completed:
+    def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         scratch = self.job.scratch
         environment = {**self.job.environment, "TMPDIR": str(scratch / "tmp")}
         return run(reaped(command), env=environment, log=scratch / "log", timeout=timeout, cwd=scratch / "layer")

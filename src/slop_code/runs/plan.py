@@ -194,7 +194,11 @@ def known_image(spec: EnvironmentSpec) -> str | None:
         return None
     engine = Engine(spec.docker.binary)
     try:
-        answer = None if engine.missing() else engine.try_("image", "inspect", "--format", "{{.Id}}", spec.docker.image)
+        answer = (
+            None
+            if engine.unavailable_reason()
+            else engine.run("image", "inspect", "--format", "{{.Id}}", spec.docker.image)
+        )
     except InfrastructureError:
         return None
     return answer.output.strip() or None if answer and answer.exit_code == 0 else None

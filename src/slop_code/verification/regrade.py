@@ -17,7 +17,7 @@ from slop_code.evaluation.pairs import NEVER_RAN, Part
 from slop_code.evaluation.reports.raw_test import visible
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.run_tests import RAW_FILES, account, believed
-from slop_code.execution.process import TAIL, Completed
+from slop_code.execution.process import TAIL, ProcessResult
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _part(stored: CorrectnessResults, raw: Raw, evidence: Evidence, own: Roster,
     told: list[int | None] = [None if code == NEVER_RAN else code]
     announced = evidence.reported_exit if evidence.source != "stream" else None
     ends = told if known else [announced] if announced is not None else [*told, None]
-    parts = [account(own, evidence, Completed(end, raw.log), _timeout(stored, said)) for end in ends]
+    parts = [account(own, evidence, ProcessResult(end, raw.log), _timeout(stored, said)) for end in ends]
     for part in parts:
         if (None if part.told is None else visible(part.told, REASON_LIMIT)) == said:
             return part

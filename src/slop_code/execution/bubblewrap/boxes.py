@@ -24,15 +24,15 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.fixed_limits import FEWEST_INODES, FILE_SIZE, HANDED, SETUP_MEMORY, SETUP_PROCESSES
 from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, tidy
-from slop_code.execution.process import Completed, run
+from slop_code.execution.process import ProcessResult, run
 from slop_code.execution.sandbox import (
     REPORTS_DIR,
     TESTS_DIR,
-    Judged,
+    BoxLayout,
     JudgeJob,
-    Layout,
+    JudgeResult,
+    PreparedSubject,
     SetupJob,
-    Subject,
     launcher_settings,
 )
 from slop_code.execution.uv import uv_paths
@@ -65,16 +65,16 @@ BOX_PROCESSES = 4
 PROBE_S = 20
 
 
-class Bubblewrap(HostSandbox):
+class BubblewrapSandbox(HostSandbox):
     name = "bubblewrap"
 
-    def layout(self, session: Path) -> Layout:
-        return Layout(WORKSPACE, "/tmp", HOME, TOOLS, ("/slop/run",), JUDGE)
+    def layout(self, session: Path) -> BoxLayout:
+        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, ("/slop/run",), JUDGE)
 
     def subject_env(self, kept: Path) -> str:
         return SUBJECT_ENV
 
-    def missing(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Where no helper was built, `helper_path` raises."""
         if not sys.platform.startswith("linux"):
             return f"bubblewrap needs Linux, this is {sys.platform}; use an environment with isolation: none"
@@ -89,13 +89,13 @@ class Bubblewrap(HostSandbox):
         return None
 
     @contextlib.contextmanager
-    def workshop(self, job: SetupJob) -> Iterator[BubblewrapShop]:
+    def setup_box(self, job: SetupJob) -> Iterator[BubblewrapSetupBox]:
         for name in ("env", "layer", "work", "tmp", "home"):
             (job.scratch / name).mkdir()
-        yield BubblewrapShop(job)
+        yield BubblewrapSetupBox(job)
         tidy(job.scratch, ("env", "layer") if job.keep_workspace else ("env",))
 
-    def judge(self, job: JudgeJob) -> Judged:
+    def judge(self, job: JudgeJob) -> JudgeResult:
         for name in ("tmp", "empty"):
             (job.scratch / name).mkdir(exist_ok=True)
         limits = self.spec.limits
@@ -106,7 +106,7 @@ class Bubblewrap(HostSandbox):
             done = run(argv, env={}, log=log, timeout=job.timeout, interactive=job.interactive)
         in_force = {"memory": limits.memory, "processes": limits.processes}
         in_force |= {"disk": limits.disk, "output": limits.output}
-        return Judged(
+        return JudgeResult(
             done,
             {
                 "sandbox": self.name,
@@ -119,10 +119,10 @@ class Bubblewrap(HostSandbox):
 
 
 @dataclass(frozen=True, slots=True)
-class BubblewrapShop:
+class BubblewrapSetupBox:
     job: SetupJob
 
-    def run(self, command: Sequence[str], timeout: float) -> Completed:
+    def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         seal = ["/slop/box", "seal", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
         argv = [bwrap(), *setup_arguments(self.job), *seal, *command]
         with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
@@ -247,7 +247,7 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
 
 def bwrap() -> str:
     found = working_bwrap()
-    assert found is not None, "missing() comes first"
+    assert found is not None, "unavailable_reason() comes first"
     return found
 
 
@@ -319,7 +319,7 @@ def boxes_trouble(spec: EnvironmentSpec) -> str | None:
             argv=["/slop/run", "/bin/true"],
             environment={},
             submission=empty["submission"],
-            subject=Subject(),
+            subject=PreparedSubject(),
             tests=empty["tests"],
             shown=empty["shown"],
             reports=empty["reports"],
@@ -328,5 +328,5 @@ def boxes_trouble(spec: EnvironmentSpec) -> str | None:
             scratch=empty["scratch"],
             timeout=PROBE_S,
         )
-        done = Bubblewrap(spec, Cache(Path(folder))).judge(job).done
+        done = BubblewrapSandbox(spec, Cache(Path(folder))).judge(job).done
     return None if done.exit_code == 0 else done.output.strip() or f"exit status {done.exit_code}"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 HOME = "/slop/home"
 """Not a folder an image may have: a runtime gives a mount the modes of what it covers."""
 
-KIT = "/slop/kit"
-BOX = f"{KIT}/box"
+SUPPORT = "/slop/support"
+BOX = f"{SUPPORT}/box"
 GATE = "/slop/gate"
 JUDGE = "/slop/judge"
 CALL = "/slop/call"

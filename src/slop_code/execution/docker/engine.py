@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import file_lock
-from slop_code.execution.process import Answer, ask
+from slop_code.execution.process import CapturedOutput, capture
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ FORBIDDEN = ("permission denied while trying to connect", "got permission denied
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class LabelledObject:
     """A container or a volume of ours."""
 
     name: str
@@ -65,33 +65,33 @@ class Item:
 class Engine:
     binary: str
 
-    def missing(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         if shutil.which(self.binary) is None:
             return f"{self.binary} is not installed; install it, name another as docker.binary, or use -e local"
         return None
 
-    def place(self) -> list[str]:
+    def daemon_identity(self) -> list[str]:
         """Tells one daemon from another, as what is kept in one is not in the other."""
         return [
             self.binary,
             *[os.environ.get(name, "") for name in ("DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST")],
         ]
 
-    def try_(self, *arguments: str, timeout: float = ANSWER_S) -> Answer:
-        return ask([self.binary, *arguments], timeout)
+    def run(self, *arguments: str, timeout: float = ANSWER_S) -> CapturedOutput:
+        return capture([self.binary, *arguments], timeout)
 
-    def ask(self, *arguments: str, timeout: float = ANSWER_S) -> str:
-        answer = self.try_(*arguments, timeout=timeout)
+    def check_output(self, *arguments: str, timeout: float = ANSWER_S) -> str:
+        answer = self.run(*arguments, timeout=timeout)
         if answer.exit_code != 0:
             raise self.failure(" ".join(arguments[:2]), answer.errors or answer.output)
         return answer.output.strip()
 
     def failure(self, what: str, text: str) -> InfrastructureError:
         told = text.strip()[-SAID:]
-        known = self.trouble(text)
+        known = self.diagnose(text)
         return InfrastructureError(f"{known}\n{told}" if known else f"`{self.binary} {what}` failed: {told or NOTHING}")
 
-    def trouble(self, text: str) -> str | None:
+    def diagnose(self, text: str) -> str | None:
         """One sentence for each way an engine fails that a person can do something about."""
         lower = text.lower()
         if any(words in lower for words in FORBIDDEN):
@@ -105,11 +105,11 @@ class Engine:
 
     def image(self, name: str, progress: ProgressCallback) -> dict[str, Any]:
         """What the engine knows of an image, pulled when it is not there."""
-        answer = self.try_("image", "inspect", "--", name)
+        answer = self.run("image", "inspect", "--", name)
         if answer.exit_code != 0 and any(word in answer.errors.lower() for word in ("no such image", "not known")):
             progress(ProgressEvent(ProgressKind.PULL_IMAGE, name))
             self.pull(name)
-            answer = self.try_("image", "inspect", "--", name)
+            answer = self.run("image", "inspect", "--", name)
         if answer.exit_code != 0:
             raise self.failure("image inspect", answer.errors)
         try:
@@ -119,35 +119,41 @@ class Engine:
         return found
 
     def pull(self, name: str) -> None:
-        answer = self.try_("pull", "--quiet", "--", name, timeout=PULL_S)
+        answer = self.run("pull", "--quiet", "--", name, timeout=PULL_S)
         if answer.exit_code != 0:
             unknown = f"image {name}: not here, and it cannot be pulled; build or load it, or correct docker.image"
-            raise InfrastructureError(f"{self.trouble(answer.errors) or unknown}\n{answer.errors.strip()[-SAID:]}")
+            raise InfrastructureError(f"{self.diagnose(answer.errors) or unknown}\n{answer.errors.strip()[-SAID:]}")
 
-    def containers(self) -> list[Item]:
+    def containers(self) -> list[LabelledObject]:
         return self._items("ps", "--all", name=("Names", "ID"))
 
-    def volumes(self) -> list[Item]:
+    def volumes(self) -> list[LabelledObject]:
         return self._items("volume", "ls", name=("Name",))
 
     def images(self) -> set[str]:
-        listed = self.ask("images", "--quiet", "--no-trunc", "--filter", f"label={OWNER}").split()
+        listed = self.check_output("images", "--quiet", "--no-trunc", "--filter", f"label={OWNER}").split()
         return {image.removeprefix("sha256:") for image in listed}
 
     def commit(self, container: str, entry: str, timeout: float) -> str:
         """The container as an image: its digest, which podman writes without its kind."""
         label = f"LABEL {ENTRY}={entry}"
-        return self.ask("commit", "--change", label, container, timeout=timeout).split()[-1].removeprefix("sha256:")
+        return (
+            self.check_output("commit", "--change", label, container, timeout=timeout)
+            .split()[-1]
+            .removeprefix("sha256:")
+        )
 
     def image_labels(self, image: str) -> Mapping[str, str]:
-        labels: dict[str, str] = json.loads(self.ask("image", "inspect", "--format", "{{json .Config.Labels}}", image))
+        labels: dict[str, str] = json.loads(
+            self.check_output("image", "inspect", "--format", "{{json .Config.Labels}}", image)
+        )
         return labels
 
-    def _items(self, *command: str, name: tuple[str, ...]) -> list[Item]:
+    def _items(self, *command: str, name: tuple[str, ...]) -> list[LabelledObject]:
         found = []
-        for values in _objects(self.ask(*command, "--filter", f"label={OWNER}", "--format", "{{json .}}")):
+        for values in _objects(self.check_output(*command, "--filter", f"label={OWNER}", "--format", "{{json .}}")):
             own = next(values[key] for key in name if values.get(key))
-            found.append(Item(own[0] if isinstance(own, list) else own, _labels(values.get("Labels"))))
+            found.append(LabelledObject(own[0] if isinstance(own, list) else own, _labels(values.get("Labels"))))
         return found
 
     def remove(self, containers: Iterable[str] = (), volumes: Iterable[str] = (), images: Iterable[str] = ()) -> None:
@@ -159,7 +165,7 @@ class Engine:
         )
         for command, names in gone:
             if listed := list(names):
-                self.try_(*command, *listed)
+                self.run(*command, *listed)
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
@@ -228,7 +234,7 @@ def is_alive(label: str) -> bool:
         return True
 
 
-def is_left_over(item: Item) -> bool:
+def is_left_over(item: LabelledObject) -> bool:
     """Its owner is gone, and no entry of a cache names it as kept."""
     if is_alive(item.labels.get(OWNER, "")):
         return False
@@ -243,7 +249,7 @@ def is_left_over(item: Item) -> bool:
         return False
 
 
-def sweep(engine: Engine, containers: list[Item], volumes: list[Item]) -> list[str]:
+def sweep(engine: Engine, containers: list[LabelledObject], volumes: list[LabelledObject]) -> list[str]:
     """Remove what killed evaluators left; its names."""
     old = [item.name for item in containers if is_left_over(item)]
     empty = [item.name for item in volumes if is_left_over(item)]

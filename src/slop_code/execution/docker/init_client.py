@@ -16,7 +16,7 @@ from slop_code.execution.cancellation import CancelToken, EvaluationCancelledErr
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker.container_arguments import NET
 from slop_code.execution.interpreter import network_variables
-from slop_code.execution.process import TAIL, Child, Completed
+from slop_code.execution.process import TAIL, PipedProcess, ProcessResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ TALK = 4096
 END_OF_TALK = b"\4"
 
 
-def ready(engine: Engine, child: Child, log: Path, expected: archive.Measure | None = None) -> None:
+def ready(engine: Engine, child: PipedProcess, log: Path, expected: archive.Measure | None = None) -> None:
     """Wait for process 1; a mounted folder it copied has to be the `expected` one.
 
     A folder of the same name on the daemon's machine need not be the same folder.
@@ -49,7 +49,7 @@ def ready(engine: Engine, child: Child, log: Path, expected: archive.Measure | N
         )
 
 
-def finish(engine: Engine, child: Child, log: Path, places: Mapping[str, Path], timeout: float) -> Completed:
+def finish(engine: Engine, child: PipedProcess, log: Path, places: Mapping[str, Path], timeout: float) -> ProcessResult:
     """The status that process 1 sent behind its files; one that the engine's command has is nobody's word."""
     in_time = child.answers(time.monotonic() + timeout)
     if not in_time:
@@ -64,11 +64,11 @@ def finish(engine: Engine, child: Child, log: Path, places: Mapping[str, Path], 
             f"the judge's container ended before its tests did; was it, or {engine.binary}'s daemon, stopped?\n{said}"
         ) from None
     code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-    return Completed(code if in_time else None, tail(log, TAIL))
+    return ProcessResult(code if in_time else None, tail(log, TAIL))
 
 
 @contextlib.contextmanager
-def passing_on(child: Child) -> Iterator[None]:
+def passing_on(child: PipedProcess) -> Iterator[None]:
     """While the block runs, the judge reads what this process reads; the byte that terminals have tells its end."""
     over = CancelToken()
 
@@ -89,7 +89,7 @@ def passing_on(child: Child) -> Iterator[None]:
         over.close()
 
 
-def last_words(child: Child, log: Path) -> str:
+def last_words(child: PipedProcess, log: Path) -> str:
     """What the engine's command said when it gave up."""
     child.hang_up()
     with contextlib.suppress(TimeoutError):

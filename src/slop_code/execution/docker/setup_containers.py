@@ -16,7 +16,7 @@ from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, ready
 from slop_code.execution.interpreter import network_variables
-from slop_code.execution.process import Completed, run, talk
+from slop_code.execution.process import ProcessResult, open_piped, run
 from slop_code.execution.sandbox import PATH, SetupJob
 from slop_code.execution.tool_environment import WARM_S, compiled, tools_failure
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from slop_code.execution.docker.container_boxes import Docker
+    from slop_code.execution.docker.docker_sandbox import DockerSandbox
 
 JUDGE_PYTHON = ">=3.11"
 BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable)); print(platform.python_version())"
 
 
 @contextlib.contextmanager
-def new_volume(docker: Docker, scratch: Path, what: str) -> Iterator[str]:
+def new_volume(docker: DockerSandbox, scratch: Path, what: str) -> Iterator[str]:
     """One that is removed again unless `Docker.keep` has noted it for the cache's entry."""
     volume = c.Names().of(what)
-    docker.engine.ask("volume", "create", *c.labels(docker.owner, entry_label(scratch)), volume)
+    docker.engine.check_output("volume", "create", *c.labels(docker.owner, entry_label(scratch)), volume)
     try:
         yield volume
     except BaseException:
-        docker.found.kept.discard(volume)
+        docker.engine_state.objects.discard(volume)
         raise
     finally:
-        if volume not in docker.found.kept:
+        if volume not in docker.engine_state.objects:
             docker.engine.remove(volumes=[volume])
 
 
@@ -51,7 +51,7 @@ def entry_label(scratch: Path) -> str:
 
 @contextlib.contextmanager
 def worker(
-    docker: Docker,
+    docker: DockerSandbox,
     log: Path,
     mounts: Sequence[Mount],
     steps: Sequence[str],
@@ -67,11 +67,11 @@ def worker(
         owner=docker.owner,
         image=docker.image(),
         network=docker.settings.network,
-        mounts=[docker.kit, *docker.mounts, *mounts],
+        mounts=[docker.support_volume, *docker.mounts, *mounts],
         steps=["--unpack", *docker.setup_user().words, *steps],
         covered=covered,
     )
-    with talk([docker.engine.binary, *arguments], log) as child:
+    with open_piped([docker.engine.binary, *arguments], log) as child:
         try:
             sent = start_thread(child.send, itertools.chain(certificates(), parts, [archive.pack_end()]))
             ready(docker.engine, child, log, expected)
@@ -82,18 +82,18 @@ def worker(
 
 
 @contextlib.contextmanager
-def open_toolshop(docker: Docker, scratch: Path) -> Iterator[DockerTools]:
+def open_tool_builder(docker: DockerSandbox, scratch: Path) -> Iterator[DockerToolBuilder]:
     user = docker.box_user()
     with new_volume(docker, scratch, "tools") as volume:
         mounts = [Mount(volume, c.UV_CACHE, readonly=False)]
         with worker(docker, scratch / "log", mounts, ["--own", c.UV_CACHE, *user.words]) as name:
-            yield DockerTools(docker, name, user, scratch)
+            yield DockerToolBuilder(docker, name, user, scratch)
         docker.keep(scratch, {"tools": volume})
     (scratch / "log").unlink()
 
 
 @contextlib.contextmanager
-def open_workshop(docker: Docker, job: SetupJob) -> Iterator[DockerShop]:
+def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetupBox]:
     """What the commands leave becomes an image, and a volume where the workspace is kept."""
     user, workspace = docker.setup_user(), docker.settings.workdir
     source, measured = docker.source(job.submission)
@@ -104,7 +104,7 @@ def open_workshop(docker: Docker, job: SetupJob) -> Iterator[DockerShop]:
         mounts = [Mount(volume, workspace, readonly=False), *([source] if source else [])]
         expected = measured if source else None
         with worker(docker, job.scratch / "log", mounts, steps, parts, expected, covered=True) as name:
-            yield DockerShop(docker, name, user, job)
+            yield DockerSetupBox(docker, name, user, job)
             image = docker.engine.commit(name, entry_label(job.scratch), START_S)
         docker.check_places(image)
         if job.keep_workspace:
@@ -115,13 +115,13 @@ def open_workshop(docker: Docker, job: SetupJob) -> Iterator[DockerShop]:
 
 
 @dataclass(frozen=True, slots=True)
-class DockerShop:
-    docker: Docker
+class DockerSetupBox:
+    docker: DockerSandbox
     container: str
     user: c.User
     job: SetupJob
 
-    def run(self, command: Sequence[str], timeout: float) -> Completed:
+    def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         environment = {**self.job.environment, **certificate_variables()}
         words = [c.BOX, "merge", *command]
         arguments = c.exec_arguments(self.container, self.user, self.docker.settings.workdir, environment, words)
@@ -130,10 +130,10 @@ class DockerShop:
 
 
 @dataclass(slots=True)
-class DockerTools:
+class DockerToolBuilder:
     """uv in a container of the image."""
 
-    docker: Docker
+    docker: DockerSandbox
     container: str
     user: c.User
     scratch: Path
@@ -143,7 +143,7 @@ class DockerTools:
         file = self.scratch / "put"
         file.write_text(text)
         file.chmod(0o644)
-        self.docker.engine.ask("cp", str(file), f"{self.container}:/slop/{name}")
+        self.docker.engine.check_output("cp", str(file), f"{self.container}:/slop/{name}")
         file.unlink()
         return f"/slop/{name}"
 
@@ -156,14 +156,14 @@ class DockerTools:
 
     def uv(self, tool: str, arguments: Sequence[str]) -> str:
         environment = {
-            "PATH": f"{c.KIT}/bin:{self.docker.variables().get('PATH') or PATH}", "HOME": c.HOME,
+            "PATH": f"{c.SUPPORT}/bin:{self.docker.variables().get('PATH') or PATH}", "HOME": c.HOME,
             "UV_CACHE_DIR": c.UV_CACHE, "UV_PYTHON_INSTALL_DIR": f"{c.UV_CACHE}/python", "UV_NO_CONFIG": "1",
             "UV_COMPILE_BYTECODE": compiled(tool), "UV_LINK_MODE": "copy",
             **network_variables(), **certificate_variables(),
         }  # fmt: skip
-        argv = [f"{c.KIT}/bin/{tool}", *arguments]
+        argv = [f"{c.SUPPORT}/bin/{tool}", *arguments]
         words = c.exec_arguments(self.container, self.user, self.folder, environment, argv)
-        answer = self.docker.engine.try_(*words, timeout=WARM_S)
+        answer = self.docker.engine.run(*words, timeout=WARM_S)
         if answer.exit_code != 0:
             raise tools_failure(argv, answer.exit_code, answer.errors)
         return answer.output

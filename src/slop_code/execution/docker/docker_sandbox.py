@@ -20,15 +20,15 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution import archive
 from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
-from slop_code.execution.docker.container_files import build_kit, kit_identity
 from slop_code.execution.docker.engine import KEPT, Engine, owner, sweep
 from slop_code.execution.docker.extra_mounts import Mount, extra_mounts
 from slop_code.execution.docker.init_client import finish, passing_on, ready
-from slop_code.execution.docker.setup_containers import new_volume, open_toolshop, open_workshop
+from slop_code.execution.docker.setup_containers import new_volume, open_setup_box, open_tool_builder
+from slop_code.execution.docker.support_volume import build_support_files, support_identity
 from slop_code.execution.fixed_limits import HANDED
-from slop_code.execution.process import talk
+from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.execution.sandbox import Judged, JudgeJob, Layout, SetupJob, launcher_settings
+from slop_code.execution.sandbox import BoxLayout, JudgeJob, JudgeResult, SetupJob, launcher_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.process import Completed
+    from slop_code.execution.process import ProcessResult
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.execution.sandbox import Toolshop, Workshop
+    from slop_code.execution.sandbox import SetupBox, ToolBuilder
 
 ROOT = ("", "0", "root", "0:0", "root:root")
 DEFAULT_USER = "1000:1000"
@@ -49,15 +49,15 @@ MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class EngineState:
     """What the engine has when an evaluation starts."""
 
     image: Mapping[str, Any]
-    kept: set[str]
+    objects: set[str]
     """Names of volumes and digests of images that are there; those that are made are added."""
 
 
-class Docker:
+class DockerSandbox:
     name = "docker"
 
     def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback = lambda _: None) -> None:
@@ -66,43 +66,43 @@ class Docker:
         self.engine = Engine(spec.docker.binary)
         self.mounts = extra_mounts(spec.docker.extra_mounts)
 
-    def missing(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """An engine that is there and does not answer raises what it said; one that does is made ready."""
-        missing = self.engine.missing()
-        if missing is None:
-            _ = self.kit
-        return missing
+        reason = self.engine.unavailable_reason()
+        if reason is None:
+            _ = self.support_volume
+        return reason
 
     @functools.cached_property
-    def found(self) -> Found:
+    def engine_state(self) -> EngineState:
         """Asked once for an evaluation; what killed evaluators left goes now."""
         engine = self.engine
         image, containers, volumes, images = run_concurrently(
             lambda: engine.image(self.settings.image, self.progress), engine.containers, engine.volumes, engine.images
         )
         gone = sweep(engine, containers, volumes)
-        return Found(image, {volume.name for volume in volumes} - set(gone) | images)
+        return EngineState(image, {volume.name for volume in volumes} - set(gone) | images)
 
     @property
     def owner(self) -> str:
         return owner(self.cache)
 
     def image(self) -> str:
-        return str(self.found.image["Id"])
+        return str(self.engine_state.image["Id"])
 
     def machine(self) -> str:
-        name = str(self.found.image.get("Architecture", ""))
+        name = str(self.engine_state.image.get("Architecture", ""))
         return MACHINES.get(name, name)
 
     def identity(self) -> Sequence[object]:
         own = [self.settings.workdir, self.settings.user, c.SUBJECT_ENV]
-        return [self.name, *self.engine.place(), self.image(), *own]
+        return [self.name, *self.engine.daemon_identity(), self.image(), *own]
 
-    def layout(self, session: Path) -> Layout:
-        return Layout(self.settings.workdir, "/tmp", c.HOME, f"{c.KIT}/bin", (f"{c.KIT}/run",), c.JUDGE)
+    def layout(self, session: Path) -> BoxLayout:
+        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, f"{c.SUPPORT}/bin", (f"{c.SUPPORT}/run",), c.JUDGE)
 
     def variables(self) -> Mapping[str, str]:
-        pairs = (pair.partition("=") for pair in self.found.image["Config"].get("Env") or ())
+        pairs = (pair.partition("=") for pair in self.engine_state.image["Config"].get("Env") or ())
         return {name: value for name, _, value in pairs}
 
     def subject_env(self, kept: Path) -> str:
@@ -113,44 +113,46 @@ class Docker:
         word = self.spec.interpreter()
         return word if word and os.path.basename(word) != "python" else "3"
 
-    def toolshop(self, scratch: Path) -> AbstractContextManager[Toolshop]:
+    def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]:
         """An image that cannot be used is refused before anything is made for it."""
         self._declared(c.Names(), "")
-        return open_toolshop(self, scratch)
+        return open_tool_builder(self, scratch)
 
-    def workshop(self, job: SetupJob) -> AbstractContextManager[Workshop]:
-        return open_workshop(self, job)
+    def setup_box(self, job: SetupJob) -> AbstractContextManager[SetupBox]:
+        return open_setup_box(self, job)
 
     def keep(self, scratch: Path, names: Mapping[str, str]) -> None:
         (scratch / KEPT).write_text(json.dumps(names))
-        self.found.kept.update(names.values())
+        self.engine_state.objects.update(names.values())
 
     def check_tools(self, kept: Path) -> None:
-        kept_names(kept, self.found.kept)
+        kept_names(kept, self.engine_state.objects)
 
     def check_subject(self, kept: Path) -> None:
-        kept_names(kept, self.found.kept)
+        kept_names(kept, self.engine_state.objects)
 
     @functools.cached_property
-    def kit(self) -> Mount:
+    def support_volume(self) -> Mount:
         """The helper and uv, for the image's processor, in a volume that every container mounts read-only."""
 
         def build(scratch: Path) -> None:
             self.progress(ProgressEvent(ProgressKind.FETCH_UV, self.machine()))
-            build_kit(self.machine(), scratch / "kit", self.cache)
-            with new_volume(self, scratch, "kit") as volume:
-                filler, mount = f"{volume}-filler", Mount(volume, c.KIT, readonly=False)
+            build_support_files(self.machine(), scratch / "support", self.cache)
+            with new_volume(self, scratch, "support") as volume:
+                filler, mount = f"{volume}-filler", Mount(volume, c.SUPPORT, readonly=False)
                 try:
                     words = ["--name", filler, *c.labels(self.owner), *mount.words]
-                    self.engine.ask("create", *c.PLAIN, *words, self.image(), c.BOX)
-                    self.engine.ask("cp", f"{scratch}/kit/.", f"{filler}:{c.KIT}")
+                    self.engine.check_output("create", *c.PLAIN, *words, self.image(), c.BOX)
+                    self.engine.check_output("cp", f"{scratch}/support/.", f"{filler}:{c.SUPPORT}")
                 finally:
                     self.engine.remove([filler])
-                self.keep(scratch, {"kit": volume})
+                self.keep(scratch, {"support": volume})
 
-        key = digest_of([self.engine.place(), *kit_identity(self.machine())])
-        names = self.cache.load_or_build("kits", key, build, lambda kept: kept_names(kept, self.found.kept))
-        return Mount(names["kit"], c.KIT)
+        key = digest_of([self.engine.daemon_identity(), *support_identity(self.machine())])
+        names = self.cache.load_or_build(
+            "support", key, build, lambda kept: kept_names(kept, self.engine_state.objects)
+        )
+        return Mount(names["support"], c.SUPPORT)
 
     def user(self, given: str) -> c.User:
         """Names are the image's business: it is asked once."""
@@ -183,8 +185,8 @@ class Docker:
 
     def _ask_helper(self, user: str, options: Sequence[str], *words: str, image: str | None = None) -> str:
         plain = ["--rm", *c.PLAIN, *c.labels(self.owner), "--network", "none", "--user", user, *c.capabilities()]
-        return self.engine.ask(
-            "run", *plain, *options, *self.kit.words, "--entrypoint", c.BOX, image or self.image(), *words
+        return self.engine.check_output(
+            "run", *plain, *options, *self.support_volume.words, "--entrypoint", c.BOX, image or self.image(), *words
         )
 
     def box_user(self) -> c.User:
@@ -195,7 +197,7 @@ class Docker:
         return self.user(str(self.settings.user or self._own_user() or "0:0"))
 
     def _own_user(self) -> str:
-        own = str(self.found.image["Config"].get("User") or "")
+        own = str(self.engine_state.image["Config"].get("User") or "")
         return "" if own in ROOT else own
 
     def source(self, submission: Path) -> tuple[Mount | None, archive.Measure]:
@@ -204,13 +206,13 @@ class Docker:
         mounted = self.settings.mount_workspace and not measured.closed
         return Mount(str(submission), c.SOURCE) if mounted else None, measured
 
-    def judge(self, job: JudgeJob) -> Judged:
+    def judge(self, job: JudgeJob) -> JudgeResult:
         names, log, warning = c.Names(), job.reports / "pytest.log", ""
         image, source, measured = self._workspace(job)
         arguments = self._judge_arguments(names, job, source)
         try:
             self._make_volumes(names, measured)
-            with talk([self.engine.binary, *arguments], log) as child, contextlib.ExitStack() as after:
+            with open_piped([self.engine.binary, *arguments], log) as child, contextlib.ExitStack() as after:
                 try:
                     sent = start_thread(child.send, self._parts(job, None if source else job.submission))
                     ready(self.engine, child, log, measured if source and source.is_folder else None)
@@ -232,7 +234,7 @@ class Docker:
             return self.image(), None, archive.Measure()
         if job.subject.kept is None:
             return self.image(), *self.source(job.submission)
-        kept = kept_names(job.subject.kept, self.found.kept)
+        kept = kept_names(job.subject.kept, self.engine_state.objects)
         if not job.subject.workspace:
             return kept["image"], *self.source(job.submission)
         entries, size = map(int, (job.subject.kept / "measured").read_text().split())
@@ -241,7 +243,7 @@ class Docker:
         return kept["image"], Mount(kept["layer"], c.SOURCE), archive.Measure(entries, size)
 
     def _judge_arguments(self, names: c.Names, job: JudgeJob, source: Mount | None) -> list[str]:
-        tools = Mount(kept_names(job.tools, self.found.kept)["tools"], c.TOOLS)
+        tools = Mount(kept_names(job.tools, self.engine_state.objects)["tools"], c.TOOLS)
         network = (self.settings.network or "bridge") if self.spec.network == "full" else "none"
         return c.judge_arguments(
             names,
@@ -250,7 +252,7 @@ class Docker:
             user=self.box_user(),
             workspace=self.settings.workdir,
             network=network,
-            mounts=[self.kit, tools, *self.mounts, *self._declared(names, "judge")],
+            mounts=[self.support_volume, tools, *self.mounts, *self._declared(names, "judge")],
             source=source,
             collecting=job.collecting,
             interactive=job.interactive,
@@ -269,7 +271,7 @@ class Docker:
         }
         makes = [c.volume_arguments(name, self.owner, option) for name, option in options.items()]
         makes += [["volume", "create", *c.labels(self.owner), name] for name in self._declared_names(names)]
-        run_concurrently(*[functools.partial(self.engine.ask, *make) for make in makes])
+        run_concurrently(*[functools.partial(self.engine.check_output, *make) for make in makes])
 
     def _parts(self, job: JudgeJob, submission: Path | None) -> Iterator[bytes]:
         """Everything the judge's container is sent; without a subject it may add to tests and plugin."""
@@ -286,7 +288,7 @@ class Docker:
     def _declared(self, names: c.Names, box: str) -> list[Mount]:
         """Each box has its own, as each is filled from its own image."""
         taken = [self.settings.workdir, *[mount.target for mount in self.mounts]]
-        return names.declared(self.found.image["Config"].get("Volumes") or (), taken, box)
+        return names.declared(self.engine_state.image["Config"].get("Volumes") or (), taken, box)
 
     def _declared_names(self, names: c.Names) -> list[str]:
         return [mount.source for box in ("judge", "subject") for mount in self._declared(names, box)]
@@ -299,15 +301,15 @@ class Docker:
             image=image,
             user=self.box_user(),
             workspace=self.settings.workdir,
-            mounts=[self.kit, *self.mounts, *self._declared(names, "subject")],
+            mounts=[self.support_volume, *self.mounts, *self._declared(names, "subject")],
             limits=self.spec.limits,
         )
-        answer = self.engine.try_(*arguments)
+        answer = self.engine.run(*arguments)
         if answer.exit_code != 0:
             raise self.engine.failure("run", answer.errors)
         return answer.errors.strip()[-WARNING:]
 
-    def _judged(self, done: Completed, warning: str) -> Judged:
+    def _judged(self, done: ProcessResult, warning: str) -> JudgeResult:
         """Only what is proven is told as in force; without the engine our own watch has all limits but that on CPUs."""
         limits = self.spec.limits.model_dump(mode="json", exclude={"cpus"} if warning else None)
         isolation = {
@@ -317,7 +319,7 @@ class Docker:
             "control_groups": not warning,
             "limits": limits,
         }
-        return Judged(done, isolation | ({"warning": warning} if warning else {}))
+        return JudgeResult(done, isolation | ({"warning": warning} if warning else {}))
 
 
 def kept_names(kept: Path, there: set[str]) -> dict[str, str]:

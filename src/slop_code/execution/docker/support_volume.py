@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 FETCH_S = 600.0
 
 
-def kit_identity(machine: str) -> list[str]:
+def support_identity(machine: str) -> list[str]:
     return [machine, version("uv"), hashlib.sha256(helper_path(machine).read_bytes()).hexdigest()]
 
 
-def build_kit(machine: str, folder: Path, cache: Cache) -> None:
+def build_support_files(machine: str, folder: Path, cache: Cache) -> None:
     """`box` and `run` are the helper under both its names; uv comes linked statically, whatever the host's is."""
     (folder / "bin").mkdir(parents=True)
     for name in ("box", "run"):
