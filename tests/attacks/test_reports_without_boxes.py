@@ -1,17 +1,17 @@
-"""Without boxes a submission reaches the folder of the reports: the verdict is then its own, the host is not."""
+"""Reports folder without boxes: the submission can forge the verdict there, but cannot reach the host through it."""
 
 import pytest
 
-from slop_code.attacks.attack import Attack, Effect, Kind
-from slop_code.attacks.trial import ours
-from slop_code.attacks.world import EARNED, TESTS, lay_problem, opened
+from slop_code.attacks.attack import Attack, AttackKind, Effect
+from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host, write_problem
+from slop_code.attacks.trial import slop_code_evaluator
 
 CHEAT = """
 import os
 
-from kit import world
+from kit import host
 
-OUTSIDE, path = world["outside"], ".scbench/{name}"
+OUTSIDE, path = host["outside"], ".scbench/{name}"
 
 def cheat(command, rest):
     if command == "upper":
@@ -24,7 +24,7 @@ def cheat(command, rest):
 
 @pytest.fixture(scope="module")
 def problem(tmp_path_factory):
-    return lay_problem(tmp_path_factory.mktemp("attacked") / "lines")
+    return write_problem(tmp_path_factory.mktemp("attacked") / "lines")
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,10 @@ def problem(tmp_path_factory):
 def test_what_is_left_among_the_reports(cache, environment_spec, problem, tmp_path, name, make):
     """Nothing is promised for the verdict, but there is one, and the evaluator follows no link."""
     files = {"cheat.py": CHEAT.format(name=name, make=make)}
-    attack = Attack(name="left", kind=Kind.REPORTS, goal="be in the way", does=Effect.LOSS, files=files)
-    with opened(tmp_path / "world", problem, attack) as world:
-        verdict = ours(environment_spec(sandbox="none"), cache)(world, attack)
-        assert world.state() == world.before
-    assert verdict.total == TESTS
+    attack = Attack(name="left", kind=AttackKind.REPORTS, goal="be in the way", does=Effect.LOSS, files=files)
+    with open_host(tmp_path / "host", problem, attack) as host:
+        verdict = slop_code_evaluator(environment_spec(sandbox="none"), cache)(host, attack)
+        assert host.state() == host.state_before
+    assert verdict.total == TEST_COUNT
     assert verdict.passed <= EARNED
-    assert all(path.is_file() and not path.is_symlink() for path in (world.out / ".scbench").iterdir())
+    assert all(path.is_file() and not path.is_symlink() for path in (host.output / ".scbench").iterdir())

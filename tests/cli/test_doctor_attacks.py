@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from slop_code.attacks.short import State, short_corpus
+from slop_code.attacks.attack import quick_attacks
+from slop_code.attacks.trial import AttackState
 from slop_code.cli.doctor_attacks import EXITS
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.main import run
@@ -35,7 +36,7 @@ def test_wrong_use(doctor, arguments, complaint):
 
 
 def test_the_exit_status():
-    assert EXITS == {State.HELD: 0, State.THROUGH: 1, State.UNTRIED: 3}
+    assert EXITS == {AttackState.HELD: 0, AttackState.BROKE_THROUGH: 1, AttackState.NOT_TRIED: 3}
 
 
 @pytest.mark.e2e
@@ -53,7 +54,7 @@ def test_where_nothing_can_be_tried(doctor, tmp_path):
     (found,) = json.loads(out)
     assert status == Exit.INFRASTRUCTURE
     assert set(found["kinds"].values()) == {one["state"] for one in found["attacks"]} == {"not tried"}
-    assert len(found["attacks"]) == len(short_corpus())
+    assert len(found["attacks"]) == len(quick_attacks())
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_without_isolation(own_cache, doctor, tmp_path):
     states = {one["name"]: one["state"] for one in found["attacks"]}
     assert status == Exit.NOT_PASSED
     assert found["environment"] == str(environment)
-    assert len(states) == len(short_corpus())
+    assert len(states) == len(quick_attacks())
     assert states["writing_the_expected_output"] == "got through"
     assert states["service_on_loopback"] == "got through"
     assert states["killing"] == "not tried"

@@ -1,4 +1,4 @@
-"""A hostile submission: what it wants, what it is made of, and how one can see that it worked."""
+"""Model of an attack: a hostile submission, its goal, and the effect by which success is recognised."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from slop_code.errors import InfrastructureError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SHORT = Path(__file__).parent / "corpus"
-"""The few that can be tried on any machine; the others are with the tests."""
+CORPUS = Path(__file__).parent / "corpus"
 
 
-class Kind(StrEnum):
+class AttackKind(StrEnum):
     CONFIGURATION = "configuration"
     STARTUP = "startup"
     REPORTS = "reports"
@@ -32,28 +33,28 @@ class Kind(StrEnum):
 
 class Effect(StrEnum):
     GAIN = "gain"
-    """A test passes that the program does not deserve; an attack can also say in this way that it got somewhere."""
+    """A test passes that the program does not earn. Attacks also use this to report that they got somewhere."""
 
     LOSS = "loss"
     """A test of honest work fails, or there is no verdict: the judge was disturbed."""
 
     CHANGED = "changed"
-    """A file that is not the submission's own is another now."""
+    """A file that does not belong to the submission was changed."""
 
     LEAKED = "leaked"
-    """A secret of the host stands in what the evaluator wrote."""
+    """A secret of the host is in the evaluator's output."""
 
     LEFT = "left"
     """A process, a file, an open port or shared memory outlives the evaluation."""
 
     CONNECTED = "connected"
-    """Something outside of the boxes was reached."""
+    """A service outside the boxes was reached."""
 
     POISONED = "poisoned"
-    """The next evaluation, of another submission, comes out different."""
+    """The next evaluation, of another submission, has a different result."""
 
     FLOODED = "flooded"
-    """The evaluator wrote more than anybody wants to keep."""
+    """The evaluator wrote more data than it may."""
 
     RAW = "raw"
     """A control sequence reaches a terminal, or markup a page."""
@@ -62,37 +63,48 @@ class Effect(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
     name: str
-    kind: Kind
+    kind: AttackKind
     goal: str
     does: Effect
-    """What it does to an evaluator without any defence."""
+    """The effect on an evaluator without any defence."""
+
+    quick: bool = False
+    """Whether `slop-code doctor --attacks` runs it."""
 
     files: Mapping[str, str] = field(default_factory=dict)
-    """Laid over the program; `cheat.py` is called at the start of every command."""
+    """Files laid over the base program; `cheat.py` is called at the start of every command."""
 
     build: str = ""
-    """Python for what a file of text cannot hold; run in the submission's folder."""
+    """Python code, run in the submission's folder, for what a text file cannot hold (links, pipes, odd names)."""
 
     environment: Mapping[str, Any] = field(default_factory=dict)
-    """Keys over those of the environment, such as tighter limits."""
+    """Keys that override those of the environment, such as tighter limits."""
 
     unshown: str = ""
-    """Why it cannot be shown at work with the defences off; no attack is without either."""
+    """The reason why it cannot be shown to work on an evaluator without defences. Empty: it is shown."""
 
     @property
     def signals(self) -> bool:
-        """Whether it does things to processes, and therefore asks for a box that keeps them in."""
+        """Whether it sends signals to processes, and therefore runs only in a box."""
         return any("boxed()" in text for text in self.files.values())
 
 
 def read_attack(path: Path) -> Attack:
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    kind, does = Kind(path.parent.name), Effect(found.pop("does"))
-    return Attack(name=path.stem, kind=kind, does=does, **found)
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    kind, does = AttackKind(path.parent.name), Effect(data.pop("does"))
+    return Attack(name=path.stem, kind=kind, does=does, **data)
 
 
-def read_corpus(*folders: Path) -> Sequence[Attack]:
-    """By kind, in the order of `Kind`, then by name; a name stands for one attack."""
-    order = list(Kind)
-    found = [read_attack(path) for folder in folders for path in folder.glob("*/*.yaml")]
-    return sorted(found, key=lambda attack: (order.index(attack.kind), attack.name))
+def read_corpus(folder: Path = CORPUS) -> Sequence[Attack]:
+    """Attacks in the order of `AttackKind`, then by name."""
+    order = list(AttackKind)
+    attacks = [read_attack(path) for path in folder.glob("*/*.yaml")]
+    return sorted(attacks, key=lambda attack: (order.index(attack.kind), attack.name))
+
+
+def quick_attacks(folder: Path = CORPUS) -> Sequence[Attack]:
+    """The attacks of `slop-code doctor --attacks`: at least one of each kind."""
+    attacks = [attack for attack in read_corpus(folder) if attack.quick]
+    if missing := [kind for kind in AttackKind if kind not in {attack.kind for attack in attacks}]:
+        raise InfrastructureError(f"{folder}: no attacks of {', '.join(missing)}; reinstall slop-code")
+    return attacks

@@ -7,8 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from slop_code.attacks.short import Outcome, State, short_corpus, try_all
-from slop_code.attacks.trial import ours
+from slop_code.attacks.attack import quick_attacks
+from slop_code.attacks.trial import AttackOutcome, AttackState, slop_code_evaluator, try_attacks
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_progress, print_step
 from slop_code.errors import InfrastructureError
@@ -20,7 +20,11 @@ from slop_code.reporting.attack_lines import STYLES, as_json, attack_line, flatt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXITS = {State.HELD: Exit.PASSED, State.THROUGH: Exit.NOT_PASSED, State.UNTRIED: Exit.INFRASTRUCTURE}
+EXITS = {
+    AttackState.HELD: Exit.PASSED,
+    AttackState.BROKE_THROUGH: Exit.NOT_PASSED,
+    AttackState.NOT_TRIED: Exit.INFRASTRUCTURE,
+}
 
 
 def run_attacks(environments: Sequence[str], *, as_text: bool) -> int:
@@ -32,11 +36,11 @@ def run_attacks(environments: Sequence[str], *, as_text: bool) -> int:
     return EXITS[state_of([outcome for results in outcomes.values() for outcome in results])]
 
 
-def _try(name: str, spec: EnvironmentSpec, cache: Cache, *, as_text: bool) -> list[Outcome]:
+def _try(name: str, spec: EnvironmentSpec, cache: Cache, *, as_text: bool) -> list[AttackOutcome]:
     """Each outcome is printed as soon as it is known."""
     from slop_code.reporting.terminal import ResultConsole, print_lines
 
-    console, outcomes, corpus = ResultConsole(), [], short_corpus()
+    console, outcomes, corpus = ResultConsole(), [], quick_attacks()
     boxed = sandbox_name(spec) != "none"
 
     def print_line(text: str, style: str) -> None:
@@ -48,14 +52,15 @@ def _try(name: str, spec: EnvironmentSpec, cache: Cache, *, as_text: bool) -> li
         print_step(f"trying {len(corpus)} attacks in {name}, isolation: {sandbox_name(spec)}")
         print_step("judging an honest submission first")
     try:
-        with contextlib.closing(try_all(corpus, ours(spec, cache, print_progress), cache, boxed=boxed)) as tried:
+        evaluator = slop_code_evaluator(spec, cache, print_progress)
+        with contextlib.closing(try_attacks(corpus, evaluator, cache, boxed=boxed)) as tried:
             for outcome in tried:
                 outcomes.append(outcome)
                 print_line(attack_line(outcome), STYLES[outcome.state])
     except InfrastructureError as error:
-        print_line(flatten(f"{name}: {error}"), STYLES[State.UNTRIED])
+        print_line(flatten(f"{name}: {error}"), STYLES[AttackState.NOT_TRIED])
         print_line("nothing was tried", "bold")
-        return [Outcome(attack, untried=str(error)) for attack in corpus]
+        return [AttackOutcome(attack, not_tried=str(error)) for attack in corpus]
     for text, style in summary(name, outcomes):
         print_line(text, style)
     return outcomes

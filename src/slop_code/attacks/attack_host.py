@@ -1,4 +1,4 @@
-"""Where an attack is tried: a problem with a fresh secret, the submission, and a host to be hurt."""
+"""Host on which an attack is tried: a problem with fresh secrets, the submission, and files and services to protect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.attacks.leftovers import TAG, segment
+from slop_code.attacks.leftovers import TAG, ipc_key
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution import process
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 KEY = "SLOP_CODE_ATTACKED_KEY"
-"""A variable of the evaluator's that no submission may see."""
+"""Variable in the evaluator's environment that no submission may see."""
 
 EARNED = frozenset({"test_upper", "test_given", "test_last"})
-TESTS = 8
-BUILD_S = 60.0
-LATER = """\
+TEST_COUNT = 8
+BUILD_TIMEOUT_S = 60.0
+LATER_TESTS = """\
 def test_later(run):
     assert run("later").stdout == "{}\\n"
 """
@@ -43,21 +43,21 @@ def new_secret() -> str:
     return f"SECRET-{secrets.token_hex(16)}"
 
 
-def lay_problem(folder: Path) -> ProblemConfig:
-    """Once for many attacks: its tests are then staged once. Nothing in it may change."""
-    _lay(HERE / "problem", folder)
+def write_problem(folder: Path) -> ProblemConfig:
+    """Written once for many attacks, so that its tests are staged once. Nothing in it may change."""
+    _copy_templates(HERE / "problem", folder)
     (folder / "tests/expected").mkdir()
     (folder / "tests/expected/out.txt").write_text(f"{new_secret()}\n")
     later = new_secret()
     (folder / "checkpoint_2.md").write_text(f"`later` prints {later}.\n")
-    (folder / "tests/test_checkpoint_2.py").write_text(LATER.format(later))
+    (folder / "tests/test_checkpoint_2.py").write_text(LATER_TESTS.format(later))
     with (folder / "config.yaml").open("a") as config:
         config.write(f"env: {{{TAG}: {secrets.token_hex(8)}}}\n")
     return ProblemConfig.from_yaml(folder)
 
 
-def _lay(source: Path, folder: Path) -> None:
-    """Programs of others are kept under another name, so that nobody takes them for ours."""
+def _copy_templates(source: Path, folder: Path) -> None:
+    """Hostile programs have the suffix `.tmpl`, so that no tool takes them for our own code."""
     for path in source.rglob("*"):
         if path.is_file():
             target = folder / path.relative_to(source).with_name(path.name.removesuffix(".tmpl"))
@@ -66,56 +66,56 @@ def _lay(source: Path, folder: Path) -> None:
 
 
 class Service(contextlib.AbstractContextManager["Service"]):
-    """Listens on loopback, on a socket in a folder and on one without a file, and knows whether anybody came."""
+    """Listens on a loopback port, a unix socket in a folder and an abstract one, and records any connection."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "service.sock"
         self.abstract = f"slop-code-{secrets.token_hex(8)}"
         self.reached = threading.Event()
         self._sockets = [socket.socket(), socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)]
-        within = os.open(folder, os.O_PATH)  # a socket's path has few characters, a folder's many
-        short = f"/proc/self/fd/{within}/{self.path.name}"
+        directory = os.open(folder, os.O_PATH)  # the path of a unix socket has at most 108 bytes
+        short = f"/proc/self/fd/{directory}/{self.path.name}"
         addresses: tuple[tuple[str, int] | str, ...] = (("127.0.0.1", 0), short, f"\0{self.abstract}")
-        for one, address in zip(self._sockets, addresses, strict=True):
-            one.bind(address)
-            one.listen()
-            threading.Thread(target=self._listen, args=(one,), daemon=True).start()
-        os.close(within)
+        for listener, address in zip(self._sockets, addresses, strict=True):
+            listener.bind(address)
+            listener.listen()
+            threading.Thread(target=self._listen, args=(listener,), daemon=True).start()
+        os.close(directory)
         self.port = int(self._sockets[0].getsockname()[1])
 
-    def _listen(self, one: socket.socket) -> None:
+    def _listen(self, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while True:
-                one.accept()[0].close()
+                listener.accept()[0].close()
                 self.reached.set()
 
     def __exit__(self, *_: object) -> None:
-        for one in self._sockets:
+        for listener in self._sockets:
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class AttackHost:
     folder: Path
     problem: ProblemConfig
     service: Service
     key: str
-    """The host's secret: in a file outside, and in the evaluator's variables."""
+    """Secret of the host: in a file outside the boxes, and in the evaluator's environment."""
 
-    before: str
-    """What is not the submission's own, as it was."""
+    state_before: str
+    """Digest of what does not belong to the submission, before the attack."""
 
-    far: Path
-    """A file with the host's secret that is neither below `folder` nor, as a rule, in `/tmp`."""
+    distant_file: Path
+    """File with the host's secret that is not below `folder` and usually not in `/tmp`."""
 
     @property
     def submission(self) -> Path:
         return self.folder / "submission"
 
     @property
-    def out(self) -> Path:
+    def output(self) -> Path:
         return self.folder / "out"
 
     @property
@@ -124,60 +124,60 @@ class World:
 
     def state(self) -> str:
         trees = (self.folder / "outside", self.problem.path, self.submission)
-        far = self.far.read_text() if self.far.is_file() else "gone"
-        return " ".join([*(read_tree(tree).digest for tree in trees), far])
+        distant = self.distant_file.read_text() if self.distant_file.is_file() else "gone"
+        return " ".join([*(read_tree(tree).digest for tree in trees), distant])
 
 
 @contextlib.contextmanager
-def opened(folder: Path, problem: ProblemConfig, attack: Attack) -> Iterator[World]:
-    """`folder` is empty, and the caller's to remove."""
+def open_host(folder: Path, problem: ProblemConfig, attack: Attack) -> Iterator[AttackHost]:
+    """The caller gives an empty `folder` and removes it."""
     key = new_secret()
     outside = folder / "outside"
     outside.mkdir(parents=True)
     (outside / "secret.txt").write_text(f"{key}\n")
     (outside / "keep.txt").write_text("as it was\n")
-    before = os.environ.get(KEY)
+    previous = os.environ.get(KEY)
     os.environ[KEY] = key
-    far = Cache.default().root / f"host-{secrets.token_hex(8)}.txt"
+    distant_file = Cache.default().root / f"host-{secrets.token_hex(8)}.txt"
     with Service(folder) as service:
         try:
-            far.write_text(f"{key}\n")
-            world = World(folder, problem, service, key, "", far)
-            _lay_submission(world, attack)
-            yield replace(world, before=world.state())
+            distant_file.write_text(f"{key}\n")
+            host = AttackHost(folder, problem, service, key, "", distant_file)
+            _write_submission(host, attack)
+            yield replace(host, state_before=host.state())
         finally:
-            far.unlink(missing_ok=True)
-            os.environ.pop(KEY) if before is None else os.environ.update({KEY: before})
+            distant_file.unlink(missing_ok=True)
+            os.environ.pop(KEY) if previous is None else os.environ.update({KEY: previous})
 
 
-def _lay_submission(world: World, attack: Attack) -> None:
-    _lay(HERE / "program", world.submission)
-    told = {
-        "folder": str(world.folder),
-        "outside": str(world.folder / "outside"),
-        "far": str(world.far),
-        "problem": str(world.problem.path),
-        "out": str(world.out),
-        "port": world.service.port,
-        "socket": str(world.service.path),
-        "abstract": world.service.abstract,
+def _write_submission(host: AttackHost, attack: Attack) -> None:
+    _copy_templates(HERE / "program", host.submission)
+    facts = {
+        "folder": str(host.folder),
+        "outside": str(host.folder / "outside"),
+        "far": str(host.distant_file),
+        "problem": str(host.problem.path),
+        "out": str(host.output),
+        "port": host.service.port,
+        "socket": str(host.service.path),
+        "abstract": host.service.abstract,
         "key": KEY,
-        "tag": world.tag,
+        "tag": host.tag,
         "evaluator": os.getpid(),
         "pid_namespace": os.stat("/proc/self/ns/pid").st_ino,
         "home": str(Path.home()),
         "home_inode": Path.home().stat().st_ino,
         "cache": str(Cache.default().root),
-        "segment": segment(world.tag),
+        "segment": ipc_key(host.tag),
     }
-    (world.submission / "world.json").write_text(json.dumps(told))
+    (host.submission / "host.json").write_text(json.dumps(facts))
     for name, text in attack.files.items():
-        path = world.submission / name
+        path = host.submission / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     if attack.build:
-        log = world.folder / "build.log"
+        log = host.folder / "build.log"
         argv = [sys.executable, "-I", "-c", attack.build]
-        done = process.run(argv, env=os.environ, log=log, timeout=BUILD_S, cwd=world.submission)
+        done = process.run(argv, env=os.environ, log=log, timeout=BUILD_TIMEOUT_S, cwd=host.submission)
         if done.exit_code != 0:
             raise InfrastructureError(f"{attack.name}: the submission cannot be built here: {done.output.strip()}")

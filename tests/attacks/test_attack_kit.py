@@ -1,20 +1,20 @@
-"""What attacks share finds what it is for: an attack that cannot see its success would always be held."""
+"""Shared kit of the attacks: an attack that cannot detect its success would always count as held."""
 
 import compileall
 import runpy
 
 import pytest
 
+from slop_code.attacks.attack_host import new_secret, open_host, write_problem
 from slop_code.attacks.trial import HONEST
-from slop_code.attacks.world import lay_problem, new_secret, opened
 
 SECRET = new_secret()
 
 
 @pytest.fixture
 def kit(tmp_path):
-    with opened(tmp_path / "world", lay_problem(tmp_path / "lines"), HONEST) as world:
-        yield runpy.run_path(str(world.submission / "kit.py"))
+    with open_host(tmp_path / "host", write_problem(tmp_path / "lines"), HONEST) as host:
+        yield runpy.run_path(str(host.submission / "kit.py"))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_readable(kit, tmp_path, texts, found):
 
 
 def test_it_does_not_find_itself(kit, tmp_path):
-    own = tmp_path / "world/submission"
+    own = tmp_path / "host/submission"
     compileall.compile_dir(own, quiet=2)
     files = [path for path in own.rglob("*") if path.is_file()]
     assert any(path.suffix == ".pyc" for path in files)
@@ -49,4 +49,4 @@ def test_it_does_not_find_itself(kit, tmp_path):
 
 def test_a_mark_is_left_where_it_broke(kit, tmp_path):
     kit["broke"](KeyError("missing"))
-    assert (tmp_path / "world/submission/broke.txt").read_text() == "KeyError('missing')"
+    assert (tmp_path / "host/submission/broke.txt").read_text() == "KeyError('missing')"

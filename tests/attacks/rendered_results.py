@@ -1,4 +1,4 @@
-"""A result as readers get to see it: by our own terminal views and in our own page."""
+"""Results as readers see them: in our terminal views and in our HTML page."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from slop_code.cli.main import parser
 
 if TYPE_CHECKING:
     from slop_code.attacks.attack import Attack
-    from slop_code.attacks.seen import Verdict
+    from slop_code.attacks.attack_host import AttackHost
+    from slop_code.attacks.effects import ObservedVerdict
     from slop_code.attacks.trial import Evaluator
-    from slop_code.attacks.world import World
 
 PRINTED = (["show"], ["show", "-v"], ["export", "--format", "markdown"])
 
 
-def rendering(evaluator: Evaluator) -> Evaluator:
-    """Adds what readers see to the verdict, where the attack is on them."""
+def with_rendered_results(evaluator: Evaluator) -> Evaluator:
+    """Adds terminal text and page to the verdict of an attack on readers."""
 
-    def evaluate(world: World, attack: Attack) -> Verdict:
-        verdict = evaluator(world, attack)
+    def evaluate(host: AttackHost, attack: Attack) -> ObservedVerdict:
+        verdict = evaluator(host, attack)
         if attack.does is not Effect.RAW:
             return verdict
-        place, page = str(world.out), world.folder / "report.html"
-        printed = [called(*words, place) for words in PRINTED] + [called("show", place, "test_claim")]
-        called("report", place, "-o", str(page))
-        pages = page.read_text() + called("export", "--format", "junit", place)
-        return replace(verdict, shown="".join(printed), page=pages)
+        output, page = str(host.output), host.folder / "report.html"
+        printed = [called(*words, output) for words in PRINTED] + [called("show", output, "test_claim")]
+        called("report", output, "-o", str(page))
+        pages = page.read_text() + called("export", "--format", "junit", output)
+        return replace(verdict, terminal="".join(printed), page=pages)
 
     return evaluate
 

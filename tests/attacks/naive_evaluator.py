@@ -1,6 +1,6 @@
-"""An evaluator without any defence, as one would write it in a hurry: pytest beside the submission, which it trusts.
+"""Naive evaluator without any defence: pytest runs next to the submission and trusts it.
 
-`python -m tests.attacks.hurried WORLD PROBLEM TAG` leaves its answer in WORLD.
+`python -m tests.attacks.naive_evaluator HOST_FOLDER PROBLEM TAG` writes its answer into HOST_FOLDER.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from slop_code.attacks.leftovers import TAG, left_over
+from slop_code.attacks.leftovers import TAG, find_leftovers
 
 LIMIT_S = 60
 REPORT = ".scbench/pytest-report.json"
-LARGEST_FILE = 200 << 20
+MAX_FILE_SIZE = 200 << 20
 PASSED = re.compile(r"::(\w+) PASSED")
 NEW_SESSION = {"x86_64": 250, "aarch64": 219}
 """The number of keyctl(2), of which the first operation gives a process keys of its own."""
@@ -40,19 +40,19 @@ def evaluate(folder: Path, problem: Path, tag: str) -> dict[str, object]:
     env = {**os.environ, "PYTEST_ADDOPTS": "", TAG: tag, "PYTHONPATH": path, "TMPDIR": str(folder / "tmp")}
     env |= variables_of(workspace)
     done = subprocess.run(argv, cwd=workspace, env=env, capture_output=True, timeout=LIMIT_S - 10)
-    shown = done.stdout.decode(errors="replace")
-    within = [("left", what) for what in left_over(tag, folder)]
+    terminal = done.stdout.decode(errors="replace")
+    inside = [("left", what) for what in find_leftovers(tag, folder)]
     shutil.copytree(workspace / ".scbench", out)
     report = json.loads((out / Path(REPORT).name).read_bytes())
-    within += [("loss", what) for what in archive(workspace, out)]
+    inside += [("loss", what) for what in archive(workspace, out)]
     passed = [test["nodeid"].rpartition("::")[2] for test in report["tests"] if test["outcome"] == "passed"]
     page = "".join(f"<td>{test.get('call', {}).get('longrepr')}</td>" for test in report["tests"])
-    passed += PASSED.findall(shown)
-    return {"passed": passed, "total": len(report["tests"]), "shown": shown, "page": page, "within": within}
+    passed += PASSED.findall(terminal)
+    return {"passed": passed, "total": len(report["tests"]), "terminal": terminal, "page": page, "inside": inside}
 
 
 def archive(workspace: Path, out: Path) -> list[str]:
-    """All that there is, with what links lead to, and a list of it; what went wrong."""
+    """Copy the workspace, following links, with a list of its files; the errors on the way."""
     names = [os.path.join(folder, name) for folder, _, files in os.walk(workspace) for name in files]
     try:
         shutil.copytree(workspace, out / "archive")
@@ -64,13 +64,13 @@ def archive(workspace: Path, out: Path) -> list[str]:
 
 
 def bound() -> None:
-    """What must not be done even here."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+    """Limits that protect the machine even from the naive evaluator."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_SIZE, MAX_FILE_SIZE))
     ctypes.CDLL(None).syscall(NEW_SESSION[os.uname().machine], 1, None)
 
 
 def install(workspace: Path) -> None:
-    """What the submission asks for, beside the tests, which lie there already."""
+    """Install the submission's requirements into the workspace, where the tests already are."""
     if (workspace / "requirements.txt").exists():
         argv = [sys.executable, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--no-cache-dir"]
         argv += ["--target", str(workspace / "installed"), "--requirement", "requirements.txt"]
@@ -78,7 +78,7 @@ def install(workspace: Path) -> None:
 
 
 def python_of(workspace: Path) -> str:
-    """That of the submission's own environment, where it brings one."""
+    """The interpreter of the submission's own virtual environment, if it has one."""
     own = workspace / ".venv/bin/python"
     return str(own) if own.exists() else sys.executable
 
@@ -90,7 +90,7 @@ def variables_of(workspace: Path) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    place, tests, own_tag = sys.argv[1:]
+    host_folder, problem_folder, own_tag = sys.argv[1:]
     bound()
-    answered = evaluate(Path(place), Path(tests), own_tag)
-    Path(place, "answer.json").write_text(json.dumps(answered))
+    answered = evaluate(Path(host_folder), Path(problem_folder), own_tag)
+    Path(host_folder, "answer.json").write_text(json.dumps(answered))
