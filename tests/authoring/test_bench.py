@@ -2,9 +2,9 @@ import os
 
 import pytest
 
-from slop_code.authoring.bench import Trial, all_judged, environment_for, twice
-from slop_code.authoring.bench import Workbench as Bench
-from slop_code.authoring.sources import place_of
+from slop_code.authoring.check.python_sources import location_of_test
+from slop_code.authoring.check.workbench import EvaluationRequest, all_judged, environment_for, twice
+from slop_code.authoring.check.workbench import Workbench as Bench
 from slop_code.errors import InfrastructureError
 from tests.authoring.judged import case, judged
 
@@ -26,7 +26,7 @@ ERROR = InfrastructureError("no memory")
 )
 def test_what_pytest_did_not_end_is_tried_once_more(bench, first, second, found):
     own = bench()
-    trials = [Trial(own.checkpoints[0], own.problem.path, seed=place) for place in range(len(first))]
+    trials = [EvaluationRequest(own.checkpoints[0], own.problem.path, seed=place) for place in range(len(first))]
     asked, answers = [], [list(first), list(second)]
 
     def try_all(wanted):
@@ -58,9 +58,9 @@ def test_the_file_of_an_environment_is_the_problem_s_own_only_if_it_came_from_th
 
 def test_a_place_follows_a_file_that_changes(authored):
     folder = authored()
-    before = place_of(folder, "test_checkpoint_1.py::test_one_word")
+    before = location_of_test(folder, "test_checkpoint_1.py::test_one_word")
     file = folder / "tests" / "test_checkpoint_1.py"
     file.write_text(f"# more\n{file.read_text()}")
-    assert place_of(folder, "test_checkpoint_1.py::test_one_word").line == before.line + 1
+    assert location_of_test(folder, "test_checkpoint_1.py::test_one_word").line == before.line + 1
     os.unlink(file)
-    assert place_of(folder, "test_checkpoint_1.py::test_one_word").line is None
+    assert location_of_test(folder, "test_checkpoint_1.py::test_one_word").line is None

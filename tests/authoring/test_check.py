@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
-from slop_code.authoring.check import do_step
-from slop_code.authoring.finding import Step
+from slop_code.authoring.check.findings import Step
+from slop_code.authoring.check.steps import do_step
 from slop_code.errors import ConfigError, InfrastructureError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
 

@@ -3,10 +3,18 @@ import subprocess
 
 import pytest
 
-from slop_code.authoring.check import check_step
-from slop_code.authoring.controls import CONTROLS, PREVIOUS
-from slop_code.authoring.finding import Severity
-from slop_code.authoring.steps.controls import Row, broken, facts, lenient_policies, nothing_new, told, weak_tests
+from slop_code.authoring.check.control_programs import CONTROLS, PREVIOUS
+from slop_code.authoring.check.controls_step import (
+    ControlResult,
+    broken,
+    facts,
+    lenient_policies,
+    nothing_new,
+    told,
+    weak_tests,
+)
+from slop_code.authoring.check.findings import Severity
+from slop_code.authoring.check.steps import check_step
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution import EnvironmentSpec
@@ -23,7 +31,7 @@ def environment(command="python", entry="{entry_file}.py", **more):
 def rows(passed, *, tests=(("core", "C"), ("more", "F"), ("wrong", "E"), ("old", "R")), checkpoint="checkpoint_1"):
     """`passed`: for each control the tests that pass for it."""
     return [
-        Row(
+        ControlResult(
             checkpoint,
             control,
             judged(*(case(name, "passed" if name in good else "failed", group) for name, group in tests)),
@@ -95,7 +103,7 @@ def test_without_any_file_the_command_stays(authored, tmp_path):
 )
 def test_what_a_passed_test_means(tmp_path, passed, rule, severity):
     [finding] = weak_tests(tmp_path, rows(passed))
-    assert (finding.rule.id, finding.graveness) == (rule, severity)
+    assert (finding.rule.id, finding.severity) == (rule, severity)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +123,7 @@ def test_what_a_passed_test_means(tmp_path, passed, rule, severity):
 )
 def test_a_step_of_a_class_may_only_prepare(tmp_path, tests, passed, severities):
     found = weak_tests(tmp_path, rows(passed, tests=[(name, "C") for name in tests]))
-    assert [finding.graveness for finding in found] == severities
+    assert [finding.severity for finding in found] == severities
 
 
 def test_a_test_is_told_once_with_every_control(tmp_path):
@@ -133,13 +141,13 @@ def test_the_previous_reference_may_pass_what_was_there_before(tmp_path):
     tests = [("core", "C"), ("other", "C"), ("old", "R")]
     assert list(weak_tests(tmp_path, rows(passed, tests=tests))) == []
     [finding] = nothing_new(tmp_path, rows(passed, tests=tests))
-    assert (finding.test, finding.graveness) == ("test_checkpoint_1.py::core", Severity.NOTE)
+    assert (finding.test, finding.severity) == ("test_checkpoint_1.py::core", Severity.NOTE)
 
 
 def test_a_whole_group_that_was_there_before_is_graver_unless_a_policy_tells_it(tmp_path):
     assert list(nothing_new(tmp_path, rows({PREVIOUS: ["core", "old"]}))) == []
     [finding] = nothing_new(tmp_path, rows({PREVIOUS: ["wrong"]}, tests=[("core", "C"), ("wrong", "E")]))
-    assert finding.graveness is Severity.WARNING
+    assert finding.severity is Severity.WARNING
     assert list(nothing_new(tmp_path, rows({"echo": ["core"]}, tests=[("core", "C"), ("other", "C")]))) == []
 
 
@@ -176,7 +184,10 @@ def test_the_table():
         "no_verdict": None,
     }
     assert told("checkpoint_1", [row]) == "checkpoint_1: echo 1/4 (Functionality 1/1)"
-    assert told("checkpoint_1", [Row("checkpoint_1", "echo", judged(reason="gone"))]) == "checkpoint_1: echo no verdict"
+    assert (
+        told("checkpoint_1", [ControlResult("checkpoint_1", "echo", judged(reason="gone"))])
+        == "checkpoint_1: echo no verdict"
+    )
 
 
 SHELL = {
@@ -207,7 +218,7 @@ def test_a_test_that_any_output_satisfies(bench, cache, need_bubblewrap):
     report = check_step(bench(SHELL), "controls")
     assert report.broken is None
     [finding] = report.outcome.findings
-    assert (finding.rule.id, finding.graveness, finding.place.line) == ("control-passes", Severity.ERROR, 10)
+    assert (finding.rule.id, finding.severity, finding.location.line) == ("control-passes", Severity.ERROR, 10)
     assert "passes for anything" in finding.message
     assert [one.test for one in report.allowed] == ["test_checkpoint_1.py::test_starts"]
     assert report.outcome.summary == (
@@ -221,4 +232,4 @@ def test_controls_say_nothing_where_the_tests_themselves_are_broken(bench, cache
     need_bubblewrap()
     own = bench({"tests/test_checkpoint_1.py": "import no_such_module\n"})
     with pytest.raises(UsageError, match="no verdict on the reference of checkpoint_1: collection failed"):
-        list(broken(own, [Row("checkpoint_1", "empty", judged(reason="collection failed"))]))
+        list(broken(own, [ControlResult("checkpoint_1", "empty", judged(reason="collection failed"))]))

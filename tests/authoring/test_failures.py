@@ -1,6 +1,6 @@
 import pytest
 
-from slop_code.authoring.failures import DETAIL, LINE, LINES, first_lines, named, outcome, some, why
+from slop_code.authoring.check.failure_text import DETAIL, LINE, LINES, first_lines, named, outcome, some, why
 from tests.authoring.judged import case
 
 LONGREPR = """run = <function call>

@@ -1,6 +1,6 @@
 import pytest
 
-from slop_code.authoring.folders import problem_folders
+from slop_code.authoring.problem_folders import problem_folders
 from slop_code.errors import UsageError
 
 

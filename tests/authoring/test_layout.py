@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.authoring.bench import Workbench, environment_for
-from slop_code.authoring.check import check_step, step
-from slop_code.authoring.survey import refused
+from slop_code.authoring.check.check_problem import refused
+from slop_code.authoring.check.steps import check_step, step
+from slop_code.authoring.check.workbench import Workbench, environment_for
 from slop_code.errors import ConfigError
 from slop_code.evaluation import ProblemConfig
 
@@ -24,7 +24,7 @@ def found(bench):
 
     def check(*overlays):
         report = check_step(bench(*overlays), "layout")
-        return [(one.rule.id, str(one.place)) for one in report.outcome.findings]
+        return [(one.rule.id, str(one.location)) for one in report.outcome.findings]
 
     return check
 
@@ -179,7 +179,7 @@ def test_mistakes_of_config_have_lines(authored):
     with pytest.raises(ConfigError) as error:
         ProblemConfig.from_yaml(folder)
     report = refused(folder, error.value)
-    assert [(one.rule.id, str(one.place), one.message) for one in report.outcome.findings] == [
+    assert [(one.rule.id, str(one.location), one.message) for one in report.outcome.findings] == [
         ("config-invalid", "config.yaml:6", "timeout: found 'soon', expected a number"),
         (
             "config-invalid",
@@ -205,7 +205,7 @@ def test_a_misspelt_key_that_has_to_be_there(authored):
     with pytest.raises(ConfigError) as error:
         ProblemConfig.from_yaml(folder)
     findings = refused(folder, error.value).outcome.findings
-    assert [(str(one.place), one.mend) for one in findings] == [
+    assert [(str(one.location), one.fix) for one in findings] == [
         ("config.yaml:5", "Rename it to entry_file."),
         ("config.yaml:7", "Rename it to group."),
     ]
@@ -242,7 +242,7 @@ def test_the_nearest_free_key_is_suggested_for_an_unknown_key(bench, lines, mean
 def test_what_tools_left_behind(bench, overlay, left):
     """A file that the problem itself names is none."""
     found = [one for one in step("layout").run(bench(overlay)).findings if one.rule.id == "leftover-file"]
-    assert [str(one.place) for one in found] == left
+    assert [str(one.location) for one in found] == left
 
 
 def test_a_place_in_broken_yaml(authored):
@@ -250,7 +250,7 @@ def test_a_place_in_broken_yaml(authored):
     with pytest.raises(ConfigError) as error:
         ProblemConfig.from_yaml(folder)
     [only] = refused(Path("elsewhere"), error.value).outcome.findings
-    assert str(only.place) == "config.yaml:3"
+    assert str(only.location) == "config.yaml:3"
     assert only.message.startswith("not YAML: ")
 
 

@@ -7,14 +7,14 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from slop_code.authoring.layout.data import is_named
-from slop_code.authoring.layout.habits import hosts, sleeps
-from slop_code.authoring.layout.imports import imports
-from slop_code.authoring.layout.markers import marks
-from slop_code.authoring.layout.ports import ports
-from slop_code.authoring.layout.requirements import distribution, given_modules, package_for
-from slop_code.authoring.layout.submission import loads
-from slop_code.authoring.layout.writes import writes
+from slop_code.authoring.check.layout.data_file_rules import is_named
+from slop_code.authoring.check.layout.import_rules import imports
+from slop_code.authoring.check.layout.marker_rules import marks
+from slop_code.authoring.check.layout.port_rules import ports
+from slop_code.authoring.check.layout.python_packages import distribution, given_modules, package_for
+from slop_code.authoring.check.layout.sleep_and_network_rules import hosts, sleeps
+from slop_code.authoring.check.layout.submission_import_rules import loads
+from slop_code.authoring.check.layout.write_rules import writes
 
 PORTS = [
     ("PORT = 8080", [8080]),

@@ -1,8 +1,17 @@
 import pytest
 
-from slop_code.authoring.check import check_step
-from slop_code.authoring.headroom import FLOORS, Times, a_quarter, about, amount, divided, divisible, suggested_timeout
-from slop_code.authoring.steps.limits import Shortage, long_sessions, shortage, slow_tests, too_little
+from slop_code.authoring.check.headroom import (
+    FLOORS,
+    TimeHeadroom,
+    a_quarter,
+    about,
+    amount,
+    divided,
+    divisible,
+    suggested_timeout,
+)
+from slop_code.authoring.check.limits_step import Shortage, long_sessions, shortage, slow_tests, too_little
+from slop_code.authoring.check.steps import check_step
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.config import CheckpointConfig
 from slop_code.execution import EnvironmentSpec
@@ -93,13 +102,13 @@ def test_the_environment_that_was_asked_for_is_to_be_changed(bench, asked, place
     own = bench({"environment.yaml": "type: local\nname: own\n"})
     own.asked = asked
     finding = too_little(own, "checkpoint_1", ["memory"], Shortage("no room"))
-    assert str(finding.place) == place
-    assert finding.mend == f"Set limits: {{memory: 2G}} or more in {file}, or make the reference use less."
+    assert str(finding.location) == place
+    assert finding.fix == f"Set limits: {{memory: 2G}} or more in {file}, or make the reference use less."
 
 
 def times(*tests, timeout=10.0, whole=1.0, session_timeout=None):
     checkpoint = CheckpointConfig(timeout=timeout, session_timeout=session_timeout)
-    return Times.of(checkpoint, judged(*tests, whole=whole))
+    return TimeHeadroom.of(checkpoint, judged(*tests, whole=whole))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +121,7 @@ def times(*tests, timeout=10.0, whole=1.0, session_timeout=None):
     ],
 )
 def test_tests_that_come_near_their_timeout(tmp_path, test, found):
-    assert [one.mend for one in slow_tests(tmp_path, {"checkpoint_1": times(test)})] == found
+    assert [one.fix for one in slow_tests(tmp_path, {"checkpoint_1": times(test)})] == found
 
 
 def test_a_slow_test_is_told_once_where_it_has_the_least_room(tmp_path):
@@ -176,7 +185,7 @@ def test_the_limit_is_named(bench, cache, need_bubblewrap):
     assert [one.test for one in found] == [
         f"test_checkpoint_1.py::test_needs[{what}]" for what in ("processes-3", "disk-9", "output-10485760")
     ]
-    assert found[0].mend.startswith("Set limits: {processes: 200} or more in environment.yaml")
+    assert found[0].fix.startswith("Set limits: {processes: 200} or more in environment.yaml")
     assert report.outcome.facts["limits"]["disk"] == {"limit": 200 << 20, "tried": 50 << 20}
     assert report.outcome.summary[-1] == (
         "limits: memory 1G (tried 256M), processes 100 (tried 25), disk 200M (tried 50M), output 32M (tried 8M); "

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from slop_code.authoring.loop import changed_since, is_watched, look, wait_for_change
+from slop_code.authoring.run_loop import changed_since, is_watched, look, wait_for_change
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.authoring.mutants.behaviour import DISTORTIONS, FAITHFUL, can_distort, distort
-from slop_code.authoring.mutants.choose import Budget, parse_budget, spread
-from slop_code.authoring.mutants.edit import Edit, Mutant
-from slop_code.authoring.mutants.python import compiles, python_edits
-from slop_code.authoring.mutants.solution import copy_solution, mutants_of, new_lines, overwrite, python_files
+from slop_code.authoring.check.strength.distortions import DISTORTIONS, FAITHFUL, can_distort, distort
+from slop_code.authoring.check.strength.mutant import Edit, Mutant
+from slop_code.authoring.check.strength.mutant_selection import MutantBudget, parse_budget, spread
+from slop_code.authoring.check.strength.python_edits import compiles, python_edits
+from slop_code.authoring.check.strength.python_solution import (
+    copy_solution,
+    mutants_of,
+    new_lines,
+    overwrite,
+    python_files,
+)
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution import EnvironmentSpec
 
@@ -160,11 +166,11 @@ def test_names_and_diffs_are_safe_to_show():
 @pytest.mark.parametrize(
     ("text", "budget"),
     [
-        ("20", Budget(mutants=20)),
-        (" 1 ", Budget(mutants=1)),
-        ("90s", Budget(seconds=90)),
-        ("1.5m", Budget(seconds=90)),
-        ("2h", Budget(seconds=7200)),
+        ("20", MutantBudget(mutants=20)),
+        (" 1 ", MutantBudget(mutants=1)),
+        ("90s", MutantBudget(seconds=90)),
+        ("1.5m", MutantBudget(seconds=90)),
+        ("2h", MutantBudget(seconds=7200)),
     ],
 )
 def test_budget(text, budget):

@@ -7,18 +7,18 @@ import uuid
 
 import pytest
 
-from slop_code.authoring.bench import Workbench, environment_for
-from slop_code.authoring.measured import Measured, parse, remember
-from slop_code.authoring.overview import (
-    Broken,
-    CheckpointView,
-    ProblemView,
+from slop_code.authoring.check.workbench import Workbench, environment_for
+from slop_code.authoring.problem_overview import (
+    CheckpointOverview,
+    ProblemOverview,
+    UnloadableProblem,
     asset_of,
     by_group,
     checkpoint_view,
     overviews,
     view,
 )
+from slop_code.authoring.reference_times import ReferenceTimes, parse, remember
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.roster import Roster, RosterEntry
@@ -36,7 +36,7 @@ def silent(_: str) -> None:
 
 def checkpoint(name="checkpoint_1", state="Draft", **keys):
     plain = {"order": 1, "timeout": 10.0, "session_timeout": None, "specification": 1234, "solution": True}
-    return CheckpointView(name=name, state=state, **{**plain, **keys})
+    return CheckpointOverview(name=name, state=state, **{**plain, **keys})
 
 
 def problem_view(path, *checkpoints, **keys):
@@ -48,7 +48,7 @@ def problem_view(path, *checkpoints, **keys):
         "difficulty": "Easy",
         "environment": "local",
     }
-    return ProblemView(path=path, entry_file="main.py", checkpoints=checkpoints, **{**plain, **keys})
+    return ProblemOverview(path=path, entry_file="main.py", checkpoints=checkpoints, **{**plain, **keys})
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_line_for_each_problem(tmp_path):
         tmp_path / "tally", checkpoint(state=None, trouble="no test was found\nfurther"), difficulty=None
     )
     assert listed_line(troubled) == "tally: version 1, 1 checkpoint, broken: no test was found"
-    assert listed_line(Broken(tmp_path / "x", "config.yaml: odd\nmore")) == "x: broken: config.yaml: odd"
+    assert listed_line(UnloadableProblem(tmp_path / "x", "config.yaml: odd\nmore")) == "x: broken: config.yaml: odd"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_problems_of_one_name_differ_by_their_folders(name, folder, expected, tm
 
 
 def test_a_problem_in_words(tmp_path):
-    measured = Measured(1.5, {"a.py::x": 0.25, "a.py::y": 0.5})
+    measured = ReferenceTimes(1.5, {"a.py::x": 0.25, "a.py::y": 0.5})
     found = problem_view(
         tmp_path,
         checkpoint(tests={"Core": 1, "Error": 0}, measured=measured),
@@ -171,7 +171,7 @@ def test_a_problem_in_words(tmp_path):
 def test_no_name_reaches_a_terminal_as_a_command(tmp_path):
     found = problem_view(
         tmp_path / HOSTILE,
-        checkpoint(HOSTILE, measured=Measured(1, {HOSTILE: 1.0}), trouble=HOSTILE),
+        checkpoint(HOSTILE, measured=ReferenceTimes(1, {HOSTILE: 1.0}), trouble=HOSTILE),
         version=HOSTILE,
         description=HOSTILE,
         author=HOSTILE,
@@ -182,7 +182,7 @@ def test_no_name_reaches_a_terminal_as_a_command(tmp_path):
         dependencies={HOSTILE: HOSTILE},
     )
     lines = [text for text, _ in problem_lines(found)]
-    lines += [listed_line(found), listed_line(Broken(tmp_path / HOSTILE, HOSTILE))]
+    lines += [listed_line(found), listed_line(UnloadableProblem(tmp_path / HOSTILE, HOSTILE))]
     lines += written_lines(tmp_path / HOSTILE, named=True)
     assert all(line.isprintable() for line in lines)
 
@@ -229,7 +229,7 @@ def test_what_is_damaged_is_not_known(kept):
 
 
 def test_what_is_kept_is_read_again():
-    assert parse(b'{"seconds": 1, "tests": {"a": 2}}') == Measured(1.0, {"a": 2.0})
+    assert parse(b'{"seconds": 1, "tests": {"a": 2}}') == ReferenceTimes(1.0, {"a": 2.0})
 
 
 def test_problems_are_looked_at_without_evaluating(authored, tmp_path, cache, need_bubblewrap):
@@ -239,7 +239,7 @@ def test_problems_are_looked_at_without_evaluating(authored, tmp_path, cache, ne
     broken.mkdir()
     (broken / "config.yaml").write_text("name: 1\n")
     bad, good = overviews([broken, folder], cache, silent)
-    assert isinstance(bad, Broken)
+    assert isinstance(bad, UnloadableProblem)
     assert as_json(bad)["name"] == "broken"
     assert good.checkpoints[0].tests == {"Core": 1, "Functionality": 1, "Error": 1, "Regression": 0}
     (folder / "tests" / "test_checkpoint_1.py").write_text("import nothing_of_this_name\n")

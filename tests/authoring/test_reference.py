@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from slop_code.authoring.check import check_step
-from slop_code.authoring.finding import Severity
-from slop_code.authoring.reference import home_of, unsound
-from slop_code.authoring.sources import is_allowed, read_source
-from slop_code.authoring.steps.reference import judged as findings_of
+from slop_code.authoring.check.findings import Severity
+from slop_code.authoring.check.python_sources import is_allowed, read_source
+from slop_code.authoring.check.reference_step import judged as findings_of
+from slop_code.authoring.check.reference_verdict import location_of_checkpoint, unsound
+from slop_code.authoring.check.steps import check_step
 from tests.authoring.judged import case, judged
 
 TESTS = """\
@@ -55,7 +55,7 @@ def test_every_test_that_does_not_pass_is_told(reference):
     ledger = json.dumps({"schema_version": 1, "tests": [{"test": "test_checkpoint_1.py::test_flaky"}]})
     report = reference({"tests/test_checkpoint_1.py": TESTS, "tests/flaky.json": ledger})
     found = {finding.test.partition("::")[2]: finding for finding in report.outcome.findings}
-    assert {name: (one.place.line, one.graveness) for name, one in found.items()} == {
+    assert {name: (one.location.line, one.severity) for name, one in found.items()} == {
         "test_wrong[\\x1b[31m]": (9, Severity.ERROR),
         "test_wrong[plain]": (9, Severity.ERROR),
         "test_skipped": (14, Severity.ERROR),
@@ -89,7 +89,7 @@ def test_a_session_that_does_not_end_is_a_finding(reference):
 @pytest.mark.parametrize("name", ["reference", "stability", "strength", "secrecy", "limits"])
 def test_without_a_reference_nothing_is_proven(bench, name):
     report = check_step(bench({"solutions/checkpoint_1/main.py": None}), name)
-    assert report.blocked == "no reference for checkpoint_1: expected in solutions/checkpoint_1; mend that first"
+    assert report.blocked == "no reference for checkpoint_1: expected in solutions/checkpoint_1; fix that first"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_without_a_reference_nothing_is_proven(bench, name):
 )
 def test_where_the_tests_of_a_checkpoint_are(bench, file, place):
     own = bench({"tests/test_checkpoint_1.py": None, file: ""})
-    assert str(home_of(own.problem, "checkpoint_1")) == place
+    assert str(location_of_checkpoint(own.problem, "checkpoint_1")) == place
 
 
 def test_a_reason_of_many_lines_is_told_in_one(bench):
@@ -127,13 +127,13 @@ FLAKY = case("flaky", "failed", markers=["quarantined"])
 )
 def test_what_other_steps_can_build_on(results, fault):
     found = unsound("c1", results)
-    assert found is None if fault is None else found.startswith(fault) and found.endswith("mend that first")
+    assert found is None if fault is None else found.startswith(fault) and found.endswith("fix that first")
 
 
 def test_a_comment_at_the_top_lets_a_finding_on_the_whole_pass(bench):
     own = bench({"tests/test_checkpoint_1.py": "# slop-code: allow reference-no-verdict  on purpose\nimport a\n"})
     [finding] = findings_of(own, own.checkpoints[0], judged(reason="collection failed"))
-    assert is_allowed(finding, read_source(own.problem.path, finding.place.file))
+    assert is_allowed(finding, read_source(own.problem.path, finding.location.file))
 
 
 @pytest.mark.parametrize("step", ["secrecy", "limits"])
@@ -142,4 +142,4 @@ def test_steps_that_need_a_sound_reference_are_not_done_without(step, bench, cac
     wrong = "def test_wrong(run):\n    assert run('a').stdout == 'a'\n"
     report = check_step(bench({"tests/test_checkpoint_1.py": wrong}), step)
     assert report.outcome.findings == ()
-    assert report.blocked == "1 of 1 tests fail with the reference of checkpoint_1; mend that first"
+    assert report.blocked == "1 of 1 tests fail with the reference of checkpoint_1; fix that first"

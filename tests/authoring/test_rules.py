@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from slop_code.authoring.check import STEPS, StepReport, all_rules, check_step, step
-from slop_code.authoring.survey import refused
+from slop_code.authoring.check.check_problem import refused
+from slop_code.authoring.check.steps import STEPS, StepReport, all_rules, check_step, step
 from slop_code.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from slop_code.authoring.bench import Workbench
+    from slop_code.authoring.check.workbench import Workbench
 
 RULES = Path(__file__).parent / "rules"
 STEP_OF = {rule.id: name for name in STEPS for rule in step(name).rules}
@@ -48,7 +48,9 @@ def assert_found(rule: str, report: StepReport) -> None:
     """A comment is only promised where one can stand."""
     found = [finding for finding in report.outcome.findings if finding.rule.id == rule]
     assert found
-    assert not all_rules()[rule].in_code or any(one.place.file.endswith(".py") and one.place.line for one in found)
+    assert not all_rules()[rule].in_code or any(
+        one.location.file.endswith(".py") and one.location.line for one in found
+    )
 
 
 def test_every_rule_has_a_case():

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slop_code.authoring.bench import Effort, Workbench, environment_for
-from slop_code.authoring.check import STEPS, check_step
-from slop_code.authoring.mutants.choose import Budget
+from slop_code.authoring.check.steps import STEPS, check_step
+from slop_code.authoring.check.strength.mutant_selection import MutantBudget
+from slop_code.authoring.check.workbench import Effort, Workbench, environment_for
 from slop_code.authoring.new.scaffold import KINDS, Blueprint, files_of, write_problem
 from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
@@ -123,7 +123,7 @@ def findings(bench: Workbench, steps: Sequence[str]) -> list[str]:
     reports = [check_step(bench, name) for name in steps]
     assert [(report.broken, report.blocked) for report in reports] == [(None, None)] * len(steps)
     return [
-        f"{one.place} {one.graveness} {one.rule.id}: {one.message}"
+        f"{one.location} {one.severity} {one.rule.id}: {one.message}"
         for report in reports
         for one in report.outcome.findings
     ]
@@ -146,6 +146,6 @@ def test_its_last_reference_passes_all_its_tests(kind, tmp_path, cache, need_bub
 def test_it_is_sound_by_every_step(tmp_path, cache, need_bubblewrap):
     need_bubblewrap()
     problem = ProblemConfig.from_yaml(write_problem(Blueprint("tally"), tmp_path))
-    effort = Effort(repeat=1, budget=Budget(mutants=1))
+    effort = Effort(repeat=1, budget=MutantBudget(mutants=1))
     first = [problem.checkpoint(1)]
     assert findings(Workbench(problem, environment_for(problem, None), checkpoints=first, effort=effort), STEPS) == []

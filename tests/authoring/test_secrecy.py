@@ -3,11 +3,11 @@ import os
 
 import pytest
 
-from slop_code.authoring.bench import Workbench
-from slop_code.authoring.check import check_step
-from slop_code.authoring.finding import Severity
-from slop_code.authoring.showing import Showing, Told, covering, looks_expected, read_showing
-from slop_code.authoring.steps import secrecy
+from slop_code.authoring.check import secrecy_step
+from slop_code.authoring.check.findings import Severity
+from slop_code.authoring.check.shown_files import PassedText, ShownFiles, covering, looks_expected, read_showing
+from slop_code.authoring.check.steps import check_step
+from slop_code.authoring.check.workbench import Workbench
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.judge.watch import MAX_TEXT, Watch
 
@@ -46,15 +46,15 @@ def test_names_of_expected_outputs(file, expected):
     ],
 )
 def test_what_a_file_was_handed_over_with(handed, file, root):
-    showing = Showing((), dict.fromkeys(handed, "test"), frozenset(), {})
+    showing = ShownFiles((), dict.fromkeys(handed, "test"), frozenset(), {})
     assert showing.handed_with(file) == root
 
 
 def showing(shown=(), handed=(), read=(), copied=(), told=()):
     """`told`: pairs of a way and files."""
     test = "test_checkpoint_1.py::test_x"
-    texts = tuple(Told(tuple(files), way, test) for way, files in told)
-    return Showing(tuple(shown), dict.fromkeys(handed, test), frozenset(read), dict.fromkeys(copied, test), texts)
+    texts = tuple(PassedText(tuple(files), way, test) for way, files in told)
+    return ShownFiles(tuple(shown), dict.fromkeys(handed, test), frozenset(read), dict.fromkeys(copied, test), texts)
 
 
 @pytest.mark.parametrize(
@@ -80,15 +80,15 @@ def showing(shown=(), handed=(), read=(), copied=(), told=()):
     ],
 )
 def test_what_a_showing_gives_away(tmp_path, what, found):
-    findings = secrecy.judged(tmp_path, "checkpoint_1", showing(**what))
-    assert [(finding.rule.id, finding.graveness) for finding in findings] == found
+    findings = secrecy_step.judged(tmp_path, "checkpoint_1", showing(**what))
+    assert [(finding.rule.id, finding.severity) for finding in findings] == found
 
 
 def test_one_finding_for_all_that_came_along_with_a_folder(tmp_path):
     files = [f"c/{name}" for name in "abcdef"]
-    [finding] = secrecy.judged(tmp_path, "checkpoint_1", showing(files, ["c"], files))
+    [finding] = secrecy_step.judged(tmp_path, "checkpoint_1", showing(files, ["c"], files))
     assert "tests/c/a, c/b, c/c and 3 more is shown, as the folder tests/c is handed over" in finding.message
-    assert (finding.graveness, finding.test) == (Severity.WARNING, "test_checkpoint_1.py::test_x")
+    assert (finding.severity, finding.test) == (Severity.WARNING, "test_checkpoint_1.py::test_x")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_word_that_can_be_read(tmp_path):
         "told": [{"files": ["b"], "way": "w", "test": "t"}],
     }
     (tmp_path / ".scbench" / "shown.json").write_text(json.dumps(word))
-    assert read_showing(tmp_path) == Showing(("a",), {"a": "t"}, frozenset("b"), {}, (Told(("b",), "w", "t"),))
+    assert read_showing(tmp_path) == ShownFiles(("a",), {"a": "t"}, frozenset("b"), {}, (PassedText(("b",), "w", "t"),))
 
 
 CONFIG = """\
@@ -283,7 +283,7 @@ def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, 
             ]
         }
     }  # fmt: skip
-    assert [(one.rule.id, str(one.place), one.graveness) for one in report.outcome.findings] == [
+    assert [(one.rule.id, str(one.location), one.severity) for one in report.outcome.findings] == [
         ("expected-visible", "config.yaml", Severity.ERROR),
         ("expected-shown", "tests/test_checkpoint_1.py:4", Severity.WARNING),
         ("expected-shown", "tests/test_checkpoint_2.py:8", Severity.WARNING),
@@ -303,11 +303,11 @@ def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, 
 )
 def test_where_nothing_is_hidden_nothing_is_run(bench, overlay, place):
     report = check_step(bench(overlay), "secrecy")
-    assert [(one.rule.id, str(one.place)) for one in report.outcome.findings] == [("nothing-hidden", place)]
+    assert [(one.rule.id, str(one.location)) for one in report.outcome.findings] == [("nothing-hidden", place)]
 
 
 def test_an_environment_that_was_asked_for_is_not_the_problem_s_own(bench):
     own = bench({"environment.yaml": "type: local\nname: bare\nisolation: none\n"})
     own.asked = "bare.yaml"
     [finding] = check_step(own, "secrecy").outcome.findings
-    assert str(finding.place) == "config.yaml"
+    assert str(finding.location) == "config.yaml"

@@ -8,35 +8,43 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slop_code.authoring.bench import Effort, Workbench
-from slop_code.authoring.check import check_step
-from slop_code.authoring.conditions import (
+from slop_code.authoring.check.findings import Finding, Location
+from slop_code.authoring.check.stability.conditions import (
     AS_IS,
     Condition,
-    Kind,
-    Run,
+    ConditionKind,
+    ReferenceRun,
     command,
     conditions_for,
     left_out,
     seeds_from,
     split,
 )
-from slop_code.authoring.finding import Finding, Place
-from slop_code.authoring.flips import MOST_AGAIN, Cause, cause_of, flipping, flips, seed_of, to_try_again
-from slop_code.authoring.instability import (
+from slop_code.authoring.check.stability.flips import (
+    MOST_AGAIN,
+    Cause,
+    cause_of,
+    flipping,
+    flips,
+    seed_of,
+    to_try_again,
+)
+from slop_code.authoring.check.stability.quarantine_writer import quarantine
+from slop_code.authoring.check.stability.stability_rules import (
     FLAKY,
     LOAD,
     LOST,
     ORDER,
-    Observed,
+    ObservedRuns,
     counted,
     lost_verdicts,
     needless,
     undecided,
 )
-from slop_code.authoring.instability import PARALLEL as PARALLEL_RULE
-from slop_code.authoring.ledger import quarantine
-from slop_code.authoring.steps.stability import first_runs
+from slop_code.authoring.check.stability.stability_rules import PARALLEL as PARALLEL_RULE
+from slop_code.authoring.check.stability.stability_step import first_runs
+from slop_code.authoring.check.steps import check_step
+from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.cli.main import parser
 from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
@@ -51,18 +59,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TEST = "test_checkpoint_1.py::test_second"
-BUSY = Condition(Kind.BUSY)
-PARALLEL = Condition(Kind.PARALLEL, pairs=2)
+BUSY = Condition(ConditionKind.BUSY)
+PARALLEL = Condition(ConditionKind.PARALLEL, pairs=2)
 
 
 def order(seed: int) -> Condition:
-    return Condition(Kind.ORDER, seed=seed)
+    return Condition(ConditionKind.ORDER, seed=seed)
 
 
-def runs(*told: tuple[Condition, str], alone: tuple[tuple[Condition, str], ...] = ()) -> list[Run]:
+def runs(*told: tuple[Condition, str], alone: tuple[tuple[Condition, str], ...] = ()) -> list[ReferenceRun]:
     """`(AS_IS, "++-")`: three runs of one test, which passed twice."""
-    whole = [Run(condition, {TEST: one == "+"}) for condition, marks in told for one in marks]
-    return [*whole, *[Run(condition, {TEST: one == "+"}, alone=TEST) for condition, marks in alone for one in marks]]
+    whole = [ReferenceRun(condition, {TEST: one == "+"}) for condition, marks in told for one in marks]
+    return [
+        *whole,
+        *[ReferenceRun(condition, {TEST: one == "+"}, alone=TEST) for condition, marks in alone for one in marks],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +122,11 @@ def test_what_is_tried_again(told, again):
 def test_however_many_flip_little_is_tried_again():
     names = [f"test_checkpoint_1.py::test_{number}" for number in range(50)]
     every = dict.fromkeys(names, True)
-    found = [Run(AS_IS, every), Run(AS_IS, every), *[Run(order(n), every | {names[n]: False}) for n in range(50)]]
+    found = [
+        ReferenceRun(AS_IS, every),
+        ReferenceRun(AS_IS, every),
+        *[ReferenceRun(order(n), every | {names[n]: False}) for n in range(50)],
+    ]
     assert to_try_again(found, names) == [AS_IS, *[order(number) for number in range(MOST_AGAIN)]]
 
 
@@ -155,13 +170,13 @@ def test_the_reverse_comes_first_and_other_orders_follow_from_the_seed(repeat, s
 def test_every_condition_is_repeated():
     found = conditions_for(environment(), Effort(repeat=2, seed=7))
     assert found[:6] == [AS_IS, AS_IS, order(0), order(7), BUSY, BUSY]
-    assert [one.kind for one in found[6:]] == [Kind.PARALLEL] * (2 if available_cpus() > 1 else 0)
+    assert [one.kind for one in found[6:]] == [ConditionKind.PARALLEL] * (2 if available_cpus() > 1 else 0)
     assert all(2 <= one.pairs <= available_cpus() for one in found[6:])
 
 
 @pytest.mark.parametrize("keys", [{"isolation": "none"}, {"network": "full"}])
 def test_one_network_leaves_out_parallel_tests_and_says_so(keys):
-    assert Kind.PARALLEL not in [one.kind for one in conditions_for(environment(**keys), Effort())]
+    assert ConditionKind.PARALLEL not in [one.kind for one in conditions_for(environment(**keys), Effort())]
     assert "one network" in str(left_out(environment(**keys)))
 
 
@@ -199,7 +214,9 @@ def test_the_command_is_one_that_the_command_line_takes(bench, condition, test, 
 
 
 def flip(rule, test):
-    return Finding(rule, Place("tests/test_checkpoint_1.py", 5), "flips\x1b[2J", checkpoint="checkpoint_1", test=test)
+    return Finding(
+        rule, Location("tests/test_checkpoint_1.py", 5), "flips\x1b[2J", checkpoint="checkpoint_1", test=test
+    )
 
 
 PARALLEL_TESTS = {"config.yaml": SOUND["config.yaml"] + "parallel: 2\n"}
@@ -272,8 +289,8 @@ LEDGER = {
 def test_needless_entries_of_the_ledger(bench, told, lines):
     """Of a test that nobody has seen, such as that of another checkpoint, nothing is known."""
     one = bench(LEDGER)
-    seen = [Observed(one.checkpoints[0], tuple(runs(*told)))] if told else []
-    assert [finding.place.line for finding in needless(one, seen, read_ledger(one.problem))] == lines
+    seen = [ObservedRuns(one.checkpoints[0], tuple(runs(*told)))] if told else []
+    assert [finding.location.line for finding in needless(one, seen, read_ledger(one.problem))] == lines
 
 
 BARE = {"environment.yaml": "type: local\nname: bare\nisolation: none\n"}
@@ -359,7 +376,7 @@ KNOWN = {"tests/flaky.json": '{"tests": [{"test": "test_checkpoint_1.py::test_by
 def test_with_a_reference_that_always_fails_nothing_can_be_said(bench, cache, text, fact):
     """What flips under quarantine does not make it one that fails by chance."""
     one = bench(BARE, KNOWN, {"tests/test_checkpoint_1.py": text})
-    with pytest.raises(UsageError, match=f"{fact}.*mend that first"):
+    with pytest.raises(UsageError, match=f"{fact}.*fix that first"):
         first_runs(one, one.checkpoints[0])
 
 
@@ -367,9 +384,11 @@ def test_a_lost_verdict_has_its_place_in_a_file_that_is_there(bench):
     one = bench()
     tests = one.problem.path / "tests"
     (tests / "test_checkpoint_1.py").rename(tests / "test_checkpoint_1_words.py")
-    lost = Observed(one.checkpoints[0], (Run(AS_IS, {TEST: True}), Run(BUSY, {}, lost="pytest exited with 3")))
+    lost = ObservedRuns(
+        one.checkpoints[0], (ReferenceRun(AS_IS, {TEST: True}), ReferenceRun(BUSY, {}, lost="pytest exited with 3"))
+    )
     [finding] = lost_verdicts(one, lost)
-    assert finding.place == Place("tests/test_checkpoint_1_words.py", 1)
+    assert finding.location == Location("tests/test_checkpoint_1_words.py", 1)
 
 
 APART = {"markers": ["quarantined"]}

@@ -6,12 +6,26 @@ import json
 
 import pytest
 
-from slop_code.authoring.check import check_step
-from slop_code.authoring.mutants.behaviour import DISTORTIONS
-from slop_code.authoring.mutants.distorting import Distorted, distorted_of, try_distortions, undistortable, unfaithful
-from slop_code.authoring.mutants.edit import Edit, Mutant
-from slop_code.authoring.mutants.trying import MOST_UNBUILT, Tried, goes_on, hurried, telling, tried_of, try_mutants
-from slop_code.authoring.steps.strength import STEP, Strength, facts, told
+from slop_code.authoring.check.steps import check_step
+from slop_code.authoring.check.strength.distortion_trials import (
+    DistortionResult,
+    distorted_of,
+    try_distortions,
+    undistortable,
+    unfaithful,
+)
+from slop_code.authoring.check.strength.distortions import DISTORTIONS
+from slop_code.authoring.check.strength.mutant import Edit, Mutant
+from slop_code.authoring.check.strength.mutant_trials import (
+    MOST_UNBUILT,
+    Tried,
+    goes_on,
+    hurried,
+    telling,
+    tried_of,
+    try_mutants,
+)
+from slop_code.authoring.check.strength.strength_step import STEP, StrengthResult, facts, told
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import CheckpointConfig, GroupType, TestResult
 from tests.authoring.conftest import SOUND
@@ -113,7 +127,7 @@ def test_mutants_are_counted_by_group_and_a_test_that_never_fails_is_found(bench
     assert facts["distorted"] == [{"program": each.name, "failed": 0, "no_verdict": None} for each in DISTORTIONS]
     assert (facts["not_distorted"], facts["unfailing"]) == (None, ["test_checkpoint_1.py::test_anything_goes"])
     [finding] = report.outcome.findings
-    assert (finding.rule.id, finding.place.line) == ("unfailing-test", 15)
+    assert (finding.rule.id, finding.location.line) == ("unfailing-test", 15)
     assert json.loads(json.dumps(report.outcome.facts)) == report.outcome.facts
 
 
@@ -149,7 +163,7 @@ def test_a_program_that_bears_no_wrapper_is_not_distorted(bench, cache, need_bub
 def test_distortions_end_with_the_last_test_that_passes(bench, cache, need_bubblewrap):
     need_bubblewrap()
     own, only = bench(SHELL, jobs=1), ["test_checkpoint_1.py::test_words"]
-    assert try_distortions(own, own.checkpoints[0], only) == [Distorted(DISTORTIONS[0], frozenset(only))]
+    assert try_distortions(own, own.checkpoints[0], only) == [DistortionResult(DISTORTIONS[0], frozenset(only))]
 
 
 def test_a_reference_that_fails_a_test_has_no_mutants(bench, cache, need_bubblewrap):
@@ -187,8 +201,10 @@ def tried(*tests: TestResult, ended: str | None = None) -> Tried:
     return Tried(MUTANT, names(*tests), ended)
 
 
-def strength(*outcomes: Tried, distorted: tuple[Distorted, ...] = (), undistorted: str | None = None) -> Strength:
-    return Strength("checkpoint_2", [CORE, OTHER, ERROR, OLD], 9, outcomes, 0, distorted, undistorted)
+def strength(
+    *outcomes: Tried, distorted: tuple[DistortionResult, ...] = (), undistorted: str | None = None
+) -> StrengthResult:
+    return StrengthResult("checkpoint_2", [CORE, OTHER, ERROR, OLD], 9, outcomes, 0, distorted, undistorted)
 
 
 def test_counts_by_group():
@@ -219,7 +235,7 @@ def test_counts_by_group():
     ],
 )
 def test_unfailing(by_mutants, by_distortions, unfailing):
-    distorted = (Distorted(DISTORTIONS[0], names(*by_distortions)),)
+    distorted = (DistortionResult(DISTORTIONS[0], names(*by_distortions)),)
     assert strength(tried(*by_mutants), distorted=distorted).unfailing == unfailing
     assert strength(tried(*by_mutants)).unfailing == []
 
@@ -228,7 +244,7 @@ def test_what_was_not_distorted_is_told():
     found = strength(undistorted="the reference has no file main")
     assert list(told(found))[-1] == "  not distorted: the reference has no file main"
     assert facts(found)[1]["not_distorted"] == "the reference has no file main"
-    found = strength(distorted=(Distorted(DISTORTIONS[0], names(CORE), "box gone\nand more"),))
+    found = strength(distorted=(DistortionResult(DISTORTIONS[0], names(CORE), "box gone\nand more"),))
     assert list(told(found))[-1] == "  no verdict on a program that crashes at once: box gone"
     assert facts(found)[1]["distorted"][0]["no_verdict"] == "box gone"
 
@@ -309,7 +325,7 @@ OWN = (CORE.nodeid, OTHER.nodeid, ERROR.nodeid)
 )  # fmt: skip
 def test_what_comes_of_a_distortion(outcome, failed, no_verdict, unsuited):
     found = distorted_of(DISTORTIONS[0], OWN, outcome)
-    assert found == Distorted(DISTORTIONS[0], names(*failed), no_verdict)
+    assert found == DistortionResult(DISTORTIONS[0], names(*failed), no_verdict)
     assert unfaithful(found, len(OWN)) == unsuited
 
 

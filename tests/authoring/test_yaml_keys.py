@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slop_code.authoring.yaml_keys import keys_of, line_of
+from slop_code.authoring.check.yaml_keys import keys_of, line_of
 
 CONFIG = """\
 # A problem.

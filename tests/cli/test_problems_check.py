@@ -10,11 +10,11 @@ import jsonschema
 import pytest
 import yaml
 
-from slop_code.authoring.check import STEPS, CheckReport, StepReport
-from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule, Severity, StepOutcome
+from slop_code.authoring.check.steps import STEPS, CheckReport, StepReport
 from slop_code.cli.main import run
-from slop_code.cli.problems import check_command as command
-from slop_code.cli.problems.check_command import status_of
+from slop_code.cli.problems import problems_check_command as command
+from slop_code.cli.problems.problems_check_command import status_of
 
 SARIF = json.loads((Path(__file__).parents[1] / "data/schemas/sarif-2.1.0.json").read_text())
 SLEEPS = "import time\n\n\ndef test_waits():\n    time.sleep(1)\n"
@@ -24,8 +24,8 @@ NO_ENGINE = {"type": "docker", "name": "boxed", "docker": {"image": "none:1", "b
 
 def reported(*severities, **undone):
     rule = Rule("a-rule", Severity.ERROR, "Wrong", "Mend it.")
-    found = tuple(Finding(rule, Place("a.py"), "wrong", severity=severity) for severity in severities)
-    return CheckReport("shout", Path("shout"), "local", (StepReport("layout", Outcome(found), 0.0, **undone),))
+    found = tuple(Finding(rule, Location("a.py"), "wrong", own_severity=severity) for severity in severities)
+    return CheckReport("shout", Path("shout"), "local", (StepReport("layout", StepOutcome(found), 0.0, **undone),))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_lines(check):
     assert lines[1].startswith("  layout     1 warning")
     [place] = [line for line in lines if line.endswith("[fixed-sleep]")]
     assert place.startswith("tests/test_checkpoint_1.py:5: warning: ")
-    assert lines[lines.index(place) + 1].startswith("    mend: ")
+    assert lines[lines.index(place) + 1].startswith("    fix: ")
     assert lines[-1] == "1 problem: 1 warning"
 
 
@@ -173,12 +173,12 @@ def test_a_configuration_that_does_not_load_is_a_finding(check, problem):
     assert status == 1
     assert "config.yaml" in out
     assert out.splitlines()[0].endswith(", environment not known)")
-    assert "  reference  NOT DONE: config.yaml is refused; mend that first\n" in out
+    assert "  reference  NOT DONE: config.yaml is refused; fix that first\n" in out
     assert out.splitlines()[-1] == "1 problem: 1 error; 6 steps NOT DONE"
     [about] = json.loads(check("--json")[1])["problems"]
     assert (about["environment"], {step["blocked"] for step in about["steps"][1:]}) == (
         None,
-        {"config.yaml is refused; mend that first"},
+        {"config.yaml is refused; fix that first"},
     )
 
 

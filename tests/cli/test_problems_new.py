@@ -14,7 +14,7 @@ import pytest
 
 from slop_code.authoring.new import scaffold
 from slop_code.cli.main import run
-from slop_code.cli.problems import new_command as new
+from slop_code.cli.problems import problems_new_command as new
 from slop_code.evaluation import ProblemConfig
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.authoring.check import STEPS, CheckReport, StepReport, step
-from slop_code.authoring.finding import Finding, Outcome, Place
+from slop_code.authoring.check.findings import Finding, Location, StepOutcome
+from slop_code.authoring.check.steps import STEPS, CheckReport, StepReport, step
 from slop_code.reporting.check_json import document
 from tests.docs.test_snippets import reference, rows
 
-FINDING = Finding(step("reference").rules[0], Place("a.py"), "wrong")
-FOUND = document([CheckReport("a", Path("a"), "local", (StepReport("reference", Outcome((FINDING,)), 0.0),))], 1)
+FINDING = Finding(step("reference").rules[0], Location("a.py"), "wrong")
+FOUND = document([CheckReport("a", Path("a"), "local", (StepReport("reference", StepOutcome((FINDING,)), 0.0),))], 1)
 [PROBLEM] = FOUND["problems"]
 
 
@@ -27,7 +27,7 @@ def test_every_step_is_explained() -> None:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_every_rule_is_explained(name: str) -> None:
-    wanted = {rule.id: cells(f"`{rule.id}`", str(rule.severity), rule.title, rule.mend) for rule in step(name).rules}
+    wanted = {rule.id: cells(f"`{rule.id}`", str(rule.severity), rule.title, rule.fix) for rule in step(name).rules}
     lines = "\n".join(f"| {' | '.join(row)} |" for row in wanted.values())
     assert rows(reference("checks.md", f"Step {name}")) == wanted, f"the table of docs/reference/checks.md is:\n{lines}"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.authoring.check import all_rules
+from slop_code.authoring.check.steps import all_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "how-to" / "troubleshooting.md"

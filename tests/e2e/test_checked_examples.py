@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.authoring.check import STEPS
+from slop_code.authoring.check.steps import STEPS
 from slop_code.cli.main import run
 
 PROBLEMS = Path(__file__).parents[2] / "examples" / "problems"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.authoring.check import step
-from slop_code.authoring.finding import Finding, Place
+from slop_code.authoring.check.findings import Finding, Location
+from slop_code.authoring.check.steps import step
 from slop_code.cli.main import run
 from slop_code.errors import ConfigError, ResultError
 from slop_code.evaluation.config import ProblemConfig
@@ -90,7 +90,7 @@ def test_no_test_lasts_so_long() -> None:
 
 
 def test_a_finding_about_half_a_character() -> None:
-    finding = Finding(step("reference").rules[0], Place("config.yaml"), "\ud800")
+    finding = Finding(step("reference").rules[0], Location("config.yaml"), "\ud800")
     assert fingerprint(finding, "\udfff") != fingerprint(finding, "\ud800")
 
 

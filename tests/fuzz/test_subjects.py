@@ -15,8 +15,8 @@ import jsonschema
 import pytest
 from hypothesis import strategies as st
 
-from slop_code.authoring.check import CheckReport, StepReport, step
-from slop_code.authoring.finding import Finding, Outcome, Place
+from slop_code.authoring.check.findings import Finding, Location, StepOutcome
+from slop_code.authoring.check.steps import CheckReport, StepReport, step
 from slop_code.pytest_plugin.answers import HOST, Answer, ask, same
 from slop_code.pytest_plugin.calls import Finished
 from slop_code.pytest_plugin.wording import diff, side_by_side, visible
@@ -133,9 +133,11 @@ def test_what_was_expected_and_found(wanted: str, found: str, times: int, argume
 def test_sarif(message: str, file: str, test: str, line: int | None, problem: str) -> None:
     rule = step("reference").rules[0]
     finding = Finding(
-        rule, Place(file.encode("utf-8", "replace").decode().replace("\0", ""), line), message, test=test or None
+        rule, Location(file.encode("utf-8", "replace").decode().replace("\0", ""), line), message, test=test or None
     )
-    report = CheckReport(problem, Path("/problems/one"), "local", (StepReport("reference", Outcome((finding,)), 1.0),))
+    report = CheckReport(
+        problem, Path("/problems/one"), "local", (StepReport("reference", StepOutcome((finding,)), 1.0),)
+    )
     text = json.dumps(sarif([report], 1, Path("/problems")))
     document = json.loads(text)
     SARIF.validate(document)

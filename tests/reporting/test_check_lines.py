@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.authoring.check import CheckReport, StepReport
-from slop_code.authoring.finding import Finding, Outcome, Place, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule, Severity, StepOutcome
+from slop_code.authoring.check.steps import CheckReport, StepReport
 from slop_code.reporting.check_lines import counts, ending, heading, step_lines
 
 GRAVE = Rule("grave-thing", Severity.ERROR, "It is grave", "Mend it.")
@@ -16,7 +16,7 @@ def lines(step, *, every=False):
 
 def step(*findings, **more):
     summary = more.pop("summary", ())
-    return StepReport("layout", Outcome(tuple(findings), summary), 0.25, **more)
+    return StepReport("layout", StepOutcome(tuple(findings), summary), 0.25, **more)
 
 
 def test_nothing():
@@ -24,33 +24,33 @@ def test_nothing():
 
 
 def test_findings():
-    grave = Finding(GRAVE, Place("tests/a.py", 3), "no\nway", mend="Do this.", detail="x = 1\ny\n")
-    slight = Finding(SLIGHT, Place("b.txt"), "hm")
+    grave = Finding(GRAVE, Location("tests/a.py", 3), "no\nway", own_fix="Do this.", detail="x = 1\ny\n")
+    slight = Finding(SLIGHT, Location("b.txt"), "hm")
     assert lines(step(grave, slight)) == [
         "  layout     1 error, 1 note  0.2 s",
         "shout/tests/a.py:3: error: no\\nway [grave-thing]",
-        "    mend: Do this.",
+        "    fix: Do this.",
         "    | x = 1",
         "    | y",
         "shout/b.txt: note: hm [slight-thing]",
-        "    mend: Think of it.",
+        "    fix: Think of it.",
     ]
 
 
 def test_elsewhere_is_absolute():
-    finding = Finding(GRAVE, Place("a.py"), "no")
+    finding = Finding(GRAVE, Location("a.py"), "no")
     [_, line, _] = [text for text, _ in step_lines(step(finding), Path("/elsewhere"))]
     assert line == "/elsewhere/a.py: error: no [grave-thing]"
 
 
 def test_allowed():
-    finding = Finding(GRAVE, Place("a.py", 1), "no")
+    finding = Finding(GRAVE, Location("a.py", 1), "no")
     assert lines(step(allowed=(finding,))) == ["  layout     ok (1 allowed)  0.2 s"]
     assert lines(step(allowed=(finding,)), every=True)[1:] == ["shout/a.py:1: allowed: no [grave-thing]"]
 
 
 def test_long_details_have_an_end():
-    finding = Finding(GRAVE, Place("a.py", 1), "m" * 1000, detail="line\n" * 30 + "z" * 1000)
+    finding = Finding(GRAVE, Location("a.py", 1), "m" * 1000, detail="line\n" * 30 + "z" * 1000)
     shown = lines(step(finding))
     assert len(shown) == 3 + 20 + 1
     assert shown[-1] == "    | [... 11 lines more; -v or --json has them]"
@@ -60,7 +60,7 @@ def test_long_details_have_an_end():
 
 def test_odd_names_are_no_commands():
     odd = "\x1b]0;x\x07\r\u202e"
-    finding = Finding(GRAVE, Place(f"{odd}.py", 1), odd, mend=odd, detail=odd)
+    finding = Finding(GRAVE, Location(f"{odd}.py", 1), odd, own_fix=odd, detail=odd)
     shown = [
         *lines(step(finding, summary=(odd,))),
         *lines(step(broken=odd)),
@@ -79,7 +79,7 @@ def test_odd_names_are_no_commands():
     ids=["none", "several", "one"],
 )
 def test_counts(severities, said):
-    assert counts([Finding(GRAVE, Place("a"), "m", severity=one) for one in severities]) == said
+    assert counts([Finding(GRAVE, Location("a"), "m", own_severity=one) for one in severities]) == said
 
 
 @pytest.mark.parametrize("why", ["broken", "blocked"])

@@ -8,15 +8,15 @@ import jsonschema
 import pytest
 from sarif_pydantic import Sarif
 
-from slop_code.authoring.check import CheckReport, StepReport, step
-from slop_code.authoring.finding import Finding, Outcome, Place, Severity
+from slop_code.authoring.check.findings import Finding, Location, Severity, StepOutcome
+from slop_code.authoring.check.steps import CheckReport, StepReport, step
 from slop_code.reporting.sarif import fingerprint, sarif
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "data/schemas/sarif-2.1.0.json").read_text())
 RULE, OTHER = step("reference").rules[:2]
 FINDING = Finding(
     RULE,
-    Place("tests/test_checkpoint_1.py", 4),
+    Location("tests/test_checkpoint_1.py", 4),
     "test_a[\x1b[31m] fails",
     checkpoint="checkpoint_1",
     test="test_checkpoint_1.py::test_a",
@@ -24,7 +24,7 @@ FINDING = Finding(
 
 
 def report(folder, *findings, allowed=(), **undone):
-    found = StepReport("reference", Outcome(tuple(findings)), 1.5, allowed=tuple(allowed), **undone)
+    found = StepReport("reference", StepOutcome(tuple(findings)), 1.5, allowed=tuple(allowed), **undone)
     return CheckReport("shout", folder, "local", (found,))
 
 
@@ -38,7 +38,7 @@ def written(*reports, status=1, folder=Path("/somewhere")):
 
 
 def test_findings():
-    note = Finding(OTHER, Place("config.yaml"), "odd", severity=Severity.NOTE)
+    note = Finding(OTHER, Location("config.yaml"), "odd", own_severity=Severity.NOTE)
     run, read = written(report(Path("/somewhere/problems/sh out"), FINDING, note))
     assert [(result.rule_id, str(result.level.value)) for result in read.runs[0].results] == [
         (RULE.id, "error"),
@@ -49,7 +49,7 @@ def test_findings():
         "artifactLocation": {"uri": "problems/sh%20out/tests/test_checkpoint_1.py", "uriBaseId": "SRCROOT"},
         "region": {"startLine": 4},
     }
-    assert first["message"]["text"] == f"test_a[\\x1b[31m] fails\n{RULE.mend}"
+    assert first["message"]["text"] == f"test_a[\\x1b[31m] fails\n{RULE.fix}"
     assert "region" not in second["locations"][0]["physicalLocation"]
     assert [run["tool"]["driver"]["rules"][one["ruleIndex"]]["id"] for one in run["results"]] == [RULE.id, OTHER.id]
     assert run["invocations"][0] == {
@@ -63,7 +63,7 @@ def test_findings():
 def test_every_rule_of_the_steps_has_help():
     run, _ = written(report(Path("/somewhere")))
     rules = {rule["id"]: rule["help"]["text"] for rule in run["tool"]["driver"]["rules"]}
-    assert rules == {rule.id: rule.mend for rule in step("reference").rules}
+    assert rules == {rule.id: rule.fix for rule in step("reference").rules}
 
 
 def test_what_lies_elsewhere_is_absolute():
@@ -90,7 +90,7 @@ def test_a_step_that_was_not_done(why):
 @pytest.mark.parametrize(
     ("change", "same"),
     [
-        ({"place": Place("tests/test_checkpoint_1.py", 90)}, True),
+        ({"location": Location("tests/test_checkpoint_1.py", 90)}, True),
         ({"message": "it took 2 s"}, True),
         ({"detail": "more"}, True),
         ({"rule": OTHER}, False),

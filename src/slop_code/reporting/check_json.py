@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slop_code import __version__
-from slop_code.authoring.finding import counted
+from slop_code.authoring.check.findings import count_by_severity
 from slop_code.reporting.text import file_safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from slop_code.authoring.check import CheckReport, StepReport
-    from slop_code.authoring.finding import Finding
+    from slop_code.authoring.check.findings import Finding
+    from slop_code.authoring.check.steps import CheckReport, StepReport
 
 SCHEMA_VERSION = 1
 
@@ -29,7 +29,7 @@ def document(reports: Sequence[CheckReport], status: int) -> dict[str, Any]:
 
 
 def counts(findings: Iterable[Finding]) -> dict[str, int]:
-    return {str(severity): count for severity, count in counted(findings).items()}
+    return {str(severity): count for severity, count in count_by_severity(findings).items()}
 
 
 def problem_of(report: CheckReport) -> dict[str, Any]:
@@ -60,12 +60,12 @@ def finding_of(finding: Finding, step: str) -> dict[str, Any]:
     return {
         "step": step,
         "rule": finding.rule.id,
-        "severity": str(finding.graveness),
-        "file": file_safe(finding.place.file),
-        "line": finding.place.line,
+        "severity": str(finding.severity),
+        "file": file_safe(finding.location.file),
+        "line": finding.location.line,
         "checkpoint": finding.checkpoint,
         "test": None if finding.test is None else file_safe(finding.test),
         "message": file_safe(finding.message),
-        "mend": file_safe(finding.advice),
+        "mend": file_safe(finding.fix),
         "detail": file_safe(finding.detail),
     }

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.finding import Severity, counted
+from slop_code.authoring.check.findings import Severity, count_by_severity
 from slop_code.reporting.text import format_duration, one_line, plural, printable, truncate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from slop_code.authoring.check import CheckReport, StepReport
-    from slop_code.authoring.finding import Finding, Rule
+    from slop_code.authoring.check.findings import Finding, Rule
+    from slop_code.authoring.check.steps import CheckReport, StepReport
 
     Line = tuple[str, str]
     """A text and its style."""
@@ -55,14 +55,14 @@ def step_line(step: StepReport) -> Line:
     allowed = f" ({len(step.allowed)} allowed)" if step.allowed else ""
     if not found:
         return f"{start} ok{allowed}{took}", "green"
-    return f"{start} {counts(found)}{allowed}{took}", STYLES[max(finding.graveness for finding in found)]
+    return f"{start} {counts(found)}{allowed}{took}", STYLES[max(finding.severity for finding in found)]
 
 
 def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Iterator[Line]:
     """First as compilers say it, so that editors find the place."""
-    severity = finding.graveness
+    severity = finding.severity
     yield f"{_where(finding, folder)}: {severity}: {one_line(finding.message)} [{finding.rule.id}]", STYLES[severity]
-    yield f"    mend: {one_line(finding.advice)}", ""
+    yield f"    fix: {one_line(finding.fix)}", ""
     detail = finding.detail.rstrip("\n").split("\n") if finding.detail.strip() else []
     yield from _quoted(detail, every=every)
 
@@ -78,8 +78,8 @@ def _some(lines: Sequence[str], most: int) -> Iterable[str]:
 
 
 def _where(finding: Finding, folder: Path) -> str:
-    line = "" if finding.place.line is None else f":{finding.place.line}"
-    return one_line(place_shown(folder / finding.place.file)) + line
+    line = "" if finding.location.line is None else f":{finding.location.line}"
+    return one_line(place_shown(folder / finding.location.file)) + line
 
 
 def place_shown(path: Path) -> str:
@@ -90,7 +90,7 @@ def place_shown(path: Path) -> str:
 
 def counts(findings: Iterable[Finding]) -> str:
     """Such as `2 errors, 1 note`."""
-    some = [plural(count, str(severity)) for severity, count in counted(findings).items() if count]
+    some = [plural(count, str(severity)) for severity, count in count_by_severity(findings).items() if count]
     return ", ".join(some) or "nothing found"
 
 
@@ -107,6 +107,6 @@ def ending(reports: Sequence[CheckReport]) -> Line:
 def rule_lines(rule: Rule, step: str) -> Iterator[Line]:
     yield f"{rule.id} ({rule.severity}, step {step})", "bold"
     yield f"  what: {rule.title}", ""
-    yield f"  mend: {rule.mend}", ""
+    yield f"  fix: {rule.fix}", ""
     if rule.in_code:
         yield f"  let it pass: # slop-code: allow {rule.id}  REASON", "dim"

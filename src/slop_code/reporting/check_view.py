@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from rich.text import Text
 
 from slop_code._io import Forgiving
-from slop_code.authoring.survey import Listener
+from slop_code.authoring.check.check_problem import CheckListener
 from slop_code.reporting.check_lines import ending, heading, step_lines
 from slop_code.reporting.progress_text import progress_text
 from slop_code.reporting.terminal import ResultConsole
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from slop_code.authoring.check import CheckReport, StepReport
+    from slop_code.authoring.check.steps import CheckReport, StepReport
     from slop_code.execution.progress_events import ProgressEvent
     from slop_code.reporting.check_lines import Line
 
@@ -58,7 +58,7 @@ class CheckView:
         self._quiet, self._every = quiet, every
         self._now = Now(sys.stderr)
         self._console = ResultConsole()
-        self.listener = Listener(self._now, self._began, self._done, self._changed)
+        self.listener = CheckListener(self._now, self._began, self._done, self._changed)
 
     def _began(self, problem: str, path: Path, environment: str | None) -> None:
         self._print([heading(problem, path, environment)])

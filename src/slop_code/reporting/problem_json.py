@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slop_code.authoring.overview import SLOWEST, Broken
+from slop_code.authoring.problem_overview import SLOWEST, UnloadableProblem
 
 if TYPE_CHECKING:
-    from slop_code.authoring.overview import CheckpointView, ProblemView
+    from slop_code.authoring.problem_overview import CheckpointOverview, ProblemOverview
 
 
-def as_json(found: ProblemView | Broken) -> dict[str, Any]:
-    if isinstance(found, Broken):
+def as_json(found: ProblemOverview | UnloadableProblem) -> dict[str, Any]:
+    if isinstance(found, UnloadableProblem):
         return {"name": found.name, "path": str(found.path.absolute()), "broken": found.reason}
     return {
         "name": found.name,
@@ -35,7 +35,7 @@ def as_json(found: ProblemView | Broken) -> dict[str, Any]:
     }
 
 
-def _checkpoint_json(one: CheckpointView) -> dict[str, Any]:
+def _checkpoint_json(one: CheckpointOverview) -> dict[str, Any]:
     reference = one.measured and {
         "seconds": round(one.measured.seconds, 3),
         "slowest": [{"test": name, "seconds": round(taken, 3)} for name, taken in one.measured.slowest(SLOWEST)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.overview import SLOWEST, Broken
+from slop_code.authoring.problem_overview import SLOWEST, UnloadableProblem
 from slop_code.reporting.check_lines import place_shown
 from slop_code.reporting.text import first_line, one_line, plural, shell_word
 from slop_code.runs.run_layout import text_of
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from slop_code.authoring.overview import Asset, CheckpointView, ProblemView
+    from slop_code.authoring.problem_overview import AssetOverview, CheckpointOverview, ProblemOverview
 
 
 def written_lines(folder: Path, named: bool) -> Iterator[str]:
@@ -24,9 +24,9 @@ def written_lines(folder: Path, named: bool) -> Iterator[str]:
     yield f"use it:   slop-code eval-snapshot SUBMISSION -p {word} -c 1"
 
 
-def listed_line(found: ProblemView | Broken) -> str:
+def listed_line(found: ProblemOverview | UnloadableProblem) -> str:
     """With its folder where that has another name: of a copy, the name is still that of the first."""
-    if isinstance(found, Broken):
+    if isinstance(found, UnloadableProblem):
         return one_line(f"{found.name}: broken: {first_line(found.reason)}")
     facts = [f"version {found.version}", found.difficulty, plural(len(found.checkpoints), "checkpoint"), found.state]
     last = found.checkpoints[-1]
@@ -38,7 +38,7 @@ def listed_line(found: ProblemView | Broken) -> str:
     return one_line(f"{found.name}{place}: {', '.join(fact for fact in facts if fact)}")
 
 
-def problem_lines(found: ProblemView) -> Iterator[tuple[str, str]]:
+def problem_lines(found: ProblemOverview) -> Iterator[tuple[str, str]]:
     """Each line with its style."""
     yield one_line(f"{found.name}, version {found.version}: {found.description}"), "bold"
     yield f"folder: {one_line(text_of(str(found.path)))}", "dim"
@@ -62,7 +62,7 @@ def problem_lines(found: ProblemView) -> Iterator[tuple[str, str]]:
         yield f"to measure the reference: slop-code problems check {word} --step reference", "dim"
 
 
-def _checkpoint_lines(one: CheckpointView) -> Iterator[tuple[str, str]]:
+def _checkpoint_lines(one: CheckpointOverview) -> Iterator[tuple[str, str]]:
     yield one_line(f"{one.name}{f' ({one.state})' if one.state else ''}"), "bold"
     limits = f"  order {one.order}, timeout {one.timeout:g} s"
     session = "" if one.session_timeout is None else f", session timeout {one.session_timeout:g} s"
@@ -86,7 +86,7 @@ def _groups(tests: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {group.lower()}" for group, count in tests.items() if count) or "none"
 
 
-def _size(asset: Asset) -> str:
+def _size(asset: AssetOverview) -> str:
     return _bytes(asset.bytes) if asset.files == 1 else f"{plural(asset.files, 'file')}, {_bytes(asset.bytes)}"
 
 

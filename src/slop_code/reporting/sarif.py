@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from slop_code import __version__
-from slop_code.authoring.check import step as step_named
+from slop_code.authoring.check.steps import step as step_named
 from slop_code.reporting.text import file_safe, one_line, truncate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.authoring.check import CheckReport, StepReport
-    from slop_code.authoring.finding import Finding, Rule
+    from slop_code.authoring.check.findings import Finding, Rule
+    from slop_code.authoring.check.steps import CheckReport, StepReport
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "SRCROOT"
@@ -54,7 +54,7 @@ def _rule(step: str, rule: Rule) -> dict[str, Any]:
     return {
         "id": rule.id,
         "shortDescription": {"text": f"{rule.title}."},
-        "help": {"text": rule.mend or rule.title},
+        "help": {"text": rule.fix or rule.title},
         "defaultConfiguration": {"level": str(rule.severity)},
         "properties": {"tags": [step]},
     }
@@ -80,15 +80,15 @@ def _undone(report: CheckReport, step: StepReport) -> dict[str, Any]:
 def _result(
     finding: Finding, report: CheckReport, places: Mapping[str, int], folder: Path, *, allowed: bool
 ) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": _artifact(report.path / finding.place.file, folder)}
-    if finding.place.line is not None:
-        physical["region"] = {"startLine": max(1, finding.place.line)}
+    physical: dict[str, Any] = {"artifactLocation": _artifact(report.path / finding.location.file, folder)}
+    if finding.location.line is not None:
+        physical["region"] = {"startLine": max(1, finding.location.line)}
     about = {"problem": report.problem, "checkpoint": finding.checkpoint, "test": finding.test}
     told = {
         "ruleId": finding.rule.id,
         "ruleIndex": places[finding.rule.id],
-        "level": str(finding.graveness),
-        "message": {"text": truncate(file_safe(f"{finding.message}\n{finding.advice}".strip()), MESSAGE)},
+        "level": str(finding.severity),
+        "message": {"text": truncate(file_safe(f"{finding.message}\n{finding.fix}".strip()), MESSAGE)},
         "locations": [{"physicalLocation": physical}],
         "partialFingerprints": {"slopCodeFinding/v1": fingerprint(finding, report.problem)},
         "properties": {name: file_safe(value) for name, value in about.items() if value},
@@ -98,7 +98,7 @@ def _result(
 
 def fingerprint(finding: Finding, problem: str) -> str:
     """The same as long as the finding is: wherever in its file it stands, and whatever was measured."""
-    what = [problem, finding.rule.id, finding.place.file, finding.checkpoint or "", finding.test or ""]
+    what = [problem, finding.rule.id, finding.location.file, finding.checkpoint or "", finding.test or ""]
     if finding.test is None:
         what.append(finding.message)
     return hashlib.sha256("\0".join(what).encode("utf-8", "surrogatepass")).hexdigest()[:32]

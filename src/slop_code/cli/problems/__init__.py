@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.cli.command_parser import add_commands
-from slop_code.cli.problems import check_command as check
-from slop_code.cli.problems import ls_command as ls
-from slop_code.cli.problems import new_command as new
-from slop_code.cli.problems import run_command as run
-from slop_code.cli.problems import show_command as show
+from slop_code.cli.problems import problems_check_command as check
+from slop_code.cli.problems import problems_ls_command as ls
+from slop_code.cli.problems import problems_new_command as new
+from slop_code.cli.problems import problems_run_command as run
+from slop_code.cli.problems import problems_show_command as show
 
 if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands

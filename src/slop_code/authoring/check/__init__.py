@@ -1,0 +1,1 @@
+"""`problems check`: the steps, and what they share."""

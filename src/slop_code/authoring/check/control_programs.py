@@ -1,0 +1,66 @@
+"""Submissions that solve nothing: what passes for them, passes for anyone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.execution.environment import SetupSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.execution.environment import EnvironmentSpec
+
+COMMAND = "sh"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlProgram:
+    name: str
+    about: str
+    """What it is, for a sentence."""
+
+    script: str | None = None
+    """Of a shell, which any environment has, whatever the language of the problem; None: no file at all."""
+
+    fails: bool = False
+    """Whether it ends with another status than 0."""
+
+    def environment(self, spec: EnvironmentSpec) -> EnvironmentSpec:
+        """Nothing is set up for it; without a file the command stays what it is."""
+        command = {} if self.script is None else {"command": COMMAND}
+        commands = spec.commands.model_copy(update=command)
+        return spec.model_copy(update={"commands": commands, "setup": SetupSpec(timeout=spec.setup.timeout)})
+
+    def write(self, folder: Path, problem: ProblemConfig, spec: EnvironmentSpec) -> Path:
+        """Its submission, in a new folder below this one."""
+        submission = folder / self.name
+        submission.mkdir(parents=True)
+        entry = os.path.normpath(spec.entry(problem.entry_file)[-1])
+        if self.script is not None and not entry.startswith(("/", "..")):
+            path = submission / entry
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.script, encoding="utf-8")
+        return submission
+
+
+def _failing(status: int) -> str:
+    return f'echo "error: this cannot be done" >&2\nexit {status}\n'
+
+
+CONTROLS = (
+    ControlProgram("empty", "a submission without any file", fails=True),
+    ControlProgram("silent", "a program that prints nothing and ends with status 0", "exit 0\n"),
+    ControlProgram(
+        "echo",
+        "a program that prints its arguments and standard input",
+        '[ $# -eq 0 ] || printf "%s\\n" "$*"\ncat\n',
+    ),
+    ControlProgram("fails-1", "a program that always fails with a message and status 1", _failing(1), fails=True),
+    ControlProgram("fails-2", "a program that always fails with a message and status 2", _failing(2), fails=True),
+)
+PREVIOUS = "previous"
+"""The reference of the checkpoint before."""

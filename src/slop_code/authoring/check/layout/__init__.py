@@ -1,0 +1,1 @@
+"""Step `layout`: rules about a problem's files, none of which is run."""

@@ -1,0 +1,126 @@
+"""What the tests import: packages that nobody asked for, and packages that nobody imports."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.layout.problem_files import module_name, nodes, strings
+from slop_code.authoring.check.layout.python_packages import distribution, given_modules, modules_of, package_for
+from slop_code.authoring.check.layout.submission_import_rules import solution_modules
+from slop_code.authoring.check.yaml_keys import line_of
+from slop_code.authoring.problem_folders import CONFIG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slop_code.authoring.check.layout.problem_files import ProblemFiles
+
+UNDECLARED = Rule(
+    "import-undeclared",
+    Severity.ERROR,
+    "A test imports a package that is not installed for it",
+    "Add the package to test_dependencies in config.yaml.",
+)
+UNUSED = Rule(
+    "dependency-unused",
+    Severity.WARNING,
+    "No test imports a package of test_dependencies",
+    "Take it out of config.yaml: it is installed for every evaluation.",
+    in_code=False,
+)
+RULES = (UNDECLARED, UNUSED)
+
+
+def undeclared(reading: ProblemFiles) -> Iterator[Finding]:
+    """A package that is asked for may bring others: with any, what is missing is no more than likely."""
+    wanted = reading.problem.test_dependencies
+    packages = [distribution(one) for one in wanted]
+    if None in packages or reading.problem.in_process:
+        return
+    given = {module for package in packages if package for module in modules_of(package)}
+    given |= given_modules() | solution_modules(reading.folder)
+    given |= {module_name(file) for file in reading.files if file.suffix == ".py"}
+    given |= {part for file in reading.files for part in file.parts[:-1]}
+    for source in reading.sources:
+        for line, module in imports(source.tree):
+            if module in given:
+                continue
+            package = package_for(module)
+            name = package or "the package that gives it"
+            message = f"{in_line(module)} is imported, and nothing in test_dependencies gives it"
+            grave = Severity.WARNING if wanted else None
+            fix = f"Add {name} to test_dependencies in config.yaml."
+            yield Finding(UNDECLARED, Location(source.file, line), message, fix, grave)
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and top-level module of each import that has to succeed."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name.partition(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.lineno, node.module.partition(".")[0]
+        elif isinstance(node, ast.Try) and any(_forgives(handler) for handler in node.handlers):
+            waiting += [*node.handlers, *node.orelse, *node.finalbody]
+        elif isinstance(node, ast.If) and _is_for_types(node.test):
+            waiting += node.orelse
+        else:
+            waiting += ast.iter_child_nodes(node)
+
+
+def _is_for_types(condition: ast.expr) -> bool:
+    return any(
+        getattr(node, "id", None) == "TYPE_CHECKING" or getattr(node, "attr", None) == "TYPE_CHECKING"
+        for node in ast.walk(condition)
+    )
+
+
+def _forgives(handler: ast.ExceptHandler) -> bool:
+    caught = ast.walk(handler.type) if handler.type is not None else ()
+    names = {node.id for node in caught if isinstance(node, ast.Name)}
+    return handler.type is None or bool(names & {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+
+def unused(reading: ProblemFiles) -> Iterator[Finding]:
+    """A package may be there for its fixtures or its command, so any mention counts; plugins work unmentioned."""
+    if not reading.complete or reading.problem.in_process:
+        return
+    mentioned = _mentioned(reading)
+    for requirement in reading.problem.test_dependencies:
+        package = distribution(requirement)
+        if package is None or package.startswith("pytest"):
+            continue
+        if not mentioned & {package, *modules_of(package)}:
+            line = _entry_line(reading.config, requirement)
+            yield Finding(UNUSED, Location(CONFIG, line), f"no test imports {in_line(package)}")
+
+
+def _entry_line(config: str, requirement: str) -> int | None:
+    start = line_of(config, "test_dependencies")
+    if start is None:
+        return None
+    lines = config.splitlines()
+    for number, line in enumerate(lines[start - 1 :], start):
+        if requirement in line:
+            return number
+    return start
+
+
+def _mentioned(reading: ProblemFiles) -> set[str]:
+    found: set[str] = set()
+    for source in reading.sources:
+        for text in strings(source.tree):
+            found |= {*text.replace("=", " ").replace(".", " ").split()} if len(text) < 1000 else set()
+        for node in nodes(source.tree):
+            if isinstance(node, ast.arg):
+                found |= {*node.arg.split("_"), node.arg}
+            elif isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.partition(".")[0])
+    return found

@@ -1,0 +1,110 @@
+"""Markers: unknown ones, misspelt ones, and those of config.yaml that no test carries."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.layout.problem_files import aliases, called, full_name, nodes, strings
+from slop_code.authoring.check.layout.python_packages import distribution
+from slop_code.authoring.check.yaml_keys import line_of
+from slop_code.authoring.problem_folders import CONFIG
+from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slop_code.authoring.check.layout.problem_files import ProblemFiles
+    from slop_code.authoring.check.python_sources import PythonSource
+
+UNKNOWN = Rule(
+    "marker-unknown",
+    Severity.WARNING,
+    "A marker is registered nowhere",
+    "Name it in config.yaml under markers, with the group it stands for, or take it out.",
+)
+MISSPELT = Rule(
+    "marker-misspelt",
+    Severity.ERROR,
+    "A marker is nearly one that has a meaning",
+    "Write the marker that was meant: as it stands, the test counts in another group.",
+)
+UNUSED = Rule(
+    "marker-unused",
+    Severity.WARNING,
+    "No test carries a marker of config.yaml",
+    "Mark the tests that it was meant for, or take it out of config.yaml.",
+    in_code=False,
+)
+RULES = (UNKNOWN, MISSPELT, UNUSED)
+
+OF_PLUGINS = {
+    "anyio": ("anyio",),
+    "flaky": ("flaky",),
+    "pytest-asyncio": ("asyncio",),
+    "pytest-benchmark": ("benchmark",),
+    "pytest-dependency": ("dependency",),
+    "pytest-order": ("order",),
+    "pytest-repeat": ("repeat",),
+    "pytest-rerunfailures": ("flaky",),
+    "pytest-subtests": (),
+    "pytest-trio": ("trio",),
+    "pytest-xdist": ("xdist_group",),
+}
+
+
+def markers(reading: ProblemFiles) -> Iterator[Finding]:
+    plugins = [distribution(one) or one for one in reading.problem.test_dependencies]
+    known = {*BUILTIN_MARKERS, *PYTEST_MARKERS, *reading.problem.markers, *_registered(reading)}
+    known |= {marker for plugin in plugins for marker in OF_PLUGINS.get(plugin, ())}
+    foreign = any(plugin.startswith("pytest-") and plugin not in OF_PLUGINS for plugin in plugins)
+    used: set[str] = set()
+    for source in reading.sources:
+        for node in marks(source.tree):
+            used.add(node.attr)
+            if node.attr not in known:
+                yield from _strange(source, node, sorted(known), foreign)
+    if reading.complete:
+        yield from _unused(reading, used)
+
+
+def _strange(source: PythonSource, node: ast.Attribute, known: list[str], foreign: bool) -> Iterator[Finding]:
+    """`foreign`: a plugin that is not known here may have markers of its own."""
+    place = Location(source.file, node.end_lineno or node.lineno)
+    near = difflib.get_close_matches(node.attr, known, n=1, cutoff=0.8)
+    if near:
+        message = f"marker {in_line(node.attr)} has no meaning; was {near[0]} meant?"
+        yield Finding(MISSPELT, place, message, f"Write {near[0]}.")
+    elif not foreign:
+        yield Finding(UNKNOWN, place, f"marker {in_line(node.attr)} is registered nowhere")
+
+
+def _unused(reading: ProblemFiles, used: set[str]) -> Iterator[Finding]:
+    named = {text for source in reading.sources for text in strings(source.tree)}
+    for name in reading.problem.markers:
+        if name not in used and name not in named:
+            line = line_of(reading.config, f"markers.{name}")
+            yield Finding(UNUSED, Location(CONFIG, line), f"no test carries the marker {in_line(name)}")
+
+
+def marks(tree: ast.Module) -> Iterator[ast.Attribute]:
+    """Every `pytest.mark.NAME`, whatever pytest and its mark are called in that file."""
+    known = dict(aliases(tree))
+    for node in nodes(tree):
+        if isinstance(node, ast.Assign) and full_name(node.value, known) == "pytest.mark":
+            known |= {target.id: "pytest.mark" for target in node.targets if isinstance(target, ast.Name)}
+    for node in nodes(tree):
+        if isinstance(node, ast.Attribute) and full_name(node.value, known) == "pytest.mark":
+            yield node
+
+
+def _registered(reading: ProblemFiles) -> Iterator[str]:
+    """By a conftest: `config.addinivalue_line("markers", "slow: takes long")`."""
+    for source in reading.sources:
+        for node in nodes(source.tree):
+            if isinstance(node, ast.Call) and called(node) == "addinivalue_line" and len(node.args) == 2:
+                for text in strings(node.args[1]):
+                    yield text.partition(":")[0].partition("(")[0].strip()

@@ -1,0 +1,130 @@
+"""Ports that stand in the tests as numbers, though no specification asks for them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.layout.problem_files import called, nodes, strings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slop_code.authoring.check.layout.problem_files import ProblemFiles
+
+FIXED = Rule(
+    "fixed-port",
+    Severity.WARNING,
+    "A test uses a port of its own choice",
+    "Bind port 0, or ask the fixture `server` for a free one, and pass its number on: a fixed one may be taken.",
+)
+RULES = (FIXED,)
+
+HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"})
+ADDRESSED = frozenset({"bind", "connect", "connect_ex", "create_connection", "create_server", "open_connection"})
+SERVERS = frozenset(
+    {"HTTPServer", "ThreadingHTTPServer", "TCPServer", "ThreadingTCPServer", "UDPServer", "make_server"}
+)
+ASKING = frozenset({
+    "urlopen", "Request", "get", "post", "put", "patch", "delete", "head", "options", "request", "websocket", "connect",
+    "Client", "AsyncClient", "Session", "HTTPConnection",
+})  # fmt: skip
+STARTING = frozenset({"Popen", "run", "check_call", "check_output", "call"})
+PORT_NAME = re.compile(r"(?:\w*_)?port", re.IGNORECASE)
+ADDRESS_NAME = re.compile(r"(?:\w*_)?(?:addr|address|url|uri|base|base_url|endpoint|server|host|origin)", re.IGNORECASE)
+URL = re.compile(r"(?:https?://|wss?://|tcp://)?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):([1-9]\d{1,4})(?:/.*)?")
+
+
+def fixed_ports(reading: ProblemFiles) -> Iterator[Finding]:
+    """What a specification names is for everyone to use."""
+    for source in reading.sources:
+        seen: set[int] = set()
+        for line, port in ports(source.tree):
+            if line not in seen and not re.search(rf"(?<!\d){port}(?!\d)", reading.specs):
+                seen.add(line)
+                yield Finding(
+                    FIXED, Location(source.file, line), f"port {port} is fixed, and no specification names it"
+                )
+
+
+def ports(tree: ast.Module) -> Iterator[tuple[int, int]]:
+    """Line and number of each port that is bound to a name, or handed to what listens, connects or is started."""
+    for node in nodes(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            yield from _bound(names, node.value)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _defaults(node.args)
+        elif isinstance(node, ast.Call):
+            yield from _handed(node)
+
+
+def _bound(names: list[str], value: ast.expr) -> Iterator[tuple[int, int]]:
+    if any(PORT_NAME.fullmatch(name) for name in names):
+        yield from _number(value)
+    elif any(ADDRESS_NAME.fullmatch(name) for name in names):
+        yield from _address(value, HOSTS)
+        yield from _in_url(value)
+
+
+def _defaults(arguments: ast.arguments) -> Iterator[tuple[int, int]]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    last = positional[len(positional) - len(arguments.defaults) :]
+    for name, value in [
+        *zip(last, arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]:
+        if value is not None and PORT_NAME.fullmatch(name.arg):
+            yield from _number(value)
+
+
+def _handed(call: ast.Call) -> Iterator[tuple[int, int]]:
+    name = called(call)
+    for keyword in call.keywords:
+        if keyword.arg and PORT_NAME.fullmatch(keyword.arg):
+            yield from _number(keyword.value)
+        elif keyword.arg in ("base_url", "url") and name in ASKING:
+            yield from _in_url(keyword.value)
+    for argument in call.args:
+        if name in ADDRESSED | SERVERS:
+            yield from _address(argument, None)
+        if name in ASKING:
+            yield from _in_url(argument)
+        if name in STARTING:
+            yield from _in_command(argument)
+
+
+def _number(value: ast.expr) -> Iterator[tuple[int, int]]:
+    if isinstance(value, ast.Constant) and type(value.value) is int and 0 < value.value < 1 << 16:
+        yield value.lineno, value.value
+
+
+def _address(value: ast.expr, hosts: frozenset[str] | None) -> Iterator[tuple[int, int]]:
+    """A pair of host and port; `hosts`: only these, as anything else may be no address at all."""
+    if isinstance(value, ast.Tuple) and len(value.elts) == 2:
+        host, port = value.elts
+        if hosts is None or (isinstance(host, ast.Constant) and host.value in hosts):
+            yield from _number(port)
+
+
+def _in_url(value: ast.expr) -> Iterator[tuple[int, int]]:
+    for node in [value, *(value.values if isinstance(value, ast.JoinedStr) else ())]:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and (found := URL.fullmatch(node.value)):
+            yield node.lineno, int(found.group(1))
+
+
+def _in_command(value: ast.expr) -> Iterator[tuple[int, int]]:
+    """`[*argv, "--port", "8080"]`, as it is handed to subprocess."""
+    if not isinstance(value, ast.List | ast.Tuple):
+        return
+    for before, word in zip(value.elts, value.elts[1:], strict=False):
+        said = next(strings(word), "") if isinstance(word, ast.Constant) else ""
+        if (
+            isinstance(before, ast.Constant)
+            and before.value in ("--port", "-p")
+            and re.fullmatch(r"[1-9]\d{1,4}", said)
+        ):
+            yield word.lineno, int(said)

@@ -1,0 +1,198 @@
+"""A problem's files, read once for every rule: nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code._io import read_bounded
+from slop_code.authoring.check.python_sources import LARGEST, PythonSource, read_source
+from slop_code.authoring.problem_folders import CONFIG
+from slop_code.errors import ConfigError
+from slop_code.evaluation.selection import files_in, is_test_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path, PurePosixPath
+
+    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.execution.environment import EnvironmentSpec
+
+TESTS = "tests"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemFiles:
+    problem: ProblemConfig
+    environment: EnvironmentSpec
+    config: str
+    specs: str
+    """What the submission is told, all checkpoints together."""
+
+    files: tuple[PurePosixPath, ...]
+    """Everything below tests/, as seen from there."""
+
+    sources: tuple[PythonSource, ...]
+    """What Python loads: test files, conftests, and what these import of the tests folder."""
+
+    broken: tuple[tuple[str, SyntaxError], ...] = ()
+    """The same, of files that Python cannot read."""
+
+    unread: tuple[str, ...] = ()
+    """The same, of files that are too large to look into."""
+
+    failure: str | None = None
+    """Why the tests folder cannot be listed."""
+
+    @property
+    def folder(self) -> Path:
+        return self.problem.path
+
+    @property
+    def complete(self) -> bool:
+        """Whether something that is not found is really not there."""
+        return not (self.broken or self.unread or self.failure)
+
+    @property
+    def data(self) -> list[PurePosixPath]:
+        """What no test file loads as Python."""
+        code = {source.file for source in self.sources} | {file for file, _ in self.broken} | {*self.unread}
+        return [file for file in self.files if f"{TESTS}/{file}" not in code]
+
+
+def read_problem(problem: ProblemConfig, environment: EnvironmentSpec) -> ProblemFiles:
+    failure: str | None = None
+    files: tuple[PurePosixPath, ...] = ()
+    try:
+        files = tuple(files_in(problem.path / TESTS))
+    except ConfigError as error:
+        failure = str(error)
+    sources, broken, unread = _load(problem.path, files)
+    specs = "\n".join(read_text(problem.path / f"{name}.md") for name in problem.checkpoints)
+    return ProblemFiles(
+        problem, environment, read_text(problem.path / CONFIG), specs, files, sources, broken, unread, failure
+    )
+
+
+def read_text(path: Path) -> str:
+    """Empty for anything that is no text of some size."""
+    try:
+        return read_bounded(path.resolve(), LARGEST).decode("utf-8", "replace")
+    except (OSError, ValueError, RuntimeError):
+        return ""
+
+
+Loaded = tuple[tuple[PythonSource, ...], tuple[tuple[str, SyntaxError], ...], tuple[str, ...]]
+
+
+def _load(folder: Path, files: Sequence[PurePosixPath]) -> Loaded:
+    """Test files and conftests, then whatever they import, as long as there is more."""
+    sources, broken, unread = [], [], []
+    by_name: dict[str, list[PurePosixPath]] = {}
+    for file in files:
+        if file.suffix == ".py":
+            by_name.setdefault(module_name(file), []).append(file)
+    waiting = [file for file in files if is_test_file(file.name) or file.name == "conftest.py"]
+    seen = set(waiting)
+    while waiting:
+        name = f"{TESTS}/{waiting.pop(0)}"
+        if _size(folder / name) > LARGEST:
+            unread.append(name)
+            continue
+        source = read_source(folder, name)
+        if isinstance(source, SyntaxError):
+            broken.append((name, source))
+            continue
+        sources.append(source)
+        for module in imported_names(source.tree):
+            new = [file for file in by_name.get(module, ()) if file not in seen]
+            waiting += new
+            seen |= {*new}
+    return tuple(sources), tuple(broken), tuple(unread)
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def module_name(file: PurePosixPath) -> str:
+    """A package by its folder."""
+    return file.parent.name if file.name == "__init__.py" else file.stem
+
+
+def imported_names(tree: ast.Module) -> Iterator[str]:
+    """Every part of every import, and what pytest or importlib are told to load by its name."""
+    for node in nodes(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from alias.name.split(".")
+        elif isinstance(node, ast.ImportFrom):
+            yield from (node.module or "").split(".")
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Assign) and any(_is_name(target, "pytest_plugins") for target in node.targets):
+            for inner in strings(node.value):
+                yield from inner.split(".")
+        elif isinstance(node, ast.Call) and called(node) in ("import_module", "importorskip", "__import__"):
+            for argument in node.args[:1]:
+                for inner in strings(argument):
+                    yield from inner.split(".")
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def called(call: ast.Call) -> str:
+    """The last part of what is called: `sleep` of `time.sleep(1)`."""
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def dotted(node: ast.AST) -> str:
+    """`os.path.join` of such an expression; empty for anything that is not names and dots."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+@functools.lru_cache(maxsize=256)
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All of a file's, listed once for every rule."""
+    return tuple(ast.walk(tree))
+
+
+def strings(node: ast.AST) -> Iterator[str]:
+    for inner in nodes(node) if isinstance(node, ast.Module) else ast.walk(node):
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+            yield inner.value
+
+
+@functools.lru_cache(maxsize=256)
+def aliases(tree: ast.Module) -> Mapping[str, str]:
+    """What a name stands for by the imports of a file: `{"nap": "time.sleep", "t": "time"}`."""
+    found: dict[str, str] = {}
+    for node in nodes(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                bound = alias.asname or alias.name.partition(".")[0]
+                found[bound] = alias.name if alias.asname else bound
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return found
+
+
+def full_name(node: ast.AST, known: Mapping[str, str]) -> str:
+    """`time.sleep` of `nap` after `from time import sleep as nap`; empty where no import tells."""
+    first, dot, rest = dotted(node).partition(".")
+    return f"{known[first]}{dot}{rest}" if first in known else ""

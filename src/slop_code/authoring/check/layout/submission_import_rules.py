@@ -1,0 +1,115 @@
+"""Tests that load the submission into their own process instead of running it."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.layout.problem_files import aliases, full_name, module_name, nodes, strings
+from slop_code.authoring.check.layout.python_packages import distribution, given_modules, modules_of
+from slop_code.authoring.check.workbench import SOLUTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from slop_code.authoring.check.layout.problem_files import ProblemFiles
+    from slop_code.authoring.check.python_sources import PythonSource
+
+IMPORTED = Rule(
+    "imports-submission",
+    Severity.ERROR,
+    "A test imports the submission",
+    "Run it by its entrypoint, or set in_process: true in config.yaml if the specification asks for a module: "
+    "the submission can then forge its verdict.",
+)
+RULES = (IMPORTED,)
+
+LOADERS = {
+    "__import__": 0,
+    "importlib.import_module": 0,
+    "importlib.util.spec_from_file_location": 1,
+    "runpy.run_module": 0,
+    "runpy.run_path": 0,
+}
+"""What loads code by its name, and which argument says so."""
+
+
+def imports_submission(reading: ProblemFiles) -> Iterator[Finding]:
+    if reading.problem.in_process:
+        return
+    tested = {module_name(file) for file in reading.files if file.suffix == ".py"}
+    tested |= {part for file in reading.files for part in file.parts[:-1]}
+    packages = map(distribution, reading.problem.test_dependencies)
+    asked = {module for package in packages if package for module in modules_of(package)}
+    modules = solution_modules(reading.folder) - tested - given_modules() - asked
+    for source in reading.sources:
+        for line, what in loads(source.tree, modules, _outer(source)):
+            yield Finding(IMPORTED, Location(source.file, line), what)
+
+
+def _outer(source: PythonSource) -> int:
+    """How often one has to go up from this file to leave the tests folder."""
+    return len(PurePosixPath(source.file).parts)
+
+
+def loads(tree: ast.Module, modules: set[str], up: int = 2) -> Iterator[tuple[int, str]]:
+    known = {**aliases(tree), "__import__": "__import__"}
+    for node in nodes(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name.partition(".")[0] for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module.partition(".")[0]]
+        elif isinstance(node, ast.Call):
+            yield from _call(node, full_name(node.func, known), modules, up)
+            continue
+        else:
+            continue
+        yield from (
+            (node.lineno, f"{in_line(name)} is a module of the submission") for name in names if name in modules
+        )
+
+
+def _call(call: ast.Call, name: str, modules: set[str], up: int) -> Iterator[tuple[int, str]]:
+    if name in LOADERS and len(call.args) > LOADERS[name]:
+        for text in strings(call.args[LOADERS[name]]):
+            loaded = PurePosixPath(text).name.removesuffix(".py").partition(".")[0]
+            if loaded in modules:
+                yield call.lineno, f"{name} loads {in_line(text)}, which is a file of the submission"
+    elif name in ("sys.path.insert", "sys.path.append") and call.args and _leads_to_submission(call.args[-1], up):
+        yield call.lineno, "sys.path is led to the submission"
+
+
+def _leads_to_submission(path: ast.expr, up: int) -> bool:
+    """The folder that the tests run in, the references, or what lies above the tests."""
+    text = ast.unparse(path) if sum(1 for _ in ast.walk(path)) < 200 else ""
+    if "cwd()" in text or any(PurePosixPath(one).parts[:1] == (SOLUTIONS,) for one in strings(path)):
+        return True
+    if isinstance(path, ast.Constant):
+        return path.value in (".", "")
+    rises = text.count(".parent") - text.count(".parents") + text.count("dirname(") + text.count("'..'")
+    return "__file__" in text and (rises >= up or f".parents[{up - 1}]" in text)
+
+
+def solution_modules(folder: Path) -> set[str]:
+    """What an import could find in any reference solution."""
+    found: set[str] = set()
+    for solution in _entries(folder / SOLUTIONS):
+        for entry in _entries(solution.path):
+            if entry.name.endswith(".py"):
+                found.add(entry.name.removesuffix(".py"))
+            elif entry.is_dir() and any(inner.name.endswith(".py") for inner in _entries(entry.path)):
+                found.add(entry.name)
+    return found
+
+
+def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return []

@@ -1,0 +1,158 @@
+"""Tests that write anywhere but into a folder of their own."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.layout.problem_files import aliases, called, full_name, nodes
+from slop_code.authoring.check.python_sources import Definition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from slop_code.authoring.check.layout.problem_files import ProblemFiles
+
+OUTSIDE = Rule(
+    "writes-outside-tmp",
+    Severity.WARNING,
+    "A test writes outside tmp_path",
+    "Write below tmp_path: the tests folder is read-only, and what lies elsewhere is met by other tests.",
+)
+RULES = (OUTSIDE,)
+
+METHODS = frozenset({"write_text", "write_bytes", "touch", "mkdir", "unlink", "rmdir", "symlink_to", "hardlink_to"})
+FUNCTIONS = {
+    "os.mkdir": 0, "os.makedirs": 0, "os.remove": 0, "os.unlink": 0, "os.rmdir": 0, "os.rename": 1, "os.replace": 1,
+    "os.symlink": 1, "shutil.copy": 1, "shutil.copy2": 1, "shutil.copyfile": 1, "shutil.copytree": 1, "shutil.move": 1,
+    "shutil.rmtree": 0,
+}  # fmt: skip
+"""Which argument is changed."""
+
+MOVES = frozenset({"chdir", "fchdir", "change_cwd", "working_directory", "isolated_filesystem", "pushd"})
+
+HERE = "the tests folder"
+CWD = "the working directory"
+FIXED = "a fixed path"
+
+
+def writing(reading: ProblemFiles) -> Iterator[Finding]:
+    moves = any(
+        isinstance(node, ast.Call) and called(node) in MOVES
+        for source in reading.sources
+        for node in nodes(source.tree)
+    )
+    for source in reading.sources:
+        for line, where in writes(source.tree, moves=moves):
+            yield Finding(OUTSIDE, Location(source.file, line), f"writes to {where}")
+
+
+def writes(tree: ast.Module, *, moves: bool = False) -> Iterator[tuple[int, str]]:
+    """Line and place of each. `moves`: some test changes its folder, so that relative paths may be fine."""
+    known = aliases(tree)
+    outer = _names(tree.body, known, {})
+    for node in tree.body:
+        yield from _in_scope(node, outer, known, moves)
+
+
+def _in_scope(root: ast.AST, outer: dict[str, str], known: Mapping[str, str], moves: bool) -> Iterator[tuple[int, str]]:
+    waiting: list[tuple[ast.AST, dict[str, str]]] = [(root, outer)]
+    while waiting:
+        node, names = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            own = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
+            own |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+            names = {name: where for name, where in names.items() if name not in own}
+            names |= _names(node.body, known, names)
+        elif isinstance(node, ast.Call):
+            path = _written(node, known)
+            where = _where(path, names, known) if path is not None else None
+            if where and not (moves and where.startswith((CWD, "the relative path"))):
+                yield node.lineno, where
+        waiting += [(inner, names) for inner in ast.iter_child_nodes(node)]
+
+
+def _names(body: list[ast.stmt], known: Mapping[str, str], outer: dict[str, str]) -> dict[str, str]:
+    """Names that are bound once, to a path outside: `HERE = Path(__file__).parent`."""
+    plain = [node for node in body if not isinstance(node, Definition)]
+    bound = Counter(
+        inner.id
+        for node in plain
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+    )
+    found: dict[str, str] = {}
+    for node in plain:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Name):
+            where = _where(node.value, {**outer, **found}, known)
+            if where and bound[target.id] == 1:
+                found[target.id] = where
+    return found
+
+
+def _written(call: ast.Call, known: Mapping[str, str]) -> ast.expr | None:
+    """The path that a call changes."""
+    name = full_name(call.func, known)
+    if name in FUNCTIONS and len(call.args) > FUNCTIONS[name]:
+        return call.args[FUNCTIONS[name]]
+    if isinstance(call.func, ast.Name) and call.func.id == "open" and call.args:
+        return call.args[0] if _for_writing(call, 1) else None
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if isinstance(call.func, ast.Attribute) and (method in METHODS or (method == "open" and _for_writing(call, 0))):
+        return call.func.value
+    return None
+
+
+def _for_writing(call: ast.Call, position: int) -> bool:
+    given = [one.value for one in call.keywords if one.arg == "mode"] or call.args[position : position + 1]
+    mode = given[0].value if given and isinstance(given[0], ast.Constant) else ""
+    return isinstance(mode, str) and len(mode) <= 4 and bool(set(mode) & set("wax+"))
+
+
+def _where(path: ast.expr, names: dict[str, str], known: Mapping[str, str]) -> str | None:
+    """What a path is built on, where that is outside; None for anything that cannot be told."""
+    while True:
+        if isinstance(path, ast.BinOp) and isinstance(path.op, ast.Div | ast.Add):
+            path = path.left
+        elif isinstance(path, ast.Attribute | ast.Subscript):
+            path = path.value
+        elif isinstance(path, ast.Call):
+            name = full_name(path.func, known)
+            if name in ("pathlib.Path.cwd", "os.getcwd"):
+                return CWD
+            if name in (
+                "pathlib.Path",
+                "str",
+                "os.path.join",
+                "os.path.dirname",
+                "os.path.abspath",
+                "os.path.realpath",
+            ):
+                if not path.args:
+                    return CWD if name == "pathlib.Path" else None
+                path = path.args[0]
+            elif isinstance(path.func, ast.Name) and path.func.id == "str" and path.args:
+                path = path.args[0]
+            elif isinstance(path.func, ast.Attribute) and path.func.attr in _SAME_PLACE:
+                path = path.func.value
+            else:
+                return None
+        else:
+            break
+    if isinstance(path, ast.Name):
+        return HERE if path.id == "__file__" else names.get(path.id)
+    return _constant(path.value) if isinstance(path, ast.Constant) and isinstance(path.value, str) else None
+
+
+_SAME_PLACE = frozenset({"resolve", "absolute", "joinpath", "with_name", "with_suffix", "expanduser"})
+
+
+def _constant(text: str) -> str | None:
+    if text.startswith("/dev/") or not text.strip():
+        return None
+    if text.startswith(("/", "~")):
+        return f"{FIXED}, {in_line(text)}"
+    return f"the relative path {in_line(text)}"

@@ -1,0 +1,120 @@
+"""The Python files of a problem's tests, read once: where a test stands, and what its author allows there."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import io
+import re
+import stat
+import tokenize
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code._io import read_bounded
+from slop_code.authoring.check.findings import Finding, Location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+LARGEST = 1 << 20
+ALLOW = re.compile(r"#\s*slop-code:\s*allow\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSource:
+    file: str
+    """Relative to the problem's folder."""
+
+    text: str
+    tree: ast.Module
+
+    @property
+    def allowed(self) -> Mapping[int, frozenset[str]]:
+        """The rules that a comment lets pass, by its line: `# slop-code: allow RULE, RULE`."""
+        return _allowed(self.text)
+
+
+@functools.lru_cache(maxsize=256)
+def _allowed(text: str) -> Mapping[int, frozenset[str]]:
+    found = {}
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT and (match := ALLOW.search(token.string)):
+                found[token.start[0]] = frozenset(re.split(r"\s*,\s*", match.group(1)))
+    return found
+
+
+def read_source(folder: Path, file: str) -> PythonSource | SyntaxError:
+    """A SyntaxError, as a value, where Python cannot read it."""
+    try:
+        data = io.BytesIO(read_bounded((folder / file).resolve(), LARGEST))
+        encoding, _ = tokenize.detect_encoding(data.readline)
+        data.seek(0)
+        text = io.TextIOWrapper(data, encoding).read()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return PythonSource(file, text, ast.parse(text, file))
+    except SyntaxError as error:
+        return error
+    except (RecursionError, MemoryError):
+        return SyntaxError("nested too deeply")
+    except (OSError, ValueError, RuntimeError) as error:
+        return SyntaxError(str(error))
+
+
+def location_of_test(folder: Path, test: str) -> Location:
+    """Where a test (`file::Class::name[parameters]`) stands, as far as its source tells."""
+    name, _, inside = test.partition("::")
+    file = f"tests/{name}"
+    source = _kept(folder, file)
+    if not isinstance(source, PythonSource):
+        return Location(file)
+    body: list[ast.stmt] = source.tree.body
+    line = None
+    for part in inside.partition("[")[0].split("::"):
+        node = next((one for one in definitions(body) if one.name == part), None)
+        if node is None:
+            break
+        line, body = node.lineno, node.body
+    return Location(file, line)
+
+
+def _kept(folder: Path, file: str) -> PythonSource | SyntaxError | None:
+    """None where there is no such file; parsed once, however many tests are looked up, until it changes."""
+    try:
+        found = (folder / file).stat()
+    except (OSError, ValueError):
+        return None
+    return _read(folder, file, (found.st_mtime_ns, found.st_size)) if stat.S_ISREG(found.st_mode) else None
+
+
+@functools.lru_cache(maxsize=64)
+def _read(folder: Path, file: str, _state: tuple[int, int]) -> PythonSource | SyntaxError:
+    return read_source(folder, file)
+
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def definitions(body: list[ast.stmt]) -> Iterator[Definition]:
+    yield from (node for node in body if isinstance(node, Definition))
+
+
+def is_allowed(finding: Finding, source: PythonSource) -> bool:
+    """By a comment on its line, or on a line of its own, or a decorator's, directly above."""
+    line = finding.location.line
+    if line is None:
+        return False
+    lines, allowed = source.text.splitlines(), source.allowed
+    if finding.rule.id in allowed.get(line, ()):
+        return True
+    above = line - 1
+    while above >= 1 and lines[above - 1].lstrip().startswith(("#", "@")):
+        if finding.rule.id in allowed.get(above, ()):
+            return True
+        above -= 1
+    return False

@@ -1,0 +1,89 @@
+"""Whether each checkpoint's reference passes every test, those of earlier checkpoints included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.check.failure_text import first_line, first_lines, in_line, named, outcome, why
+from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
+from slop_code.authoring.check.python_sources import location_of_test
+from slop_code.authoring.check.reference_verdict import location_of_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slop_code.authoring.check.workbench import Workbench
+    from slop_code.evaluation.config import CheckpointConfig
+    from slop_code.evaluation.report import CorrectnessResults
+
+FAILS = Rule(
+    "reference-fails",
+    Severity.ERROR,
+    "The reference does not pass a test",
+    "Mend the reference or the test. A test that is skipped or expected to fail is not passed either: remove it.",
+)
+NO_VERDICT = Rule(
+    "reference-no-verdict",
+    Severity.ERROR,
+    "The tests come to no verdict on the reference",
+    "Mend what the reason names; `slop-code problems run` shows all that pytest prints.",
+)
+
+
+def run(bench: Workbench) -> StepOutcome:
+    solved = bench.solved()
+    results = {checkpoint.name: bench.reference(checkpoint) for checkpoint in solved}
+    findings = [one for checkpoint in solved for one in judged(bench, checkpoint, results[checkpoint.name])]
+    summary = [told(name, result) for name, result in results.items()]
+    return StepOutcome(
+        tuple(findings),
+        tuple(summary),
+        {"checkpoints": {name: facts(result) for name, result in results.items()}},
+    )
+
+
+def judged(bench: Workbench, checkpoint: CheckpointConfig, results: CorrectnessResults) -> Iterator[Finding]:
+    folder, name = bench.problem.path, checkpoint.name
+    if reason := results.infrastructure_failure_reason:
+        yield Finding(
+            NO_VERDICT,
+            location_of_checkpoint(bench.problem, name),
+            f"no verdict on the reference of {name}: {in_line(first_line(reason))}",
+            checkpoint=name,
+            detail=first_lines(reason),
+        )
+        return
+    for test in results.tests:
+        if test.status == "passed":
+            continue
+        yield Finding(
+            FAILS,
+            location_of_test(folder, test.nodeid),
+            f"{named(test)} {outcome(test)} with the reference of {name}: {why(test.failure_message)}",
+            own_severity=Severity.NOTE if test.quarantined else None,
+            checkpoint=name,
+            test=test.nodeid,
+            detail=first_lines(test.failure_message),
+        )
+
+
+def passed(results: CorrectnessResults) -> int:
+    return sum(test.status == "passed" for test in results.tests)
+
+
+def told(name: str, results: CorrectnessResults) -> str:
+    if results.infrastructure_failure:
+        return f"{name}: no verdict"
+    return f"{name}: {passed(results)} of {len(results.tests)} tests passed in {results.phases.get('tests', 0.0):.1f} s"
+
+
+def facts(results: CorrectnessResults) -> dict[str, object]:
+    return {
+        "passed": passed(results),
+        "total": len(results.tests),
+        "seconds": round(results.phases.get("tests", 0.0), 3),
+        "no_verdict": results.infrastructure_failure_reason,
+    }
+
+
+STEP = Step("reference", "each checkpoint's reference passes every test", (FAILS, NO_VERDICT), run)

@@ -1,0 +1,1 @@
+"""Step `stability`: the reference's results under repeated runs."""

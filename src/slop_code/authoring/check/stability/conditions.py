@@ -1,0 +1,156 @@
+"""The conditions a reference is repeated under: as it is, in another order, on a busy machine, in parallel."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.check.workbench import EvaluationRequest
+from slop_code.evaluation.pairs import shared_network
+from slop_code.evaluation.reports.raw_test import visible
+from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.process import cpu_load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from slop_code.authoring.check.workbench import Effort, Workbench
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.execution.environment import EnvironmentSpec
+
+SPINNERS = 3
+"""For each processor: a test has a quarter of one for itself."""
+
+REVERSE = 0
+"""The seed of the order in which every two tests have changed places: no test that needs another stays unseen."""
+
+MOST_PAIRS = 4
+COMMAND = 4000
+
+
+class ConditionKind(StrEnum):
+    """Each reads on after "3 of 3 runs"."""
+
+    AS_IS = "as it is"
+    ORDER = "in another order"
+    BUSY = "on a busy machine"
+    PARALLEL = "in parallel"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    kind: ConditionKind = ConditionKind.AS_IS
+    seed: int | None = None
+    pairs: int = 1
+
+    def __str__(self) -> str:
+        more = f", seed {self.seed}" if self.seed is not None else ""
+        return f"{self.kind}{more}{f', {self.pairs} pairs' if self.pairs > 1 else ''}"
+
+    @property
+    def options(self) -> list[str]:
+        """Those of `problems run` that make it."""
+        seed = [] if self.seed is None else ["--seed", str(self.seed)]
+        load = ["--busy"] if self.kind is ConditionKind.BUSY else []
+        return [*seed, *load, *(["--parallel", str(self.pairs)] if self.pairs > 1 else [])]
+
+
+AS_IS = Condition()
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRun:
+    """One evaluation of the reference: what became of each test."""
+
+    condition: Condition
+    passed: Mapping[str, bool]
+    """By node id; empty where there is no verdict."""
+
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    messages: Mapping[str, str] = field(default_factory=dict)
+    """Of tests that did not pass."""
+
+    lost: str | None = None
+    """Why there is no verdict."""
+
+    alone: str | None = None
+    """The test that was run without the others."""
+
+
+def conditions_for(environment: EnvironmentSpec, effort: Effort) -> list[Condition]:
+    """In the order they are tried in, besides the reference's own first run."""
+    numbers = range(effort.repeat)
+    most = 1 if left_out(environment) else min(available_cpus(), MOST_PAIRS)
+    return [
+        *[AS_IS for _ in numbers],
+        *[Condition(ConditionKind.ORDER, seed=seed) for seed in seeds_from(effort)],
+        *[Condition(ConditionKind.BUSY) for _ in numbers],
+        *[Condition(ConditionKind.PARALLEL, pairs=2 + number % (most - 1)) for number in numbers if most > 1],
+    ]
+
+
+def seeds_from(effort: Effort) -> list[int]:
+    """The reverse first, whatever the seed."""
+    drawn = [seed for seed in range(effort.seed, effort.seed + effort.repeat) if seed != REVERSE]
+    return [REVERSE, *drawn][: effort.repeat]
+
+
+def left_out(environment: EnvironmentSpec) -> str | None:
+    """Why tests cannot be tried in parallel here."""
+    if shared := shared_network(environment):
+        return f"with {shared} all pairs would share one network"
+    return "there is one processor only" if available_cpus() == 1 else None
+
+
+def split(problem: ProblemConfig, pairs: int) -> ProblemConfig:
+    """As the author allows it; where nothing is said, test by test."""
+    by = problem.parallel_by if problem.parallel > 1 else "test"
+    return problem.model_copy(update={"parallel": pairs, "parallel_by": by}) if pairs > 1 else problem
+
+
+def run_under(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition) -> ReferenceRun:
+    trial = EvaluationRequest(
+        checkpoint,
+        bench.solution(checkpoint),
+        problem=split(bench.problem, condition.pairs),
+        seed=condition.seed,
+        pairs=condition.pairs,
+    )
+    with cpu_load(SPINNERS * available_cpus()) if condition.kind is ConditionKind.BUSY else contextlib.nullcontext():
+        return run_of(condition, bench.evaluate(trial))
+
+
+def run_alone(
+    bench: Workbench, checkpoint: CheckpointConfig, condition: Condition, test: str, mates: list[str]
+) -> ReferenceRun:
+    """`mates`: the tests that it may build on, itself among them."""
+    trial = EvaluationRequest(checkpoint, bench.solution(checkpoint), seed=condition.seed, only=tuple(mates))
+    return run_of(condition, bench.evaluate(trial), alone=test)
+
+
+def run_of(condition: Condition, results: CorrectnessResults, alone: str | None = None) -> ReferenceRun:
+    if results.infrastructure_failure_reason:
+        return ReferenceRun(condition, {}, lost=results.infrastructure_failure_reason, alone=alone)
+    return ReferenceRun(
+        condition,
+        {test.nodeid: test.status == "passed" for test in results.tests},
+        {test.nodeid: test.duration_ms / 1000 for test in results.tests},
+        {test.nodeid: test.failure_message for test in results.tests if test.failure_message},
+        alone=alone,
+    )
+
+
+def command(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition, test: str | None = None) -> str:
+    """What a person types to see it again; `test`: this one alone."""
+    name = (test or "").partition("[")[0].rpartition("::")[2]
+    chosen = ["-k", name] if name.isidentifier() and condition.pairs == 1 else []
+    path, here = bench.problem.path, Path.cwd()
+    folder = path.relative_to(here) if path.is_relative_to(here) else path
+    where = ["-e", bench.asked] if bench.asked else []
+    argv = ["slop-code", "problems", "run", str(folder), "-c", checkpoint.name, *where, *condition.options, *chosen]
+    return visible(shlex.join(argv), COMMAND)

@@ -1,0 +1,138 @@
+"""`problems check`: the chosen steps, one after the other, over one problem."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+import traceback
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.check.findings import Finding, Severity, Step, StepOutcome
+from slop_code.authoring.check.python_sources import PythonSource, is_allowed, read_source
+from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from slop_code.authoring.check.findings import Rule
+    from slop_code.authoring.check.workbench import Workbench
+
+MODULES = {
+    "layout": "layout.layout_step",
+    "reference": "reference_step",
+    "controls": "controls_step",
+    "stability": "stability.stability_step",
+    "strength": "strength.strength_step",
+    "secrecy": "secrecy_step",
+    "limits": "limits_step",
+}
+"""In the order of execution: quick steps, and those that others build on, come first."""
+
+STEPS = tuple(MODULES)
+MAX_TRACEBACK_CALLS = 5
+
+
+def step(name: str) -> Step:
+    """A step's module is imported when the step is asked for."""
+    module = importlib.import_module(f"slop_code.authoring.check.{MODULES[name]}")
+    loaded: Step = module.STEP
+    return loaded
+
+
+def all_rules() -> dict[str, Rule]:
+    return {rule.id: rule for name in STEPS for rule in step(name).rules}
+
+
+def choose_steps(wanted: Sequence[str], skipped: Sequence[str]) -> list[str]:
+    for name in (*wanted, *skipped):
+        if name not in STEPS:
+            raise UsageError(f"no step {name!r}; there are {', '.join(STEPS)}")
+    return [name for name in STEPS if name in (wanted or STEPS) and name not in skipped]
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    name: str
+    outcome: StepOutcome
+    seconds: float
+    allowed: tuple[Finding, ...] = ()
+    """What the author lets pass by a comment."""
+
+    broken: str | None = None
+    """Why it could not be done: nothing is known, which is not the same as nothing found."""
+
+    blocked: str | None = None
+    """The same where the problem itself stands in the way: fix that first."""
+
+    @property
+    def undone(self) -> str | None:
+        return self.broken if self.broken is not None else self.blocked
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    problem: str
+    path: Path
+    environment: str | None
+    """None where the problem's files do not even tell that."""
+
+    steps: tuple[StepReport, ...]
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for step in self.steps for finding in step.outcome.findings]
+
+    @property
+    def worst(self) -> Severity | None:
+        return max((finding.severity for finding in self.findings), default=None)
+
+    @property
+    def broken(self) -> list[StepReport]:
+        return [step for step in self.steps if step.broken is not None]
+
+    @property
+    def undone(self) -> list[StepReport]:
+        return [step for step in self.steps if step.undone is not None]
+
+
+def check_step(bench: Workbench, name: str) -> StepReport:
+    """One that cannot be done, for whatever reason, leaves what the others found alone."""
+    began = time.monotonic()
+    bench.progress(ProgressEvent(ProgressKind.CHECK_STEP, name, problem=bench.problem.name))
+    report = _without_allowed(do_step(bench, step(name)), bench.problem.path)
+    return replace(report, seconds=time.monotonic() - began)
+
+
+def do_step(bench: Workbench, wanted: Step) -> StepReport:
+    nothing = StepReport(wanted.name, StepOutcome(), 0.0)
+    try:
+        return replace(nothing, outcome=wanted.run(bench))
+    except UsageError as error:
+        return replace(nothing, blocked=str(error))
+    except (InfrastructureError, OSError) as error:
+        return replace(nothing, broken=str(error))
+    except SlopCodeError:  # a person has had enough
+        raise
+    except Exception as error:  # noqa: BLE001  (a defect of ours is no finding, and no end of the other steps)
+        lines = traceback.format_exception(error, limit=-MAX_TRACEBACK_CALLS)
+        return replace(nothing, broken="a defect of slop-code; please report this:\n" + "".join(lines))
+
+
+def _without_allowed(report: StepReport, folder: Path) -> StepReport:
+    sources: dict[str, PythonSource | SyntaxError | None] = {}
+
+    def allowed(finding: Finding) -> bool:
+        file = finding.location.file
+        if file not in sources:
+            readable = file.endswith(".py") and os.path.isfile(folder / file)
+            sources[file] = read_source(folder, file) if readable else None
+        source = sources[file]
+        return isinstance(source, PythonSource) and is_allowed(finding, source)
+
+    passed = tuple(finding for finding in report.outcome.findings if allowed(finding))
+    kept = tuple(finding for finding in report.outcome.findings if finding not in passed)
+    return replace(report, outcome=replace(report.outcome, findings=kept), allowed=passed)

@@ -1,0 +1,1 @@
+"""Step `strength`: mutants and distortions of the reference, which tests should notice."""

@@ -1,0 +1,89 @@
+"""Distorted references: which tests pass whatever a program does."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.check.failure_text import first_line, in_line
+from slop_code.authoring.check.strength.distortions import DISTORTIONS, FAITHFUL, can_distort, distort
+from slop_code.authoring.check.strength.mutant_trials import hurried
+from slop_code.authoring.check.workbench import EvaluationRequest
+from slop_code.errors import InfrastructureError
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from slop_code.authoring.check.strength.distortions import Distortion
+    from slop_code.authoring.check.workbench import Workbench
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.execution.environment import EnvironmentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DistortionResult:
+    distortion: Distortion
+    failed: frozenset[str]
+    """Where there is no verdict, also the tests that left no result: they may look at something."""
+
+    no_verdict: str | None = None
+
+
+def try_distortions(
+    bench: Workbench, checkpoint: CheckpointConfig, tests: Collection[str]
+) -> list[DistortionResult] | str:
+    """With these tests, until each has failed; a text says why the reference cannot be distorted."""
+    problem, solution = bench.problem, bench.solution(checkpoint)
+    if reason := undistortable(problem, bench.environment, solution):
+        return reason
+    quick, only = hurried(checkpoint, bench.reference(checkpoint)), tuple(tests)
+    bench.progress(ProgressEvent(ProgressKind.EVALUATE_DISTORTIONS, checkpoint=checkpoint.name))
+    with tempfile.TemporaryDirectory(prefix="slop-code-mutants-") as scratch:
+
+        def trial(distortion: Distortion) -> EvaluationRequest:
+            folder = Path(tempfile.mkdtemp(dir=scratch)) / "distorted"
+            environment = distort(distortion, bench.environment, problem.entry_file, solution, folder)
+            return EvaluationRequest(quick, folder, environment=environment, only=only)
+
+        def distorted(distortions: Sequence[Distortion]) -> list[DistortionResult]:
+            outcomes = bench.try_all([trial(one) for one in distortions])
+            return [distorted_of(one, only, outcome) for one, outcome in zip(distortions, outcomes, strict=True)]
+
+        [faithful] = distorted([FAITHFUL])
+        if reason := unfaithful(faithful, len(only)):
+            return reason
+        left, found = frozenset(only), list[DistortionResult]()
+        while left and len(found) < len(DISTORTIONS):
+            found += distorted(DISTORTIONS[len(found) : len(found) + bench.effort.jobs])
+            left = left.difference(*(one.failed for one in found))
+    return found
+
+
+def undistortable(problem: ProblemConfig, spec: EnvironmentSpec, solution: Path) -> str | None:
+    if problem.in_process:
+        return "the tests load the program into their own process"
+    if not can_distort(spec, problem.entry_file, solution):
+        return f"the reference has no file {in_line(spec.entry(problem.entry_file)[-1])}"
+    return None
+
+
+def unfaithful(faithful: DistortionResult, tests: int) -> str | None:
+    """Why a wrapper that changes nothing is not the reference."""
+    if faithful.no_verdict is not None:
+        return f"no verdict on the reference behind a wrapper: {in_line(first_line(faithful.no_verdict))}"
+    if faithful.failed:
+        return f"{len(faithful.failed)} of {tests} tests fail when the reference runs behind a wrapper"
+    return None
+
+
+def distorted_of(
+    distortion: Distortion, tests: Iterable[str], outcome: CorrectnessResults | InfrastructureError
+) -> DistortionResult:
+    if isinstance(outcome, InfrastructureError):
+        return DistortionResult(distortion, frozenset(tests), str(outcome))
+    passed = {test.nodeid for test in outcome.tests if test.status == "passed"}
+    return DistortionResult(distortion, frozenset(tests) - passed, outcome.infrastructure_failure_reason)

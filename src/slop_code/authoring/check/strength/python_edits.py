@@ -1,0 +1,94 @@
+"""Mutants of Python by its syntax tree; the text is changed in place, so that a diff is a line or two."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from typing import TYPE_CHECKING
+
+from slop_code.authoring.check.strength.node_edits import Positions, edits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slop_code.authoring.check.strength.mutant import Edit
+
+_NO_BEHAVIOUR = frozenset({"help", "description", "epilog", "usage", "metavar", "encoding"})
+_LOGGERS = frozenset({"log", "_log", "logger", "_logger", "logging", "warnings"})
+
+
+def python_edits(text: str) -> list[Edit]:
+    """In the order of the text; none of a text that Python cannot read."""
+    tree = _parsed(text)
+    if tree is None:
+        return []
+    where = Positions(text)
+    return sorted({edit for node in _worth_changing(tree) for edit in edits_of(node, where)})
+
+
+def compiles(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "mutant", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _worth_changing(tree: ast.AST) -> Iterator[ast.AST]:
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if not _is_apart(node):
+            yield node
+            waiting += _children(node)
+
+
+def _is_apart(node: ast.AST) -> bool:
+    """What no test is about: imports, docstrings, types, logs, and what runs the program at all."""
+    match node:
+        case ast.Import() | ast.ImportFrom() | ast.Assert() | ast.arg() | ast.Global() | ast.Nonlocal():
+            return True
+        case ast.Expr(value=ast.Constant()):
+            return True
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__")) | ast.Name(id="TYPE_CHECKING")):
+            return True
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name.startswith("__") or (_is_type_name(name) and _is_type(value))
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+            return name in _LOGGERS
+        case ast.keyword(arg=name):
+            return name in _NO_BEHAVIOUR
+    return False
+
+
+def _is_type_name(name: str) -> bool:
+    return name[:1].isupper() and not name.isupper()
+
+
+def _is_type(value: ast.expr) -> bool:
+    return isinstance(value, ast.Subscript | ast.Name | ast.Attribute | ast.BinOp)
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    match node:
+        case ast.FunctionDef(args=args, body=body) | ast.AsyncFunctionDef(args=args, body=body):
+            return [*args.defaults, *(value for value in args.kw_defaults if value), *body]
+        case ast.ClassDef(body=body):
+            return [*body]
+        case ast.AnnAssign(value=value):
+            return [value] if value else []
+        case ast.JoinedStr():  # positions inside one are not the text's in every version of Python
+            return []
+        case _:
+            return list(ast.iter_child_nodes(node))

@@ -1,1 +1,0 @@
-"""What can be said about a problem from its files alone, without running any of them."""

@@ -1,1 +1,0 @@
-"""Small faults put into reference solutions: what the tests of a problem should notice."""

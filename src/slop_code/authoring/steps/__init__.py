@@ -1,1 +1,0 @@
-"""What `problems check` does, one module for each step: `STEP` says what it is and does it."""

@@ -1,0 +1,74 @@
+"""`slop-code problems ls`: which problems there are."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.exit_codes import Exit
+from slop_code.cli.messages import print_progress
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from slop_code.authoring.problem_overview import ProblemOverview, UnloadableProblem
+    from slop_code.cli.shared_options import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "ls",
+        aliases=["list"],
+        examples=["slop-code problems ls", "slop-code problems ls problems/larder --json"],
+        help="list problems: version, checkpoints, tests by group",
+        description="List problems: version, difficulty, checkpoints, state, and the tests of the last checkpoint by "
+        "group. They are collected once, without any submission.",
+        epilog="Exit status: 0 listed; 2 wrong use, or a problem that does not load; "
+        "3 a problem whose tests cannot be collected. The others are listed all the same.",
+    )
+    option = parser.add_argument
+    option(
+        "problems",
+        nargs="*",
+        metavar="PATH",
+        help="problems by path or name, or folders of problems (default: the one here, else the problems folder)",
+    )
+    option("--problems-dir", type=Path, help="where problems are (default: $SCBENCH_PROBLEMS_DIR, else problems)")
+    option("--json", action="store_true", help="print a list as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from slop_code.authoring.problem_folders import problem_folders
+    from slop_code.authoring.problem_overview import overviews
+    from slop_code.execution.cache import Cache
+
+    folders = problem_folders(arguments.problems, arguments.problems_dir)
+    found = overviews(folders, Cache.default(), print_progress)
+    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+        _print(found, as_data=arguments.json)
+    return status_of(found)
+
+
+def _print(found: Sequence[ProblemOverview | UnloadableProblem], *, as_data: bool) -> None:
+    if as_data:
+        from slop_code.reporting.problem_json import as_json
+
+        print(json.dumps([as_json(one) for one in found], indent=2), flush=True)
+        return
+    from slop_code.reporting.problem_lines import listed_line
+
+    for one in found:
+        print(listed_line(one), flush=True)
+
+
+def status_of(found: Sequence[ProblemOverview | UnloadableProblem]) -> Exit:
+    from slop_code.authoring.problem_overview import UnloadableProblem
+
+    if any(isinstance(one, UnloadableProblem) for one in found):
+        return Exit.USAGE
+    troubled = any(one.trouble for one in found if not isinstance(one, UnloadableProblem))
+    return Exit.INFRASTRUCTURE if troubled else Exit.PASSED

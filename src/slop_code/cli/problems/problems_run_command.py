@@ -1,0 +1,139 @@
+"""`slop-code problems run`: a problem's tests against its reference, while they are written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
+from slop_code.cli.messages import print_progress
+from slop_code.cli.problems.problems_check_command import count
+from slop_code.errors import SlopCodeError, UsageError
+from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE, find_problem
+
+if TYPE_CHECKING:
+    import argparse
+
+    from slop_code.authoring.run_loop import RunOptions
+    from slop_code.cli.shared_options import Commands
+    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.evaluation.report import CorrectnessResults
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "run",
+        examples=["slop-code problems run problems/larder", "slop-code problems run larder -c 1 -k add --watch"],
+        verbose="show every test in the end",
+        help="run a problem's tests against its reference, with live output",
+        description="Run a problem's tests against its reference, in the boxes of an evaluation, with live output.",
+        epilog=EXIT_HELP,
+    )
+    option = parser.add_argument
+    option("problem", nargs="?", default=".", metavar="PROBLEM", help="name or path of the problem (default: .)")
+    option("-c", "--checkpoint", help="number or name of the checkpoint (default: the last)")
+    option("--solution", type=Path, metavar="DIR", help="what is tested (default: solutions/CHECKPOINT)")
+    option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match, as pytest's -k")
+    option("--pytest-arg", action="append", default=[], metavar="ARG", help="one more argument for pytest; repeatable")
+    option("--watch", action="store_true", help="run again whenever a file of the problem or the solution changes")
+    option("--pdb", action="store_true", help="open pytest's debugger where a test fails, or calls breakpoint()")
+    option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
+    option(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="run the tests in the random order that this number decides; 0: in reverse",
+    )
+    option("--busy", action="store_true", help="keep every processor busy meanwhile")
+    option("--parallel", type=count, default=1, metavar="N", help="run the tests in so many boxes at a time")
+    option(
+        "--problems-dir",
+        type=Path,
+        help=f"where to find problems by name (default: ${PROBLEMS_VARIABLE}, else problems)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from slop_code.authoring.run_loop import RunOptions
+
+    if arguments.pdb and arguments.parallel > 1:
+        raise UsageError("--pdb cannot be used with --parallel: one debugger reads one input")
+    if arguments.parallel > 1 and (arguments.keyword or arguments.pytest_arg):
+        raise UsageError("--parallel cannot be used with -k or --pytest-arg: these are for one pytest")
+    keyword = ["-k", arguments.keyword] if arguments.keyword else []
+    turn = RunOptions(
+        checkpoint=arguments.checkpoint,
+        solution=arguments.solution,
+        environment=arguments.environment,
+        pytest_args=[*keyword, *arguments.pytest_arg],
+        seed=arguments.seed,
+        busy=arguments.busy,
+        pairs=arguments.parallel,
+        interactive=arguments.pdb,
+    )
+    if arguments.watch:
+        _watch(turn, arguments)
+    problem = _problem(arguments)
+    results = _run(problem, turn)
+    return _show(results, turn, arguments)
+
+
+def _problem(arguments: argparse.Namespace) -> ProblemConfig:
+    return find_problem(arguments.problem, arguments.problems_dir)
+
+
+def _run(problem: ProblemConfig, turn: RunOptions) -> CorrectnessResults:
+    from slop_code._io import Forgiving
+    from slop_code.authoring.run_loop import run_turn
+    from slop_code.reporting.live_output import MAX_CHARACTERS, LiveOutput
+
+    live = LiveOutput(Forgiving(sys.stdout), limit=sys.maxsize if turn.interactive else MAX_CHARACTERS)
+    return run_turn(problem, turn, print_progress, live)
+
+
+def _show(results: CorrectnessResults, turn: RunOptions, arguments: argparse.Namespace) -> Exit:
+    from slop_code.authoring.run_loop import was_left
+    from slop_code.reporting.result_lines import show
+
+    print(flush=True)
+    if was_left(results, turn):
+        print("the debugger was left before the end of the tests: no verdict", flush=True)
+        return Exit.NOT_PASSED
+    show(results, PassPolicy.ALL_CASES, every=arguments.verbose, messages=False)
+    return exit_for(results, PassPolicy.ALL_CASES)
+
+
+def _watch(turn: RunOptions, arguments: argparse.Namespace) -> None:
+    """Until it is interrupted. What is wrong with the problem is told, and may be mended by the next change."""
+    from slop_code.authoring.run_loop import look, solution_of, wait_for_change
+    from slop_code.reporting.rerun_lines import print_changes
+
+    folders, last = [_problem(arguments).path], None
+    while True:
+        seen = look(folders)
+        try:
+            problem = _problem(arguments)
+            folders = list(dict.fromkeys([problem.path, solution_of(problem, turn)]))
+            seen = look(folders)
+            results = _run(problem, turn)
+            _show(results, turn, arguments)
+            if last is not None:
+                print_changes(last, results)
+            if not results.infrastructure_failure:
+                last = results
+        except SlopCodeError as error:
+            _say(f"slop-code: {error}")
+        _say("waiting for a change; Ctrl-C ends")
+        changed = wait_for_change(folders, seen)
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        _say(f"changed: {os.path.relpath(changed[0])}{more}")
+
+
+def _say(line: str) -> None:
+    from slop_code.reporting.text import printable
+
+    print(printable(line), flush=True)

@@ -1,0 +1,63 @@
+"""`slop-code problems show`: one problem, in detail."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.messages import print_progress
+from slop_code.cli.problems.problems_ls_command import status_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from slop_code.authoring.problem_overview import ProblemOverview
+    from slop_code.cli.shared_options import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "show",
+        examples=["slop-code problems show larder", "slop-code problems show problems/larder --json"],
+        help="show a problem: checkpoints, tests, assets, dependencies, times of the reference",
+        description="Show a problem: checkpoints with their tests by group, assets, dependencies, markers, and how "
+        "long the reference took the last time it was evaluated here. Nothing is evaluated.",
+        epilog="Exit status: 0 shown, 2 wrong use or a problem that does not load, 3 tests that cannot be collected.",
+    )
+    option = parser.add_argument
+    option("problem", nargs="?", default=".", metavar="PROBLEM", help="its name or its folder (default: this folder)")
+    option("-e", "--environment", help="name or path (default: the problem's environment.yaml, else local)")
+    option("--problems-dir", type=Path, help="where problems are (default: $SCBENCH_PROBLEMS_DIR, else problems)")
+    option("--json", action="store_true", help="print it as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from slop_code.authoring.check.workbench import environment_for
+    from slop_code.authoring.problem_overview import view
+    from slop_code.evaluation.problem_lookup import find_problem
+    from slop_code.execution.cache import Cache
+
+    problem = find_problem(arguments.problem, arguments.problems_dir)
+    found = view(problem, environment_for(problem, arguments.environment), Cache.default(), print_progress)
+    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+        _print(found, as_data=arguments.json)
+    return status_of([found])
+
+
+def _print(found: ProblemOverview, *, as_data: bool) -> None:
+    if as_data:
+        from slop_code.reporting.problem_json import as_json
+
+        print(json.dumps(as_json(found), indent=2), flush=True)
+        return
+    from rich.text import Text
+
+    from slop_code.reporting.problem_lines import problem_lines
+    from slop_code.reporting.terminal import ResultConsole
+
+    console = ResultConsole()
+    for text, style in problem_lines(found):
+        console.print(Text(text, style), soft_wrap=True)
