@@ -35,14 +35,14 @@ Environment = dict[str, str]
 libc = ctypes.CDLL(None)
 
 
-class NoDockerError(Exception):
+class UnavailableError(Exception):
     """The reason, for people."""
 
 
 @contextlib.contextmanager
 def private_daemon(environment: Environment) -> Iterator[Environment]:
     if os.geteuid():
-        raise NoDockerError(f"no daemon answers, and only root can start one ({why_silent(environment)})")
+        raise UnavailableError(f"no daemon answers, and only root can start one ({why_silent(environment)})")
     for tool, package in PACKAGES.items():
         install(tool, package, environment)
     if APPARMOR.exists() and APPARMOR.read_text().startswith("Y"):  # no container starts without its profile
@@ -62,7 +62,7 @@ def private_daemon(environment: Environment) -> Iterator[Environment]:
             yield found
         finally:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-            with contextlib.suppress(NoDockerError):  # quicker than the daemon's own patience with them
+            with contextlib.suppress(UnavailableError):  # quicker than the daemon's own patience with them
                 left = call(["docker", "ps", "--all", "--quiet"], {**environment, **found}, timeout=30).split()
                 call(["docker", "rm", "--force", "--volumes", *left], {**environment, **found}, timeout=30)
             remove(folder, environment)
@@ -107,11 +107,11 @@ def start(folder: Path, environment: Environment) -> None:
     deadline = time.monotonic() + 60
     while why_silent(environment):
         if daemon.poll() is not None or time.monotonic() > deadline:
-            raise NoDockerError(f"dockerd does not start: {last_lines((folder / 'log').read_text())}")
+            raise UnavailableError(f"dockerd does not start: {last_lines((folder / 'log').read_text())}")
         time.sleep(0.1)
     try:
         let_out(bridge, environment)
-    except NoDockerError as problem:
+    except UnavailableError as problem:
         note(f"containers have no network but the host's: {problem}")
 
 
@@ -142,7 +142,7 @@ def remove(folder: Path, environment: Environment) -> None:
     end(folder, signal.SIGTERM, "dockerd", seconds=30)
     end(folder, signal.SIGKILL, "", seconds=10)
     bridge = bridge_of(folder)
-    with contextlib.suppress(NoDockerError):
+    with contextlib.suppress(UnavailableError):
         for table in ("nat", "filter"):
             for rule in call(["iptables", "-w", "-t", table, "-S"], environment).splitlines():
                 if bridge in rule:
@@ -198,7 +198,7 @@ def install(tool: str, package: str, environment: Environment) -> None:
     if shutil.which(tool, path=environment["PATH"]):
         return
     if os.geteuid() or not shutil.which("apt-get", path=environment["PATH"]):
-        raise NoDockerError(f"no {tool} here, and it takes root and apt-get to install it (Debian's {package})")
+        raise UnavailableError(f"no {tool} here, and it takes root and apt-get to install it (Debian's {package})")
     note(f"installing {package}")
     call(["apt-get", "-qq", "update"], environment)
     call(["apt-get", "-qq", "install", "-y", "--no-install-recommends", package], environment)
@@ -208,21 +208,21 @@ def why_silent(environment: Environment) -> str | None:
     """None when a daemon answers."""
     try:
         call(["docker", "version", "--format", "{{.Server.Version}}"], environment, timeout=30)
-    except NoDockerError as problem:
+    except UnavailableError as problem:
         return str(problem)
     return None
 
 
 def call(command: Sequence[str], environment: Environment, *, timeout: float | None = None) -> str:
-    """What it printed; a failure is NoDockerError with the last that it said."""
+    """What it printed; a failure is UnavailableError with the last that it said."""
     try:
         done = subprocess.run(
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
-        raise NoDockerError(str(problem)) from None
+        raise UnavailableError(str(problem)) from None
     if done.returncode:
-        raise NoDockerError(f"{shlex.join(command)[:200]}: {last_lines(done.stderr or done.stdout)}")
+        raise UnavailableError(f"{shlex.join(command)[:200]}: {last_lines(done.stderr or done.stdout)}")
     return done.stdout.strip()
 
 

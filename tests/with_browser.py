@@ -13,7 +13,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from private_daemon import NoDockerError, install
+from private_daemon import UnavailableError, install
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def main(command: Sequence[str]) -> int:
     environment = {name: value for name, value in os.environ.items() if name != MISSING}
     try:
         environment[PROGRAM] = environment.get(PROGRAM) or browser({"PATH": os.defpath, **environment})
-    except NoDockerError as missing:
+    except UnavailableError as missing:
         if environment.get("CI") == "true":
             print(f"no browser for the tests: {missing}", file=sys.stderr)
             return 1
@@ -46,7 +46,7 @@ def browser(environment: dict[str, str]) -> str:
     install(CHROMIUM, CHROMIUM, {**environment, "DEBIAN_FRONTEND": "noninteractive"})
     found = shutil.which(CHROMIUM, path=environment["PATH"])
     if found is None:
-        raise NoDockerError(f"the package {CHROMIUM} brought no such command; {PROGRAM} can name one")
+        raise UnavailableError(f"the package {CHROMIUM} brought no such command; {PROGRAM} can name one")
     return found
 
 

@@ -24,7 +24,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from private_daemon import NoDockerError, call, die_with_parent, install, note, private_daemon, why_silent
+from private_daemon import UnavailableError, call, die_with_parent, install, note, private_daemon, why_silent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def main(command: Sequence[str]) -> int:
         try:
             found = at_end.enter_context(private_daemon(tools)) if why_silent(tools) else {}
             found |= images({**tools, **found}, strict=strict)
-        except NoDockerError as missing:
+        except UnavailableError as missing:
             if strict:
                 print(f"no Docker for the tests: {missing}", file=sys.stderr)
                 return 1
@@ -100,9 +100,9 @@ def images(environment: Environment, *, strict: bool) -> Environment:
     for variable, (name, *options) in RECIPES.items():
         try:
             found[variable] = environment.get(variable) or image(name, options, environment)
-        except NoDockerError as problem:
+        except UnavailableError as problem:
             if strict or not found:  # few tests need the plain one
-                raise NoDockerError(f"{problem}; {variable} can name another image than {name}") from None
+                raise UnavailableError(f"{problem}; {variable} can name another image than {name}") from None
     return found
 
 
@@ -111,7 +111,7 @@ def image(name: str, options: Sequence[str], environment: Environment) -> str:
     full, suite = f"{name}:latest", debian_suite()
     recipe = digest([suite, *options])
     query = ["docker", "image", "inspect", full, "--format", f'{{{{index .Config.Labels "{LABEL}"}}}}']
-    with contextlib.suppress(NoDockerError):
+    with contextlib.suppress(UnavailableError):
         if call(query, environment) == recipe:
             return full
     tar = cache_folder(environment) / f"{name}-{suite}-{platform.machine()}-{recipe}.tar"
