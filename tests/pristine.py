@@ -139,20 +139,14 @@ def unpack(root: Path, environment: Environment) -> None:
         make_tar(tar, [*OPTIONS, suite], environment)
     call(["tar", "--extract", f"--file={tar}", f"--directory={root}", "--numeric-owner", "--xattrs"], environment)
     for source, target in FILES.items():
-        copy(Path(source).expanduser(), root / target)
+        if (path := Path(source).expanduser()).exists():
+            (root / target).parent.mkdir(parents=True, exist_ok=True)
+            call(["cp", "-aHT", "--remove-destination", str(path), str(root / target)], environment)
     acquire = call(["apt-config", "dump", "Acquire"], environment)
     (root / "etc/apt/apt.conf.d/99host").write_text(acquire + "\n")
     call(["git", "clone", "--quiet", "--no-hardlinks", str(REPOSITORY), str(root / CLONE)], environment)
     if call(["git", "-C", str(REPOSITORY), "status", "--porcelain"], environment):
         note("the clone has what is committed; this folder has more")
-
-
-def copy(source: Path, target: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
-    elif source.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
 
 
 def run_inside(root: Path, commands: Sequence[str]) -> int:
