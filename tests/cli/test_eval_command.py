@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.cli.main import run
-from slop_code.cli.whole_runs import interrupts
+from slop_code.cli.run_jobs import interrupts
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.conclude import LINES_FILE, SUMMARY_FILE
 from slop_code.runs.run_control import RunControl

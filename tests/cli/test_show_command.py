@@ -72,7 +72,7 @@ def test_a_result(folder, show):
     assert len(shown.splitlines()) == 10
     assert shown.splitlines()[-1] == "NOT PASSED (all-cases): 31 of 33 tests passed"
     assert "PASSED Error" not in shown
-    assert f"\none of them in full: slop-code show {folder} TEST\n" in shown
+    assert f"\na test in full: slop-code show {folder} TEST\n" in shown
     file = folder / "evaluation.json"
     assert show(file) == (0, shown.replace(f"show {folder} ", f"show {file} "), "")
 

@@ -8,17 +8,17 @@ import pytest
 from slop_code.evaluation import CorrectnessResults, GroupType, PassPolicy, TestResult
 from slop_code.evaluation.report import Digests, Provenance
 from slop_code.reporting.result_lines import (
-    LISTED_FAILURES,
-    LISTED_WIDTH,
-    SHOWN_FAILURES,
-    SHOWN_LINES,
-    lines,
-    listed,
+    HEADLINE_WIDTH,
+    MAX_FAILURES,
+    MAX_LISTED_FAILURES,
+    MAX_MESSAGE_LINES,
+    lines_of_test,
+    listed_lines,
     message_lines,
-    show,
+    result_lines,
+    show_result,
     verdict,
 )
-from slop_code.reporting.result_lines import test_lines as lines_of_test
 from slop_code.reporting.text import printable
 
 
@@ -101,58 +101,58 @@ def test_verdict(tests, changes, policy, line):
     assert verdict(results(*tests, **changes), policy)[0] == line
 
 
-def told(*tests, every=False, messages=True, **changes):
-    found = lines(results(*tests, **changes), PassPolicy.ALL_CASES, every=every, messages=messages)
-    return [text for text, _ in found]
+def texts(*tests, every=False, messages=True, **changes):
+    lines = result_lines(results(*tests, **changes), PassPolicy.ALL_CASES, every=every, messages=messages)
+    return [text for text, _ in lines]
 
 
 def test_failures_are_told_and_passes_only_when_asked_for():
     tests = [result(1, "passed"), result(2, message="expected: 1\nfound: 2"), result(3, "skipped", message="why")]
-    assert told(*tests)[:-1] == [
+    assert texts(*tests)[:-1] == [
         "FAILED Core test_checkpoint_1.py::test_2",
         "    expected: 1",
         "    found: 2",
         "SKIPPED Core test_checkpoint_1.py::test_3",
         "    why",
     ]
-    assert "PASSED Core test_checkpoint_1.py::test_1" in told(*tests, every=True)
-    assert "    why" in told(*tests, every=True)
-    assert told(*tests, messages=False)[:-1] == [
+    assert "PASSED Core test_checkpoint_1.py::test_1" in texts(*tests, every=True)
+    assert "    why" in texts(*tests, every=True)
+    assert texts(*tests, messages=False)[:-1] == [
         "FAILED Core test_checkpoint_1.py::test_2",
         "SKIPPED Core test_checkpoint_1.py::test_3",
     ]
 
 
-def in_lines(*tests, every=False, place="run/p/checkpoint_1", **changes):
-    told = listed(results(*tests, **changes), PassPolicy.ALL_CASES, Path(place), every=every)
-    return [text for text, _ in told]
+def listed_texts(*tests, every=False, path="run/p/checkpoint_1", **changes):
+    lines = listed_lines(results(*tests, **changes), PassPolicy.ALL_CASES, Path(path), every=every)
+    return [text for text, _ in lines]
 
 
 def test_a_stored_result_has_a_line_for_each_test():
     long = "\n".join(["def test():", *map(str, range(500)), "E   ran: x", "E   assert 1 == 2", f"E   {'x' * 1000}"])
     tests = [result(1, "passed"), result(2, message=long), result(3, "skipped"), result(4, message="x" * 1000)]
-    assert in_lines(*tests) == [
+    assert listed_texts(*tests) == [
         "FAILED Core test_checkpoint_1.py::test_2: assert 1 == 2",
         "SKIPPED Core test_checkpoint_1.py::test_3",
-        f"FAILED Core test_checkpoint_1.py::test_4: {'x' * LISTED_WIDTH} [... {1000 - LISTED_WIDTH} characters]",
-        "one of them in full: slop-code show run/p/checkpoint_1 TEST",
+        f"FAILED Core test_checkpoint_1.py::test_4: {'x' * HEADLINE_WIDTH} [... {1000 - HEADLINE_WIDTH} characters]",
+        "a test in full: slop-code show run/p/checkpoint_1 TEST",
         "NOT PASSED (all-cases): 1 of 4 tests passed",
     ]
-    assert in_lines(*tests, every=True)[0] == "PASSED Core test_checkpoint_1.py::test_1"
-    assert in_lines(result(1, "passed")) == ["PASSED (all-cases): 1 of 1 tests passed"]
+    assert listed_texts(*tests, every=True)[0] == "PASSED Core test_checkpoint_1.py::test_1"
+    assert listed_texts(result(1, "passed")) == ["PASSED (all-cases): 1 of 1 tests passed"]
 
 
 def test_lines_of_a_stored_result_have_an_end():
-    tests = [result(number) for number in range(LISTED_FAILURES + 3)]
-    assert len(in_lines(*tests)) == LISTED_FAILURES + 3
-    assert "... and 3 more that did not pass; -v shows all" in in_lines(*tests)
-    assert len(in_lines(*tests, every=True)) == LISTED_FAILURES + 6
+    tests = [result(number) for number in range(MAX_LISTED_FAILURES + 3)]
+    assert len(listed_texts(*tests)) == MAX_LISTED_FAILURES + 3
+    assert "... and 3 more that did not pass; -v shows all" in listed_texts(*tests)
+    assert len(listed_texts(*tests, every=True)) == MAX_LISTED_FAILURES + 6
 
 
-def test_phases_are_no_commands():
-    for told_by in (told, in_lines):
-        (line,) = [text for text in told_by(every=True, phases={"\x1b]0;owned\x07\n": 1.0}) if "owned" in text]
-        assert line == "\\x1b]0;owned\\x07\\n 1.00 s"
+@pytest.mark.parametrize("lines", [texts, listed_texts])
+def test_phases_are_no_commands(lines):
+    (line,) = [text for text in lines(every=True, phases={"\x1b]0;owned\x07\n": 1.0}) if "owned" in text]
+    assert line == "\\x1b]0;owned\\x07\\n 1.00 s"
 
 
 def test_a_shell_reads_back_what_runs_a_test_again():
@@ -162,23 +162,23 @@ def test_a_shell_reads_back_what_runs_a_test_again():
 
 
 def test_many_failures_are_counted():
-    tests = [result(number) for number in range(SHOWN_FAILURES + 3)]
-    assert "... and 3 more that did not pass; -v shows all" in told(*tests)
-    assert f"FAILED Core test_checkpoint_1.py::test_{SHOWN_FAILURES + 2}" in told(*tests, every=True)
+    tests = [result(number) for number in range(MAX_FAILURES + 3)]
+    assert "... and 3 more that did not pass; -v shows all" in texts(*tests)
+    assert f"FAILED Core test_checkpoint_1.py::test_{MAX_FAILURES + 2}" in texts(*tests, every=True)
 
 
 def test_a_long_message_keeps_its_end():
-    message = "\n".join(map(str, range(SHOWN_LINES + 5)))
+    message = "\n".join(map(str, range(MAX_MESSAGE_LINES + 5)))
     kept = message_lines(result(message=message))
     assert kept[0] == "[5 lines left out]"
-    assert kept[-1] == str(SHOWN_LINES + 4)
-    assert len(kept) == SHOWN_LINES + 1
+    assert kept[-1] == str(MAX_MESSAGE_LINES + 4)
+    assert len(kept) == MAX_MESSAGE_LINES + 1
 
 
 def test_nothing_reaches_the_terminal_as_a_command(capsys):
     hostile = "\x1b]0;owned\x07[red]"
     tests = [result(id=f"test_x[{hostile}]", message=f"{hostile} and more")]
-    show(
+    show_result(
         results(*tests, problem_name=hostile, warnings=[hostile], infrastructure_failure_reason=hostile),
         PassPolicy.ALL_CASES,
         every=True,
@@ -198,4 +198,4 @@ def test_a_reader_that_went_away_is_told_as_such(monkeypatch):
 
     monkeypatch.setattr("sys.stdout", Gone())
     with pytest.raises(BrokenPipeError):
-        show(results(result()), PassPolicy.ALL_CASES)
+        show_result(results(result()), PassPolicy.ALL_CASES)

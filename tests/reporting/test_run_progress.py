@@ -11,8 +11,8 @@ from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
 from slop_code.evaluation.report import Attempt
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.reporting.progress_tracker import time_left, verdict_of
-from slop_code.reporting.run_progress import PACE_EVERY, SHOWN_RUNNING, RunProgress, group_counts
+from slop_code.reporting.progress_tracker import ProgressTracker, time_left, verdict_of
+from slop_code.reporting.run_progress import PACE_INTERVAL_S, SHOWN_RUNNING, RunProgress, group_counts
 from slop_code.reporting.text import LINE_WIDTH, first_line, format_duration, one_line
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import Job, JobRetrying, JobStarted, Submission, SubmissionOutcome
@@ -72,9 +72,8 @@ class Shown:
     def __init__(self, *jobs, kept=0, slots=1, live=False):
         self.stream, self.clock = io.StringIO(), Clock()
         self.jobs = jobs
-        self.progress = RunProgress(
-            jobs, kept, slots, PassPolicy.ALL_CASES, live=live, stream=self.stream, clock=self.clock
-        )
+        tracker = ProgressTracker(jobs, slots, PassPolicy.ALL_CASES, self.clock)
+        self.progress = RunProgress(tracker, kept, live=live, stream=self.stream)
 
     def start(self, number=0):
         self.progress.started(JobStarted(self.jobs[number]))
@@ -227,7 +226,7 @@ def test_a_job_that_several_want_counts_for_each_of_them():
 def test_the_pace_is_told_now_and_then():
     shown = Shown(*(job(submission(number)) for number in range(1, 6)), slots=2)
     shown.start(0)
-    shown.clock.now += PACE_EVERY - 1
+    shown.clock.now += PACE_INTERVAL_S - 1
     shown.finish(0, **PASSED)
     assert len(shown.lines) == 1
     shown.clock.now += 1
@@ -251,12 +250,11 @@ class Heard(io.StringIO):
 
 def test_the_pace_is_told_even_where_nothing_happens():
     stream, clock = Heard("1 running"), Clock()
-    progress = RunProgress(
-        [job(submission())], 0, 1, PassPolicy.ALL_CASES, live=False, stream=stream, clock=clock, look_every=0.001
-    )
+    tracker = ProgressTracker([job(submission())], 1, PassPolicy.ALL_CASES, clock)
+    progress = RunProgress(tracker, 0, live=False, stream=stream, tick_interval=0.001)
     with progress:
         progress.started(JobStarted(job(submission())))
-        clock.now += PACE_EVERY
+        clock.now += PACE_INTERVAL_S
         assert stream.heard.wait(20)
     assert stream.getvalue().splitlines()[1] == "[0/1] 1 running"
     assert not [one for one in threading.enumerate() if one.name == "pace"]
@@ -265,7 +263,7 @@ def test_the_pace_is_told_even_where_nothing_happens():
 def test_what_comes_from_the_store_does_not_make_it_look_fast():
     shown = Shown(*(job(submission(number)) for number in range(1, 6)))
     shown.finish(0, source="stored", **PASSED)
-    shown.clock.now += PACE_EVERY
+    shown.clock.now += PACE_INTERVAL_S
     shown.progress.tick()
     assert shown.lines[-1] == "[1/5] 0 running"
 
@@ -362,7 +360,8 @@ class Deaf(io.StringIO):
 @pytest.mark.parametrize("live", [False, True])
 @pytest.mark.parametrize("error", [BrokenPipeError(), OSError(28, "no space"), RuntimeError("reentrant call")])
 def test_a_run_goes_on_when_nobody_listens_any_more(error, live):
-    progress = RunProgress([job(submission())], 0, 1, PassPolicy.ALL_CASES, live=live, stream=Deaf(error))
+    tracker = ProgressTracker([job(submission())], 1, PassPolicy.ALL_CASES)
+    progress = RunProgress(tracker, 0, live=live, stream=Deaf(error))
     with progress:
         progress.finished(SubmissionOutcome(submission(), facts(), "evaluated"))
         progress.step(ProgressEvent(ProgressKind.PULL_IMAGE, "a"))

@@ -79,7 +79,7 @@ def _add_merge(commands: Commands) -> None:
 
 def _late(action: str) -> Callable[[argparse.Namespace], int]:
     def call(arguments: argparse.Namespace) -> int:
-        status: int = getattr(importlib.import_module("slop_code.cli.whole_runs"), action)(arguments)
+        status: int = getattr(importlib.import_module("slop_code.cli.evaluate_runs"), action)(arguments)
         return status
 
     return call

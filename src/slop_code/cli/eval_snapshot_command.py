@@ -91,9 +91,9 @@ def _print(results: CorrectnessResults, policy: Policy, arguments: argparse.Name
     if arguments.json:
         print(results.model_dump_json(indent=2), flush=True)
         return
-    from slop_code.reporting.result_lines import show
+    from slop_code.reporting.result_lines import show_result
 
-    show(results, policy, every=arguments.verbose)
+    show_result(results, policy, every=arguments.verbose)
     if arguments.output is not None:
         print_written(arguments.output / "evaluation.json")
 

@@ -1,7 +1,8 @@
-"""Where a run stands while it goes on, and how long it will take."""
+"""Progress of a run: verdicts so far, running jobs, remaining time."""
 
 from __future__ import annotations
 
+import time
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
@@ -28,10 +29,10 @@ def time_left(
     finished: Sequence[float],
     slots: int,
 ) -> float | None:
-    """Seconds, from what each job is expected to take; None until something is known.
+    """Remaining seconds by the expected duration of each job; None until a duration is known.
 
-    `running` has what is expected and what has passed already. A job of which nothing is known counts as the mean of
-    those that finished, else of those that are expected. The longest one that is left is the least it can take.
+    `running` has the expected and the elapsed seconds. A job without an expected duration counts as the mean of the
+    finished jobs, else of the expected durations. The longest remaining job is a lower bound.
     """
     expected = [seconds for seconds in (*waiting, *(seconds for seconds, _ in running)) if seconds is not None]
     if not (waiting or running):
@@ -45,9 +46,11 @@ def time_left(
 
 
 class ProgressTracker:
-    """Fed by one thread; others may read."""
+    """Written by one thread; others may read."""
 
-    def __init__(self, jobs: Sequence[Job], slots: int, policy: Policy, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, jobs: Sequence[Job], slots: int, policy: Policy, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.total = sum(len(job.targets) for job in jobs)
         self.counts = dict.fromkeys(VERDICTS, 0)
         self.stored = 0
@@ -55,7 +58,7 @@ class ProgressTracker:
         self._slots = slots
         self._policy = policy
         self._clock = clock
-        self._begin = clock()
+        self._start = clock()
         self._waiting = dict(enumerate(jobs))
         self._running: dict[int, tuple[Job, float]] = {}
         self._durations: list[float] = []
@@ -67,22 +70,22 @@ class ProgressTracker:
 
     @property
     def elapsed(self) -> float:
-        return self._clock() - self._begin
+        return self._clock() - self._start
 
     @property
     def running(self) -> list[tuple[Job, float]]:
-        """Each with the seconds it runs, the longest first."""
+        """Each with its elapsed seconds, the longest first."""
         now = self._clock()
         return sorted(((job, now - since) for job, since in list(self._running.values())), key=lambda pair: -pair[1])
 
     @property
     def per_minute(self) -> float | None:
-        """Of what ran in this run: what came out of the store says nothing about its pace."""
+        """Jobs that ran; results from the cache say nothing about the pace."""
         return len(self._durations) * 60 / self.elapsed if self._durations and self.elapsed else None
 
     @property
     def left(self) -> float | None:
-        """Seconds; of those that run alone once nothing more is begun."""
+        """Remaining seconds; after a stop, only of the jobs that still run."""
         waiting = [] if self.stopping else [job.expected_s for job in list(self._waiting.values()) if not job.stored]
         running = [(job.expected_s, elapsed) for job, elapsed in self.running]
         return time_left(waiting, running, self._durations, self._slots)
@@ -98,16 +101,16 @@ class ProgressTracker:
         self._waiting[number] = job
 
     def finished(self, outcome: SubmissionOutcome) -> Verdict:
-        """A job is over with the first of those who want its result."""
+        """A job ends with the first outcome of its submissions."""
         number = self._number(outcome.submission)
         self._waiting.pop(number, None)
-        if begun := self._running.pop(number, None):
-            self._durations.append(self._clock() - begun[1])
+        if started := self._running.pop(number, None):
+            self._durations.append(self._clock() - started[1])
         verdict = verdict_of(outcome.facts, self._policy)
         self.counts[verdict] += 1
         self.stored += outcome.source == "stored"
         return verdict
 
     def _number(self, submission: Submission) -> int:
-        """By identity: two may be equal. One that is in no job has a number that is no job's."""
+        """By identity, as two submissions may be equal; -1 for a submission without a job."""
         return self._numbers.get(id(submission), -1)

@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults, TestResult
     from slop_code.reporting.terminal import StyledLine
 
-SHOWN_FAILURES = 10
-"""With their messages."""
-LISTED_FAILURES = 50
-"""With a line each."""
-LISTED_WIDTH = 160
+MAX_FAILURES = 10
+"""Failures that are shown with their messages."""
+MAX_LISTED_FAILURES = 50
+"""Failures that are shown with a line each."""
+HEADLINE_WIDTH = 160
 """Characters of that line after the name."""
-SHOWN_LINES = 40
-SHOWN_TEXT = 1 << 20
-SHOWN_DIGEST = 12
+MAX_MESSAGE_LINES = 40
+MAX_TEXT_LENGTH = 1 << 20
+DIGEST_LENGTH = 12
 STYLES = {"passed": "green", "failed": "red", "error": "magenta", "skipped": "yellow"}
 
 
-def show(results: CorrectnessResults, policy: Policy, *, every: bool = False, messages: bool = True) -> None:
-    """What an evaluation came to; without messages where pytest's output, which has them, was shown."""
-    _show(results, (), lines(results, policy, every=every, messages=messages))
+def show_result(results: CorrectnessResults, policy: Policy, *, every: bool = False, messages: bool = True) -> None:
+    """A new result. Messages are left out where pytest's output, which has them, was shown."""
+    _show(results, (), result_lines(results, policy, every=every, messages=messages))
 
 
-def show_stored(results: CorrectnessResults, policy: Policy, place: Path, *, every: bool = False) -> None:
-    """Where it came from, and a line for each test; `place`: what the result was asked for by."""
-    _show(results, origin(results), listed(results, policy, place, every=every))
+def show_stored(results: CorrectnessResults, policy: Policy, path: Path, *, every: bool = False) -> None:
+    """A stored result with its provenance and a line for each test; `path`: as the user gave it."""
+    _show(results, provenance_lines(results), listed_lines(results, policy, path, every=every))
 
 
 def _show(results: CorrectnessResults, facts: Iterable[str], lines: Iterable[StyledLine]) -> None:
@@ -71,30 +71,34 @@ def group_table(results: CorrectnessResults) -> Table:
     return table
 
 
-def lines(results: CorrectnessResults, policy: Policy, *, every: bool, messages: bool = True) -> Iterator[StyledLine]:
-    """What is said below the counts, each line with its style; `every`: all tests and the phases' times."""
+def result_lines(
+    results: CorrectnessResults, policy: Policy, *, every: bool, messages: bool = True
+) -> Iterator[StyledLine]:
+    """The lines below the counts. `every`: all tests, and the times of the phases."""
     yield from _reason(results)
     failures = _failures(results)
-    for test in results.tests if every else failures[:SHOWN_FAILURES]:
-        yield _named(test), STYLES[test.status]
+    for test in results.tests if every else failures[:MAX_FAILURES]:
+        yield _test_title(test), STYLES[test.status]
         if messages and test.failure_message != results.infrastructure_failure_reason:
             yield from ((f"    {line}", "") for line in message_lines(test))
-    if len(failures) > SHOWN_FAILURES and not every:
-        yield f"... and {len(failures) - SHOWN_FAILURES} more that did not pass; -v shows all", "dim"
+    if len(failures) > MAX_FAILURES and not every:
+        yield f"... and {len(failures) - MAX_FAILURES} more that did not pass; -v shows all", "dim"
     yield from _ending(results, policy, every=every)
 
 
-def listed(results: CorrectnessResults, policy: Policy, place: Path, *, every: bool = False) -> Iterator[StyledLine]:
-    """The same with a line for each test: its status, group and name, and what its message says first of all."""
+def listed_lines(
+    results: CorrectnessResults, policy: Policy, path: Path, *, every: bool = False
+) -> Iterator[StyledLine]:
+    """The same with one line for each test: its status, group and name, and the headline of its message."""
     yield from _reason(results)
     failures = _failures(results)
-    for test in results.tests if every else failures[:LISTED_FAILURES]:
-        told = test.failure_message if test.failure_message != results.infrastructure_failure_reason else None
-        yield _named(test) + (f": {headline(told, LISTED_WIDTH)}" if told else ""), STYLES[test.status]
-    if len(failures) > LISTED_FAILURES and not every:
-        yield f"... and {len(failures) - LISTED_FAILURES} more that did not pass; -v shows all", "dim"
+    for test in results.tests if every else failures[:MAX_LISTED_FAILURES]:
+        message = test.failure_message if test.failure_message != results.infrastructure_failure_reason else None
+        yield _test_title(test) + (f": {headline(message, HEADLINE_WIDTH)}" if message else ""), STYLES[test.status]
+    if len(failures) > MAX_LISTED_FAILURES and not every:
+        yield f"... and {len(failures) - MAX_LISTED_FAILURES} more that did not pass; -v shows all", "dim"
     if failures:
-        yield f"one of them in full: slop-code show {shell_word(text_of(str(place)))} TEST", "dim"
+        yield f"a test in full: slop-code show {shell_word(text_of(str(path)))} TEST", "dim"
     yield from _ending(results, policy, every=every)
 
 
@@ -102,7 +106,7 @@ def _failures(results: CorrectnessResults) -> list[TestResult]:
     return [test for test in results.tests if test.status != "passed"]
 
 
-def _named(test: TestResult) -> str:
+def _test_title(test: TestResult) -> str:
     note = " (quarantined)" if test.quarantined else ""
     return f"{test.status.upper()} {test.group_type} {one_line(test.nodeid)}{note}"
 
@@ -117,17 +121,18 @@ def _ending(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iter
         yield f"warning: {printable(warning)}", "yellow"
     if every:
         yield "  ".join(f"{one_line(name)} {seconds:.2f} s" for name, seconds in results.phases.items()), "dim"
-    if apart := [test for test in results.tests if test.quarantined]:
-        bad = sum(test.status != "passed" for test in apart)
-        yield f"quarantined, deciding nothing: {plural(len(apart), 'test')}, {bad} did not pass", "yellow"
+    if quarantined := [test for test in results.tests if test.quarantined]:
+        bad = sum(test.status != "passed" for test in quarantined)
+        count = plural(len(quarantined), "test")
+        yield f"quarantined, without effect on the verdict: {count}, {bad} did not pass", "yellow"
     yield verdict(results, policy)
 
 
 def message_lines(test: TestResult) -> list[str]:
-    """The end of a failure message: that is where pytest says what was expected and what came."""
-    said = [truncate(line) for line in printable(test.failure_message or "").splitlines()]
-    left_out = len(said) - SHOWN_LINES
-    return said if left_out <= 0 else [f"[{left_out} lines left out]", *said[-SHOWN_LINES:]]
+    """The end of a failure message, where pytest prints the expected and the actual value."""
+    lines = [truncate(line) for line in printable(test.failure_message or "").splitlines()]
+    left_out = len(lines) - MAX_MESSAGE_LINES
+    return lines if left_out <= 0 else [f"[{left_out} lines left out]", *lines[-MAX_MESSAGE_LINES:]]
 
 
 def verdict(results: CorrectnessResults, policy: Policy) -> StyledLine:
@@ -141,33 +146,33 @@ def verdict(results: CorrectnessResults, policy: Policy) -> StyledLine:
     return f"{word} ({policy}): {passed} of {total} tests passed", "bold green" if good else "bold red"
 
 
-def origin(results: CorrectnessResults) -> Iterator[str]:
-    """Where a result came from."""
-    made, isolation = results.provenance, results.isolation
-    pytest = made.test_dependencies.get("pytest", "of an unknown version")
-    rules = f" (rules {made.evaluation_version})" if made.evaluation_version else ""
-    yield one_line(f"by: slop-code {made.slop_code}{rules}, pytest {pytest}, Python {made.python}, {made.platform}")
-    digests = {name: digest for name, digest in made.digests.model_dump().items() if digest}
+def provenance_lines(results: CorrectnessResults) -> Iterator[str]:
+    source, isolation = results.provenance, results.isolation
+    pytest = source.test_dependencies.get("pytest", "of an unknown version")
+    rules = f" (rules {source.evaluation_version})" if source.evaluation_version else ""
+    versions = f"slop-code {source.slop_code}{rules}, pytest {pytest}, Python {source.python}, {source.platform}"
+    yield one_line(f"by: {versions}")
+    digests = {name: digest for name, digest in source.digests.model_dump().items() if digest}
     yield one_line(f"of: {', '.join(f'{name} {short_digest(digest)}' for name, digest in digests.items())}")
     box = f"{isolation['sandbox']}, network {isolation.get('network', 'unknown')}" if "sandbox" in isolation else "none"
     yield one_line(f"isolation: {box}; tests read from {results.evidence}; {format_duration(results.duration)}")
-    if made.pytest_args:
-        yield one_line(f"pytest arguments: {shlex.join(made.pytest_args)}")
+    if source.pytest_args:
+        yield one_line(f"pytest arguments: {shlex.join(source.pytest_args)}")
     for attempt in results.attempts:
         yield f"tried before: {first_line(attempt.reason)}"
 
 
 def short_digest(digest: str) -> str:
-    return digest.removeprefix("sha256:")[:SHOWN_DIGEST]
+    return digest.removeprefix("sha256:")[:DIGEST_LENGTH]
 
 
-def show_test(results: CorrectnessResults, test: TestResult, place: Path) -> None:
-    """`place`: what the result was asked for by."""
-    print_lines(ResultConsole(), test_lines(results, test, place))
+def show_test(results: CorrectnessResults, test: TestResult, path: Path) -> None:
+    """`path`: the result, as the user gave it."""
+    print_lines(ResultConsole(), lines_of_test(results, test, path))
 
 
-def test_lines(results: CorrectnessResults, test: TestResult, place: Path) -> Iterator[StyledLine]:
-    """One test in full, each line with its style."""
+def lines_of_test(results: CorrectnessResults, test: TestResult, path: Path) -> Iterator[StyledLine]:
+    """A test in full."""
     yield printable(f"{test.status.upper()} {test.group_type} {test.nodeid}"), f"bold {STYLES[test.status]}"
     facts = [f"{results.problem_name} {results.checkpoint_name}", f"test of {test.checkpoint}"]
     facts += [f"{test.duration_ms:.0f} ms", f"markers: {', '.join(test.markers) or 'none'}"]
@@ -177,5 +182,6 @@ def test_lines(results: CorrectnessResults, test: TestResult, place: Path) -> It
     for title, text in (("message", test.failure_message), ("ran", "\n".join(test.calls)), ("printed", test.output)):
         if text:
             yield f"{title}:", "bold"
-            yield from ((f"    {line}", "") for line in printable(shortened(text, SHOWN_TEXT)).rstrip("\n").split("\n"))
-    yield f"again: slop-code rerun {shell_word(text_of(str(place)))} {shell_word(test.nodeid)}", "dim"
+            shown = printable(shortened(text, MAX_TEXT_LENGTH)).rstrip("\n")
+            yield from ((f"    {line}", "") for line in shown.split("\n"))
+    yield f"again: slop-code rerun {shell_word(text_of(str(path)))} {shell_word(test.nodeid)}", "dim"

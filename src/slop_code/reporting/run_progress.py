@@ -1,13 +1,9 @@
-"""What a person sees while a run goes on: a live view on a terminal, a line for each event elsewhere.
-
-Names and reasons come from others: they are never markup and never control sequences.
-"""
+"""Progress of a run on standard error: a live view on a terminal, a line for each event elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Self, TextIO, cast
 
 from rich.console import Console, Group
@@ -19,52 +15,48 @@ from rich.text import Text
 from slop_code._io import Forgiving
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.progress_text import progress_text
-from slop_code.reporting.progress_tracker import ProgressTracker, Verdict
 from slop_code.reporting.text import first_line, format_duration, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from slop_code.evaluation.policy import Policy
     from slop_code.execution.progress_events import ProgressEvent
+    from slop_code.reporting.progress_tracker import ProgressTracker, Verdict
     from slop_code.runs.checkpoint_lines import CheckpointFacts
-    from slop_code.runs.job_records import Job, JobRetrying, JobStarted, SubmissionOutcome
+    from slop_code.runs.job_records import JobRetrying, JobStarted, SubmissionOutcome
 
-PACE_EVERY = 30.0
-LOOK_EVERY = 5.0
+PACE_INTERVAL_S = 30.0
+TICK_INTERVAL_S = 5.0
 SHOWN_RUNNING = 8
 STYLES: dict[Verdict, str] = {"passed": "green", "not passed": "red", "no verdict": "magenta"}
 
 
 class RunProgress:
-    """Fed by the one thread that drives the run; `step` by any."""
+    """Called by the thread that drives the run; any thread may call `step`."""
 
     def __init__(
         self,
-        jobs: Sequence[Job],
+        tracker: ProgressTracker,
         kept: int,
-        slots: int,
-        policy: Policy,
         *,
         live: bool,
         stream: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        look_every: float = LOOK_EVERY,
+        tick_interval: float = TICK_INTERVAL_S,
     ) -> None:
-        """`kept`: how many are up to date, and so not among the jobs.
+        """`kept`: number of submissions that are up to date and have no job.
 
-        `look_every`: seconds after which to see whether the pace is to be told, even where nothing happens.
+        `tick_interval`: seconds between two checks whether the pace is to be printed.
         """
-        self._tracker = ProgressTracker(jobs, slots, policy, clock)
+        self._tracker = tracker
         self._kept = kept
         out = cast("TextIO", Forgiving(stream or sys.stderr))
         self._console = Console(file=out, highlight=False, force_terminal=True if live else None)
         self._live = _live(self._console, self.view) if live else None
-        self._paced = 0.0
-        self._pacing = threading.Lock()
-        self._look_every = look_every
-        self._over = threading.Event()
-        self._looking = threading.Thread(target=self._look, name="pace", daemon=True)
+        self._last_pace = 0.0
+        self._pace_lock = threading.Lock()
+        self._tick_interval = tick_interval
+        self._ended = threading.Event()
+        self._ticker = threading.Thread(target=self._tick_until_end, name="pace", daemon=True)
         self._step: ProgressEvent | None = None
 
     def __enter__(self) -> Self:
@@ -73,13 +65,13 @@ class RunProgress:
         if self._live and total:
             self._live.start()
         elif total:
-            self._looking.start()
+            self._ticker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        if self._looking.is_alive():
-            self._looking.join()
+        self._ended.set()
+        if self._ticker.is_alive():
+            self._ticker.join()
         if self._live:
             self._live.stop()
         if self._tracker.total:
@@ -92,7 +84,8 @@ class RunProgress:
     def retrying(self, event: JobRetrying) -> None:
         self._tracker.retrying(event.job)
         again = f"again in {format_duration(event.delay)}" if event.delay else "again"
-        self._print(f"{self._place()} RETRYING {one_line(event.job.label)} {again}: {first_line(event.attempt.reason)}")
+        reason = first_line(event.attempt.reason)
+        self._print(f"{self._position()} RETRYING {one_line(event.job.label)} {again}: {reason}")
         self.tick()
 
     def finished(self, outcome: SubmissionOutcome) -> None:
@@ -100,7 +93,7 @@ class RunProgress:
             return
         verdict = self._tracker.finished(outcome)
         if not self._live or verdict != "passed":
-            self._print(f"{self._place()} {outcome_line(outcome, verdict)}", STYLES[verdict])
+            self._print(f"{self._position()} {outcome_line(outcome, verdict)}", STYLES[verdict])
         self.tick()
 
     def step(self, event: ProgressEvent) -> None:
@@ -110,28 +103,28 @@ class RunProgress:
             self._print(f"· {one_line(progress_text(event))}", "dim")
 
     def stopping(self) -> None:
-        """A signal handler may call this."""
+        """Safe to call from a signal handler."""
         self._tracker.stopping = True
         running = len(self._tracker.running)
         self._print(f"stopping: finishing {running} that run; Ctrl-C again stops now", "bold yellow")
 
     def tick(self) -> None:
-        """Without a live view: the pace, now and then."""
+        """Prints the pace from time to time, where there is no live view."""
         if self._live:
             return
-        with self._pacing:
-            elapsed = self._tracker.elapsed
-            if elapsed - self._paced < PACE_EVERY or self._tracker.done >= self._tracker.total or self._over.is_set():
+        with self._pace_lock:
+            elapsed, ended = self._tracker.elapsed, self._tracker.done >= self._tracker.total or self._ended.is_set()
+            if ended or elapsed - self._last_pace < PACE_INTERVAL_S:
                 return
-            self._paced = elapsed
-        self._print(f"{self._place()} {pace(self._tracker)}", "dim")
+            self._last_pace = elapsed
+        self._print(f"{self._position()} {pace(self._tracker)}", "dim")
 
-    def _look(self) -> None:
-        while not self._over.wait(self._look_every):
+    def _tick_until_end(self) -> None:
+        while not self._ended.wait(self._tick_interval):
             self.tick()
 
     def view(self) -> Group:
-        """The live part: how far it is, and what runs."""
+        """The live view: verdicts so far, and running jobs."""
         tracker = self._tracker
         head = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=tracker.total, completed=tracker.done, width=24)
@@ -145,7 +138,7 @@ class RunProgress:
             shown.append(Text(f"  ... and {len(running) - SHOWN_RUNNING} more", "dim"))
         return Group(head, Text(pace(tracker), "dim"), *shown)
 
-    def _place(self) -> str:
+    def _position(self) -> str:
         total = str(self._tracker.total)
         return f"[{self._tracker.done:>{len(total)}}/{total}]"
 
@@ -154,21 +147,21 @@ class RunProgress:
 
 
 def _live(console: Console, view: Callable[[], Group]) -> Live:
-    """Standard output is left alone: it may be a file."""
+    """Standard output is not redirected, as it may be a file."""
     return Live(console=console, get_renderable=view, transient=True, redirect_stdout=False)
 
 
 def outcome_line(outcome: SubmissionOutcome, verdict: Verdict) -> str:
     facts = outcome.facts
-    said = f"{verdict.upper()} {one_line(outcome.submission.label)}"
+    text = f"{verdict.upper()} {one_line(outcome.submission.label)}"
     if verdict == "no verdict":
-        return f"{said}: {first_line(facts.reason or 'no reason given')}"
+        return f"{text}: {first_line(facts.reason or 'no reason given')}"
     took = "(stored)" if outcome.source == "stored" else format_duration(facts.duration)
-    return f"{said} {group_counts(facts)} {took}"
+    return f"{text} {group_counts(facts)} {took}"
 
 
 def group_counts(facts: CheckpointFacts) -> str:
-    """All that passed, then the groups in which something did not."""
+    """Passed tests of all, then the groups with tests that did not pass."""
     passed, total = sum(facts.pass_counts.values()), sum(facts.total_counts.values())
     counts = [(group, facts.pass_counts.get(group, 0), facts.total_counts.get(group, 0)) for group in GroupType]
     broken = ", ".join(f"{group.lower()} {good}/{of}" for group, good, of in counts if good < of)
@@ -181,7 +174,7 @@ def counted(tracker: ProgressTracker) -> Text:
 
 
 def pace(tracker: ProgressTracker) -> str:
-    """How fast it goes and how long it will take, as far as that is known."""
+    """Running jobs, jobs per minute and remaining time, as far as they are known."""
     rate, left = tracker.per_minute, tracker.left
     facts = [
         "stopping" if tracker.stopping else "",

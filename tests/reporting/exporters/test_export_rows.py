@@ -149,7 +149,7 @@ def test_no_runs_make_a_table_too(export, tmp_path, pd):
 )
 def test_batches_have_an_end(lengths, sizes):
     found = [{"message": None if length is None else "x" * length} for length in lengths]
-    split = list(batches(found, most=3, text=100))
+    split = list(batches(found, max_rows=3, max_characters=100))
     assert [len(batch) for batch in split] == sizes
     assert [row for batch in split for row in batch] == found
 

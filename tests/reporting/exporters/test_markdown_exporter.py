@@ -7,9 +7,9 @@ from markdown_it import MarkdownIt
 
 from slop_code.evaluation.policy import parse_policy
 from slop_code.reporting.exporters.markdown_exporter import (
-    DOCUMENT_BYTES,
-    FAILURES,
-    FAILURES_OF_CHECKPOINT,
+    MAX_CHECKPOINT_FAILURES,
+    MAX_DOCUMENT_BYTES,
+    MAX_FAILURES,
     code,
     ending,
     within,
@@ -76,9 +76,9 @@ def test_several_runs_are_told_apart(markdown, make_entry, make_test):
 def test_the_first_failures_are_told(markdown, make_entry, make_test):
     tests = [make_test(f"test_{number}", "failed", failure_message=f"E   no {number}") for number in range(8)]
     text = markdown(make_entry(*tests))
-    assert text.count("<details>") == text.count("</details>") == FAILURES_OF_CHECKPOINT
+    assert text.count("<details>") == text.count("</details>") == MAX_CHECKPOINT_FAILURES
     assert "<code>words/checkpoint_1 test_checkpoint_1.py::test_0</code></summary>\n\n```text\nE   no 0\n```" in text
-    assert f"{8 - FAILURES_OF_CHECKPOINT} more tests did not pass." in text
+    assert f"{8 - MAX_CHECKPOINT_FAILURES} more tests did not pass." in text
 
 
 def structure(text):
@@ -128,7 +128,7 @@ def test_it_is_never_too_long(markdown, make_entry, make_test):
     tests = [make_test(f"test_{n}", "failed", failure_message="E   ☃`\n" * 1000) for n in range(3)]
     many = [make_entry(*tests, checkpoint=f"{'☃|' * 100}{number}") for number in range(400)]
     text = markdown(*many)
-    assert DOCUMENT_BYTES * 0.8 < len(text.encode()) <= DOCUMENT_BYTES
+    assert MAX_DOCUMENT_BYTES * 0.8 < len(text.encode()) <= MAX_DOCUMENT_BYTES
     assert text.count("<details>") == text.count("</details>") == text.count("```text") > 5
     assert re.search(r"\d+ more checkpoints: not shown here\.", text)
     assert re.search(r"\d+ more tests did not pass\.\n$", text)
@@ -144,8 +144,8 @@ def test_of_very_many_checkpoints_those_that_did_not_pass_are_seen(markdown, mak
 
 
 def test_failures_are_kept_in_bounds(markdown, make_entry, make_test):
-    many = [make_entry(make_test(status="failed"), checkpoint=f"c{number}") for number in range(FAILURES + 5)]
-    assert markdown(*many).count("<details>") == FAILURES
+    many = [make_entry(make_test(status="failed"), checkpoint=f"c{number}") for number in range(MAX_FAILURES + 5)]
+    assert markdown(*many).count("<details>") == MAX_FAILURES
 
 
 @pytest.mark.parametrize(

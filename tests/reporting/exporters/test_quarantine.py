@@ -12,7 +12,7 @@ import pytest
 from slop_code.comparison.load import NOTHING, CheckpointRuns
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.run_data import ProblemData, add_checkpoint, sheet_data
-from slop_code.reporting.result_lines import lines
+from slop_code.reporting.result_lines import result_lines
 from slop_code.runs.checkpoint_lines import compare, passed_by_test
 
 APART = ["quarantined", "slow"]
@@ -28,10 +28,10 @@ def entries(make_test, make_entry):
 
 
 def test_on_a_terminal(entries):
-    told = [text for text, _ in lines(entries[1].results, PassPolicy.ALL_CASES, every=False)]
+    told = [text for text, _ in result_lines(entries[1].results, PassPolicy.ALL_CASES, every=False)]
     assert told == [
         "FAILED Core test_checkpoint_1.py::test_b (quarantined)",
-        "quarantined, deciding nothing: 1 test, 1 did not pass",
+        "quarantined, without effect on the verdict: 1 test, 1 did not pass",
         "PASSED (all-cases): 1 of 1 tests passed",
     ]
 

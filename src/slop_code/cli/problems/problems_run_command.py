@@ -97,13 +97,13 @@ def _run(problem: ProblemConfig, turn: RunOptions) -> CorrectnessResults:
 
 def _show(results: CorrectnessResults, turn: RunOptions, arguments: argparse.Namespace) -> Exit:
     from slop_code.authoring.run_loop import was_left
-    from slop_code.reporting.result_lines import show
+    from slop_code.reporting.result_lines import show_result
 
     print(flush=True)
     if was_left(results, turn):
         print("the debugger was left before the end of the tests: no verdict", flush=True)
         return Exit.NOT_PASSED
-    show(results, PassPolicy.ALL_CASES, every=arguments.verbose, messages=False)
+    show_result(results, PassPolicy.ALL_CASES, every=arguments.verbose, messages=False)
     return exit_for(results, PassPolicy.ALL_CASES)
 
 

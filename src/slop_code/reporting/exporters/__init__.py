@@ -1,4 +1,4 @@
-"""Results in the formats of others; another package can bring one more."""
+"""Exporters: results in other formats. Another package can add one through the entry point `slop_code.exporters`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ BUILT_IN = {name: f"{_HERE}.{name}_exporter:export" for name in ("junit", "ctrf"
 
 
 class Exporter(Protocol):
-    """A function. It writes as it reads: of all entries, one result is in memory at a time."""
+    """A function that writes while it reads, so that one result is in memory at a time."""
 
     def __call__(self, entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy, /) -> None:
-        """Entries come by run, problem and checkpoint. `out` may be a pipe, or a terminal: then no binary data."""
+        """Entries are ordered by run, problem and checkpoint. `out` may be a pipe, or a terminal (no binary data)."""
 
 
 def exporter(name: str) -> Exporter:
-    """Our own, else one that another package brings under the entry point `slop_code.exporters`."""
-    found: Exporter | None = plugin(GROUP, name, BUILT_IN)
-    if found is not None:
-        return found
+    """A built-in exporter, else one that another package brings."""
+    function: Exporter | None = plugin(GROUP, name, BUILT_IN)
+    if function is not None:
+        return function
     names = dict.fromkeys([*BUILT_IN, *sorted(entry_points(group=GROUP).names)])
     raise UsageError(f"no format {name!r} in this installation; there are {', '.join(names)}")

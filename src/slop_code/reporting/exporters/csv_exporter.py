@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from slop_code.runs.read_results import StoredCheckpoint
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that a spreadsheet would run."""
+"""Starts of a text that a spreadsheet would execute."""
 
 
 def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -> None:  # noqa: ARG001

@@ -1,4 +1,4 @@
-"""CTRF, the Common Test Report Format. Members of a JSON object have no order: the sums come when all is read."""
+"""CTRF, the Common Test Report Format. The summary is written last, when all tests were read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SPEC_VERSION = "0.0.0"
 STATUSES = {"passed": "passed", "failed": "failed", "error": "failed", "skipped": "skipped"}
-"""CTRF knows no error; `rawStatus` has ours."""
+"""CTRF has no status for errors; `rawStatus` has ours."""
 OTHER = "other"
 
 
@@ -44,7 +44,7 @@ def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -
 
 def tests_of(entry: StoredCheckpoint) -> Iterator[dict[str, Any]]:
     if entry.results:
-        yield from (told(test, entry.line) for test in entry.results.tests)
+        yield from (test_record(test, entry.line) for test in entry.results.tests)
     if not has_verdict(entry.line):
         line = entry.line
         yield {
@@ -58,11 +58,11 @@ def tests_of(entry: StoredCheckpoint) -> Iterator[dict[str, Any]]:
         }
 
 
-def told(test: TestResult, line: CheckpointLine) -> dict[str, Any]:
-    place, nodeid = f"{line.problem}/{line.checkpoint}", test.nodeid
+def test_record(test: TestResult, line: CheckpointLine) -> dict[str, Any]:
+    checkpoint_name, nodeid = f"{line.problem}/{line.checkpoint}", test.nodeid
     record: dict[str, Any] = {
-        "testId": file_safe(f"{place}/{nodeid}"),
-        "executionId": file_safe(f"{line.run}/{place}/{nodeid}"),
+        "testId": file_safe(f"{checkpoint_name}/{nodeid}"),
+        "executionId": file_safe(f"{line.run}/{checkpoint_name}/{nodeid}"),
         "name": file_safe(test.id) or "(no name)",
         "status": STATUSES[test.status] if has_verdict(line) and not test.quarantined else OTHER,
         "rawStatus": test.status,
@@ -90,7 +90,7 @@ def told(test: TestResult, line: CheckpointLine) -> dict[str, Any]:
 
 
 def summary(statuses: Counter[str], suites: int, duration: int) -> dict[str, int]:
-    """No result says when it was made: the times begin at 0 and end when all tests together would have."""
+    """Results have no time stamps: the times start at 0 and end after the duration of all tests together."""
     kinds = {status: statuses[status] for status in ("passed", "failed", "skipped", "pending", "other")}
     times = {"start": 0, "stop": duration, "duration": duration}
     return {"tests": statuses.total(), **kinds, "suites": suites, **times}
@@ -115,5 +115,5 @@ def _suite(line: CheckpointLine) -> list[str]:
 
 
 def _json(value: Any) -> str:
-    """ASCII alone, as other files of ours."""
+    """Only ASCII, as in our other files."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -1,4 +1,4 @@
-"""One row a test, for tables of any kind."""
+"""Rows of exported tables, one for each test."""
 
 from __future__ import annotations
 
@@ -36,39 +36,39 @@ COLUMNS: dict[str, type] = {
     "evaluation_version": str,
     "slop_code": str,
 }
-"""In their order; texts that are not known are None."""
-LARGEST = 2**63 - 1
-"""A number that any table holds."""
+"""Columns in their order; unknown texts are None."""
+MAX_INTEGER = 2**63 - 1
+"""Largest number that every table format can hold."""
 
 
 def rows(entries: Iterable[StoredCheckpoint]) -> Iterator[ExportRow]:
-    """A checkpoint without tests has one row too, in which nothing is said of a test."""
+    """A checkpoint without tests has one row, with empty columns for the test."""
     for entry in entries:
-        common = _of_checkpoint(entry)
+        common = _checkpoint_columns(entry)
         for test in entry.results.tests if entry.results else []:
-            yield {**common, **_of_test(test, verdict=has_verdict(entry.line))}
+            yield {**common, **_test_columns(test, verdict=has_verdict(entry.line))}
         if not entry.results or not entry.results.tests:
             yield {**common, "passed": False, "quarantined": False}
 
 
-def _of_checkpoint(entry: StoredCheckpoint) -> ExportRow:
-    line, made = entry.line, entry.results.provenance if entry.results else None
+def _checkpoint_columns(entry: StoredCheckpoint) -> ExportRow:
+    line, source = entry.line, entry.results.provenance if entry.results else None
     return {
         **dict.fromkeys(COLUMNS),
         "run": file_safe(line.run),
         "problem": file_safe(line.problem),
         "checkpoint": file_safe(line.checkpoint),
-        "order": min(line.order, LARGEST),
+        "order": min(line.order, MAX_INTEGER),
         "state": line.state,
         "reason": _known(line.reason),
-        "submission_digest": _known(made.digests.submission) if made else None,
-        "tests_digest": _known(made.digests.tests) if made else None,
-        "evaluation_version": _known(made.evaluation_version) if made else None,
-        "slop_code": _known(made.slop_code) if made else None,
+        "submission_digest": _known(source.digests.submission) if source else None,
+        "tests_digest": _known(source.digests.tests) if source else None,
+        "evaluation_version": _known(source.evaluation_version) if source else None,
+        "slop_code": _known(source.slop_code) if source else None,
     }
 
 
-def _of_test(test: TestResult, *, verdict: bool) -> ExportRow:
+def _test_columns(test: TestResult, *, verdict: bool) -> ExportRow:
     return {
         "file": file_safe(test.file_path),
         "id": file_safe(test.id),

@@ -1,7 +1,7 @@
-"""A summary for a pull request or the page of a CI job.
+"""Markdown summary for a pull request or the page of a CI job.
 
-GitHub refuses a comment of more than 65,536 characters. Nothing from a submission is markup, link or mention:
-it stands in code spans, in fences that are longer than any in it, or in HTML that is escaped.
+GitHub refuses a comment of more than 65,536 characters. Text of a submission is never markup, a link or a mention:
+it is in code spans, in fences that are longer than any fence in it, or in escaped HTML.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ if TYPE_CHECKING:
     from slop_code.runs.checkpoint_lines import CheckpointLine
     from slop_code.runs.read_results import StoredCheckpoint
 
-DOCUMENT_BYTES = 60_000
-"""Never fewer than its characters."""
-TABLE_BYTES = 25_000
-MESSAGE_BYTES = 2_000
+MAX_DOCUMENT_BYTES = 60_000
+MAX_TABLE_BYTES = 25_000
+MAX_MESSAGE_BYTES = 2_000
 MESSAGE_WIDTH = 300
 """Characters of a line."""
 NAME_WIDTH = 120
 REASON_WIDTH = 300
-FAILURES_OF_CHECKPOINT = 5
-FAILURES = 40
+MAX_CHECKPOINT_FAILURES = 5
+MAX_FAILURES = 40
 
 
 class FailedTest(NamedTuple):
@@ -47,18 +46,18 @@ def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -
         lines.append(entry.line)
         if entry.results and has_verdict(entry.line):
             bad = [test for test in entry.results.tests if test.status != "passed" and not test.quarantined]
-            found = [FailedTest(entry.line, test) for test in bad]
-            failed += len(found)
-            failures += found[: min(FAILURES_OF_CHECKPOINT, FAILURES - len(failures))]
+            failed += len(bad)
+            room = min(MAX_CHECKPOINT_FAILURES, MAX_FAILURES - len(failures))
+            failures += [FailedTest(entry.line, test) for test in bad[:room]]
     out.write(document(lines, failures, failed, policy).encode())
 
 
 def document(lines: Sequence[CheckpointLine], failures: Sequence[FailedTest], failed: int, policy: Policy) -> str:
-    """`failures`: the first of those that failed."""
+    """`failures`: the first of the `failed` tests."""
     several = len({line.run for line in lines}) > 1
     head = f"{verdict(lines, policy)}\n\n{table(lines, policy, several=several)}"
     blocks = [details(failure, several=several) for failure in failures]
-    kept = within(blocks, DOCUMENT_BYTES - _size(head) - 500)
+    kept = within(blocks, MAX_DOCUMENT_BYTES - _size(head) - 500)
     parts = [head, *kept]
     if failed > len(kept):
         parts.append(f"{plural(failed - len(kept), 'more test')} did not pass.\n")
@@ -75,19 +74,17 @@ def verdict(lines: Sequence[CheckpointLine], policy: Policy) -> str:
 
 
 def table(lines: Sequence[CheckpointLine], policy: Policy, *, several: bool) -> str:
-    """Of very many checkpoints, those that did not pass are shown before the others."""
+    """Where there is no room for all checkpoints, those that did not pass take precedence."""
     groups = [group for group in GroupType if any(line.total_counts.get(group) for line in lines)]
     heads = ["checkpoint", "verdict", *(GROUP_HEADINGS[group] for group in groups), "broke", "repaired"]
     shown = {id(line): row(line, policy, groups, several=several) for line in lines}
-    urgent = sorted(lines, key=lambda line: line.passes(policy))
-    kept = {
-        id(line) for line, _ in zip(urgent, within([shown[id(line)] for line in urgent], TABLE_BYTES), strict=False)
-    }
-    drawn = [_cells(heads), _cells(["---", "---", *["--:"] * (len(heads) - 2)])]
-    drawn += [text for line, text in shown.items() if line in kept]
+    urgent = [id(line) for line in sorted(lines, key=lambda line: line.passes(policy))]
+    kept = set(urgent[: len(within([shown[key] for key in urgent], MAX_TABLE_BYTES))])
+    table_lines = [_cells(heads), _cells(["---", "---", *["--:"] * (len(heads) - 2)])]
+    table_lines += [text for key, text in shown.items() if key in kept]
     if len(kept) < len(lines):
-        drawn.append(f"\n{plural(len(lines) - len(kept), 'more checkpoint')}: not shown here.")
-    return "\n".join(drawn) + "\n"
+        table_lines.append(f"\n{plural(len(lines) - len(kept), 'more checkpoint')}: not shown here.")
+    return "\n".join(table_lines) + "\n"
 
 
 def row(line: CheckpointLine, policy: Policy, groups: Sequence[GroupType], *, several: bool) -> str:
@@ -108,28 +105,28 @@ def details(failure: FailedTest, *, several: bool) -> str:
 
 
 def ending(text: str) -> str:
-    """Its last lines: that is where pytest says what was expected and what came."""
+    """The last lines, where pytest prints the expected and the actual value."""
     lines = [truncate(line, MESSAGE_WIDTH) for line in text.split("\n")]
-    kept = within(lines[::-1], MESSAGE_BYTES)[::-1]
+    kept = within(lines[::-1], MAX_MESSAGE_BYTES)[::-1]
     left_out = len(lines) - len(kept)
     return "\n".join([*([f"[{plural(left_out, 'line')} left out]"] if left_out else []), *kept])
 
 
-def code(text: str, most: int = NAME_WIDTH) -> str:
-    """A code span that is also whole in a cell of a table, where `\\|` alone stands for a pipe."""
-    shown = brief(text, most) or "(empty)"
+def code(text: str, width: int = NAME_WIDTH) -> str:
+    """A code span that is valid in a table cell, too, where `\\|` stands for a pipe."""
+    shown = brief(text, width) or "(empty)"
     shown = re.sub(r"\\(?=\|)", r"\\ ", shown).replace("|", r"\|")
     ticks = "`" * (1 + _longest_run(shown))
     space = " " if "`" in (shown[0], shown[-1]) else ""
     return f"{ticks}{space}{shown}{space}{ticks}"
 
 
-def brief(text: str, most: int) -> str:
-    return truncate(one_line(text).strip(), most)
+def brief(text: str, width: int) -> str:
+    return truncate(one_line(text).strip(), width)
 
 
 def within(pieces: Sequence[str], limit: int) -> list[str]:
-    """The first of them that fit."""
+    """The first pieces that fit into `limit` bytes."""
     kept = []
     for piece in pieces:
         limit -= _size(piece) + 1

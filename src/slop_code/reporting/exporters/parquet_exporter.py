@@ -1,4 +1,4 @@
-"""Parquet, by pyarrow, which is an extra."""
+"""Parquet, written by the optional dependency pyarrow."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from slop_code.reporting.exporters.export_rows import ExportRow
     from slop_code.runs.read_results import StoredCheckpoint
 
-BATCH_ROWS = 10_000
-BATCH_TEXT = 32 * 1024 * 1024
-"""Characters of messages."""
+MAX_BATCH_ROWS = 10_000
+MAX_BATCH_CHARACTERS = 32 * 1024 * 1024
+"""Characters of the messages of a batch."""
 
 
 def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -> None:  # noqa: ARG001
     if out.isatty():
-        raise UsageError("parquet is no text for a terminal; give -o FILE, or send the output to a file")
+        raise UsageError("parquet is binary and not for a terminal; give -o FILE, or redirect the output to a file")
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -35,14 +35,16 @@ def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -
             writer.write_table(pa.Table.from_pylist(batch, schema))
 
 
-def batches(found: Iterable[ExportRow], most: int = BATCH_ROWS, text: int = BATCH_TEXT) -> Iterator[list[ExportRow]]:
-    """As many rows as fit into memory without a thought."""
-    source = iter(found)
+def batches(
+    rows: Iterable[ExportRow], max_rows: int = MAX_BATCH_ROWS, max_characters: int = MAX_BATCH_CHARACTERS
+) -> Iterator[list[ExportRow]]:
+    """Batches that fit into memory."""
+    source = iter(rows)
     for first in source:
-        batch, held = [], 0
+        batch, characters = [], 0
         for row in chain([first], source):
             batch.append(row)
-            held += len(str(row["message"] or ""))
-            if len(batch) >= most or held >= text:
+            characters += len(str(row["message"] or ""))
+            if len(batch) >= max_rows or characters >= max_characters:
                 break
         yield batch

@@ -1,0 +1,140 @@
+"""Commands `slop-code eval`, `eval-problem` and `merge`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from slop_code.cli.exit_codes import Exit
+from slop_code.cli.messages import print_step
+from slop_code.cli.run_jobs import run_jobs
+from slop_code.cli.run_output import conclude, print_plan
+from slop_code.errors import UsageError
+from slop_code.evaluation.origin import Origin, place_of_environment
+from slop_code.evaluation.problem_lookup import find_problem, problems_folder
+from slop_code.execution.cache import Cache
+from slop_code.execution.environment import load_environment
+from slop_code.reporting.text import one_line
+from slop_code.runs.discover import discover, discover_problem, nothing_in, snapshot_around
+from slop_code.runs.evaluate_run import RunSettings, only_results, open_runs
+from slop_code.runs.executors import executor_class
+from slop_code.runs.merge import merge_copies
+from slop_code.runs.plan import Shard
+from slop_code.runs.run_control import Retries, RunControl
+from slop_code.runs.run_layout import check_folder
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from slop_code.runs.discover import DiscoveredRun
+
+MIN_SLOW_DIGESTS = 100
+"""Submissions whose digests take a while to compute."""
+
+
+def evaluate(arguments: argparse.Namespace) -> int:
+    spec = load_environment(arguments.environment) if arguments.environment is not None else None
+    runs = discover(arguments.runs, problems_dir=arguments.problems_dir, environment=spec, only=arguments.problem)
+    _check_output(arguments, runs)
+    status = _evaluate(runs, arguments, partial=bool(arguments.problem))
+    if arguments.problem and not arguments.dry_run and not arguments.shard:
+        given = f" -e {shlex.quote(arguments.environment)}" if arguments.environment is not None else ""
+        command = f"slop-code merge RUN_DIR{given}"
+        print_step(f"no summary was written, as only a part was evaluated; `{command}` writes that of the whole run")
+    return status
+
+
+def _check_output(arguments: argparse.Namespace, runs: Sequence[DiscoveredRun]) -> None:
+    """Checked before anything runs, so that the summary can be written at the end."""
+    output: Path | None = arguments.output
+    if output is None:
+        return
+    if arguments.shard is not None:
+        raise UsageError("-o cannot be used with --shard: a shard has only a part of the results; use slop-code merge")
+    if os.path.lexists(output) and not output.is_dir():
+        raise UsageError(f"{output}: not a folder; give one for the summary of all runs together")
+    if inside := snapshot_around(output, runs):
+        raise UsageError(f"{output}: lies in the snapshot {inside}, where nothing is ever written")
+
+
+def evaluate_problem(arguments: argparse.Namespace) -> int:
+    spec = load_environment(arguments.environment) if arguments.environment is not None else None
+    check_folder(arguments.folder)
+    problem = find_problem(arguments.problem or arguments.folder.resolve().name, arguments.problems_dir)
+    return _evaluate([discover_problem(arguments.folder, problem, spec)], arguments)
+
+
+def merge(arguments: argparse.Namespace) -> int:
+    spec = load_environment(arguments.environment) if arguments.environment is not None else None
+    runs = discover([arguments.folder], problems_dir=arguments.problems_dir, environment=spec)
+    _refuse_empty_runs(runs)
+    with open_runs(
+        runs, Cache.default(), RunSettings(), first=lambda run: merge_copies(run, arguments.copies)
+    ) as evaluation:
+        return conclude(evaluation, arguments)
+
+
+def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, partial: bool = False) -> int:
+    _refuse_runs_without_snapshots(runs)
+    _refuse_empty_runs(runs)
+    executor_class(arguments.executor)
+    settings = RunSettings(
+        workers=arguments.num_workers,
+        executor=arguments.executor,
+        address=arguments.ray_address,
+        retries=Retries(times=arguments.retries),
+        overwrite=arguments.overwrite,
+        shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
+        partial=partial,
+    )
+    _print_warnings(runs)
+    if (count := sum(len(run.submissions) for run in runs)) >= MIN_SLOW_DIGESTS:
+        print_step(f"checking {count} submissions")
+    with open_runs(runs, Cache.default(), settings, hold=not arguments.dry_run) as evaluation:
+        if arguments.dry_run:
+            return print_plan(evaluation, arguments)
+        _store_origin(evaluation.runs, arguments)
+        control = RunControl()
+        if evaluation.plan.jobs:
+            run_jobs(evaluation, control, arguments)
+        if control.stopped:
+            raise KeyboardInterrupt
+        status = conclude(evaluation, arguments)
+        return Exit.INTERRUPTED if control.finishing else status
+
+
+def _store_origin(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace) -> None:
+    """`slop-code rerun` reads it, as a result alone does not name its problem and environment."""
+    origin = Origin(
+        problems_dir=str(problems_folder(arguments.problems_dir).absolute()),
+        environment=place_of_environment(arguments.environment),
+    )
+    for run in runs:
+        if run.folder is not None:
+            origin.keep(run.folder)
+
+
+def _print_warnings(runs: Sequence[DiscoveredRun]) -> None:
+    for warning in dict.fromkeys(warning for run in runs for warning in run.warnings):
+        print_step(f"warning: {one_line(warning)}")
+
+
+def _refuse_empty_runs(runs: Sequence[DiscoveredRun]) -> None:
+    for run in runs:
+        if not run.submissions and not run.issues:
+            raise UsageError(nothing_in(run))
+
+
+def _refuse_runs_without_snapshots(runs: Sequence[DiscoveredRun]) -> None:
+    """Only a warning among several runs, so that the others are evaluated."""
+    for run in runs:
+        if only_results(run):
+            folder = shlex.quote(str(run.folder))
+            look = f"look at them with `slop-code report {folder}`, check them with `slop-code verify {folder}`"
+            message = f"{run.folder}: results, but no snapshot to evaluate; its summary is left as it is; {look}"
+            if len(runs) == 1:
+                raise UsageError(message)
+            print_step(f"warning: {one_line(message)}")
