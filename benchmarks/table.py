@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from dataclasses import asdict, dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
-HEADS = ("what", "median", "least", "most", "ratio", "to")
+HEADS = ("measurement", "median", "min", "max", "ratio", "relative to")
+LINE_WIDTH = 116
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,12 @@ def terminal(part: Part) -> str:
 def markdown(parts: Sequence[Part], machine: Mapping[str, Any]) -> str:
     """All parts in one table; a line in bold begins each."""
     facts = "; ".join(f"{name} {value}" for name, value in machine.items() if value not in (None, ""))
-    lines = [f"Machine: {facts}.", "", f"| {' | '.join(HEADS)} |", "|---|--:|--:|--:|--:|---|"]
+    lines = [
+        fill(f"Machine: {facts}.", LINE_WIDTH, break_on_hyphens=False, break_long_words=False),
+        "",
+        f"| {' | '.join(HEADS)} |",
+        "|---|--:|--:|--:|--:|---|",
+    ]
     for part in parts:
         lines.append(f"| **({part.letter}) {part.title}** |" + " |" * (len(HEADS) - 1))
         lines += [

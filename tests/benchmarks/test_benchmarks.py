@@ -74,9 +74,9 @@ def test_the_table():
         "| *docker: not here* | | | | | |",
     ]
     assert terminal(PART).splitlines()[2:] == [
-        "  bare            3 s      2     4",
-        "  ours | all    4.5 s    3.5     9   1.50  bare",
-        "  memory      123 MiB    123   123",
+        "  bare             3 s    2    4",
+        "  ours | all     4.5 s  3.5    9   1.50  bare",
+        "  memory       123 MiB  123  123",
         "  docker: not here",
     ]
 
