@@ -91,17 +91,20 @@ def of_the_image(image, evaluate, make_problem, make_submission, cache):
     return results, volumes("--filter", f"label={OWNER}={owner(cache)}") - before
 
 
+@pytest.mark.proof
 def test_a_health_check_of_the_image_never_runs(of_the_image):
     """It would run in the submission's folder, in the judge's container as root."""
     assert says(of_the_image[0], "test_health") == ("passed", None)
 
 
+@pytest.mark.proof
 def test_declared_volumes_are_read_only_and_each_box_has_its_own(of_the_image):
     results, left = of_the_image
     assert says(results, "test_volumes") == ("passed", None)
     assert {volume.rpartition("-")[2] for volume in left} <= {"tools", "layer", "support"}
 
 
+@pytest.mark.proof
 def test_an_image_with_a_volume_in_our_place_is_refused(image, evaluate, make_problem, make_submission):
     name = image("VOLUME /slop/support")
     problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass"})
@@ -161,6 +164,7 @@ def test_the_submission_has_no_word_with_its_supervisor(evaluate, make_problem, 
     assert says(results) == ("passed", None)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("mounted", [True, False])
 def test_a_submission_that_is_too_large_for_memory(evaluate, make_problem, make_submission, environment_spec, mounted):
     submission = make_submission({"main.py": ""})
@@ -172,6 +176,7 @@ def test_a_submission_that_is_too_large_for_memory(evaluate, make_problem, make_
         evaluate(problem, submission, sandbox="docker", environment={"docker": docker})
 
 
+@pytest.mark.proof
 def test_a_tree_that_is_too_deep(evaluate, make_problem, make_submission):
     submission = make_submission({"main.py": ""})
     for depth in range(1, 601):

@@ -194,6 +194,7 @@ def neighbour(ground, cache, make_problem, tmp_path):
         process.communicate()
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_killed_evaluators_leave_nothing_and_disturb_nobody(ground, neighbour, cache):
     """Some at their first steps in an empty cache, the others anywhere between their start and their end."""
@@ -253,6 +254,7 @@ def test_the_same_dependencies_are_set_up_once(ground):
     assert steps == ["running 1 tests"]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("kind", "what", "step"),
     [
@@ -276,6 +278,7 @@ def test_what_a_user_removed_is_made_again(ground, kind, what, step):
     assert owned(ground.cache) | owned_images(ground.cache) == kept(ground.cache)
 
 
+@pytest.mark.proof
 def test_variables_path_user_and_entrypoint_of_the_image(ground, make_problem):
     """The entrypoint is not ours to run; all else is what a submission of that image expects."""
     tests = """
@@ -320,6 +323,7 @@ def everything():
     return {*names, *docker("volume", "ls", "--quiet").split(), *images}
 
 
+@pytest.mark.proof
 def test_prune(ground, foreign, cache, evaluate, make_problem):
     """First what a killed one left, then all of this cache, and nothing of anybody else's."""
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): pass\n"})

@@ -62,6 +62,7 @@ def test_a_reference_passes_everything(judged, name, checkpoint):
     assert results.warnings == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("name", "checkpoint"), LAST)
 def test_nothing_passes_nothing(judged, make_submission, name, checkpoint):
     results = judged(name, checkpoint, make_submission({}))
@@ -89,6 +90,7 @@ def test_a_recorded_run(judged, run, checkpoint, passed, policies):
     assert every == policies
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("name", "checkpoint", "submission"),
     [

@@ -202,6 +202,7 @@ def alone(evaluate):
     return run
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("name", "checkpoint", "submission", "by"),
     [

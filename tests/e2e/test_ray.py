@@ -225,6 +225,7 @@ def test_the_same_results_as_in_threads_though_the_files_are_gone(
     assert len(arrivals(nodes.own)) == 1
 
 
+@pytest.mark.proof
 def test_a_problem_arrives_once_and_a_submission_goes_with_its_job(
     ray: Executor, nodes: Nodes, make_work: Callable[..., JobRequest]
 ) -> None:
@@ -272,6 +273,7 @@ def test_more_weight_than_any_node_has_room_for(ray: Executor, make_work: Callab
     assert statuses(ray.submit(make_work("print(1)", weight=2)).result(PATIENCE_S))
 
 
+@pytest.mark.proof
 def test_a_whole_run(
     nodes: Nodes, cache: Cache, problem: ProblemConfig, make_work: Callable[..., JobRequest], tmp_path: Path
 ) -> None:
@@ -294,6 +296,7 @@ def test_a_whole_run(
     assert not list((tmp_path / "cache").glob("tools/*"))
 
 
+@pytest.mark.proof
 def test_a_node_of_another_version_is_refused(ray: Executor, nodes: Nodes, tmp_path: Path) -> None:
     shutil.copytree(Path(slop_code.__file__).parent, tmp_path / "slop_code")
     (tmp_path / "slop_code" / "__init__.py").write_text('__version__ = "0.0.7"\n')
@@ -327,6 +330,7 @@ def test_a_job_that_ends_in_an_odd_way_comes_to_an_end(ray: Executor, make_work:
     assert isinstance(future.exception(PATIENCE_S), InfrastructureError)
 
 
+@pytest.mark.proof
 def test_a_node_that_dies_in_the_middle(
     ray: Executor, nodes: Nodes, make_work: Callable[..., JobRequest], tmp_path: Path
 ) -> None:

@@ -93,6 +93,7 @@ def findings(folder, results, problem):
     return found.findings
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("name", "checkpoint", "submission"),
     [

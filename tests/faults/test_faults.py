@@ -18,6 +18,7 @@ SEED = "SLOP_CODE_TEST_SEED"
 SOME = 5
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(900)
 def test_some_of_the_kinds(cache, need_bubblewrap, tmp_path):
     need_bubblewrap()

@@ -28,6 +28,7 @@ def test_every_third_time(run):
 """
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 def test_the_smallest_example_is_stable(cache, tmp_path, need, sandbox):
     need(sandbox)
