@@ -1,4 +1,4 @@
-# Two commands do all set-up: `make demo` shows a verdict, `make test` runs every check.
+# Two commands do all set-up: `make demo` shows a verdict, `make test` runs the checks that a change has to pass.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,11 +8,14 @@ WITH_DOCKER := $(BIN)/python tests/with_docker.py
 # The same for Debian's Chromium.
 WITH_BROWSER := $(BIN)/python tests/with_browser.py
 
-.PHONY: help demo test unit lint fuzz bench attacks faults soak audit licences lock schema release install clean
+.PHONY: help demo test long proof flaky unit lint fuzz bench attacks faults soak audit licences lock schema release install clean
 
 help:
 	@echo "make demo    evaluate an example and show the result"
-	@echo "make test    every check: style, types, layers, tests"
+	@echo "make test    style, types, layers, tests"
+	@echo "make proof   make demo, make test and the long tests in a fresh Debian system; as root"
+	@echo "make long    the tests that are too long for make test"
+	@echo "make flaky   run the tests TIMES=5 times on a busy machine and list those that ever failed"
 	@echo "make unit    the quick tests only"
 	@echo "make bench   measure against bare pytest, for docs/performance.md"
 	@echo "make attacks CORPUS=DIR   run a corpus of hostile submissions"
@@ -21,7 +24,7 @@ help:
 	@echo "make lock    pin the test tools, the development tools and what tests need anew"
 	@echo "make schema  write the JSON Schema of evaluation.json anew"
 	@echo "make soak    TIMES=50 CASES=small|all: evaluate the examples over and over, idle and under load"
-	@echo "make audit   ask whether anything is known against what the locks pin"
+	@echo "make audit   check pinned dependencies for known vulnerabilities"
 	@echo "make licences   write the list of licences anew"
 	@echo "make release build wheels and sdist into dist/, with their checksums"
 	@echo "make clean   remove what the others made here"
@@ -48,7 +51,18 @@ demo: install
 	$(BIN)/slop-code eval-snapshot $(EXAMPLE)/solutions/checkpoint_3 -p $(EXAMPLE) -c 3 -o out/demo
 
 test: lint $(VENV)/.test
-	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto
+	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m "not proof"
+
+long: install $(VENV)/.test
+	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m proof
+
+# What is committed, in a system that has nothing but the packages of the README.
+proof:
+	$(PYTHON) tests/pristine.py "make demo" "make test" "make long"
+
+flaky: TIMES = 5
+flaky: install $(VENV)/.test
+	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m tests.stability.flaky --times $(TIMES) -n auto -m "not proof"
 
 # Two halves side by side: each reads only its own tests, which takes half as long as all of them for each worker.
 # What pytest compiled is kept whatever the shell says: compiling it anew each time takes as long as a thousand tests.

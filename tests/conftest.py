@@ -93,8 +93,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.fsync = lambda _: None  # no power cut is tried here, and a disk takes its time
         gc.set_threshold(100_000)  # little is made here, and looking through it takes its time too
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-        shared = Cache.default().root
-        os.environ["SCBENCH_CACHE_DIR"] = str(shared.with_name(f"{shared.name}-{worker}"))
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        shared = os.environ.get("SCBENCH_CACHE_DIR") or caches / "slop-code-tests" / "cache"
+        os.environ["SCBENCH_CACHE_DIR"] = f"{shared}-{worker}"
 
 
 def scope_of(nodeid: str) -> str:
@@ -110,7 +111,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whatever evaluates for real asks for the shared cache, and is marked for it."""
     for item in items:
-        if "cache" in getattr(item, "fixturenames", ()) or not LARGE.isdisjoint(item.path.parents):
+        large = not LARGE.isdisjoint(item.path.parents) or item.get_closest_marker("proof")
+        if large or "cache" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
     if hasattr(config, "workerinput"):  # side by side, what takes long comes first, and the quick files fill up
         seconds: Counter[str] = Counter()

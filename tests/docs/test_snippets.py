@@ -56,6 +56,7 @@ from slop_code.runs import (
 )
 from slop_code.runs import checkpoint_lines as lines
 from slop_code.runs import job_records as records
+from tests.marks import in_proof
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,6 +65,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+READ_FIRST = {"README.md", "tutorial.md"}
+"""Pages whose commands `make test` runs; `make proof` runs those of all."""
+
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 OTHERS = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 BLOCK = re.compile(r"^(?:<!-- snippet: (?P<use>[^\n]*?) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
@@ -221,9 +225,15 @@ def test_few_blocks_are_not_run() -> None:
     assert len([block for page in PAGES for block in blocks(page) if not block.is_run]) <= MOST_NOT_RUN
 
 
+def has_commands(page: Path) -> bool:
+    return any(block.language != "text" for block in blocks(page))
+
+
 @pytest.mark.e2e
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(b.language != "text" for b in blocks(page))], ids=name_of
+    "page",
+    [page if page.name in READ_FIRST else in_proof(page)[0] for page in PAGES if has_commands(page)],
+    ids=name_of,
 )
 def test_commands(page: Path, tmp_path: Path, need_docker: Callable[[], None]) -> None:
     if needs_docker(page):

@@ -7,6 +7,7 @@ import pytest
 
 from slop_code.authoring.check.steps import STEPS
 from slop_code.cli.main import run
+from tests.marks import in_proof
 
 PROBLEMS = Path(__file__).parents[2] / "examples" / "problems"
 STARTING = ["layout", "reference"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.errors import SubmissionError
+from tests.marks import in_proof
 
 pytestmark = pytest.mark.e2e
 
