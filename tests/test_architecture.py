@@ -101,7 +101,7 @@ def test_imports_go_one_way():
 
 def test_one_door_to_processes():
     users = {module_name(path) for path in naming("subprocess") if "subprocess" in imported(path)}
-    assert users == {"slop_code.execution.process", "slop_code.pytest_plugin.calls"}
+    assert users == {"slop_code.execution.process", "slop_code.pytest_plugin.submission_calls"}
 
 
 @pytest.mark.parametrize(

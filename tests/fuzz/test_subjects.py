@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from slop_code.authoring.check.findings import Finding, Location, StepOutcome
 from slop_code.authoring.check.steps import CheckReport, StepReport, step
-from slop_code.pytest_plugin.answers import HOST, Answer, ask, same
-from slop_code.pytest_plugin.calls import Finished
-from slop_code.pytest_plugin.wording import diff, side_by_side, visible
+from slop_code.pytest_plugin.failure_messages import diff, side_by_side, visible
+from slop_code.pytest_plugin.http_client import HOST, Response, json_equal, send_request
+from slop_code.pytest_plugin.submission_calls import CompletedCall
 from slop_code.reporting.headline import headline
 from slop_code.reporting.sarif import sarif
 from tests.fuzz.odd import TERMINAL, damaged, fuzzed, odd_text, odd_values
@@ -74,7 +74,7 @@ def test_answers(server: tuple[int, list[bytes]], raw: bytes) -> None:
     port, waiting = server
     waiting[:] = [raw]
     try:
-        answer = ask(port, "GET", "/", None, {}, time.monotonic() + 30)
+        answer = send_request(port, "GET", "/", None, {}, time.monotonic() + 30)
     except (http.client.HTTPException, OSError):
         return
     assert 100 <= answer.status <= 999
@@ -82,7 +82,7 @@ def test_answers(server: tuple[int, list[bytes]], raw: bytes) -> None:
     expected(answer, 200, {"a": 1})
 
 
-def expected(answer: Answer, status: int, value: Any) -> None:
+def expected(answer: Response, status: int, value: Any) -> None:
     """It is so, or the test fails in words that can be shown."""
     failure = failure_of(lambda: answer.expect(status, value))
     assert failure is not None or answer.status == status
@@ -108,17 +108,17 @@ bodies = st.one_of(
 
 @fuzzed(body=bodies, value=odd_values, path=odd_text)
 def test_json_of_an_answer(body: bytes, value: Any, path: str) -> None:
-    answer = Answer(200, http.client.HTTPMessage(), body, visible(f"asked: GET {path}"))
+    answer = Response(200, http.client.HTTPMessage(), body, visible(f"asked: GET {path}"))
     expected(answer, 200, value)
     expected(answer, 404, value)
     if failure_of(answer.json) is None:
         assert json.loads(body) == answer.json()
-        assert same(json.loads(body), answer.json())
+        assert json_equal(json.loads(body), answer.json())
 
 
 @fuzzed(wanted=odd_text, found=odd_text, times=st.sampled_from([1, 30, 3000]), argument=odd_text)
 def test_what_was_expected_and_found(wanted: str, found: str, times: int, argument: str) -> None:
-    done = Finished(["python", argument], 0, found * times, wanted)
+    done = CompletedCall(["python", argument], 0, found * times, wanted)
     failure = failure_of(lambda: done.expect(wanted * times))
     assert (failure is None) is (wanted * times == found * times)
     assert not TERMINAL.search(headline(failure or ""))

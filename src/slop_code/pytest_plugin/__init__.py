@@ -1,8 +1,8 @@
-"""The options and fixtures of a problem's tests: `docs/reference/pytest-plugin.md` describes them.
+"""pytest plugin with the options and fixtures of a problem's tests (`docs/reference/pytest-plugin.md`).
 
-Loads by itself where slop-code is installed, and does nothing outside of a problem. The judge loads a copy of this
-package under the name `slop_code_fixtures`, with the standard library and pytest alone; there it runs beside a
-hostile submission, and looks at nothing in the working directory.
+pytest loads it wherever slop-code is installed; outside of a problem's folder it does nothing. The judge loads a copy
+of this package under the name `slop_code_fixtures`, with the standard library and pytest alone. There a hostile
+submission runs next to it, so it reads nothing in the working directory.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from . import fixtures, interrupted
-from .fixtures import OPTIONS, Known
-from .wording import visible
+from . import fixtures, timeout_guard
+from .failure_messages import visible
+from .fixtures import OPTIONS, ProblemFacts
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -26,19 +26,19 @@ MARKERS = ("error: wrong input and edge cases", "functionality: nice to have", "
 NAME = "slop_code_problem"
 IN_JUDGE = not __name__.startswith("slop_code.")
 
-_asked = pytest.StashKey[bool]()
+_options_used = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
-    """Only what was asked for and nobody declared: a conftest that is loaded later may still declare its own."""
+    """Adds only options that are used and not declared: a conftest that is loaded later may declare its own."""
     yield
     groups = [parser._anonymous, *parser._groups]
     missing = OPTIONS.keys() - {name for group in groups for option in group.options for name in option.names()}
     words = {word.partition("=")[0] for word in args}
-    early_config.stash[_asked] = bool(words & missing)
+    early_config.stash[_options_used] = bool(words & missing)
     if words & {*missing, "-h", "--help"}:
         for name in sorted(missing):
             parser.getgroup("slop-code").addoption(name, help=OPTIONS[name])
@@ -47,36 +47,36 @@ def pytest_load_initial_conftests(
 def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.has_plugin(NAME):
         return
-    problem, mistake = (None, "") if IN_JUDGE else _problem_of(config)
-    if not (IN_JUDGE or problem or mistake or config.stash.get(_asked, False)):
+    problem, error = (None, "") if IN_JUDGE else _problem_of(config)
+    if not (IN_JUDGE or problem or error or config.stash.get(_options_used, False)):
         return
     for line in MARKERS:
         config.addinivalue_line("markers", line)
     for name, marker in problem.markers.items() if problem else ():
         config.addinivalue_line("markers", f"{name}: {' '.join(marker.description.split())}")
-    config.stash[fixtures.known] = Known(problem.assets if problem else None, mistake)
+    config.stash[fixtures.facts] = ProblemFacts(problem.assets if problem else None, error)
     config.pluginmanager.register(fixtures, NAME)
-    config.pluginmanager.register(interrupted)
-    if IN_JUDGE and config.getoption("collectonly"):  # what is compiled now, every evaluation finds compiled
-        from . import calls, servers  # noqa: F401
+    config.pluginmanager.register(timeout_guard)
+    if IN_JUDGE and config.getoption("collectonly"):  # compiled bytecode is kept for every evaluation
+        from . import servers, submission_calls  # noqa: F401
     if problem:
-        config.pluginmanager.register(AtHome(config, problem))
-    elif mistake:
-        config.pluginmanager.register(Mistaken(mistake))
+        config.pluginmanager.register(LocalProblem(config, problem))
+    elif error:
+        config.pluginmanager.register(ConfigErrorHeader(error))
 
 
 def _problem_of(config: pytest.Config) -> tuple[ProblemConfig | None, str]:
-    """The problem that the tests belong to, or what is wrong with it."""
+    """The problem that the tests belong to, or the error in its configuration."""
     paths = [config.invocation_params.dir / word.partition("::")[0] for word in config.args]
     folders = (folder for path in paths for folder in (path, *path.parents))
-    found = next((folder for folder in folders if _looks_like_a_problem(folder)), None)
-    if found is None:
+    problem_folder = next((folder for folder in folders if _looks_like_a_problem(folder)), None)
+    if problem_folder is None:
         return None, ""
     from slop_code.errors import ConfigError
     from slop_code.evaluation.config import ProblemConfig
 
     try:
-        return ProblemConfig.from_yaml(os.path.normpath(found)), ""
+        return ProblemConfig.from_yaml(os.path.normpath(problem_folder)), ""
     except ConfigError as error:
         return None, str(error)
 
@@ -91,16 +91,16 @@ def _looks_like_a_problem(folder: Path) -> bool:
     return all(any(line.startswith(key) for line in lines) for key in ("entry_file:", "checkpoints:"))
 
 
-class Mistaken:
-    def __init__(self, mistake: str) -> None:
-        self.mistake = mistake
+class ConfigErrorHeader:
+    def __init__(self, error: str) -> None:
+        self.error = error
 
     def pytest_report_header(self) -> str:
-        return f"slop-code: {visible(self.mistake)}"
+        return f"slop-code: {visible(self.error)}"
 
 
-class AtHome:
-    """What the judge would do, where a problem is tested in its own folder."""
+class LocalProblem:
+    """Stands in for the judge where pytest runs in a problem's own folder."""
 
     def __init__(self, config: pytest.Config, problem: ProblemConfig) -> None:
         given = config.getoption("checkpoint", None)
@@ -112,23 +112,23 @@ class AtHome:
         self.set_variables(config)
 
     def set_variables(self, config: pytest.Config) -> None:
-        """For tests and submission, as far as they are not set already."""
+        """Variables that are set already keep their values."""
         from slop_code.execution.assets import asset_variable
 
-        found = {asset_variable(name): str(path) for name, path in self.problem.assets.items()}
+        variables = {asset_variable(name): str(path) for name, path in self.problem.assets.items()}
         if self.checkpoint:
-            found |= {**self.checkpoint.env, "SCBENCH_CHECKPOINT": self.checkpoint.name}
+            variables |= {**self.checkpoint.env, "SCBENCH_CHECKPOINT": self.checkpoint.name}
         patch = pytest.MonkeyPatch()
         config.add_cleanup(patch.undo)
-        for name in found.keys() - os.environ.keys():
-            patch.setenv(name, found[name])
+        for name in variables.keys() - os.environ.keys():
+            patch.setenv(name, variables[name])
 
     def pytest_report_header(self) -> str:
         checkpoint = f", {self.checkpoint.name}" if self.checkpoint else ""
         return f"slop-code: problem {visible(self.problem.name)}{checkpoint}"
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """The tests of checkpoints that an evaluation of this one leaves out, unless they are asked for by name."""
+        """Ignores tests of checkpoints that an evaluation of this one leaves out; files named as arguments are run."""
         if self.checkpoint is None:
             return None
         from slop_code.evaluation.selection import checkpoint_of, files_to_run

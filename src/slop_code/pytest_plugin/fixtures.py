@@ -1,6 +1,6 @@
-"""The fixtures of a problem's tests; a conftest may define its own under the same names.
+"""Fixtures of a problem's tests; a conftest may define its own under the same names.
 
-What only some of them need is imported there: each evaluation pays for what is loaded.
+Imports that only some fixtures need are inside them: each evaluation pays for every module that is loaded.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from .calls import Finished
     from .servers import Server
+    from .submission_calls import CompletedCall
 
 OPTIONS = {
     "--entrypoint": "the command that starts the submission, as one string",
@@ -26,19 +26,20 @@ OPTIONS = {
 
 
 @dataclass(frozen=True)
-class Known:
-    """Of the problem, where it is tested in its own folder; the judge's variables say it all."""
-
+class ProblemFacts:
     assets: Mapping[str, Path] | None
-    mistake: str
+    """None in the judge, whose environment variables name the assets."""
+
+    error: str
+    """Error in the problem's configuration, or empty."""
 
 
-known = pytest.StashKey[Known]()
+facts = pytest.StashKey[ProblemFacts]()
 
 
 @pytest.fixture(scope="session")
 def entrypoint_argv(pytestconfig: pytest.Config) -> list[str]:
-    """The words of `--entrypoint`. The last one, if it is a file, is absolute: it works in any folder."""
+    """The words of `--entrypoint`. If the last word is a file, it is absolute, so that it works in any folder."""
     *words, last = shlex.split(_option(pytestconfig, "--entrypoint")) or [""]
     file = pytestconfig.invocation_params.dir / last
     return [*words, os.path.normpath(file) if file.is_file() else last]
@@ -52,23 +53,23 @@ def checkpoint_name(pytestconfig: pytest.Config) -> str:
 
 @pytest.fixture(scope="session")
 def assets(pytestconfig: pytest.Config) -> Mapping[str, Path]:
-    """Where the problem's static assets are, by their names."""
-    at_home = pytestconfig.stash[known]
-    if at_home.assets is not None:
-        return at_home.assets
+    """The paths of the problem's static assets by their names."""
+    known = pytestconfig.stash[facts]
+    if known.assets is not None:
+        return known.assets
     if "SCBENCH_ASSETS_DIR" not in os.environ:
-        reason = at_home.mistake or "no config.yaml of a problem was found above the tests"
+        reason = known.error or "no folder above the tests has the config.yaml of a problem"
         pytest.fail(f"the assets are not known: {reason}", pytrace=False)
     values = [value for name, value in os.environ.items() if name.startswith("SCBENCH_ASSET_")]
     return {path.name: path for path in map(Path, values)}
 
 
 @pytest.fixture(scope="session")
-def run(entrypoint_argv: list[str]) -> Callable[..., Finished]:
-    """`run(*args, stdin="", timeout=10, cwd=None, env=None)`: the submission, called and waited for."""
-    from .calls import run_command
+def run(entrypoint_argv: list[str]) -> Callable[..., CompletedCall]:
+    """`run(*args, stdin="", timeout=10, cwd=None, env=None)` starts the submission and waits until it ends."""
+    from .submission_calls import run_command
 
-    def call(*args: object, **options: Any) -> Finished:
+    def call(*args: object, **options: Any) -> CompletedCall:
         __tracebackhide__ = True
         return run_command([*entrypoint_argv, *map(str, args)], **options)
 
@@ -77,7 +78,7 @@ def run(entrypoint_argv: list[str]) -> Callable[..., Finished]:
 
 @pytest.fixture(scope="session")
 def server_factory(entrypoint_argv: list[str]) -> Iterator[Callable[..., Server]]:
-    """As `server`, for a fixture of a wider scope: what it starts runs until the end of all tests."""
+    """Like `server`, for fixtures of a wider scope: its servers run until the end of all tests."""
     from .servers import servers
 
     with servers(entrypoint_argv) as start:
@@ -86,7 +87,7 @@ def server_factory(entrypoint_argv: list[str]) -> Iterator[Callable[..., Server]
 
 @pytest.fixture
 def server(entrypoint_argv: list[str]) -> Iterator[Callable[..., Server]]:
-    """`server(*args, port=None, ready=None, timeout=10, cwd=None, env=None)`: the submission, as a server."""
+    """`server(*args, port=None, ready=None, timeout=10, cwd=None, env=None)` starts the submission as a server."""
     from .servers import servers
 
     with servers(entrypoint_argv) as start:
@@ -94,7 +95,7 @@ def server(entrypoint_argv: list[str]) -> Iterator[Callable[..., Server]]:
 
 
 def _option(config: pytest.Config, name: str) -> str:
-    """Whoever declared it."""
+    """The value of an option, whether this plugin or a conftest declared it."""
     value = config.getoption(name, None) or config.getoption(name.removeprefix("--"), None)
     if not value:
         pytest.fail(f"{name} is missing: call pytest with {name}, {OPTIONS[name]}", pytrace=False)

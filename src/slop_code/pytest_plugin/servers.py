@@ -1,4 +1,4 @@
-"""The submission as a server on loopback."""
+"""Submissions that run as servers on loopback."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .answers import HOST, NOTHING, Answer, ask, asked
-from .calls import SECONDS, has_ended, kill_group, start_logged
-from .wording import SHOWN, ran, visible
+from .failure_messages import MAX_TEXT, command_line, visible
+from .http_client import HOST, NOT_GIVEN, Response, request_line, send_request
+from .submission_calls import SECONDS, has_ended, kill_group, start_logged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from .calls import Process
+    from .submission_calls import Process
 
-SECONDS_TO_STOP = 5.0
-SECONDS_BETWEEN = 0.01
+STOP_SECONDS = 5.0
+POLL_SECONDS = 0.01
 
 
 @contextlib.contextmanager
 def servers(argv: Sequence[str]) -> Iterator[Callable[..., Server]]:
-    """Starts them; in the end all are stopped, the last one first."""
+    """Yields a function that starts a server. All servers are stopped at the end, the last one first."""
     with contextlib.ExitStack() as stack:
 
         def start(
@@ -76,25 +76,27 @@ class Server:
 
     @property
     def output(self) -> str:
-        """What it printed since it was started first; the middle of much is left out."""
+        """All output since the first start; the middle of long output is left out."""
         descriptor = self.log.fileno()
         size = os.fstat(descriptor).st_size
-        if size <= 2 * SHOWN:
+        if size <= 2 * MAX_TEXT:
             return os.pread(descriptor, size, 0).decode("utf-8", "replace")
-        ends = os.pread(descriptor, SHOWN, 0), os.pread(descriptor, SHOWN, size - SHOWN)
-        return f"\n[... {size - 2 * SHOWN} bytes left out ...]\n".join(some.decode("utf-8", "replace") for some in ends)
+        ends = os.pread(descriptor, MAX_TEXT, 0), os.pread(descriptor, MAX_TEXT, size - MAX_TEXT)
+        return f"\n[... {size - 2 * MAX_TEXT} bytes left out ...]\n".join(
+            some.decode("utf-8", "replace") for some in ends
+        )
 
     def start(self) -> None:
-        """Does nothing while it runs; else fails unless it is ready in time."""
+        """Does nothing while the server runs; otherwise the test fails unless it is ready in time."""
         __tracebackhide__ = True
         if self._process is not None and not has_ended(self._process):
             return
         self.stop()
-        end = time.monotonic() + SECONDS_TO_STOP
+        end = time.monotonic() + STOP_SECONDS
         while self._accepts():
             if time.monotonic() > end:
                 self._fail(f"port {self.port} is free", "another program answers there")
-            time.sleep(SECONDS_BETWEEN)
+            time.sleep(POLL_SECONDS)
         self._process = start_logged(self.argv, self.cwd, self.env, self.log)
         reason = self._wait()
         if reason is not None:
@@ -103,7 +105,7 @@ class Server:
             self._fail(f"{what} on port {self.port} within {self.timeout:g} s", reason.format(status=status))
 
     def _wait(self) -> str | None:
-        """Until it is ready; else the reason why it is not."""
+        """Waits until the server is ready; otherwise the reason why it is not."""
         assert self._process is not None
         end = time.monotonic() + self.timeout
         while not has_ended(self._process):
@@ -111,38 +113,38 @@ class Server:
                 return "it runs, but does not answer"
             if self._accepts() and (self.ready is None or self._answers(self.ready, end)):
                 return None
-            time.sleep(SECONDS_BETWEEN)
+            time.sleep(POLL_SECONDS)
         return "it ended with status {status}"
 
     def _accepts(self) -> bool:
-        """A probe of a free port may meet itself there."""
+        """A probe of a free port may connect to itself, which does not count."""
         with socket.socket() as probe:
             probe.settimeout(1)
             return probe.connect_ex((HOST, self.port)) == 0 and probe.getsockname() != probe.getpeername()
 
     def _answers(self, path: str, end: float) -> bool:
         with contextlib.suppress(OSError, http.client.HTTPException):
-            return ask(self.port, "GET", path, None, {}, end).status < 500
+            return send_request(self.port, "GET", path, None, {}, end).status < 500
         return False
 
     def stop(self) -> int | None:
-        """Asks it to end, then kills what is left of its group; its exit status."""
+        """Terminates the server, then kills what is left of its process group; returns the exit status."""
         process, self._process = self._process, None
         if process is None:
             return None
-        end = time.monotonic() + SECONDS_TO_STOP
+        end = time.monotonic() + STOP_SECONDS
         if not has_ended(process):
             process.terminate()
         try:
             while not has_ended(process) and time.monotonic() < end:
-                time.sleep(SECONDS_BETWEEN)
+                time.sleep(POLL_SECONDS)
         finally:
             kill_group(process)
             process.wait()
         return process.returncode
 
     def restart(self) -> None:
-        """On the same port, with the same arguments."""
+        """Starts the server again on the same port, with the same arguments."""
         __tracebackhide__ = True
         self.stop()
         self.start()
@@ -152,33 +154,37 @@ class Server:
         method: str,
         path: str,
         *,
-        json: Any = NOTHING,
+        json: Any = NOT_GIVEN,
         data: bytes | str | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = SECONDS,
-    ) -> Answer:
-        """`json` or `data` is the body. Fails unless a whole answer is there in time."""
+    ) -> Response:
+        """`json` or `data` is the body. The test fails unless the whole response arrives in time."""
         __tracebackhide__ = True
-        kind = {} if json is NOTHING else {"Content-Type": "application/json"}
-        body = data if json is NOTHING else dumps(json)
+        kind = {} if json is NOT_GIVEN else {"Content-Type": "application/json"}
+        body = data if json is NOT_GIVEN else dumps(json)
         content = body.encode() if isinstance(body, str) else body
         try:
-            return ask(self.port, method, path, content, {**kind, **(headers or {})}, time.monotonic() + timeout)
+            return send_request(
+                self.port, method, path, content, {**kind, **(headers or {})}, time.monotonic() + timeout
+            )
         except http.client.InvalidURL:
             raise
         except (OSError, http.client.HTTPException) as error:
             reason = f"{type(error).__name__}: {error}"
         facts = [
-            asked(method, path, content),
+            request_line(method, path, content),
             f"expected: an answer within {timeout:g} s",
             f"found: {visible(reason)}",
-            self._said(),
+            self._output_section(),
         ]
         pytest.fail("\n\n".join(facts))
 
-    def _fail(self, expected: str, found: str) -> None:
+    def _fail(self, expected: str, actual: str) -> None:
         __tracebackhide__ = True
-        pytest.fail("\n\n".join([ran(self.argv), f"expected: {expected}", f"found: {found}", self._said()]))
+        pytest.fail(
+            "\n\n".join([command_line(self.argv), f"expected: {expected}", f"found: {actual}", self._output_section()])
+        )
 
-    def _said(self) -> str:
-        return f"output:\n{visible(self.output, 4 * SHOWN)}"
+    def _output_section(self) -> str:
+        return f"output:\n{visible(self.output, 4 * MAX_TEXT)}"

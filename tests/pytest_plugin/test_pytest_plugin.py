@@ -1,4 +1,4 @@
-"""The plugin for authors: real pytest processes in folders of problems, and its parts by themselves."""
+"""The pytest plugin: real pytest processes in problem folders, and its modules by themselves."""
 
 import inspect
 import os
@@ -15,10 +15,10 @@ from textwrap import dedent
 
 import pytest
 
-from slop_code.pytest_plugin import fixtures, wording
-from slop_code.pytest_plugin.answers import MOST_JSON, Answer, ask, same
-from slop_code.pytest_plugin.calls import MOST_BYTES, Finished, run_command
+from slop_code.pytest_plugin import failure_messages, fixtures
+from slop_code.pytest_plugin.http_client import MAX_JSON_BYTES, Response, json_equal, send_request
 from slop_code.pytest_plugin.servers import Server, free_port, servers
+from slop_code.pytest_plugin.submission_calls import MAX_BYTES, CompletedCall, run_command
 from tests.conftest import write_files
 from tests.docs.test_snippets import reference, rows
 
@@ -117,7 +117,7 @@ class TestPlainPytest:
         assert "slop-code: problem echo, checkpoint_1" in done.stdout
         assert re.search(r"=+ 1 passed in", done.stdout), done.stdout
 
-    def test_the_entry_point_is_what_loads_it(self, problem):
+    def test_the_entry_point_loads_the_plugin(self, problem):
         done = plain_pytest(problem(), "tests", *OPTIONS, "-p", "no:slop_code")
         assert "unrecognized arguments" in done.stderr
 
@@ -127,7 +127,7 @@ class TestPlainPytest:
         done = plain_pytest(folder, "tests/", *OPTIONS)
         assert "1 passed" in done.stdout, done.stdout + done.stderr
 
-    def test_a_conftest_may_declare_them_where_it_is_loaded_late(self, problem):
+    def test_a_conftest_that_is_loaded_late_may_declare_them(self, problem):
         changes = {"tests/conftest.py": DECLARES.format(parser="parser"), "tests/test_checkpoint_1.py": CALLS}
         done = plain_pytest(problem(changes).parent, "--collect-only", "-q")
         assert "2 tests collected" in done.stdout, done.stdout + done.stderr
@@ -138,23 +138,23 @@ class TestPlainPytest:
         assert "Failed: --entrypoint is missing: call pytest with --entrypoint, the command that" in done.stdout
         assert "Failed: --checkpoint is missing: call pytest with --checkpoint, the name of" in done.stdout
 
-    def test_a_test_file_that_is_asked_for_runs_whatever_its_checkpoint(self, problem):
+    def test_a_test_file_given_as_an_argument_runs_whatever_its_checkpoint(self, problem):
         done = plain_pytest(problem(), "tests/test_checkpoint_2.py", *OPTIONS)
         assert "1 failed" in done.stdout
         assert "expected: exit status 0" in done.stdout
 
-    def test_an_unknown_checkpoint(self, problem):
+    def test_an_unknown_checkpoint_is_a_usage_error(self, problem):
         done = plain_pytest(problem(), "tests", OPTIONS[0], "--checkpoint=three")
         assert "echo has no checkpoint 'three'; there are checkpoint_1, checkpoint_2" in done.stderr
 
-    def test_a_mistake_in_the_configuration_is_told(self, problem):
+    def test_a_mistake_in_the_configuration_is_in_the_header(self, problem):
         only = "def test_it(assets):\n    pass\n"
         changes = {"config.yaml": CONFIG + "parallel: many\n", "tests/test_checkpoint_1.py": only}
         done = plain_pytest(problem(changes), "tests", *OPTIONS)
         assert "config.yaml: parallel" in done.stdout
         assert "the assets are not known" in done.stdout
 
-    def test_a_timeout_where_there_is_no_line_is_a_failure(self, problem):
+    def test_a_timeout_at_an_instruction_without_a_line_is_a_failure(self, problem):
         """The first instruction of a function that knows a name of another one belongs to no line."""
         tests = """
             from types import TracebackType
@@ -187,7 +187,7 @@ class TestPlainPytest:
         assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
         assert "ValueError: itself" in done.stdout
 
-    def test_an_alarm_strikes_a_test_and_not_its_report(self, problem):
+    def test_an_alarm_interrupts_a_test_and_not_its_report(self, problem):
         """The alarm that comes while a report is made is put off until the test is torn down."""
         conftest = """
             import signal
@@ -255,13 +255,13 @@ class TestPlainPytest:
         assert "--entrypoint" not in plain_pytest(folder, "--fixtures").stdout
 
 
-def call(code: str, *words: str, **options) -> Finished:
+def call(code: str, *words: str, **options) -> CompletedCall:
     return run_command([PYTHON, "-S", "-c", dedent(code), *words], **options)
 
 
 @pytest.mark.e2e
 class TestRun:
-    def test_both_outputs_the_status_and_what_goes_in(self, tmp_path):
+    def test_stdout_stderr_status_and_stdin_are_passed(self, tmp_path):
         code = """
             import os, sys
             sys.stderr.write(sys.argv[1])
@@ -272,24 +272,24 @@ class TestRun:
         assert (done.returncode, done.stdout, done.stderr) == (3, f"ü {tmp_path} red\n", "é")
         assert repr(done).endswith(f"exit status 3, stdout 'ü {tmp_path} red\\n', stderr 'é'>")
 
-    def test_more_than_a_pipe_holds_goes_both_ways(self):
+    def test_input_and_output_may_exceed_the_size_of_a_pipe(self):
         code = "import sys; text = sys.stdin.read(); print(text); print(text, file=sys.stderr)"
         text = "x" * 3_000_000
         done = call(code, stdin=text)
         assert (done.stdout, done.stderr) == (text + "\n", text + "\n")
 
     @pytest.mark.parametrize("code", ["pass", "import os; os.close(0)", "import os; os.close(1); os.close(2)"])
-    def test_input_that_nobody_reads(self, code):
-        assert call(code, stdin="x" * 1_000_000) == Finished([PYTHON, "-S", "-c", code], 0, "", "")
+    def test_input_that_the_process_does_not_read_is_no_error(self, code):
+        assert call(code, stdin="x" * 1_000_000) == CompletedCall([PYTHON, "-S", "-c", code], 0, "", "")
 
-    def test_output_that_is_no_text(self):
+    def test_invalid_utf8_is_replaced(self):
         done = call(r"import os; os.write(1, b'\xff\r\n')")
         assert done.stdout == "\N{REPLACEMENT CHARACTER}\r\n"
 
     def test_a_signal_is_a_negative_status(self):
         assert call("import os; os.kill(os.getpid(), 9)").returncode == -signal.SIGKILL
 
-    def test_too_long_ends_all_of_it(self, tmp_path):
+    def test_a_timeout_kills_the_process_group(self, tmp_path):
         """Whatever it started, and although that holds the pipe."""
         lock = tmp_path / "lock"
         code = f"""
@@ -309,7 +309,7 @@ class TestRun:
         assert "expected: it ends within 3 s\n\nfound: it still runs after 3 s\n\nstdout so far:\nstarted" in message
         subprocess.run(["flock", "--timeout", "20", str(lock), "true"], check=True)  # gone with the last of them
 
-    def test_what_it_leaves_running_does_not_hold_the_call_up(self, tmp_path):
+    def test_processes_left_running_do_not_delay_the_call(self, tmp_path):
         until = tmp_path / "until"
         os.mkfifo(until)
         code = f"""
@@ -324,22 +324,22 @@ class TestRun:
         "code",
         [
             "while True: os.write(1, block)",
-            f"for _ in range({MOST_BYTES // 100_000}): os.write(1, block); os.write(2, block)",
+            f"for _ in range({MAX_BYTES // 100_000}): os.write(1, block); os.write(2, block)",
         ],
         ids=["endless", "both"],
     )
-    def test_much_output_is_given_up(self, code):
-        with pytest.raises(pytest.fail.Exception, match=f"it printed more than {MOST_BYTES} bytes") as failed:
+    def test_too_much_output_fails_the_test(self, code):
+        with pytest.raises(pytest.fail.Exception, match=f"it printed more than {MAX_BYTES} bytes") as failed:
             call(f"import os, signal\nsignal.alarm(60)\nblock = b'x' * 65536\n{code}", timeout=60)
         assert len(str(failed.value)) < 20_000
 
-    def test_a_command_that_does_not_start(self, tmp_path):
+    def test_a_command_that_does_not_start_fails_the_test(self, tmp_path):
         with pytest.raises(pytest.fail.Exception, match=r"expected: it starts\n\nfound: .*No such file"):
             run_command([str(tmp_path / "nothing")])
 
 
-def finished(stdout="", stderr="", code=0) -> Finished:
-    return Finished(["python", "main.py", "a b"], code, stdout, stderr)
+def finished(stdout="", stderr="", code=0) -> CompletedCall:
+    return CompletedCall(["python", "main.py", "a b"], code, stdout, stderr)
 
 
 class TestExpect:
@@ -352,7 +352,7 @@ class TestExpect:
             (finished(code=2), {"code": None}),
         ],
     )
-    def test_what_is_given_is_compared(self, found, expected):
+    def test_given_values_are_compared(self, found, expected):
         assert found.expect(**expected) is found
 
     @pytest.mark.parametrize(
@@ -370,12 +370,12 @@ class TestExpect:
             (finished("\x1b[2J\x9b"), {"stdout": ""}, "found: exit status 0\nstdout:\n\\x1b[2J\\x9b"),
         ],
     )
-    def test_a_failure_says_both(self, found, expected, message):
+    def test_a_failure_shows_expected_and_actual_values(self, found, expected, message):
         with pytest.raises(pytest.fail.Exception) as failed:
             found.expect(**expected)
         assert str(failed.value) == f"ran: python main.py 'a b'\n\n{message}" or str(failed.value).endswith(message)
 
-    def test_long_outputs_begin_where_they_differ_and_have_a_difference(self):
+    def test_long_outputs_start_at_the_first_difference_and_have_a_diff(self):
         lines = [str(number) for number in range(1, 101)]
         wrong = [*lines[:60], "wrong", *lines[61:]]
         with pytest.raises(pytest.fail.Exception) as failed:
@@ -396,7 +396,7 @@ class TestExpect:
         assert len(str(failed.value)) < 40_000
 
     @pytest.mark.e2e
-    def test_a_difference_that_is_hard_to_find(self):
+    def test_a_diff_of_repeated_lines_is_bounded(self):
         """A hundred lines again and again, none of them in the same place: compared as a whole it takes hours."""
         lines = [str(number % 101) for number in range(300_000)]
         with pytest.raises(pytest.fail.Exception, match="difference of stdout, from line 1 on:"):
@@ -407,8 +407,8 @@ class TestExpect:
     ("text", "shown"),
     [("a\tb\nc", "a\tb\nc"), ("\x1b]0;x\x07", "\\x1b]0;x\\x07"), ("é\u202e", "é\\u202e"), ("\r", "\\r")],
 )
-def test_nothing_that_a_terminal_obeys(text, shown):
-    assert wording.visible(text) == shown
+def test_control_characters_are_escaped(text, shown):
+    assert failure_messages.visible(text) == shown
 
 
 @pytest.fixture
@@ -421,23 +421,23 @@ class TestReference:
     """The page names all there is, with its defaults."""
 
     @pytest.mark.parametrize("name", ["run", "server"])
-    def test_every_parameter(self, start, name):
+    def test_every_parameter_is_documented(self, start, name):
         function = {"run": run_command, "server": start}[name]
         parameters = inspect.signature(function).parameters.values()
         defaults = {one.name: repr(one.default) for one in parameters if one.kind is one.KEYWORD_ONLY}
         assert {key: cells[1].strip("`") for key, cells in rows(reference(PAGE, name)).items()} == defaults
 
-    @pytest.mark.parametrize(("heading", "kind"), [("Finished call", Finished), ("Answer", Answer)])
-    def test_every_field(self, heading, kind):
+    @pytest.mark.parametrize(("heading", "kind"), [("Completed call", CompletedCall), ("Response", Response)])
+    def test_every_field_is_documented(self, heading, kind):
         fields = {name for name in {*dir(kind), *kind.__dataclass_fields__} if not name.startswith("_")}
         assert fields_of(heading) == fields
 
-    def test_every_field_of_a_server(self):
+    def test_every_field_of_a_server_is_documented(self):
         inner = {"ready", "timeout", "cwd", "env", "log"}
         fields = {name for name in {*dir(Server), *Server.__dataclass_fields__} if not name.startswith("_")}
         assert fields_of("Running server") == fields - inner
 
-    def test_every_option_and_fixture(self):
+    def test_every_option_and_fixture_is_documented(self):
         assert set(rows(reference(PAGE, "Options"))) == set(fixtures.OPTIONS)
         found = [one for one in vars(fixtures).values() if type(one).__name__ == "FixtureFunctionDefinition"]
         scopes = {one.name: one._fixture_function_marker.scope for one in found}
@@ -485,7 +485,7 @@ def serve(tmp_path):
 
 @pytest.mark.e2e
 class TestServer:
-    def test_requests(self, serve, monkeypatch):
+    def test_requests_reach_the_server(self, serve, monkeypatch):
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
         server = serve(SERVER, "{port}", ready="/health", env={"PORT": "{port}"})
         assert server.url == f"http://127.0.0.1:{server.port}"
@@ -499,14 +499,14 @@ class TestServer:
         answer = serve(SERVER, "{port}").request("GET", "/away")
         assert (answer.status, answer.headers["location"]) == (302, "file:///etc/passwd")
 
-    def test_failed_expectations(self, serve):
+    def test_a_failed_expectation_shows_the_request_and_both_values(self, serve):
         answer = serve(SERVER, "{port}").request("GET", "/text")
         with pytest.raises(pytest.fail.Exception, match=r"asked: GET /text\n\nexpected: 404\n\nfound: 200 no JSON"):
             answer.expect(404)
         with pytest.raises(pytest.fail.Exception, match=r"expected: a body of JSON\n\nfound: no JSON"):
             answer.expect(200, json={})
 
-    def test_it_starts_again_on_its_port_and_stops(self, serve):
+    def test_a_restarted_server_keeps_its_port(self, serve):
         server = serve(SERVER, "{port}", port=free_port())
         first = server.request("GET", "/").json()["pid"]
         server.restart()
@@ -516,7 +516,7 @@ class TestServer:
         with pytest.raises(pytest.fail.Exception, match=r"expected: an answer within 10 s\n\nfound: Connection"):
             server.request("GET", "/")
 
-    def test_a_crash_at_the_start(self, serve):
+    def test_a_server_that_crashes_at_its_start_fails_the_test(self, serve):
         with pytest.raises(pytest.fail.Exception) as failed:
             serve("print('oh \\x1b[2J'); raise SystemExit(7)", "{port}")
         port = re.search(r"main.py (\d+)\n", str(failed.value))[1]
@@ -538,18 +538,18 @@ class TestServer:
         ],
         ids=["does not listen", "does not answer"],
     )
-    def test_never_ready(self, serve, code, ready):
+    def test_a_server_that_is_never_ready_fails_the_test(self, serve, code, ready):
         with pytest.raises(pytest.fail.Exception, match="found: it runs, but does not answer"):
             serve(code, "{port}", ready=ready, timeout=0.2)
 
-    def test_a_port_that_is_taken(self, serve, monkeypatch):
-        monkeypatch.setattr("slop_code.pytest_plugin.servers.SECONDS_TO_STOP", 0)
+    def test_a_taken_port_fails_the_test(self, serve, monkeypatch):
+        monkeypatch.setattr("slop_code.pytest_plugin.servers.STOP_SECONDS", 0)
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             with pytest.raises(pytest.fail.Exception, match=f"expected: port {port} is free"):
                 serve(SERVER, "{port}", port=port)
 
-    def test_all_of_it_is_stopped(self, tmp_path):
+    def test_stopping_kills_the_process_group(self, tmp_path):
         """Also what ignores the signal, and its children."""
         lock = tmp_path / "lock"
         code = f"""
@@ -598,9 +598,9 @@ class TestServer:
         (pytest.approx({"a": 0.3}), '{"a": 0.4}', False),
     ],
 )
-def test_same_json(wanted, body, equal):
+def test_equality_of_json(wanted, body, equal):
     found = answer(body.encode())
-    assert same(wanted, found.json()) is equal
+    assert json_equal(wanted, found.json()) is equal
     if equal:
         assert found.expect(200, json=wanted) is found
     else:
@@ -619,19 +619,19 @@ def test_same_json(wanted, body, equal):
         (b"9" * 5000, "ValueError: "),
         (b"[" * 1_000_000, "RecursionError: "),
         (b"", "JSONDecodeError: "),
-        (b"[" + b"[]," * (MOST_JSON // 3) + b"[]]", f"expected: a body of JSON, at most {MOST_JSON} bytes"),
+        (b"[" + b"[]," * (MAX_JSON_BYTES // 3) + b"[]]", f"expected: a body of JSON, at most {MAX_JSON_BYTES} bytes"),
     ],
     ids=["twice", "escaped twice", "NaN", "Infinity", "no text", "digits", "deep", "empty", "much"],
 )
-def test_no_json(body, reason):
+def test_a_body_that_is_not_json_fails_the_test(body, reason):
     with pytest.raises(pytest.fail.Exception) as failed:
         answer(body).json()
     assert reason in str(failed.value)
     assert len(str(failed.value)) < 20_000
 
 
-def answer(body: bytes) -> Answer:
-    return Answer(200, HTTPMessage(), body, "asked: GET /")
+def answer(body: bytes) -> Response:
+    return Response(200, HTTPMessage(), body, "asked: GET /")
 
 
 @pytest.fixture
@@ -672,7 +672,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 MUCH = b"x" * 1_000_000
 LINE = b"a: " + b"b" * 60_000 + b"\r\n"
-TOO_MUCH = f"OSError: an answer of more than {MOST_BYTES} bytes"
+TOO_MUCH = f"OSError: an answer of more than {MAX_BYTES} bytes"
 
 
 @pytest.mark.e2e
@@ -717,11 +717,11 @@ TOO_MUCH = f"OSError: an answer of more than {MOST_BYTES} bytes"
         "no answer",
     ],
 )
-def test_every_request_ends(answers, parts, pause, error):
+def test_every_request_ends_in_time(answers, parts, pause, error):
     """A server that drips is given up at the set end, one that floods at the set size, one that stops too early."""
     port = answers(*parts, pause=pause)
     with pytest.raises((OSError, HTTPException)) as failed:
-        ask(port, "GET", "/", None, {}, time.monotonic() + (0.3 if error.startswith("TimeoutError") else 60))
+        send_request(port, "GET", "/", None, {}, time.monotonic() + (0.3 if error.startswith("TimeoutError") else 60))
     assert f"{type(failed.value).__name__}: {failed.value}".startswith(error)
 
 
@@ -736,6 +736,6 @@ def test_every_request_ends(answers, parts, pause, error):
     ],
     ids=["length", "no length", "chunks", "head"],
 )
-def test_a_whole_answer(answers, method, sent):
-    found = ask(answers(sent, pause=None), method, "/", None, {}, time.monotonic() + 60)
+def test_a_whole_response_is_read(answers, method, sent):
+    found = send_request(answers(sent, pause=None), method, "/", None, {}, time.monotonic() + 60)
     assert (found.status, found.text) == (200, "" if method == "HEAD" else "hello")
