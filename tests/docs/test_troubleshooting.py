@@ -1,4 +1,4 @@
-"""What the troubleshooting guide says that people see is what slop-code, or the system, says."""
+"""Troubleshooting guide: every message that it quotes exists in the sources, or comes from the system."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ PAGE = ROOT / "docs" / "how-to" / "troubleshooting.md"
 
 
 def texts() -> list[str]:
-    """Every text in the package: of one with values in it, each part between them."""
+    """Every string of the package; an f-string is split at its values."""
     sources = (ROOT / "src" / "slop_code").rglob("*.py")
     nodes = (node for path in sources for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    found = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    return [*found, os.strerror(errno.ELOOP), os.strerror(errno.EROFS)]
+    strings = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [*strings, os.strerror(errno.ELOOP), os.strerror(errno.EROFS)]
 
 
 def quoted() -> list[str]:
-    """What stands in backquotes in the first column."""
+    """The texts in backquotes in the first column."""
     cells = re.findall(r"^\| (.*?) \|", PAGE.read_text(encoding="utf-8"), flags=re.M)
-    return [found for cell in cells for found in re.findall(r"`([^`]+)`", cell)]
+    return [text for cell in cells for text in re.findall(r"`([^`]+)`", cell)]
 
 
-MESSAGES = [found for found in quoted() if " " in found and not found.startswith("slop-code ")]
-RULES = [found for found in quoted() if re.fullmatch(r"[a-z]+(-[a-z]+)+", found)]
+MESSAGES = [text for text in quoted() if " " in text and not text.startswith("slop-code ")]
+RULES = [text for text in quoted() if re.fullmatch(r"[a-z]+(-[a-z]+)+", text)]
 
 
 def fragments(message: str) -> list[str]:
@@ -42,18 +42,18 @@ def fragments(message: str) -> list[str]:
     ("message", "expected"),
     [("a set-up: … exited with …", ["a set-up", "exited with"]), ("…: no", []), ("all of it", ["all of it"])],
 )
-def test_fragments(message, expected):
+def test_a_message_is_split_at_its_ellipses(message, expected):
     assert fragments(message) == expected
 
 
 @pytest.mark.e2e
-def test_messages_are_those_of_the_sources():
+def test_every_quoted_message_is_in_the_sources():
     known = texts()
     missing = [part for message in MESSAGES for part in fragments(message) if not any(part in text for text in known)]
     assert missing == []
     assert len(MESSAGES) > 25
 
 
-def test_rules_are_those_of_the_check():
+def test_every_quoted_rule_exists():
     assert set(RULES) - set(all_rules()) == set()
     assert len(RULES) > 5

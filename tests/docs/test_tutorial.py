@@ -1,4 +1,4 @@
-"""The tutorial is as short as it says."""
+"""Tutorial: it has as many commands as it says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBERS = {"Eight": 8}
 
 
 def commands(text: str) -> list[str]:
-    """As a reader types them: what stands on one line is one only where nothing but a pipe joins it."""
+    """The commands as a reader types them; commands joined by a pipe count as one."""
     typed: list[str] = []
     for language, block in BLOCK.findall(text):
         lines = DOCUMENT.sub("", block).splitlines()
@@ -32,14 +32,14 @@ def commands(text: str) -> list[str]:
         ("```python\na\n```", 0),
     ],
 )
-def test_counting(text, expected):
+def test_commands_are_counted_as_typed(text, expected):
     assert len(commands(text)) == expected
 
 
-def test_from_nothing_to_a_verdict_within_ten_commands():
+def test_a_verdict_takes_at_most_ten_commands():
     first, second = PAGE.read_text(encoding="utf-8").split("\n## Part two: ")
-    said = re.search(r"^(\w+) commands take you", second, flags=re.M)
+    count = re.search(r"^(\w+) commands take you", second, flags=re.M)
     install = commands(first)[:2]
     assert install == ["make demo", ". .venv/bin/activate"]
-    assert len(commands(second)) == NUMBERS[said[1]]
+    assert len(commands(second)) == NUMBERS[count[1]]
     assert len(install) + len(commands(second)) <= 10

@@ -20,7 +20,7 @@ from slop_code.pytest_plugin.http_client import MAX_JSON_BYTES, Response, json_e
 from slop_code.pytest_plugin.servers import Server, free_port, servers
 from slop_code.pytest_plugin.submission_calls import MAX_BYTES, CompletedCall, run_command
 from tests.conftest import write_files
-from tests.docs.test_snippets import reference, rows
+from tests.docs.pages import section, table_rows
 
 PYTHON = sys.executable
 PAGE = "pytest-plugin.md"
@@ -425,7 +425,7 @@ class TestReference:
         function = {"run": run_command, "server": start}[name]
         parameters = inspect.signature(function).parameters.values()
         defaults = {one.name: repr(one.default) for one in parameters if one.kind is one.KEYWORD_ONLY}
-        assert {key: cells[1].strip("`") for key, cells in rows(reference(PAGE, name)).items()} == defaults
+        assert {key: cells[1].strip("`") for key, cells in table_rows(section(PAGE, name)).items()} == defaults
 
     @pytest.mark.parametrize(("heading", "kind"), [("Completed call", CompletedCall), ("Response", Response)])
     def test_every_field_is_documented(self, heading, kind):
@@ -438,15 +438,15 @@ class TestReference:
         assert fields_of("Running server") == fields - inner
 
     def test_every_option_and_fixture_is_documented(self):
-        assert set(rows(reference(PAGE, "Options"))) == set(fixtures.OPTIONS)
+        assert set(table_rows(section(PAGE, "Options"))) == set(fixtures.OPTIONS)
         found = [one for one in vars(fixtures).values() if type(one).__name__ == "FixtureFunctionDefinition"]
         scopes = {one.name: one._fixture_function_marker.scope for one in found}
-        lines = [line.split("|") for line in reference(PAGE, "Fixtures").splitlines() if line.startswith("| `")]
+        lines = [line.split("|") for line in section(PAGE, "Fixtures").splitlines() if line.startswith("| `")]
         assert {name.strip(" `"): scope.strip() for _, name, scope, *_ in lines} == scopes
 
 
 def fields_of(heading: str) -> set[str]:
-    lines = [line for line in reference(PAGE, heading).splitlines() if line.startswith("| `")]
+    lines = [line for line in section(PAGE, heading).splitlines() if line.startswith("| `")]
     return {line.split("`")[1] for line in lines}
 
 
