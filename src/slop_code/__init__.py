@@ -1,3 +1,90 @@
-"""slop-code: the evaluation system of SCBench."""
+"""slop-code, the evaluation system of SCBench: the names here are the public API, see `docs/reference/python.md`."""
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import TYPE_CHECKING
+
+from slop_code._version import __version__
+
+if TYPE_CHECKING:
+    from slop_code.api import (
+        CheckpointConfig,
+        CheckpointFacts,
+        ConfigError,
+        CorrectnessResults,
+        EnvironmentSpec,
+        GroupType,
+        InfrastructureError,
+        PassPolicy,
+        ProblemConfig,
+        ResultError,
+        Retries,
+        RunControl,
+        RunResults,
+        Shard,
+        SlopCodeError,
+        StoredCheckpoint,
+        Submission,
+        SubmissionError,
+        SubmissionOutcome,
+        TestResult,
+        UsageError,
+        evaluate,
+        evaluate_async,
+        evaluate_run,
+        evaluate_run_async,
+        load_environment,
+        load_problem,
+        load_results,
+        parse_policy,
+        read_runs,
+    )
+
+__all__ = [
+    "CheckpointConfig",
+    "CheckpointFacts",
+    "ConfigError",
+    "CorrectnessResults",
+    "EnvironmentSpec",
+    "GroupType",
+    "InfrastructureError",
+    "PassPolicy",
+    "ProblemConfig",
+    "ResultError",
+    "Retries",
+    "RunControl",
+    "RunResults",
+    "Shard",
+    "SlopCodeError",
+    "StoredCheckpoint",
+    "Submission",
+    "SubmissionError",
+    "SubmissionOutcome",
+    "TestResult",
+    "UsageError",
+    "__version__",
+    "evaluate",
+    "evaluate_async",
+    "evaluate_run",
+    "evaluate_run_async",
+    "load_environment",
+    "load_problem",
+    "load_results",
+    "parse_policy",
+    "read_runs",
+]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> object:
+    """Import the API when one of its names is first used, so that the command line starts quickly."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("slop_code.api"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from slop_code import __version__
+from slop_code._version import __version__
 from slop_code.cli.exit_codes import Exit
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.execution.bubblewrap.boxes import boxes_trouble, bwrap_candidates, bwrap_trouble, working_bwrap

@@ -9,7 +9,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from slop_code import __version__
+from slop_code._version import __version__
 from slop_code.cli import (
     cache_command,
     compare_command,

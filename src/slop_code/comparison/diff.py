@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
-from slop_code import __version__
+from slop_code._version import __version__
 from slop_code.comparison.load import ABSENT, LETTERS, NOTHING, STATUSES, Judge, read_sides
 from slop_code.comparison.records import (
     Change,

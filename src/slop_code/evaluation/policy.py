@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy_expression import Expression
 
@@ -43,6 +44,14 @@ def parse_policy(text: str) -> Policy:
     """A UsageError points at what is wrong in an expression."""
     known = {policy.value: policy for policy in PassPolicy}
     return known.get(text.strip()) or Expression(text, list(known))
+
+
+def as_policy(policy: Policy | str) -> Policy:
+    if not isinstance(policy, str):
+        raise UsageError(
+            f"policy: expected the name of a policy or an expression, found {policy!r} ({type(policy).__name__})"
+        )
+    return policy if isinstance(policy, PassPolicy | Expression) else parse_policy(policy)
 
 
 def passes(

@@ -6,8 +6,8 @@ import functools
 import platform
 from typing import TYPE_CHECKING
 
-from slop_code import __version__
 from slop_code._io import digest_of
+from slop_code._version import __version__
 from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.staging import judge_sources

@@ -16,6 +16,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     computed_field,
@@ -26,7 +27,7 @@ from pydantic_core import PydanticCustomError
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
-from slop_code.evaluation.policy import PassPolicy, Policy, passes
+from slop_code.evaluation.policy import PassPolicy, Policy, as_policy, passes
 from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001  (pydantic reads it)
 
 if TYPE_CHECKING:
@@ -178,6 +179,20 @@ class CorrectnessResults(StoredWhole):
     attempts: list[Attempt] = Field(default_factory=list)
     """Those before this one, each an infrastructure failure."""
 
+    _policy: Policy = PrivateAttr(default=PassPolicy.ALL_CASES)
+
+    def with_policy(self, policy: Policy | str) -> Self:
+        """The same result, for which `passes()` answers by this policy. The policy is not stored."""
+        copy = self.model_copy()
+        copy._policy = as_policy(policy)
+        return copy
+
+    def __eq__(self, other: object) -> bool:
+        """Compares what is stored, which the policy is not."""
+        return isinstance(other, CorrectnessResults) and dict(self) == dict(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
     @computed_field  # type: ignore[prop-decorator]
     @property
     def infrastructure_failure(self) -> bool:
@@ -202,9 +217,11 @@ class CorrectnessResults(StoredWhole):
     def passed(self) -> dict[str, bool]:
         return {policy.value: self.passes(policy) for policy in PassPolicy}
 
-    def passes(self, policy: Policy) -> bool:
+    def passes(self, policy: Policy | str | None = None) -> bool:
+        """By this policy; without one, by that of `with_policy`, which is `all-cases` unless it was called."""
+        chosen = self._policy if policy is None else as_policy(policy)
         no_verdict = self.infrastructure_failure or self.deselected > 0
-        return passes(policy, self.pass_counts, self.total_counts, no_verdict)
+        return passes(chosen, self.pass_counts, self.total_counts, no_verdict)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-import slop_code
-from slop_code import __version__
 from slop_code._io import digest_of
+from slop_code._version import __version__
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation import judge
 from slop_code.evaluation.command import FIXTURES, INI, PLUGIN, WATCH
@@ -190,7 +189,7 @@ def stage(
 
 def judge_sources() -> dict[str, Path]:
     """What is loaded into the judge's pytest: the files by their names there."""
-    own, fixtures = Path(judge.__file__).parent, Path(slop_code.__file__).parent / "pytest_plugin"
+    own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
     found = {f"{PLUGIN}.py": own / "plugin.py", f"{WATCH}.py": own / "watch.py"}
     return found | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 

@@ -11,8 +11,8 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code import __version__
 from slop_code._io import TooLargeError, digest_of, read_bounded
+from slop_code._version import __version__
 from slop_code.errors import InfrastructureError
 from slop_code.execution.interpreter import network_variables
 from slop_code.execution.manifest import check_sample_manifest, write_sample_manifest

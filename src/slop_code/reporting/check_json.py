@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slop_code import __version__
+from slop_code._version import __version__
 from slop_code.authoring.check.findings import count_by_severity
 from slop_code.reporting.text import file_safe
 

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from slop_code import __version__
+from slop_code._version import __version__
 from slop_code.authoring.check.steps import step as step_named
 from slop_code.reporting.text import file_safe, one_line, truncate
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import ValidationError
 
-from slop_code import __version__
 from slop_code._io import TooLargeError, read_bounded, write_atomic
+from slop_code._version import __version__
 from slop_code.errors import ResultError
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults, Stored
 from slop_code.runs.checkpoint_lines import (

@@ -8,8 +8,8 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
-from slop_code import __version__
 from slop_code._io import write_atomic
+from slop_code._version import __version__
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.report import Stored, load_stored

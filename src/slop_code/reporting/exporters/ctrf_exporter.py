@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from slop_code import __version__
+from slop_code._version import __version__
 from slop_code.reporting.headline import headline
 from slop_code.reporting.text import file_safe, has_verdict, no_verdict_text
 

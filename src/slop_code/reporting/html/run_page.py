@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from slop_code import __version__
 from slop_code._io import open_regular, write_atomic
+from slop_code._version import __version__
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.page import MARKER, render_page

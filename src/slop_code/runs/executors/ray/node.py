@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from slop_code import __version__
+from slop_code._version import __version__
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.execution.cache import Cache

@@ -1,0 +1,179 @@
+"""Public API, which the package exports: evaluation of one snapshot, loaders, and names of the layers below."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.errors import ConfigError, InfrastructureError, ResultError, SlopCodeError, SubmissionError, UsageError
+from slop_code.evaluation import CheckpointConfig, GroupType, TestResult
+from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.origin import Origin, place_of_environment
+from slop_code.evaluation.policy import PassPolicy, as_policy, parse_policy
+from slop_code.evaluation.problem_lookup import find_problem
+from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.execution.cancellation import CancelToken, cancel_scope
+from slop_code.execution.environment import EnvironmentSpec
+from slop_code.execution.environment import load_environment as load_named_environment
+from slop_code.runs import (
+    CheckpointFacts,
+    Retries,
+    RunControl,
+    RunResults,
+    Shard,
+    StoredCheckpoint,
+    Submission,
+    SubmissionOutcome,
+    evaluate_run,
+    evaluate_run_async,
+    read_runs,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slop_code.evaluation.policy import Policy
+
+__all__ = [
+    "CheckpointConfig",
+    "CheckpointFacts",
+    "ConfigError",
+    "CorrectnessResults",
+    "EnvironmentSpec",
+    "GroupType",
+    "InfrastructureError",
+    "PassPolicy",
+    "ProblemConfig",
+    "ResultError",
+    "Retries",
+    "RunControl",
+    "RunResults",
+    "Shard",
+    "SlopCodeError",
+    "StoredCheckpoint",
+    "Submission",
+    "SubmissionError",
+    "SubmissionOutcome",
+    "TestResult",
+    "UsageError",
+    "evaluate",
+    "evaluate_async",
+    "evaluate_run",
+    "evaluate_run_async",
+    "load_environment",
+    "load_problem",
+    "load_results",
+    "parse_policy",
+    "read_runs",
+]
+
+RESULT = "evaluation.json"
+
+
+def load_problem(problem: str | Path, problems_dir: str | Path | None = None) -> ProblemConfig:
+    """A problem by the path of its folder, or by its name in `problems_dir`.
+
+    The default of `problems_dir` is `$SCBENCH_PROBLEMS_DIR`, else the folder `problems`.
+    """
+    _check_type("problem", problem, (str, Path), "the path or the name of a problem")
+    folder = None if problems_dir is None else Path(problems_dir)
+    return find_problem(os.fspath(problem), folder)
+
+
+def load_environment(environment: str | Path) -> EnvironmentSpec:
+    """An environment that ships with the package by its name, or any other by the path of its YAML file."""
+    _check_type("environment", environment, (str, Path), "the name of an environment or the path of its file")
+    return load_named_environment(os.fspath(environment))
+
+
+def load_results(path: str | Path) -> CorrectnessResults:
+    """A stored result: an `evaluation.json`, or the folder that holds it."""
+    _check_type("path", path, (str, Path), "the path of an evaluation.json")
+    file = Path(path)
+    return CorrectnessResults.load(file / RESULT if file.is_dir() else file)
+
+
+def evaluate(
+    submission: str | Path,
+    problem: str | Path | ProblemConfig,
+    checkpoint: int | str,
+    environment: str | Path | EnvironmentSpec = "local",
+    *,
+    output: str | Path | None = None,
+    policy: Policy | str = PassPolicy.ALL_CASES,
+    pytest_args: Sequence[str] = (),
+) -> CorrectnessResults:
+    """Evaluate a submission's folder against one checkpoint.
+
+    A failure of the submission is part of the result, never an exception. `results.passes()` answers for `policy`,
+    which may be a name or an expression. With `output`, the result and its evidence are stored in that folder.
+    """
+    _check_type("submission", submission, (str, Path), "the path of the submission's folder")
+    _check_type("problem", problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")
+    _check_type("checkpoint", checkpoint, (int, str), "the number or the name of a checkpoint")
+    _check_type("environment", environment, (str, Path, EnvironmentSpec), "a name, a path or an EnvironmentSpec")
+    _check_type("output", output, (str, Path, type(None)), "the path of a folder, or None")
+    config = problem if isinstance(problem, ProblemConfig) else load_problem(problem)
+    spec = environment if isinstance(environment, EnvironmentSpec) else load_environment(environment)
+    decides = as_policy(policy)
+    folder = None if output is None else Path(output)
+    runner = PytestRunner(config, config.checkpoint(checkpoint), spec, submission, output_dir=folder)
+    runner.keep_apart()
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    results = runner.run(list(pytest_args))
+    if folder is not None:
+        named = None if isinstance(environment, EnvironmentSpec) else os.fspath(environment)
+        results.save(folder / RESULT)
+        Origin(
+            problem=str(config.path.absolute()),
+            environment=place_of_environment(named),
+            snapshot=str(Path(submission).absolute()),
+        ).keep(folder)
+    return results.with_policy(decides)
+
+
+async def evaluate_async(
+    submission: str | Path,
+    problem: str | Path | ProblemConfig,
+    checkpoint: int | str,
+    environment: str | Path | EnvironmentSpec = "local",
+    *,
+    output: str | Path | None = None,
+    policy: Policy | str = PassPolicy.ALL_CASES,
+    pytest_args: Sequence[str] = (),
+) -> CorrectnessResults:
+    """Like `evaluate`, in a thread. When the task is cancelled, the evaluation ends and is cleaned up first."""
+    call = functools.partial(
+        evaluate, submission, problem, checkpoint, environment, output=output, policy=policy, pytest_args=pytest_args
+    )
+    with contextlib.closing(CancelToken()) as token:
+
+        def work() -> CorrectnessResults:
+            with cancel_scope(token):
+                return call()
+
+        working = asyncio.ensure_future(asyncio.to_thread(work))
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            token.cancel()
+            await _wait_until_done(working)
+            raise
+
+
+async def _wait_until_done(working: asyncio.Future[CorrectnessResults]) -> None:
+    """Wait even if the waiting task is cancelled again meanwhile; the outcome is of no interest any more."""
+    while not working.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([working])
+
+
+def _check_type(name: str, value: object, types: tuple[type, ...], expected: str) -> None:
+    if not isinstance(value, types) or isinstance(value, bool):
+        raise UsageError(f"{name}: expected {expected}, found {value!r} ({type(value).__name__})")

@@ -1,0 +1,136 @@
+"""Public API of the package: `slop_code.evaluate` and the loaders, on real submissions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import slop_code
+from slop_code import (
+    CorrectnessResults,
+    EnvironmentSpec,
+    ProblemConfig,
+    ResultError,
+    UsageError,
+    evaluate,
+    evaluate_async,
+    load_environment,
+    load_problem,
+    load_results,
+)
+
+LARDER = Path(__file__).resolve().parents[1] / "examples/problems/larder"
+DRIFTING = Path(__file__).resolve().parents[1] / "examples/runs/drifting/larder/checkpoint_2/snapshot"
+
+
+def test_every_exported_name_exists():
+    assert {name for name in slop_code.__all__ if not hasattr(slop_code, name)} == set()
+    assert dir(slop_code) == slop_code.__all__
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        _ = slop_code.no_such_name  # type: ignore[attr-defined]
+
+
+@pytest.mark.e2e
+def test_importing_the_package_loads_no_layer():
+    code = "import sys, slop_code; print([name for name in sys.modules if name.startswith(('slop_code.', 'pydantic'))])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "['slop_code._version']"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"checkpoint": 2.5}, "checkpoint: expected the number or the name of a checkpoint, found 2.5 (float)"),
+        ({"checkpoint": True}, "checkpoint: expected the number or the name of a checkpoint, found True (bool)"),
+        ({"checkpoint": 9}, "larder: no checkpoint '9'; there are checkpoint_1, checkpoint_2, checkpoint_3"),
+        ({"submission": None}, "submission: expected the path of the submission's folder, found None (NoneType)"),
+        ({"problem": 1}, "problem: expected a path, a name or a ProblemConfig, found 1 (int)"),
+        ({"environment": 1}, "environment: expected a name, a path or an EnvironmentSpec, found 1 (int)"),
+        ({"environment": "nowhere"}, "nowhere: no such environment; shipped are "),
+        ({"output": 1}, "output: expected the path of a folder, or None, found 1 (int)"),
+        ({"policy": "core =="}, "policy, column 8: expected a group or a number, found the end"),
+        ({"policy": 1}, "policy: expected the name of a policy or an expression, found 1 (int)"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_runs(arguments, message):
+    valid = {"submission": DRIFTING, "problem": LARDER, "checkpoint": 2}
+    with pytest.raises(UsageError) as refused:
+        evaluate(**{**valid, **arguments})
+    assert str(refused.value).startswith(message)
+
+
+def test_loaders_take_strings_and_paths(tmp_path):
+    for folder in (LARDER, str(LARDER)):
+        assert isinstance(load_problem(folder), ProblemConfig)
+    assert load_problem("larder", problems_dir=str(LARDER.parent)) == load_problem(LARDER)
+    assert isinstance(load_environment("local"), EnvironmentSpec)
+    file = tmp_path / "own.yaml"
+    file.write_text("{name: own, type: local, isolation: none}")
+    assert load_environment(file) == load_environment(str(file))
+    with pytest.raises(ResultError, match=r"evaluation\.json: cannot be read"):
+        load_results(tmp_path / "evaluation.json")
+
+
+@pytest.fixture
+def own_cache(cache, monkeypatch):
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache.root))
+
+
+@pytest.mark.e2e
+@pytest.mark.usefixtures("own_cache")
+def test_a_result_is_stored_and_answers_for_its_policy(need_bubblewrap, tmp_path):
+    need_bubblewrap()
+    output = tmp_path / "out"
+    results = evaluate(str(DRIFTING), str(LARDER), 2, output=str(output), policy="core-cases")
+    assert isinstance(results, CorrectnessResults)
+    assert (results.passes(), results.passes("all-cases")) == (True, False)
+    stored = load_results(output)
+    assert stored == results == load_results(output / "evaluation.json")
+    assert (stored.passes(), stored.with_policy("core == 1 and regression >= 95%").passes()) == (False, True)
+    assert (output / ".scbench/pytest.log").is_file()
+
+
+@pytest.mark.e2e
+@pytest.mark.usefixtures("own_cache")
+def test_several_evaluations_from_coroutines_give_the_same_result(need_bubblewrap):
+    need_bubblewrap()
+    problem, environment = load_problem(LARDER), load_environment("local")
+
+    async def both() -> list[CorrectnessResults]:
+        calls = [evaluate_async(DRIFTING, problem, "checkpoint_2", environment) for _ in range(2)]
+        return await asyncio.gather(*calls)
+
+    first, second = asyncio.run(both())
+    assert [(test.nodeid, test.status) for test in first.tests] == [(test.nodeid, test.status) for test in second.tests]
+    assert not first.passes()
+
+
+@pytest.mark.e2e
+def test_a_cancelled_evaluation_ends_before_the_task_does(
+    cache, need_bubblewrap, make_problem, make_submission, own_cache
+):
+    """The session's folder is there while the submission runs, and gone when the cancelled task has ended."""
+    need_bubblewrap()
+    problem = make_problem({"test_checkpoint_1.py": "def test_waits(run):\n    run(timeout=100)\n"})
+    submission = make_submission({"main.py": "import time\ntime.sleep(100)\n"})
+
+    def sessions() -> set[Path]:
+        return set((cache.root / "sessions").glob("[!.]*"))
+
+    async def cancelled() -> set[Path]:
+        before = sessions()
+        task = asyncio.create_task(evaluate_async(submission, problem, 1))
+        while not (opened := sessions() - before):
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        assert task.cancelled()
+        return opened
+
+    assert [folder for folder in asyncio.run(cancelled()) if folder.exists()] == []
