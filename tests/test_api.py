@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,11 @@ def test_every_exported_name_exists():
     assert dir(slop_code) == slop_code.__all__
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
         _ = slop_code.no_such_name  # type: ignore[attr-defined]
+
+
+def test_the_reference_names_every_exported_name():
+    page = (LARDER.parents[2] / "docs/reference/python.md").read_text(encoding="utf-8")
+    assert [name for name in slop_code.__all__ if not re.search(rf"\b{name}\b", page)] == []
 
 
 @pytest.mark.e2e

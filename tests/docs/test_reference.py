@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+from enum import StrEnum
 from typing import TYPE_CHECKING, get_args
 
 import pytest
 
+from slop_code import evaluate
 from slop_code.cli.command_parser import VERBOSE_HELP
 from slop_code.cli.main import parser
 from slop_code.comparison import records as comparison
@@ -148,7 +150,7 @@ def test_every_state_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    "described", [evaluate_run, Submission, Retries, Shard], ids=lambda described: described.__name__
+    "described", [evaluate, evaluate_run, Submission, Retries, Shard], ids=lambda described: described.__name__
 )
 def test_every_parameter_is_explained(described: Callable[..., object]) -> None:
     defaults = {name: default_of(value.default) for name, value in inspect.signature(described).parameters.items()}
@@ -159,6 +161,8 @@ def test_every_parameter_is_explained(described: Callable[..., object]) -> None:
 def default_of(value: object) -> str:
     if value is inspect.Parameter.empty:
         return "required"
+    if isinstance(value, StrEnum):
+        return repr(value.value)
     return "silent" if callable(value) else repr(value)
 
 
