@@ -16,7 +16,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES = ("main.c", "pair.c", "serve.c", "run.c", "show.c", "archive.c")
 PROCESSORS = ("x86_64", "aarch64")
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-static", "-s"]
 
@@ -54,9 +53,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
                 [native] if native else [sys.executable, "-m", "ziglang", "cc", "-target", f"{target}-linux-musl"]
             )
             output = folder / f"slopbox-{target}"
-            subprocess.run(
-                [*compiler, *FLAGS, "-o", str(output), *[str(folder / name) for name in SOURCES]], check=True
-            )
+            subprocess.run([*compiler, *FLAGS, "-o", str(output), *map(str, sorted(folder.glob("*.c")))], check=True)
         if set(targets()) == set(PROCESSORS):
             return  # right on any machine: where the helpers do not run, they are for containers
         # Linked statically, the helper runs on any Linux of its processor.

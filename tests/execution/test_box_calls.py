@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
-import struct
 import subprocess
 import sys
+import tarfile
 
 import pytest
 
+from slop_code.execution.archive import STATUS
 from slop_code.execution.bubblewrap import boxes as bubblewrap
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 
 pytestmark = pytest.mark.e2e
 
 INTERPRETER = os.path.realpath(sys.executable)
-HEADER = struct.Struct("<BBHIIIQq")
 GENEROUS = [str(1 << 32), "500", str(1 << 30), "0"]
 
 
@@ -25,8 +26,12 @@ def call(*argv, **options):
     return subprocess.run(list(map(str, argv)), capture_output=True, timeout=60, **options)
 
 
-def record(kind, name=b"", content=b"", *, flags=0, mode=0) -> bytes:
-    return HEADER.pack(ord(kind), flags, 0, mode, len(name), 0, len(content), 0) + name + content
+def contents(packed):
+    """Names of an archive's members, and the judge's wait status, which comes last."""
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        *names, last = tar.getnames()
+        assert last == STATUS
+        return names, int(tar.extractfile(last).read())
 
 
 @pytest.fixture
@@ -91,7 +96,7 @@ WAITING = ["/bin/sh", "-c", "echo started; exec sleep 1000"]
 def two_boxes(box, helper, judge):
     """As two containers are: `pair` in one admits `serve` of the other."""
     steps = ["--mkdir", "/given/folder", "755", "--listen", "/slop/gate/socket", "--ready", "--admit", "60"]
-    argv = ["/slop/pair", "pair", *steps, "--give", "/given", "--judge", *judge]
+    argv = ["/slop/pair", "pair", *steps, "--give", "given", "/given", "--judge", *judge]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(box(argv, {"/slop/pair": helper, "/slop/run": helper}), **pipes) as first:
         assert first.stdout.readline() == b"ready 0 0 0\n"
@@ -107,25 +112,24 @@ def two_boxes(box, helper, judge):
 def test_one_box_admits_the_other(helper, box):
     judge = ["/slop/run", "sh", "-c", "echo for the log; exit 3"]
     with two_boxes(box, helper, judge) as (first, second):
-        archive, log = first.stdout.read(), first.stderr.read()
+        packed, log = first.stdout.read(), first.stderr.read()
         assert (first.wait(60), second.wait(60), log) == (3, 0, b"for the log\n")
-    assert archive.startswith(record("T", b"/given"))
-    assert archive.endswith(record("U") + record("E", mode=3 << 8))
+    assert contents(packed) == (["given/folder"], 3 << 8)
 
 
 def test_the_end_of_the_other_box_is_noticed(helper, box):
     with two_boxes(box, helper, WAITING) as (first, second):
         assert first.stderr.readline() == b"started\n"
         second.kill()
-        archive, log = first.stdout.read(), first.stderr.read()
+        packed, log = first.stdout.read(), first.stderr.read()
         assert (first.wait(60), log) == (124, b"slop-code: the subject's box ended before the tests\n")
-    assert archive.endswith(record("E", mode=124 << 8))
+    assert contents(packed) == (["given/folder"], 124 << 8)
 
 
 def test_it_stops_when_nobody_waits_any_more(helper, box):
     with two_boxes(box, helper, WAITING) as (first, second):
         assert first.stderr.readline() == b"started\n"
         first.stdin.close()
-        archive = first.stdout.read()
+        packed = first.stdout.read()
         assert (first.wait(60), second.wait(60)) == (128 + signal.SIGKILL, 0)
-    assert archive.endswith(record("E", mode=signal.SIGKILL))
+    assert contents(packed) == (["given/folder"], signal.SIGKILL)

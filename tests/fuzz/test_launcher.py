@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tarfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 from slop_code.execution.bubblewrap import boxes as bubblewrap
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.helper import helper_path
+from tests.execution.tar_members import END, attributes, line, member, patched
 from tests.fuzz.odd import damaged, fuzzed
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ DESCRIPTORS = 40
 UNLIMITED = [str(1 << 60), str(1 << 30), str(1 << 60), "0"]
 """Memory, processes, sizes: where there is no limit, nothing is ever ended for being over it."""
 
-HEADER = struct.Struct("<BBHIIIQq")
 CRASHES = [signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE, signal.SIGSYS]
 STOPS = [signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU]
 """A call that is told to stop stays so until its launcher is gone, as any process does."""
@@ -290,47 +291,76 @@ def test_run_does_not_stop(box: Callable[..., list[str]], helper: str, tmp_path:
                 assert process.wait(PATIENCE) == 128 + signal.SIGSTOP
 
 
-def record(kind: int, name: bytes = b"", content: bytes = b"", flags: int = 0) -> bytes:
-    return HEADER.pack(kind, flags, 0, 0o644, len(name), 0, len(content), 0) + name + content
-
-
 TREE = b"".join([
-    record(ord("T"), b"/tmp/new", flags=1), record(ord("F"), b"a", b"content"), record(ord("D"), b"in"),
-    record(ord("L"), b"link", b"/etc/passwd"), record(ord("P"), b"pipe"), record(ord("U")), record(ord("E")),
+    member("new/a", content=b"content"), member("new/in", tarfile.DIRTYPE), member("new/in/" + "b" * 200),
+    member("new/link", tarfile.SYMTYPE, target="/etc/passwd"), member("new/pipe", tarfile.FIFOTYPE), END,
 ])  # fmt: skip
+NAMES = ["a", "b", "..", ".", "", "a/b", "/", "a\0b", "x" * 255, "x" * 256, "x" * 5000, "\udcff", "\n", "ü"]
+KINDS = [tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.FIFOTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE]
+KINDS += [tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_SPARSE, tarfile.XGLTYPE, tarfile.AREGTYPE, b"Q"]
+KEYS = [
+    b"path=",
+    b"path=new/c",
+    b"linkpath=",
+    b"size=",
+    b"uid=",
+    b"gid=",
+    b"mtime=",
+    b"mtime=-1.5",
+    b"hdrcharset=BINARY",
+]
+KEYS += [b"SCHILY.filetype=socket", b"GNU.sparse.map=0,1", b"", b"=", b"path=new/" + b"d/" * 70_000]
+numbers = st.integers(-1, 9).map(str) | st.sampled_from(
+    ["", "9" * 18, "9" * 19, "1" * 5000, "0.5", "1.2.3", "-", "nan"]
+)
 
 
 @st.composite
-def records(draw: st.DrawFn) -> bytes:
-    names = st.sampled_from([b"a", b"b", b"..", b".", b"", b"a/b", b"/", b"a\0b", b"x" * 255, b"x" * 5000, b"\xff"])
-    one = st.builds(record, st.sampled_from(list(b"FDULPSTEQ\0")), names, st.binary(max_size=9), st.integers(0, 255))
-    return record(ord("T"), b"/tmp/new", flags=1) + b"".join(draw(st.lists(one, max_size=6))) + record(ord("E"))
+def attribute_lines(draw: st.DrawFn) -> bytes:
+    """Mostly as they should be, with a key and an end of any kind."""
+    text = draw(st.sampled_from(KEYS)) + draw(numbers | st.just("")).encode()
+    right = line(text)
+    return draw(st.just(right) | st.just(right) | damaged(right) | st.binary(max_size=9))
 
 
-@pytest.mark.parametrize("kind", ["T", "F", "L"])
-def test_no_name_ends_early(box: Callable[..., list[str]], helper: str, kind: str) -> None:
-    """What was found: the helper took what stands before a NUL for the name."""
-    odd = {"T": record(ord("T"), b"/tmp/a\0b"), "F": record(ord("F"), b"a\0b"), "L": record(ord("L"), b"a", b"b\0c")}
-    raw = record(ord("T"), b"/tmp/new", flags=1) + odd[kind] + record(ord("E"))
-    argv = box(["/slop/helper", "pair", "--unpack", "0", "0", "--ready", "--hold"], helper)
-    done = subprocess.run(argv, input=raw, capture_output=True, timeout=PATIENCE)
-    assert (done.returncode, done.stdout, done.stderr) == (125, b"", b"slop-code: what was sent is no tree\n")
+@st.composite
+def archives(draw: st.DrawFn) -> bytes:
+    """Members with sums that are right, so that everything behind the sum is reached."""
+    made = []
+    for _ in range(draw(st.integers(0, 6))):
+        if draw(st.booleans()):
+            made.append(attributes(b"".join(draw(st.lists(attribute_lines(), max_size=3)))))
+        name = "/".join(["new", *draw(st.lists(st.sampled_from(NAMES), max_size=3))])
+        one = member(name, draw(st.sampled_from(KINDS)), content=draw(st.binary(max_size=600)), target="a")
+        offset, field = draw(st.integers(0, 511)), draw(st.binary(max_size=3))
+        made.append(draw(st.just(one) | st.just(patched(one, offset, field[: 512 - offset]))))
+    return b"".join(made) + END
 
 
 def test_unpack(box: Callable[..., list[str]], helpers: dict[str, str]) -> None:
-    """All helpers make the same of what was sent: a tree, or nothing of it, and that in words."""
+    """An archive is unpacked or refused in words, and by every build of the helper alike."""
 
-    @fuzzed(5, raw=damaged(TREE) | records())
+    @fuzzed(5, raw=damaged(TREE) | archives())
     def examples(raw: bytes) -> None:
-        told = {}
+        answers = {}
         for name, helper in helpers.items():
-            argv = box(["/slop/helper", "pair", "--unpack", "0", "0", "--ready", "--hold"], helper)
-            done = subprocess.run(argv, input=raw, capture_output=True, timeout=PATIENCE)
+            unpack = ["--tree", "new", "/tmp/new", "--unpack", "0", "0", "--ready", "--hold"]
+            done = subprocess.run(
+                box(["/slop/helper", "pair", *unpack], helper), input=raw, capture_output=True, timeout=PATIENCE
+            )
             assert b"Sanitizer" not in done.stderr, done.stderr
             assert b"runtime error" not in done.stderr
-            told[name] = (done.returncode, done.stdout)
+            answers[name] = (done.returncode, done.stdout)
             assert done.returncode in (0, 125), done.stderr
             assert done.stderr == b"" if done.returncode == 0 else done.stderr.startswith(b"slop-code: ")
-        assert len(set(told.values())) == 1, told
+        assert len(set(answers.values())) == 1, answers
 
     examples()
+
+
+def test_every_kind_of_member_is_unpacked(box: Callable[..., list[str]], helper: str) -> None:
+    """Else nothing of the above would say much."""
+    look = ["/bin/sh", "-c", "cd /tmp/new && find . | sort >&2"]
+    argv = ["/slop/helper", "pair", "--tree", "new", "/tmp/new", "--unpack", "0", "0", "--judge", *look]
+    done = subprocess.run(box(argv, helper), input=TREE, capture_output=True, timeout=PATIENCE)
+    assert done.stderr.decode().split() == [".", "./a", "./in", "./in/" + "b" * 200, "./link", "./pipe"]

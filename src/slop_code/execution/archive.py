@@ -1,218 +1,243 @@
-"""Trees on a stream, as `slopbox` packs and unpacks them: how files get into a container and out of it.
+"""Trees as tar streams: into a container, out of it, and to another machine.
 
-A record is a header, a name and content; folders are entered and left, so that no path is ever too long.
+Members are named `tree/path`, and whoever unpacks says which folder a tree is. In a container `helper/tar.c` does both.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
-import struct
-import zlib
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+import tarfile
+from typing import IO, TYPE_CHECKING, cast
 
-from slop_code.errors import InfrastructureError, SubmissionError
-from slop_code.execution.submission import DEEPEST, RESERVED
+from slop_code.errors import InfrastructureError
+from slop_code.execution.tree_walk import CHUNK, walk_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     Read = Callable[[int], bytes]
+    Owner = tuple[int, int]
 
-HEADER = struct.Struct("<BBHIIIQq")
-CHUNK = 1 << 18
-PAGE = 4096
-LARGEST_ANSWER = 4 << 30
-USERS = 1
-TREE, FOLDER, UP, FILE, LINK, PIPE, SOCKET, END = b"TDUFLPSE"
+MAX_REPORTS_SIZE = 4 << 30
+MAX_HEADER_SIZE = 1 << 18
+MAX_MEMBERS = 1_000_000
+MAX_NAME_BYTES = 255
+ENCODING, ERRORS = "utf-8", "surrogateescape"
+STATUS = "exit-status"
+SOCKET = {"SCHILY.filetype": "socket"}
+"""Tar has no sockets: they travel as pipes with an attribute, as star(1) has it."""
 
-
-@dataclass(slots=True)
-class Measure:
-    entries: int = 0
-    size: int = 0
-    sum: int = 0
-    """Over kinds, names and contents, in whatever order: tells one tree from another."""
-
-    closed: bool = field(default=False, compare=False)
-    """Whether there is something in it that its owner may not read."""
-
-    @property
-    def space(self) -> int:
-        """What it takes at most where files are kept in pages."""
-        return self.size + 2 * PAGE * self.entries
+TYPES = {
+    stat.S_IFREG: tarfile.REGTYPE, stat.S_IFDIR: tarfile.DIRTYPE, stat.S_IFLNK: tarfile.SYMTYPE,
+    stat.S_IFIFO: tarfile.FIFOTYPE, stat.S_IFSOCK: tarfile.FIFOTYPE,
+}  # fmt: skip
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def pack_tree(source: Path, place: str, *, users: bool = False) -> Iterator[bytes]:
-    """A folder, or a single file, that is to appear at `place`; what is the user's leaves out the reserved names."""
+def pack_tree(source: Path, name: str, *, owner: Owner | None = None, without: tuple[str, ...] = ()) -> Iterator[bytes]:
+    """A folder, or a single file, as `name` (`tree` or `tree/path`); without the end of the archive.
+
+    With an owner everything keeps its mode. Without one it is root's: everyone may read it and only root may write.
+    """
     if not source.is_dir():
-        folder, _, name = place.rpartition("/")
-        yield _record(TREE, folder.encode(), flags=0)
-        yield from _pack_file(None, os.fsencode(source), name.encode(), source.stat())
+        yield from pack_file(source.read_bytes(), name)
         return
-    yield _record(TREE, os.fsencode(place), flags=USERS if users else 0)
-    descriptor = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    yield _header(_member(name, tarfile.DIRTYPE, 0o755, owner))
+    for entry in walk_tree(source, without):
+        member = _member(f"{name}/{entry.path}", TYPES[entry.kind], stat.S_IMODE(entry.info.st_mode), owner)
+        if entry.kind == stat.S_IFREG:
+            member.size = entry.size
+            member.mode = member.mode if entry.readable else 0
+            # As text: a float, which tarfile makes of a time otherwise, has no nanoseconds.
+            member.pax_headers = {"mtime": _format_time(entry.info.st_mtime_ns)}
+        elif entry.kind == stat.S_IFLNK:
+            member.linkname = os.fsdecode(entry.target())
+        elif entry.kind == stat.S_IFSOCK:
+            member.pax_headers = SOCKET
+        yield _header(member)
+        yield from entry.content()
+        yield bytes(-member.size % tarfile.BLOCKSIZE)
+
+
+def pack_file(content: bytes, name: str) -> Iterator[bytes]:
+    member = _member(name, tarfile.REGTYPE, 0o644, None)
+    member.size = len(content)
+    yield _header(member) + content + bytes(-member.size % tarfile.BLOCKSIZE)
+
+
+def pack_end() -> bytes:
+    return bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _member(name: str, kind: bytes, mode: int, owner: Owner | None) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type = kind
+    member.uid, member.gid = owner or (0, 0)
+    member.mode = mode & 0o1777
+    if owner is None:
+        executable = kind == tarfile.DIRTYPE or mode & 0o111
+        member.mode = mode & 0o755 | (0o555 if executable else 0o444)
+    return member
+
+
+def _header(member: tarfile.TarInfo) -> bytes:
+    return member.tobuf(tarfile.PAX_FORMAT, ENCODING, ERRORS)
+
+
+def _format_time(nanoseconds: int) -> str:
+    seconds, rest = divmod(abs(nanoseconds), 10**9)
+    return f"{'-' if nanoseconds < 0 else ''}{seconds}.{rest:09}"
+
+
+def unpack_reports(read: Read, folders: Mapping[str, Path], max_size: int = MAX_REPORTS_SIZE) -> int:
+    """Write the trees that were asked for to their folders; what is there already stays. The judge's wait status.
+
+    Anything else (another kind of file, a name that leads elsewhere) is an infrastructure failure; an archive that
+    ends early is an EOFError.
+    """
+    for (tree, *parts), member, content in _members(read):
+        if tree == STATUS and not parts and content is not None:
+            return _status(b"".join(content) if member.size < MAX_HEADER_SIZE else b"")
+        if tree not in folders or not parts or not (member.isreg() or member.isdir()):
+            raise _refused(f"{member.name!r}, which nobody asked for")
+        max_size -= member.size
+        if max_size < 0:
+            raise _refused(f"more than {MAX_REPORTS_SIZE >> 30} GB; what do the tests write?")
+        with _opened(folders[tree], parts[:-1]) as parent, contextlib.suppress(FileExistsError):
+            _restore(member, content, parts[-1], parent, mode=0o755 if member.isdir() else 0o644)
+    raise EOFError
+
+
+def unpack_tree(packed: IO[bytes], folder: Path) -> None:
+    """Make `folder` with everything that `pack_tree` put into an archive, whatever its tree is called.
+
+    Modes of folders are set last, as one may forbid to write into it.
+    """
+    folder.mkdir()
+    modes: list[tuple[list[str], int]] = []
+    for (_, *parts), member, content in _members(packed.read):
+        if not parts:
+            continue
+        mode = member.mode & 0o777
+        with _opened(folder, parts[:-1]) as parent:
+            _restore(member, content, parts[-1], parent, mode=0o700 if member.isdir() else mode)
+        if member.isdir():
+            modes.append((parts, mode))
+    for parts, mode in reversed(modes):
+        with _opened(folder, parts) as descriptor:
+            os.fchmod(descriptor, mode)
+
+
+@contextlib.contextmanager
+def _opened(root: Path, parts: list[str]) -> Iterator[int]:
+    """A folder below the root, reached through no link; by descriptors, as it may be deeper than a path may be long."""
+    descriptor = os.open(root, FOLDER_FLAGS)
     try:
-        yield from _pack_folder(descriptor, RESERVED if users else ())
+        for part in parts:
+            try:
+                inner = os.open(part, FOLDER_FLAGS, dir_fd=descriptor)
+            except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+                raise _refused(f"something in {part!r}, which is no folder") from error
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def pack_text(text: str, place: str) -> Iterator[bytes]:
-    folder, _, name = place.rpartition("/")
-    content = text.encode()
-    yield _record(TREE, folder.encode())
-    yield _record(FILE, name.encode(), mode=0o644, size=len(content)) + content
+def _restore(member: tarfile.TarInfo, content: Iterator[bytes] | None, name: str, folder: int, *, mode: int) -> None:
+    if content is not None:
+        with os.fdopen(os.open(name, FILE_FLAGS, 0o600, dir_fd=folder), "wb") as stream:
+            stream.writelines(content)
+            stream.flush()
+            os.fchmod(stream.fileno(), mode)
+            os.utime(stream.fileno(), ns=(_mtime(member), _mtime(member)))
+    elif member.isdir():
+        os.mkdir(name, mode, dir_fd=folder)
+    elif member.issym():
+        os.symlink(member.linkname, name, dir_fd=folder)
+    else:
+        is_socket = SOCKET.items() <= member.pax_headers.items()
+        os.mknod(name, (stat.S_IFSOCK if is_socket else stat.S_IFIFO) | mode, dir_fd=folder)
 
 
-def pack_end() -> bytes:
-    return _record(END, b"")
+class _BoundedStream:
+    """For tarfile, which believes what a header says of its own length: gives up after `allowed` bytes."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self.allowed = MAX_HEADER_SIZE
+        self.has_ended = False
+
+    def read(self, size: int) -> bytes:
+        self.allowed -= size
+        if self.allowed < 0:
+            raise _refused("a member whose header has no end")
+        data = self._read(size)
+        self.has_ended |= len(data) < size
+        return data
+
+    def content(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
+        with self.damage():
+            source = tar.extractfile(member)
+            while source is not None and (part := source.read(CHUNK)):
+                yield part
+
+    @contextlib.contextmanager
+    def damage(self) -> Iterator[None]:
+        """What tarfile says of an archive that is damaged, or that ends early."""
+        try:
+            yield
+        except (tarfile.TarError, ValueError, RecursionError) as error:
+            raise EOFError if self.has_ended else _refused("no archive in it") from error
 
 
-def measure(source: Path, limit: int) -> Measure:
-    """What `pack_tree` of a workspace brings, and what `slopbox` tallies when it copies one.
-
-    `limit` bounds the bytes, also those of holes, before any of them is read.
-    """
-    found, depth = Measure(), 0
-    records = pack_tree(source, "/", users=True)
-    next(records)
-    for record in records:
-        kind, _flags, _zero, mode, length, _zero2, size, _mtime = HEADER.unpack_from(record)
-        if kind == UP:
-            depth -= 1
-            continue
-        found.size += size if kind == FILE else 0
-        if found.size > limit:
-            raise SubmissionError(
-                f"{source}: larger than {limit} bytes, and in containers it is in memory; use -e local"
-            )
-        found.closed |= kind in (FILE, FOLDER) and not mode & 0o400
-        crc = zlib.crc32(struct.pack("<BI", kind, depth) + record[HEADER.size :])
-        left = size - (len(record) - HEADER.size - length)
-        while left > 0:
-            part = next(records)
-            crc = zlib.crc32(part, crc)
-            left -= len(part)
-        found.entries += 1
-        found.sum = (found.sum + crc) % 2**64
-        depth += kind == FOLDER
-    return found
+def _members(read: Read) -> Iterator[tuple[tuple[str, ...], tarfile.TarInfo, Iterator[bytes] | None]]:
+    """Each member with its path in parts and, of a file, its content; hostile ones are refused."""
+    stream, names = _BoundedStream(read), set[tuple[str, ...]]()
+    source = cast(IO[bytes], stream)  # tarfile needs nothing but its `read`
+    with stream.damage(), tarfile.open(fileobj=source, mode="r|", encoding=ENCODING, errors=ERRORS) as tar:
+        while (member := tar.next()) is not None:
+            parts = _checked(member)
+            if parts in names or len(names) == MAX_MEMBERS:
+                raise _refused(f"{member.name!r} twice" if parts in names else "too many files")
+            names.add(parts)
+            stream.allowed = member.size + MAX_HEADER_SIZE
+            yield parts, member, stream.content(tar, member) if member.isreg() else None
+            stream.allowed = member.size + MAX_HEADER_SIZE
 
 
-def unpack(read: Read, places: Mapping[str, Path], size: int = LARGEST_ANSWER) -> int:
-    """Write the trees that were asked for to their places, beside what is there; the status that stands at the end.
-
-    Anything else (another kind of file, a name that leads elsewhere, an early end) is an infrastructure failure.
-    """
-    folders: list[Path] = []
-    while True:
-        kind, flags, zero, mode, length, zero2, content, mtime = HEADER.unpack(_exactly(read, HEADER.size))
-        if kind == END and not any((flags, zero, length, zero2, content, mtime)):  # any text may begin with its letter
-            return int(mode)
-        name = os.fsdecode(_exactly(read, length)) if length <= PAGE else ""
-        if kind == TREE and name in places:
-            folders = [places[name]]
-        elif kind == UP and len(folders) > 1:
-            folders.pop()
-        elif kind in (FILE, FOLDER) and folders and name not in ("", ".", "..") and not {"/", "\0"} & set(name):
-            target = folders[-1] / name
-            if kind == FOLDER:
-                folders.append(_folder(target))
-                continue
-            size -= content
-            if size < 0:
-                raise InfrastructureError(
-                    f"the judge's container sent more than {LARGEST_ANSWER >> 30} GB; what do the tests write?"
-                )
-            _write(read, target, content, mtime)
-        elif kind in (LINK, PIPE, SOCKET) and content <= PAGE:
-            _exactly(read, content)  # nothing of ours is one
-        else:
-            raise InfrastructureError("the judge's container sent what nobody asked for; that is a defect: report it")
+def _checked(member: tarfile.TarInfo) -> tuple[str, ...]:
+    """The parts of its name; only files, folders, symbolic links and pipes, with plain names, are taken."""
+    parts = tuple(member.name.split("/"))
+    plain = all(part not in ("", ".", "..") and len(os.fsencode(part)) <= MAX_NAME_BYTES for part in parts)
+    if not plain or "\0" in member.name + member.linkname:
+        raise _refused(f"the name {member.name!r}")
+    if member.type not in TYPES.values() or member.issparse() or member.size < 0:
+        raise _refused(f"{member.name!r}, which is no file, folder, symbolic link or pipe")
+    return parts
 
 
-def _folder(target: Path) -> Path:
-    with contextlib.suppress(FileExistsError):
-        target.mkdir()
-    if not stat.S_ISDIR(target.lstat().st_mode):
-        raise InfrastructureError("the judge's container sent a folder where there is something else")
-    return target
+def _status(text: bytes) -> int:
+    if not re.fullmatch(rb"[0-9]{1,6}", text):
+        raise _refused("no exit status")
+    return int(text)
 
 
-def _write(read: Read, target: Path, size: int, mtime: int) -> None:
-    if os.path.lexists(target):
-        target = Path(os.devnull)
-    with target.open("wb") as stream:
-        while size > 0:
-            part = _exactly(read, min(size, CHUNK))
-            stream.write(part)
-            size -= len(part)
-    if target != Path(os.devnull):
-        os.utime(target, ns=(mtime, mtime))
+def _mtime(member: tarfile.TarInfo) -> int:
+    """In nanoseconds."""
+    text = member.pax_headers.get("mtime") or str(member.mtime)
+    match = re.fullmatch(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?", text)
+    if match is None:
+        raise _refused(f"{member.name!r} with a time that is none")
+    nanoseconds = int(match[2]) * 10**9 + int((match[3] or "0").ljust(9, "0"))
+    return -nanoseconds if match[1] else nanoseconds
 
 
-def _exactly(read: Read, size: int) -> bytes:
-    data = read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
-
-
-def _record(kind: int, name: bytes, *, flags: int = 0, mode: int = 0, size: int = 0, mtime: int = 0) -> bytes:
-    return HEADER.pack(kind, flags, 0, mode, len(name), 0, size, mtime) + name
-
-
-def _entries(folder: int, without: tuple[str, ...]) -> Iterator[tuple[bytes, os.stat_result]]:
-    for name in sorted(os.listdir(folder)):
-        if name not in without:
-            yield os.fsencode(name), os.stat(name, dir_fd=folder, follow_symlinks=False)
-
-
-def _pack_folder(folder: int, without: tuple[str, ...] = (), depth: int = 0) -> Iterator[bytes]:
-    if depth > DEEPEST:
-        raise SubmissionError(f"folders are nested more than {DEEPEST} deep; flatten them")
-    for name, info in _entries(folder, without):
-        mode, kind = stat.S_IMODE(info.st_mode), stat.S_IFMT(info.st_mode)
-        if kind == stat.S_IFREG:
-            yield from _pack_file(folder, name, name, info)
-        elif kind == stat.S_IFDIR:
-            yield _record(FOLDER, name, mode=mode)
-            inner = _open(name, folder, os.O_DIRECTORY)
-            if inner is not None:
-                try:
-                    yield from _pack_folder(inner, depth=depth + 1)
-                finally:
-                    os.close(inner)
-            yield _record(UP, b"")
-        elif kind == stat.S_IFLNK:
-            target = os.readlink(name, dir_fd=folder)
-            yield _record(LINK, name, size=len(target)) + target
-        elif kind in (stat.S_IFIFO, stat.S_IFSOCK):
-            yield _record(PIPE if kind == stat.S_IFIFO else SOCKET, name, mode=mode)
-
-
-def _pack_file(folder: int | None, path: bytes, name: bytes, info: os.stat_result) -> Iterator[bytes]:
-    """As many bytes as are announced, whatever becomes of the file meanwhile; none of one that may not be read."""
-    descriptor = _open(path, folder, 0)
-    size = info.st_size if descriptor is not None else 0
-    mode = stat.S_IMODE(info.st_mode) if descriptor is not None else 0
-    yield _record(FILE, name, mode=mode, size=size, mtime=info.st_mtime_ns)
-    if descriptor is None:
-        return
-    with os.fdopen(descriptor, "rb", buffering=0) as stream:
-        while size > 0:
-            part = stream.read(min(size, CHUNK)) or b"\0" * min(size, CHUNK)
-            yield part
-            size -= len(part)
-
-
-def _open(name: bytes, folder: int | None, flags: int) -> int | None:
-    """None: this user may not read it, and so the subject cannot either."""
-    try:
-        return os.open(name, flags | os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except PermissionError:
-        return None
+def _refused(what: str) -> InfrastructureError:
+    return InfrastructureError(f"the archive that was sent has {what}")

@@ -63,6 +63,10 @@ class User:
     def words(self) -> list[str]:
         return [str(self.uid), str(self.gid)]
 
+    @property
+    def owner(self) -> tuple[int, int]:
+        return self.uid, self.gid
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -102,6 +106,11 @@ def all_mounts(mounts: Iterable[Mount]) -> list[str]:
     return [word for mount in mounts for word in mount.words]
 
 
+def unpack_steps(trees: Mapping[str, str], user: User) -> list[str]:
+    """Steps of process 1 that unpack the archive on its standard input: the folder of each tree in it."""
+    return [*[word for tree in trees.items() for word in ("--tree", *tree)], "--unpack", *user.words]
+
+
 def volume_arguments(name: str, owner: str, options: str) -> list[str]:
     """A volume in memory, so that its size has an end."""
     kind = ["--opt", "type=tmpfs", "--opt", "device=tmpfs", "--opt", f"o={options}"]
@@ -139,7 +148,7 @@ def judge_arguments(
         *tmpfs(JUDGE, "mode=755"), *tmpfs(CALL, "mode=755"), *tmpfs("/slop/tmp", "mode=1777"),
         *tmpfs(HOME, "mode=1777"),
         *all_mounts(every), "--entrypoint", BOX, image,
-        "pair", "--unpack", *user.words,
+        "pair", *unpack_steps({"workspace": workspace, "judge": JUDGE, "shown": SHOWN, "call": CALL}, user),
         *(["--copy", SOURCE, workspace, *user.words] if source else []),
         "--mkdir", tests, "755", "--bind", f"{JUDGE}/tests", tests, "rw" if collecting else "ro",
         "--mkdir", f"{JUDGE}/over/work", "755", "--mkdir", UV_CACHE, "755",
@@ -148,7 +157,7 @@ def judge_arguments(
         "--overlay", TOOLS, f"{JUDGE}/over/up", f"{JUDGE}/over/work", UV_CACHE,
         "--listen", f"{GATE}/socket", "--ready", *(["--talk"] if interactive else []),
         *([] if collecting else ["--admit", str(ADMIT_S)]),
-        *[word for name in given for word in ("--give", f"{JUDGE}/{name}")],
+        *[word for name in given for word in ("--give", name, f"{JUDGE}/{name}")],
         "--judge", BOX, "seal", str(FILE_SIZE), "0", "--user", *user.words, "--chdir", workspace, "--clearenv",
         *[word for name, value in environment.items() for word in ("--setenv", name, value)],
         workspace, "/tmp", *written, "--", *argv,

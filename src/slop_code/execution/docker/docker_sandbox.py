@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
-from slop_code.execution import archive
+from slop_code.execution.archive import pack_end, pack_file, pack_tree
 from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.engine import KEPT, Engine, owner, sweep
@@ -29,6 +29,8 @@ from slop_code.execution.fixed_limits import HANDED
 from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import BoxLayout, JudgeJob, JudgeResult, SetupJob, launcher_settings
+from slop_code.execution.submission import RESERVED
+from slop_code.execution.tree_walk import TreeSummary, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -200,10 +202,10 @@ class DockerSandbox:
         own = str(self.engine_state.image["Config"].get("User") or "")
         return "" if own in ROOT else own
 
-    def source(self, submission: Path) -> tuple[Mount | None, archive.Measure]:
+    def source(self, submission: Path) -> tuple[Mount | None, TreeSummary]:
         """Where its workspace is mounted from, None when it is sent, as is what the user cannot read but root can."""
-        measured = archive.measure(submission, LARGEST_WORKSPACE)
-        mounted = self.settings.mount_workspace and not measured.closed
+        measured = summarize(submission, LARGEST_WORKSPACE)
+        mounted = self.settings.mount_workspace and not measured.unreadable
         return Mount(str(submission), c.SOURCE) if mounted else None, measured
 
     def judge(self, job: JudgeJob) -> JudgeResult:
@@ -228,10 +230,10 @@ class DockerSandbox:
             self.engine.remove(volumes=[*names.shared, *self._declared_names(names)])
         return self._judged(done, warning)
 
-    def _workspace(self, job: JudgeJob) -> tuple[str, Mount | None, archive.Measure]:
+    def _workspace(self, job: JudgeJob) -> tuple[str, Mount | None, TreeSummary]:
         """The subject's image, where its workspace comes from unless it is sent, and how large that is."""
         if job.submission is None:
-            return self.image(), None, archive.Measure()
+            return self.image(), None, TreeSummary()
         if job.subject.kept is None:
             return self.image(), *self.source(job.submission)
         kept = kept_names(job.subject.kept, self.engine_state.objects)
@@ -240,7 +242,7 @@ class DockerSandbox:
         entries, size = map(int, (job.subject.kept / "measured").read_text().split())
         if size > LARGEST_WORKSPACE:
             raise InfrastructureError(f"set-up left {size} bytes in the workspace, which is in memory; use -e local")
-        return kept["image"], Mount(kept["layer"], c.SOURCE), archive.Measure(entries, size)
+        return kept["image"], Mount(kept["layer"], c.SOURCE), TreeSummary(entries, size)
 
     def _judge_arguments(self, names: c.Names, job: JudgeJob, source: Mount | None) -> list[str]:
         tools = Mount(kept_names(job.tools, self.engine_state.objects)["tools"], c.TOOLS)
@@ -260,7 +262,7 @@ class DockerSandbox:
             argv=job.argv,
         )
 
-    def _make_volumes(self, names: c.Names, measured: archive.Measure) -> None:
+    def _make_volumes(self, names: c.Names, measured: TreeSummary) -> None:
         disk = self.spec.limits.disk
         workspace, tmp, shown, gate = names.shared
         options = {
@@ -275,15 +277,15 @@ class DockerSandbox:
 
     def _parts(self, job: JudgeJob, submission: Path | None) -> Iterator[bytes]:
         """Everything the judge's container is sent; without a subject it may add to tests and plugin."""
+        owner = self.box_user().owner
         if submission is not None:
-            yield from archive.pack_tree(submission, self.settings.workdir, users=True)
-        yield from archive.pack_tree(job.tests, f"{c.JUDGE}/tests", users=job.collecting)
-        yield from archive.pack_tree(job.shown, c.SHOWN, users=True)
-        for name, path in job.files.items():
-            yield from archive.pack_tree(path, f"{c.JUDGE}/{name}", users=job.collecting)
+            yield from pack_tree(submission, "workspace", owner=owner, without=RESERVED)
+        for name, path in {"tests": job.tests, **job.files}.items():
+            yield from pack_tree(path, f"judge/{name}", owner=owner if job.collecting else None)
+        yield from pack_tree(job.shown, "shown", owner=owner)
         settings = launcher_settings(self.layout(job.scratch), self.spec.limits.output)
-        yield from archive.pack_text(settings, f"{c.CALL}/conf")
-        yield archive.pack_end()
+        yield from pack_file(settings.encode(), "call/conf")
+        yield pack_end()
 
     def _declared(self, names: c.Names, box: str) -> list[Mount]:
         """Each box has its own, as each is filled from its own image."""
@@ -332,7 +334,7 @@ def kept_names(kept: Path, there: set[str]) -> dict[str, str]:
 
 def places_of(job: JudgeJob) -> dict[str, Path]:
     """Where what comes back belongs; what collecting compiles stays beside its sources."""
-    places = {f"{c.JUDGE}/reports": job.reports}
+    places = {"reports": job.reports}
     if job.collecting:
-        places |= {f"{c.JUDGE}/tests": job.tests, f"{c.JUDGE}/plugin": job.files["plugin"]}
+        places |= {"tests": job.tests, "plugin": job.files["plugin"]}
     return places

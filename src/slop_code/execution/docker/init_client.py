@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
-from slop_code.execution import archive
+from slop_code.execution.archive import pack_tree, unpack_reports
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker.container_arguments import NET
 from slop_code.execution.interpreter import network_variables
 from slop_code.execution.process import TAIL, PipedProcess, ProcessResult
+from slop_code.execution.tree_walk import TreeSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ TALK = 4096
 END_OF_TALK = b"\4"
 
 
-def ready(engine: Engine, child: PipedProcess, log: Path, expected: archive.Measure | None = None) -> None:
+def ready(engine: Engine, child: PipedProcess, log: Path, expected: TreeSummary | None = None) -> None:
     """Wait for process 1; a mounted folder it copied has to be the `expected` one.
 
     A folder of the same name on the daemon's machine need not be the same folder.
@@ -43,7 +44,7 @@ def ready(engine: Engine, child: PipedProcess, log: Path, expected: archive.Meas
     if match is None:
         raise engine.failure("run", last_words(child, log) or f"no sign of life within {START_S:g} s")
     entries, size, checksum = map(int, match.groups())
-    if expected is not None and archive.Measure(entries, size, checksum) != expected:
+    if expected is not None and TreeSummary(entries, size, checksum) != expected:
         raise InfrastructureError(
             "the daemon sees another folder in the submission's place; set docker.mount_workspace: false"
         )
@@ -56,7 +57,7 @@ def finish(engine: Engine, child: PipedProcess, log: Path, places: Mapping[str, 
         child.hang_up()
     until = time.monotonic() + REPORTS_S
     try:
-        status = archive.unpack(lambda size: child.read(size, until), places)
+        status = unpack_reports(lambda size: child.read(size, until), places)
     except (EOFError, TimeoutError):
         # What stands in the log is mostly the tests' word, and none for a diagnosis.
         said = last_words(child, log)
@@ -108,4 +109,4 @@ def certificate_variables() -> dict[str, str]:
 def certificates() -> Iterator[bytes]:
     """The host's own bundle where the way to packages needs it."""
     if certificate_variables():
-        yield from archive.pack_tree(Path(network_variables()["SSL_CERT_FILE"]).resolve(), f"{NET}/ca.pem")
+        yield from pack_tree(Path(network_variables()["SSL_CERT_FILE"]).resolve(), "net/ca.pem")

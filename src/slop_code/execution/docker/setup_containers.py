@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from slop_code.execution import archive
+from slop_code.execution.archive import pack_end, pack_tree
 from slop_code.execution.cache import entry_for_scratch
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker import container_arguments as c
@@ -18,6 +18,7 @@ from slop_code.execution.docker.init_client import START_S, certificate_variable
 from slop_code.execution.interpreter import network_variables
 from slop_code.execution.process import ProcessResult, open_piped, run
 from slop_code.execution.sandbox import PATH, SetupJob
+from slop_code.execution.submission import RESERVED
 from slop_code.execution.tool_environment import WARM_S, compiled, tools_failure
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.execution.docker.docker_sandbox import DockerSandbox
+    from slop_code.execution.tree_walk import TreeSummary
 
 JUDGE_PYTHON = ">=3.11"
 BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable)); print(platform.python_version())"
@@ -56,24 +58,25 @@ def worker(
     mounts: Sequence[Mount],
     steps: Sequence[str],
     parts: Iterable[bytes] = (),
-    expected: archive.Measure | None = None,
+    expected: TreeSummary | None = None,
     *,
     covered: bool = False,
 ) -> Iterator[str]:
     """A container that waits for commands until the block ends; its name."""
     name = c.Names().of("worker")
+    trees = {"net": c.NET, "workspace": docker.settings.workdir}
     arguments = c.worker_arguments(
         name,
         owner=docker.owner,
         image=docker.image(),
         network=docker.settings.network,
         mounts=[docker.support_volume, *docker.mounts, *mounts],
-        steps=["--unpack", *docker.setup_user().words, *steps],
+        steps=[*c.unpack_steps(trees, docker.setup_user()), *steps],
         covered=covered,
     )
     with open_piped([docker.engine.binary, *arguments], log) as child:
         try:
-            sent = start_thread(child.send, itertools.chain(certificates(), parts, [archive.pack_end()]))
+            sent = start_thread(child.send, itertools.chain(certificates(), parts, [pack_end()]))
             ready(docker.engine, child, log, expected)
             sent()
             yield name
@@ -99,7 +102,7 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
     source, measured = docker.source(job.submission)
     steps = ["--copy", c.SOURCE, workspace, *user.words] if source else []
     steps += ["--mkdir", c.SUBJECT_ENV, "755", "--own", c.SUBJECT_ENV, *user.words]
-    parts = () if source else archive.pack_tree(job.submission, workspace, users=True)
+    parts = () if source else pack_tree(job.submission, "workspace", owner=user.owner, without=RESERVED)
     with new_volume(docker, job.scratch, "layer") as volume:
         mounts = [Mount(volume, workspace, readonly=False), *([source] if source else [])]
         expected = measured if source else None

@@ -20,7 +20,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,62 +128,8 @@ void default_signals(void) {
     sigprocmask(SIG_SETMASK, &empty, NULL);
 }
 
-void make_folders(const char *path, mode_t mode) {
-    char copy[4096];
-    if (snprintf(copy, sizeof copy, "%s", path) >= (int)sizeof copy) die("path too long: %s", path);
-    for (char *slash = copy + 1; *slash; slash++) {
-        if (*slash != '/') continue;
-        *slash = 0;
-        mkdir(copy, 0755);
-        *slash = '/';
-    }
-    if (mkdir(copy, mode) != 0 && errno != EEXIST) die("cannot make %s", path);
-}
-
 int status_to_exit(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-int connect_to(const char *path) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
-    if (fd >= 0) close(fd);
-    return -1;
-}
-
-#define MOST_DESCRIPTORS 8
-
-int send_descriptors(int socket, const void *packet, size_t size, const int *descriptors, int count) {
-    union { char space[CMSG_SPACE(sizeof(int) * MOST_DESCRIPTORS)]; struct cmsghdr align; } control = {{0}};
-    struct iovec part = {(void *)packet, size};
-    size_t bytes = sizeof(int) * (size_t)count;
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = CMSG_SPACE(bytes)};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(bytes);
-    memcpy(CMSG_DATA(header), descriptors, bytes);
-    return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
-}
-
-/* One packet with just so many descriptors; its size, or -1 when it is not that. */
-ssize_t receive_descriptors(int socket, void *packet, size_t size, int *descriptors, int count) {
-    union { char space[CMSG_SPACE(sizeof(int) * MOST_DESCRIPTORS)]; struct cmsghdr align; } control;
-    struct iovec part = {packet, size};
-    size_t bytes = sizeof(int) * (size_t)count;
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = CMSG_SPACE(bytes)};
-    ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *header = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
-    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return -1;
-    size_t came = header->cmsg_len - CMSG_LEN(0);
-    memcpy(descriptors, CMSG_DATA(header), came < bytes ? came : bytes);
-    if (came == bytes && !(message.msg_flags & MSG_TRUNC)) return got;
-    for (size_t at = 0; at + sizeof(int) <= came; at += sizeof(int)) {
-        int stray;
-        memcpy(&stray, CMSG_DATA(header) + at, sizeof stray);
-        close(stray);
-    }
-    return -1;
 }
 
 static void lower(int resource, const char *value) {

@@ -4,14 +4,15 @@
  * the subject's box itself; in a container it is process 1 of the judge's and admits the subject's container.
  *   --mkdir PATH MODE           --tmpfs PATH OPTIONS        --overlay LOWERS UPPER WORK TARGET
  *   --bind SOURCE TARGET ro|rw  --own PATH UID GID          --copy SOURCE TARGET UID GID
- *   --unpack UID GID            an archive from stdin
+ *   --tree NAME PATH            where members below NAME are unpacked
+ *   --unpack UID GID            a tar archive from stdin
  *   --join FILE                 a control group's `cgroup.procs` that the subject's box enters
  *   --listen SOCKET             where launchers will ask
  *   --subject N WORD{N}         start the subject's box, the listener is its descriptor 3
  *   --ready                     say so on stdout, with the tally of --copy; from now on the end of stdin means stop
  *   --talk                      what comes on stdin is for the judge to read, up to a byte 4, as terminals end it
  *   --admit SECONDS             the first to connect is `serve` of the other container: it gets the listener
- *   --give PATH                 sent to stdout as an archive after the judge's end
+ *   --give NAME PATH            a folder that is sent to stdout in a tar archive after the judge's end
  *   --hold                      no judge: stay until stdin ends
  */
 #include "slopbox.h"
@@ -35,7 +36,7 @@
 #define MOST_GIVEN 16
 #define END_OF_TALK 4
 
-static char *groups[MOST_GROUPS], *given[MOST_GIVEN];
+static char *groups[MOST_GROUPS], **given[MOST_GIVEN];
 static int group_count, given_count, listener = -1, admitted = -1, ready;
 static int heard[2] = {-1, -1}, talking; /* what the judge reads, as long as somebody talks to it */
 static pid_t subject = -1;
@@ -127,13 +128,14 @@ static int mount_step(const char *name, char **words, int left) {
     }
     if (strcmp(name, "--copy") == 0 && left >= 4)
         return copy_tree(words[0], words[1], (uid_t)atol(words[2]), (gid_t)atol(words[3])), 4;
+    if (strcmp(name, "--tree") == 0 && left >= 2) return add_tree(words[0], words[1]), 2;
     if (strcmp(name, "--unpack") == 0 && left >= 2) return unpack(STDIN_FILENO, (uid_t)atol(words[0]), (gid_t)atol(words[1])), 2;
     return -1;
 }
 
 static void say_ready(void) {
     ready = 1;
-    dprintf(STDOUT_FILENO, "ready %llu %llu %llu\n", copied.entries, copied.bytes, copied.sum);
+    dprintf(STDOUT_FILENO, "ready %llu %llu %llu\n", copied.entries, copied.bytes, copied.checksum);
 }
 
 static void start_talk(void) {
@@ -143,7 +145,7 @@ static void start_talk(void) {
 
 static int box_step(const char *name, char **words, int left) {
     if (strcmp(name, "--join") == 0 && left >= 1 && group_count < MOST_GROUPS) return groups[group_count++] = words[0], 1;
-    if (strcmp(name, "--give") == 0 && left >= 1 && given_count < MOST_GIVEN) return given[given_count++] = words[0], 1;
+    if (strcmp(name, "--give") == 0 && left >= 2 && given_count < MOST_GIVEN) return given[given_count++] = words, 2;
     if (strcmp(name, "--listen") == 0 && left >= 1) return listener = listen_on(words[0]), 1;
     if (strcmp(name, "--admit") == 0 && left >= 1) return admit(words[0]), 1;
     if (strcmp(name, "--ready") == 0) return say_ready(), 0;
@@ -214,7 +216,7 @@ static void give_back(pid_t judge, int status) {
     if (getpid() == 1) kill(-1, SIGKILL);
     else kill(judge, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {}
-    for (int i = 0; i < given_count; i++) pack(STDOUT_FILENO, given[i], given[i], 0);
+    for (int i = 0; i < given_count; i++) pack(STDOUT_FILENO, given[i][0], given[i][1]);
     pack_end(STDOUT_FILENO, status);
 }
 

@@ -41,6 +41,8 @@ _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2))
 void drop_capabilities(long uid, long gid); /* negative: stay who one is */
 void default_signals(void);
 void make_folders(const char *path, mode_t mode);
+void write_all(int fd, const void *data, size_t length);
+void read_all(int fd, void *data, size_t length);
 int status_to_exit(int status);
 int send_descriptors(int socket, const void *packet, size_t size, const int *descriptors, int count);
 ssize_t receive_descriptors(int socket, void *packet, size_t size, int *descriptors, int count);
@@ -53,16 +55,19 @@ void restrict_calls(void);
 int is_private(const char *variable);
 void show_call(char **argv, char **environment, const char *cwd, const char *tests);
 
-#define USERS 1 /* flag of a tree: it belongs to the boxes' user, as the workspace does */
-
-/* Of what was copied: `sum` tells one tree from another, in whatever order it is walked. */
-struct tally { unsigned long long entries, bytes, sum; };
+/* What was copied: `checksum` tells one tree from another, in whatever order they are walked. */
+struct tally { unsigned long long entries, bytes, checksum; };
 extern struct tally copied;
 
-void pack(int out, const char *source, const char *as, int flags);
-void pack_end(int out, int status);
-int unpack(int in, uid_t uid, gid_t gid);
 void copy_tree(const char *source, const char *target, uid_t uid, gid_t gid);
+void set_owner(int folder, const char *name, uid_t uid, gid_t gid);
+void set_mode(int folder, const char *name, mode_t mode);
+
+/* Members of an archive are named TREE/PATH; `add_tree` says which folder a tree is. */
+void add_tree(const char *name, const char *path);
+void unpack(int in, uid_t uid, gid_t gid);
+void pack(int out, const char *name, const char *source);
+void pack_end(int out, int status);
 
 int measure_main(int argc, char **argv);
 int pair_main(int argc, char **argv);
