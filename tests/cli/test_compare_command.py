@@ -86,4 +86,4 @@ def test_a_page_does_not_overwrite_what_is_not_ours(runs, capsys):
     assert run(["compare", "base", "better", "-o", "mine.html"]) == 2
     assert (runs / "mine.html").read_text() == "mine"
     assert run(["compare", "base", "nowhere", "-o", "mine.html"]) == 2  # that is said before anything is read
-    assert capsys.readouterr().err.count("mine.html: there already") == 2
+    assert capsys.readouterr().err.count("mine.html: exists") == 2

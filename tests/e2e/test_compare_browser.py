@@ -108,7 +108,7 @@ def test_text_filter_by_keyboard(page_file, opened):
     assert names(page) == ["test_worse"]
     assert page.get_by_label("Name").evaluate("e => e === document.activeElement")
     page.get_by_label("Name").fill("no such test")
-    assert page.get_by_text("No test is like that.").is_visible()
+    assert page.get_by_text("No test matches the filter.").is_visible()
 
 
 def test_both_sides_of_a_test(page_file, opened, picture):

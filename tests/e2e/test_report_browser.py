@@ -189,7 +189,7 @@ def test_filters(report, visit, history, picture):
     expect(page.get_by_role("status")).to_have_text(f"{len(both)} of {len(history)} tests shown")
     picture(page, "filter")
     page.get_by_label("Name").fill("no such test")
-    expect(page.get_by_text("No test is like that.")).to_be_visible()
+    expect(page.get_by_text("No test matches the filter.")).to_be_visible()
 
 
 def test_detail(place, report, visit, history, picture):
@@ -209,7 +209,7 @@ def test_detail(place, report, visit, history, picture):
         words = ["slop-code", command, "drifting/larder/checkpoint_3", name]
         assert shlex.split(text) == words
         assert name in slop_code(*words[1:], cwd=place, statuses=(0, 1))
-    expect(dialog.get_by_text("To be run in the folder where this page was made.")).to_be_visible()
+    expect(dialog.get_by_text("Run it in the folder where this page was written.")).to_be_visible()
     dialog.get_by_role("button", name="Copy").first.click()
     dialog.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == again.inner_text()
@@ -224,7 +224,7 @@ def test_a_tests_history_leads_to_the_others(report, visit, history):
     expect(dialog.get_by_text("failed at larder checkpoint_3, where it broke")).to_be_visible()
     dialog.get_by_role("link", name="checkpoint_2").click()
     dialog.get_by_text("at larder checkpoint_2").wait_for()
-    expect(dialog.get_by_text("It passed: nothing was kept of what it did.")).to_be_visible()
+    expect(dialog.get_by_text("It passed: no texts were stored.")).to_be_visible()
 
 
 def test_the_policy_recolours_without_a_reload(report, visit, picture):

@@ -36,7 +36,7 @@ def test_what_differs_is_there_with_its_texts(tmp_path):
     assert pair["verdict"].startswith("other passes 2 checkpoints fewer than base")
     assert list(parts) == ["0/0", "0/1"]
     (told,) = parts["0/0"]["tests"]
-    texts = [None if place is None else parts["0/0"]["texts"][place] for place in parts["0/0"]["told"][0]]
+    texts = [None if place is None else parts["0/0"]["texts"][place] for place in parts["0/0"]["text_numbers"][0]]
     assert told == [0, 0, 1]
     assert texts == [None, None, None, "of the other", "python main.py of the other", "of the other"]
     assert parts["0/0"]["folders"]["1"] == f"{other}/words/checkpoint_1"
@@ -68,7 +68,7 @@ def test_texts_have_an_end(tmp_path):
     assert len(json.dumps(parts)) < 50_000
     _, parts = made(base, other, limit=0)
     assert [part["texts"] for part in parts.values()] == [[], []]
-    assert parts["0/0"]["told"] == [[None, None, None, -1, -1, -1]]
+    assert parts["0/0"]["text_numbers"] == [[None, None, None, -1, -1, -1]]
 
 
 def test_names_that_look_alike_are_told_apart(tmp_path):
@@ -84,7 +84,7 @@ def test_a_result_that_is_gone_meanwhile_has_no_texts(tmp_path):
     compared = compare_sides([base, other], PassPolicy.ALL_CASES)
     (other / "words/checkpoint_1/evaluation.json").unlink()
     _, parts = comparison_data(*compared)
-    assert unpacked(parts["0/0"])["told"] == [[None] * 6]
+    assert unpacked(parts["0/0"])["text_numbers"] == [[None] * 6]
 
 
 class Elements(HTMLParser):

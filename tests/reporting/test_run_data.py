@@ -12,7 +12,7 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.html.page_texts import (
     HEAD,
     LEFT_OUT,
-    NAME_LIMIT,
+    MAX_NAME_LENGTH,
     TAIL,
     TextPool,
     UniqueNames,
@@ -171,7 +171,7 @@ def test_names_that_look_alike_are_told_apart(tmp_path):
     alike = ["a\nb", r"a\nb", r"a\nb (test 2)"]
     tests = sheet(store(tmp_path / "run", [[case(name) for name in alike]]))["tests"]
     assert [test["name"].partition("::")[2] for test in tests] == [r"a\nb", r"a\nb (test 2)", r"a\nb (test 2) (test 3)"]
-    assert [test["word"] for test in tests] == [shell_word(f"test_checkpoint_1.py::{name}") for name in alike]
+    assert [test["shell_name"] for test in tests] == [shell_word(f"test_checkpoint_1.py::{name}") for name in alike]
 
 
 def test_no_two_names_are_equal():
@@ -198,7 +198,7 @@ def test_a_part_has_what_a_test_says_and_equal_texts_once(tmp_path):
     _, parts = read(run)
     assert parts["0/0/0"] == {
         "tests": [[0, 1, 0], [1, 1, 1]],
-        "told": [[0, 1, 0], [None, None, None]],
+        "text_numbers": [[0, 1, 0], [None, None, None]],
         "markers": [["x", "y"], []],
         "texts": ["E   no", "main.py a\nmain.py 'b c'"],
     }
@@ -210,7 +210,12 @@ def test_parts_have_an_end_and_say_what_they_leave_out(tmp_path):
     small = len(report_data(read_runs([run]), ALL)[1]["0/0/0"]) + 10
     data, parts = read(run, limit=small)
     assert parts["0/0/0"]["texts"] == [noise[0]]
-    assert parts["0/0/1"] == {"tests": [[0, 1, 0]], "told": [[LEFT_OUT, None, None]], "markers": [[]], "texts": []}
+    assert parts["0/0/1"] == {
+        "tests": [[0, 1, 0]],
+        "text_numbers": [[LEFT_OUT, None, None]],
+        "markers": [[]],
+        "texts": [],
+    }
     assert data["runs"][0]["problems"][0]["tests"][0]["statuses"] == "ff"
 
 
@@ -289,16 +294,16 @@ def test_a_place_is_as_it_was_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = store(Path("-my run"), [[case("a[x y]")]])
     told = sheet(run)
-    assert told["checkpoints"][0]["place"] == "'./-my run/words/checkpoint_1'"
-    assert told["tests"][0]["word"] == "'test_checkpoint_1.py::a[x y]'"
-    assert sheet(tmp_path / "-my run")["checkpoints"][0]["place"] == f"'{tmp_path}/-my run/words/checkpoint_1'"
+    assert told["checkpoints"][0]["path"] == "'./-my run/words/checkpoint_1'"
+    assert told["tests"][0]["shell_name"] == "'test_checkpoint_1.py::a[x y]'"
+    assert sheet(tmp_path / "-my run")["checkpoints"][0]["path"] == f"'{tmp_path}/-my run/words/checkpoint_1'"
 
 
 def test_names_have_an_end_and_stay_apart(tmp_path):
-    long = "x" * 2 * NAME_LIMIT
+    long = "x" * 2 * MAX_NAME_LENGTH
     tests = sheet(store(tmp_path / "run", [[case(f"{long}a"), case(f"{long}b")]]))["tests"]
     assert tests[0]["name"] != tests[1]["name"]
-    assert all(len(test["name"]) < NAME_LIMIT + 60 and test["word"] is None for test in tests)
+    assert all(len(test["name"]) < MAX_NAME_LENGTH + 60 and test["shell_name"] is None for test in tests)
 
 
 def test_warnings_have_an_end(tmp_path):

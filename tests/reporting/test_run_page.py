@@ -68,7 +68,7 @@ def test_a_page_of_ours_is_written_anew_and_nothing_else_is(here, capsys):
     assert run(["report", "monday"]) == 0
     (here / "report.html").write_text("<!doctype html>mine")
     assert run(["report", "monday"]) == 2
-    assert "report.html: there already, and no page that slop-code wrote" in capsys.readouterr().err
+    assert "report.html: exists, and is no page that slop-code wrote" in capsys.readouterr().err
     assert (here / "report.html").read_text() == "<!doctype html>mine"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from slop_code.comparison.load import NOTHING, CheckpointRuns
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.reporting.html.run_data import ProblemData, add_checkpoint, sheet_data
+from slop_code.reporting.html.run_data import ProblemData, add_checkpoint, problem_data
 from slop_code.reporting.result_lines import result_lines
 from slop_code.runs.checkpoint_lines import compare, passed_by_test
 
@@ -65,7 +65,7 @@ def test_it_is_no_regression(entries):
     sheet = ProblemData("words")
     for entry in entries:
         add_checkpoint(sheet, entry, [PassPolicy.ALL_CASES])
-    assert [test["changes"] for test in sheet_data(sheet)["tests"]] == ["n.", "n."]
+    assert [test["changes"] for test in problem_data(sheet)["tests"]] == ["n.", "n."]
 
 
 def test_it_is_not_compared(entries):

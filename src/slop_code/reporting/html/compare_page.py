@@ -1,4 +1,4 @@
-"""What the page of a comparison holds: little of each test that differs, and its texts apart, side by side."""
+"""HTML page of a comparison: the tests that differ, and in parts their texts on both sides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.compare_table import format_p_value, significance, verdict
 from slop_code.reporting.html.page import render_page
 from slop_code.reporting.html.page_texts import TextPool, UniqueNames, name_of, short
-from slop_code.reporting.html.run_data import PARTS_LIMIT, PageParts, text_numbers
+from slop_code.reporting.html.run_data import MAX_PARTS_LENGTH, PageParts, text_numbers
 from slop_code.reporting.html.run_page import check_page
 from slop_code.reporting.text import shell_word
 from slop_code.runs.discover import RESULT_FILE
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 SCRIPTS = ("diff.js", "expected.js", "message.js", "compare_tests.js", "compare.js")
 STYLES = ("compare.css",)
 ORDER: tuple[Change, ...] = get_args(Change)
-SHOWN_REASONS = 200
+MAX_REASONS = 200
 
-Chosen = dict[int, tuple[int | None, int | None]]
-"""By the number of a test: the run of each side whose texts are shown."""
+ShownRuns = dict[int, tuple[int | None, int | None]]
+"""For each test by number, the run of each side whose texts are shown."""
 
 
 def write_comparison(
@@ -45,122 +45,125 @@ def write_comparison(
 
 
 def comparison_data(
-    comparison: Comparison, sides: Sequence[Side], sheets: Sequence[CheckpointRuns], *, limit: int = PARTS_LIMIT
+    comparison: Comparison, sides: Sequence[Side], sheets: Sequence[CheckpointRuns], *, limit: int = MAX_PARTS_LENGTH
 ) -> tuple[dict[str, Any], dict[str, Packed]]:
-    """TextPool are read anew, one result at a time, and only of tests that differ."""
+    """Texts are read again from the results of the tests that differ, one result at a time."""
     parts = PageParts(limit)
-    by_place = {(sheet.problem, sheet.checkpoint): sheet for sheet in sheets}
+    by_name = {(sheet.problem, sheet.checkpoint): sheet for sheet in sheets}
     for number, pair in enumerate(comparison.pairs):
         differing: dict[Key, dict[int, Key]] = {}
         for row, test in enumerate(pair.tests):
             differing.setdefault((test.problem, test.checkpoint), {})[row] = (test.file_path, test.id)
-        for place, checkpoint in enumerate(pair.checkpoints):
-            where = checkpoint.problem, checkpoint.checkpoint
-            if where in differing:
-                part = part_of(by_place[where], differing[where], (sides[0], sides[number + 1]))
-                parts.add(f"{number}/{place}", part)
+        for position, checkpoint in enumerate(pair.checkpoints):
+            key = checkpoint.problem, checkpoint.checkpoint
+            if key in differing:
+                part = part_of(by_name[key], differing[key], (sides[0], sides[number + 1]))
+                parts.add(f"{number}/{position}", part)
     return {
         "policy": comparison.policy,
         "changes": list(ORDER),
-        "sides": [{"name": name_of(one.name), "runs": [*map(name_of, one.runs)]} for one in sides],
-        "warnings": [short(warning) for warning in comparison.warnings[:SHOWN_REASONS]],
+        "sides": [{"name": name_of(side.name), "runs": [*map(name_of, side.runs)]} for side in sides],
+        "warnings": [short(warning) for warning in comparison.warnings[:MAX_REASONS]],
         "pairs": [_pair_data(comparison, pair) for pair in comparison.pairs],
         "slop_code": comparison.slop_code,
     }, parts.packed
 
 
 def _pair_data(comparison: Comparison, pair: Pair) -> dict[str, Any]:
-    """Sentences are the terminal's, so that no rule has to be known to the page."""
-    places = {(one.problem, one.checkpoint): number for number, one in enumerate(pair.checkpoints)}
-    more = len(pair.no_verdicts) - SHOWN_REASONS
+    """Sentences are those of the terminal, so that the page needs no rules."""
+    numbers = {(change.problem, change.checkpoint): number for number, change in enumerate(pair.checkpoints)}
+    more = len(pair.no_verdicts) - MAX_REASONS
     names = [UniqueNames() for _ in pair.checkpoints]
     return {
         "base": name_of(pair.base),
         "other": name_of(pair.other),
         "lost": pair.lost,
-        "several": any(max(one.base.runs, one.other.runs) > 1 for one in pair.checkpoints),
+        "several": any(max(change.base.runs, change.other.runs) > 1 for change in pair.checkpoints),
         "verdict": verdict(comparison, pair)[0],
         "significance": [text for text, _ in significance(comparison, pair)],
         "counts": [pair.changed_tests[kind] for kind in ORDER],
         "judge": pair.other_judge,
         "only": [[*map(name_of, pair.only_base)], [*map(name_of, pair.only_other)]],
         "unknown": [
-            [name_of(f"{one.side}: {one.run}/{one.problem}/{one.checkpoint}"), short(one.reason)]
-            for one in pair.no_verdicts[:SHOWN_REASONS]
+            [name_of(f"{entry.side}: {entry.run}/{entry.problem}/{entry.checkpoint}"), short(entry.reason)]
+            for entry in pair.no_verdicts[:MAX_REASONS]
         ],
         "unknown_more": max(0, more),
-        "checkpoints": [_checkpoint_data(one) for one in pair.checkpoints],
+        "checkpoints": [_checkpoint_data(change) for change in pair.checkpoints],
         "tests": [
-            _test_data(test, places[test.problem, test.checkpoint], number, names)
+            _test_data(test, numbers[test.problem, test.checkpoint], number, names)
             for number, test in enumerate(pair.tests)
         ],
     }
 
 
-def _checkpoint_data(one: CheckpointChange) -> dict[str, Any]:
+def _checkpoint_data(change: CheckpointChange) -> dict[str, Any]:
+    p_values = None
+    if change.p is not None and change.p_adjusted is not None:
+        p_values = [format_p_value(change.p), format_p_value(change.p_adjusted)]
     return {
-        "problem": name_of(one.problem),
-        "name": name_of(one.checkpoint),
-        "base": [one.base.passed, one.base.runs],
-        "other": [one.other.passed, one.other.runs],
-        "change": one.change,
-        "counts": [one.tests[kind] for kind in ORDER],
-        "p": None
-        if one.p is None or one.p_adjusted is None
-        else [format_p_value(one.p), format_p_value(one.p_adjusted)],
+        "problem": name_of(change.problem),
+        "name": name_of(change.checkpoint),
+        "base": [change.base.passed, change.base.runs],
+        "other": [change.other.passed, change.other.runs],
+        "change": change.change,
+        "counts": [change.tests[kind] for kind in ORDER],
+        "p": p_values,
     }
 
 
-def _test_data(test: TestChange, place: int, number: int, names: Sequence[UniqueNames]) -> list[Any]:
-    """Checkpoint, name, group, change, statuses of both sides, and the name as a shell reads it."""
-    name, word = names[place].add(f"{test.file_path}::{test.id}", number)
-    return [place, name, test.group_type.value, ORDER.index(test.change), test.base, test.other, word]
+def _test_data(test: TestChange, checkpoint: int, number: int, names: Sequence[UniqueNames]) -> list[Any]:
+    """Checkpoint, name, group, change, statuses of both sides, and the name quoted for a shell."""
+    name, shell_name = names[checkpoint].add(f"{test.file_path}::{test.id}", number)
+    return [checkpoint, name, test.group_type.value, ORDER.index(test.change), test.base, test.other, shell_name]
 
 
 def part_of(sheet: CheckpointRuns, tests: Mapping[int, Key], sides: tuple[Side, Side]) -> dict[str, Any]:
-    """Tests by number, each with the runs shown; `told`: of each, the texts of both sides by their places."""
-    chosen: Chosen = {row: (_worst(sheet, key, sides[0]), _worst(sheet, key, sides[1])) for row, key in tests.items()}
-    rows = {key: row for row, key in tests.items()}
-    places = sorted({place for both in chosen.values() for place in both if place is not None})
+    """Tests by number with the runs shown on both sides, and the numbers of their texts."""
+    shown: ShownRuns = {
+        number: (_run_to_show(sheet, key, sides[0]), _run_to_show(sheet, key, sides[1]))
+        for number, key in tests.items()
+    }
+    numbers = {key: number for number, key in tests.items()}
+    runs = sorted({run for both in shown.values() for run in both if run is not None})
     texts = TextPool()
-    told = {place: _texts_of(sheet, place, rows, chosen, texts) for place in places}
+    by_run = {run: _texts_of(sheet, run, numbers, shown, texts) for run in runs}
     nothing = [None, None, None]
-    found = {
-        row: [told[place].get(row, nothing) if place is not None else nothing for place in both]
-        for row, both in chosen.items()
-    }
     return {
-        "tests": [[row, *both] for row, both in chosen.items()],
-        "told": [[*found[row][0], *found[row][1]] for row in chosen],
+        "tests": [[number, *both] for number, both in shown.items()],
+        "text_numbers": [
+            [text for run in both for text in (nothing if run is None else by_run[run].get(number, nothing))]
+            for number, both in shown.items()
+        ],
         "texts": texts.all,
-        "folders": dict(_folders(sheet, places)),
+        "folders": dict(_folders(sheet, runs)),
     }
 
 
-def _worst(sheet: CheckpointRuns, key: Key, side: Side) -> int | None:
-    """The first run of a side in which it did not pass, else the first that has it."""
+def _run_to_show(sheet: CheckpointRuns, key: Key, side: Side) -> int | None:
+    """The first run of a side in which the test did not pass, else the first run that has the test."""
     letters = sheet.tests[key].decode("ascii")
-    there = [place for place in side.places if letters[place] != ABSENT]
-    return next((place for place in there if letters[place] != LETTERS["passed"]), there[0] if there else None)
+    present = [run for run in side.places if letters[run] != ABSENT]
+    return next((run for run in present if letters[run] != LETTERS["passed"]), present[0] if present else None)
 
 
 def _texts_of(
-    sheet: CheckpointRuns, place: int, rows: Mapping[Key, int], chosen: Chosen, texts: TextPool
+    sheet: CheckpointRuns, run: int, numbers: Mapping[Key, int], shown: ShownRuns, texts: TextPool
 ) -> dict[int, list[int | None]]:
-    """Of the tests for which this run is shown. A result that is gone meanwhile has none."""
-    folder = sheet.seen[place].folder
+    """Text numbers of the tests for which this run is shown; none where the result was removed meanwhile."""
+    folder = sheet.seen[run].folder
     if folder is None:
         return {}
     try:
         results = CorrectnessResults.load(folder / RESULT_FILE)
     except ResultError:
         return {}
-    wanted = [(rows.get((test.file_path, test.id)), test) for test in results.tests]
-    return {row: text_numbers(test, texts) for row, test in wanted if row is not None and place in chosen[row]}
+    tests = [(numbers.get((test.file_path, test.id)), test) for test in results.tests]
+    return {number: text_numbers(test, texts) for number, test in tests if number is not None and run in shown[number]}
 
 
-def _folders(sheet: CheckpointRuns, places: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """As a shell reads them."""
-    for place in places:
-        if (folder := sheet.seen[place].folder) is not None:
-            yield place, shell_word(text_of(str(folder)))
+def _folders(sheet: CheckpointRuns, runs: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Folders of the runs, quoted for a shell."""
+    for run in runs:
+        if (folder := sheet.seen[run].folder) is not None:
+            yield run, shell_word(text_of(str(folder)))

@@ -1,4 +1,4 @@
-"""The shell of a page: one document with its style, its scripts and its data, which no text in it can break out of."""
+"""HTML document of a page with its style, scripts and data. No text in it can break out of its element."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MARKER = "<!-- written by slop-code -->"
-"""In the head of every page: what carries it may be written anew."""
+"""In the head of every page: a file with it may be overwritten."""
 
 SHARED = ("shared.js", "parts.js", "frame.js")
 STYLE = "page.css"
@@ -26,7 +26,7 @@ _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Packed(str):
-    """A JSON value as it stands in a page: gzip in base64, which has no character that means anything in HTML."""
+    """A JSON value as gzip in base64, which has no character with a meaning in HTML."""
 
     __slots__ = ()
 
@@ -44,8 +44,8 @@ def render_page(
     parts: Mapping[str, Any] | None = None,
     styles: Sequence[str] = (),
 ) -> str:
-    """One HTML document. `scripts`, `styles`: names of assets after the shared ones. `data`: JSON, there at once.
-    `parts`: JSON values by name that the page unpacks only when it wants them; they may be packed already."""
+    """`scripts`, `styles`: names of assets after the shared ones. `data`: a JSON value that is unpacked at once.
+    `parts`: JSON values by name that are unpacked when they are needed; they may be packed already."""
     named = parts or {}
     style = "".join(asset(name) for name in (STYLE, *styles))
     sources = [asset(name) for name in (*SHARED, *scripts)]
@@ -65,7 +65,7 @@ def render_page(
             "<body>",
             f'<header id="top"><h1>{_text(title)}</h1></header>',
             '<main id="main" tabindex="-1"><p id="loading" role="status">Unpacking the results …</p></main>',
-            "<noscript><p>This page draws itself with JavaScript, which is off. "
+            "<noscript><p>This page needs JavaScript, which is off. "
             "<code>slop-code show</code> prints the same in a terminal.</p></noscript>",
             _block("data", pack({"data": data, "parts": list(named)})),
             *[f"<script>{source}</script>" for source in sources],
@@ -79,19 +79,19 @@ def render_page(
 
 @cache
 def asset(name: str) -> str:
-    """A style or script as it is inlined; a library brings its licence with it."""
+    """A style sheet or script as it is inlined, with the licence of a library."""
     folder = files(__package__).joinpath("assets")
     text = _SOURCE_MAP.sub("", folder.joinpath(name).read_text(encoding="utf-8"))
     licence = folder.joinpath(f"{name}.LICENSE")
     if licence.is_file():
         text = f"/*!\n{licence.read_text(encoding='utf-8').strip()}\n*/\n{text}"
-    if found := _ENDS_SCRIPT.search(text):
-        raise ValueError(f"{name}: {found[0]!r} would end the element that it stands in")
+    if end := _ENDS_SCRIPT.search(text):
+        raise ValueError(f"{name}: {end[0]!r} would end the element around it")
     return f"\n{text.strip()}\n"
 
 
 def _policy(sources: Sequence[str], style: str) -> str:
-    """Nothing is loaded, and nothing runs but what we wrote: known by its digest."""
+    """Nothing is loaded, and only scripts and styles with these digests are used."""
     allowed = " ".join(map(_digest, sources))
     return f"default-src 'none'; script-src {allowed}; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
 

@@ -1,37 +1,37 @@
-"""Text from a submission as a page may hold it: visible, bounded, equal texts once."""
+"""Text of submissions for a page: escaped, bounded, equal texts stored once."""
 
 from __future__ import annotations
 
 from slop_code.reporting.text import printable, shell_word
 
 HEAD, TAIL = 1500, 2500
-"""Characters of a longer text that are kept: pytest says at the end what was expected and what came."""
+"""Characters that are kept of a longer text; at its end pytest prints the expected and the actual value."""
 
-NAME_LIMIT = 1000
-SHORT_LIMIT = 1000
-TEXTS_LIMIT = 16_000_000
+MAX_NAME_LENGTH = 1000
+MAX_SHORT_LENGTH = 1000
+MAX_TEXTS_LENGTH = 16_000_000
 """Characters of all texts of one checkpoint."""
 
 LEFT_OUT = -1
 
-Text = str | list[str | int]
-"""Whole, or its head, the number of characters left out, and its tail."""
+PageText = str | list[str | int]
+"""A whole text, or its head, the number of characters left out, and its tail."""
 
 
 SHORTER = ((400, 600), (100, 150))
-"""Heads and tails where all texts of a page together are too much for it: first these, then none."""
+"""Lengths of head and tail, tried in this order where all texts together are too large for a page."""
 
 
 class TextPool:
-    """TextPool by number, each once."""
+    """Texts by number, each stored once."""
 
-    def __init__(self, limit: int = TEXTS_LIMIT) -> None:
+    def __init__(self, limit: int = MAX_TEXTS_LENGTH) -> None:
         self._numbers: dict[str, int] = {}
         self._left = limit
-        self.all: list[Text] = []
+        self.all: list[PageText] = []
 
     def add(self, text: str | None) -> int | None:
-        """None where there is no text; `LEFT_OUT` where there is no room for it."""
+        """Number of the text; None without a text, `LEFT_OUT` without room for it."""
         if not text:
             return None
         if text not in self._numbers:
@@ -44,15 +44,15 @@ class TextPool:
         return self._numbers[text]
 
 
-def bounded(text: str) -> Text:
+def bounded(text: str) -> PageText:
     left_out = len(text) - HEAD - TAIL
     if left_out <= 0:
-        return visible(text)
-    return [visible(text[:HEAD]), left_out, visible(text[-TAIL:])]
+        return escaped(text)
+    return [escaped(text[:HEAD]), left_out, escaped(text[-TAIL:])]
 
 
-def shortened(text: Text, head: int, tail: int) -> Text:
-    """Of one that may be cut already."""
+def shortened(text: PageText, head: int, tail: int) -> PageText:
+    """Shortens a text that may be shortened already."""
     if isinstance(text, str):
         if len(text) <= head + tail:
             return text
@@ -64,38 +64,38 @@ def shortened(text: Text, head: int, tail: int) -> Text:
 
 
 class UniqueNames:
-    """Names as they are shown, no two of them equal: a number is added where two would be."""
+    """Names as they are shown; a number is added where two of them would be equal."""
 
     def __init__(self) -> None:
         self._shown: set[str] = set()
 
     def add(self, whole: str, number: int) -> tuple[str, str | None]:
-        """The name, and the word that a shell reads it from: None where it was too long for the page."""
+        """The shown name, and the name quoted for a shell (None where it is too long for the page)."""
         name = name_of(whole)
-        if len(whole) > NAME_LIMIT or name in self._shown:
+        if len(whole) > MAX_NAME_LENGTH or name in self._shown:
             name = f"{name} (test {number + 1})"
         while name in self._shown:
             name += "'"
         self._shown.add(name)
-        return name, None if len(whole) > NAME_LIMIT else shell_word(whole)
+        return name, None if len(whole) > MAX_NAME_LENGTH else shell_word(whole)
 
 
-def visible(text: str) -> str:
-    """What cannot be seen becomes an escape, so that what is shown and what is copied are the same."""
+def escaped(text: str) -> str:
+    """Invisible characters become escapes, so that the shown and the copied text are the same."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return printable(text)
 
 
 def name_of(text: str) -> str:
-    """It stands within a line."""
-    return _cut(text, NAME_LIMIT).replace("\n", "\\n").replace("\t", "\\t")
+    """A name on one line."""
+    return _cut(text, MAX_NAME_LENGTH).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def short(text: str) -> str:
-    return _cut(text, SHORT_LIMIT)
+    return _cut(text, MAX_SHORT_LENGTH)
 
 
 def _cut(text: str, limit: int) -> str:
-    kept = visible(text[:limit])
+    kept = escaped(text[:limit])
     return kept if len(text) <= limit else f"{kept} [... {len(text) - limit} characters]"

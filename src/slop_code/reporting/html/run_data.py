@@ -1,4 +1,4 @@
-"""What a report holds of evaluated runs: little of each test, and texts apart, in parts that have an end."""
+"""Data of the report: a little about each test at once, and texts in parts of bounded size."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from slop_code.runs.checkpoint_lines import CheckpointLine
     from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
-BORN, UNKNOWN = "n", "u"
-TURNS = {"introduced": "b", "repaired": "r", None: ABSENT}
-DECIDING_NOTHING = str.maketrans(dict.fromkeys("br", ABSENT))
+NEW, UNKNOWN = "n", "u"
+CHANGES = {"introduced": "b", "repaired": "r", None: ABSENT}
+WITHOUT_REGRESSIONS = str.maketrans(dict.fromkeys("br", ABSENT))
 """A quarantined test neither breaks nor recovers."""
 GROUPS = {group: str(number) for number, group in enumerate(GroupType)}
-PARTS_LIMIT = 6_000_000
-"""Characters of all parts together as they stand in the page; beyond it, texts are left out."""
+MAX_PARTS_LENGTH = 6_000_000
+"""Characters of all packed parts together; beyond it, texts are left out."""
 
-WARNINGS_SHOWN = 20
+MAX_WARNINGS = 20
 
 
 @dataclass(slots=True)
 class TestRow:
-    """One test at the checkpoints so far, a character for each."""
+    """A test at the checkpoints so far, with one character for each."""
 
     name: str
-    word: str | None
-    """How a shell reads it; None where the name was too long for the page."""
+    shell_name: str | None
+    """The name quoted for a shell; None where it is too long for the page."""
     home: str
-    """The checkpoint that it comes from."""
+    """The checkpoint of its test file."""
     statuses: str = ""
     groups: str = ""
     quarantined: bool = False
@@ -49,26 +49,26 @@ class TestRow:
 
 @dataclass(slots=True)
 class ProblemData:
-    """A problem of a run, as it is filled checkpoint by checkpoint."""
+    """A problem of a run, filled checkpoint by checkpoint."""
 
     name: str
     checkpoints: list[dict[str, Any]] = field(default_factory=list)
     rows: dict[tuple[str, str], TestRow] = field(default_factory=dict)
-    """In the order in which tests came: by checkpoint, then as they were collected."""
+    """Ordered by the first checkpoint of each test, then as they were collected."""
     names: UniqueNames = field(default_factory=UniqueNames)
 
 
 @dataclass(slots=True)
 class PageParts:
-    """What a page unpacks when it is wanted, and how much of it there may be."""
+    """Parts that a page unpacks when they are needed, within a limit."""
 
-    limit: int = PARTS_LIMIT
+    limit: int = MAX_PARTS_LENGTH
     packed: dict[str, Packed] = field(default_factory=dict)
     size: int = 0
 
     def add(self, name: str, part: dict[str, Any]) -> None:
-        """TextPool are cut where they do not fit, and left out where that is not enough."""
-        for version in smaller_and_smaller(part):
+        """Texts that do not fit are shortened, and left out where that is not enough."""
+        for version in smaller_versions(part):
             packed = pack(version)
             if self.size + len(packed) <= self.limit:
                 break
@@ -77,44 +77,44 @@ class PageParts:
 
 
 def report_data(
-    runs: Iterable[RunResults], policies: Sequence[Policy], *, limit: int = PARTS_LIMIT
+    runs: Iterable[RunResults], policies: Sequence[Policy], *, limit: int = MAX_PARTS_LENGTH
 ) -> tuple[dict[str, Any], dict[str, Packed]]:
-    """The data of the page and its parts; results are read one after another, and none is kept."""
+    """The data of the page and its parts; one result is in memory at a time."""
     parts = PageParts(limit)
-    told = [run_data(number, run, policies, parts) for number, run in enumerate(runs)]
+    run_list = [run_data(number, run, policies, parts) for number, run in enumerate(runs)]
     data = {"policies": [str(policy) for policy in policies], "groups": [group.value for group in GroupType]}
-    return {**data, "runs": told}, parts.packed
+    return {**data, "runs": run_list}, parts.packed
 
 
 def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: PageParts) -> dict[str, Any]:
-    sheets: dict[str, ProblemData] = {}
+    problems: dict[str, ProblemData] = {}
     for entry in run.entries():
-        sheet = sheets.setdefault(entry.line.problem, ProblemData(entry.line.problem))
-        place = f"{number}/{list(sheets).index(sheet.name)}/{len(sheet.checkpoints)}"
-        add_checkpoint(sheet, entry, policies)
+        problem = problems.setdefault(entry.line.problem, ProblemData(entry.line.problem))
+        part_name = f"{number}/{list(problems).index(problem.name)}/{len(problem.checkpoints)}"
+        add_checkpoint(problem, entry, policies)
         if entry.results is not None:
-            parts.add(place, part_of(entry.results, list(sheet.rows)))
-    return {"name": name_of(run.name), "problems": [sheet_data(sheet) for sheet in sheets.values()]}
+            parts.add(part_name, part_of(entry.results, list(problem.rows)))
+    return {"name": name_of(run.name), "problems": [problem_data(problem) for problem in problems.values()]}
 
 
-def add_checkpoint(sheet: ProblemData, entry: StoredCheckpoint, policies: Sequence[Policy]) -> None:
-    sheet.checkpoints.append({**checkpoint_data(entry.line, policies), "place": place_of(entry)})
+def add_checkpoint(problem: ProblemData, entry: StoredCheckpoint, policies: Sequence[Policy]) -> None:
+    problem.checkpoints.append({**checkpoint_data(entry.line, policies), "path": shell_path(entry)})
     if entry.results is None:
         return
-    before = len(sheet.checkpoints) - 1
+    before = len(problem.checkpoints) - 1
     for test in entry.results.tests:
         key = test.file_path, test.id
-        if key not in sheet.rows:
-            name, word = sheet.names.add(f"{test.file_path}::{test.id}", len(sheet.rows))
-            sheet.rows[key] = TestRow(name, word, name_of(test.checkpoint))
-        row = sheet.rows[key]
+        if key not in problem.rows:
+            name, shell_name = problem.names.add(f"{test.file_path}::{test.id}", len(problem.rows))
+            problem.rows[key] = TestRow(name, shell_name, name_of(test.checkpoint))
+        row = problem.rows[key]
         row.quarantined |= test.quarantined
         row.statuses = row.statuses.ljust(before, ABSENT) + LETTERS[test.status]
         row.groups = row.groups.ljust(before, ABSENT) + GROUPS[test.group_type]
 
 
-def place_of(entry: StoredCheckpoint) -> str | None:
-    """As a command of ours takes it: the path below the folder that was given."""
+def shell_path(entry: StoredCheckpoint) -> str | None:
+    """Path of the result below the folder that was given, quoted for a shell."""
     if entry.folder is None:
         return None
     path = text_of(str(entry.folder))
@@ -122,11 +122,11 @@ def place_of(entry: StoredCheckpoint) -> str | None:
 
 
 def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[str, Any]:
-    """Verdicts and shares are found here, so that no rule has to be known to the page."""
-    told = line.regressions
+    """Verdicts and shares are computed here, so that the page needs no rules."""
+    regressions = line.regressions
     passed = [line.pass_counts.get(group, 0) for group in GroupType]
     total = [line.total_counts.get(group, 0) for group in GroupType]
-    more = len(line.warnings) - WARNINGS_SHOWN
+    more = len(line.warnings) - MAX_WARNINGS
     return {
         "name": name_of(line.checkpoint),
         "state": line.state,
@@ -138,10 +138,10 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
         "ms": milliseconds(line.duration),
         "phases": {name_of(name): milliseconds(seconds) for name, seconds in line.phases.items()},
         "attempts": line.attempts,
-        "warnings": [*map(short, line.warnings[:WARNINGS_SHOWN]), *([f"... and {more} more"] if more > 0 else [])],
-        "since": name_of(told.since) if told else None,
-        "introduced": told.introduced if told else 0,
-        "repaired": told.repaired if told else 0,
+        "warnings": [*map(short, line.warnings[:MAX_WARNINGS]), *([f"... and {more} more"] if more > 0 else [])],
+        "since": name_of(regressions.since) if regressions else None,
+        "introduced": regressions.introduced if regressions else 0,
+        "repaired": regressions.repaired if regressions else 0,
     }
 
 
@@ -149,48 +149,49 @@ def milliseconds(seconds: float) -> int:
     return round(min(max(seconds, 0.0), MAX_DURATION) * 1000)
 
 
-def sheet_data(sheet: ProblemData) -> dict[str, Any]:
-    verdicts = [checkpoint["state"] == "evaluated" for checkpoint in sheet.checkpoints]
-    places = {checkpoint["name"]: place for place, checkpoint in enumerate(sheet.checkpoints)}
+def problem_data(problem: ProblemData) -> dict[str, Any]:
+    verdicts = [checkpoint["state"] == "evaluated" for checkpoint in problem.checkpoints]
+    numbers = {checkpoint["name"]: number for number, checkpoint in enumerate(problem.checkpoints)}
     tests = []
-    for row in sheet.rows.values():
+    for row in problem.rows.values():
         statuses = row.statuses.ljust(len(verdicts), ABSENT)
-        home = places.get(row.home, -1)
-        turns = changes(statuses, verdicts, home)
+        home = numbers.get(row.home, -1)
+        history = changes(statuses, verdicts, home)
         if row.quarantined:
-            turns = turns.translate(DECIDING_NOTHING)
-        told = {"name": row.name, "statuses": statuses, "groups": row.groups.ljust(len(verdicts), ABSENT)}
-        tests.append({**told, "changes": turns, "home": home, "word": row.word})
-    return {"name": name_of(sheet.name), "checkpoints": sheet.checkpoints, "tests": tests}
+            history = history.translate(WITHOUT_REGRESSIONS)
+        groups = row.groups.ljust(len(verdicts), ABSENT)
+        letters = {"statuses": statuses, "groups": groups, "changes": history}
+        tests.append({"name": row.name, **letters, "home": home, "shell_name": row.shell_name})
+    return {"name": name_of(problem.name), "checkpoints": problem.checkpoints, "tests": tests}
 
 
 def changes(statuses: str, verdicts: Sequence[bool], home: int) -> str:
-    """For one test at each checkpoint: n for born, b for broke, r for recovered, u where there is nothing to compare
-    with, else a dot.
+    """For a test at each checkpoint: n for new ("born"), b for broke, r for recovered, u where nothing can be
+    compared, else a dot.
 
-    Compared is with the nearest earlier checkpoint that has a verdict. `home`: where the test comes from, -1 where
-    that is before all of these; it was not born where it may have been there before.
+    A checkpoint is compared with the nearest earlier checkpoint that has a verdict. `home`: number of the checkpoint
+    of the test file, -1 where it is not in this run. A test that may have run before is not new.
     """
-    found, before, born = "", ABSENT, home < 0
-    for place, (status, verdict) in enumerate(zip(statuses, verdicts, strict=True)):
+    letters, before, known = "", ABSENT, home < 0
+    for number, (status, verdict) in enumerate(zip(statuses, verdicts, strict=True)):
         if not verdict:
-            found, born = found + ABSENT, born or place >= home
+            letters, known = letters + ABSENT, known or number >= home
             continue
-        found += _change(before, status, born)
-        before, born = status, born or status != ABSENT
-    return found
+        letters += _change(before, status, known=known)
+        before, known = status, known or status != ABSENT
+    return letters
 
 
-def _change(before: str, now: str, born: bool) -> str:
+def _change(before: str, now: str, *, known: bool) -> str:
     if now == ABSENT:
         return ABSENT
     if before == ABSENT:
-        return UNKNOWN if born else BORN
-    return TURNS[regression_kind(before == LETTERS["passed"], now == LETTERS["passed"])]
+        return UNKNOWN if known else NEW
+    return CHANGES[regression_kind(before == LETTERS["passed"], now == LETTERS["passed"])]
 
 
 def part_of(results: CorrectnessResults, keys: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Each test by its row, with duration and markers; `told`: of each, the texts by their places."""
+    """Row, duration and markers of each test, and the numbers of its texts."""
     rows = {key: number for number, key in enumerate(keys)}
     markers: dict[tuple[str, ...], int] = {}
     texts = TextPool()
@@ -198,16 +199,16 @@ def part_of(results: CorrectnessResults, keys: Sequence[tuple[str, str]]) -> dic
     for test in results.tests:
         number = markers.setdefault(tuple(map(name_of, test.markers)), len(markers))
         tests.append([rows[test.file_path, test.id], round(test.duration_ms), number])
-    told = [text_numbers(test, texts) for test in results.tests]
-    return {"tests": tests, "told": told, "markers": list(markers), "texts": texts.all}
+    numbers = [text_numbers(test, texts) for test in results.tests]
+    return {"tests": tests, "text_numbers": numbers, "markers": list(markers), "texts": texts.all}
 
 
 def text_numbers(test: TestResult, texts: TextPool) -> list[int | None]:
-    """Message, calls and output."""
+    """Numbers of the texts with the failure message, the calls and the output."""
     return [texts.add(test.failure_message), texts.add("\n".join(test.calls)), texts.add(test.output)]
 
 
-def smaller_and_smaller(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def smaller_versions(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield part
     for head, tail in SHORTER:
         yield with_shorter_texts(part, head, tail)
@@ -219,5 +220,5 @@ def with_shorter_texts(part: dict[str, Any], head: int, tail: int) -> dict[str, 
 
 
 def without_texts(part: dict[str, Any]) -> dict[str, Any]:
-    told = [[None if place is None else LEFT_OUT for place in places] for places in part["told"]]
-    return {**part, "told": told, "texts": []}
+    numbers = [[None if number is None else LEFT_OUT for number in test] for test in part["text_numbers"]]
+    return {**part, "text_numbers": numbers, "texts": []}

@@ -1,4 +1,4 @@
-"""The report of evaluated runs, written as one file."""
+"""Report of evaluated runs as one HTML file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCRIPTS = (
 
 
 def write_report(runs: Sequence[RunResults], policies: Sequence[Policy], path: Path) -> int:
-    """The size of the page in bytes. The first policy is the one that is shown at first; the seven are always there."""
+    """Size of the page in bytes. The first policy is selected at first; the named policies are always there."""
     check_page(path)
     data, parts = report_data(runs, [*dict.fromkeys([*(policies or [PassPolicy.ALL_CASES]), *PassPolicy])])
     title = f"Report: {runs[0].name}" if len(runs) == 1 else f"Report: {len(runs)} runs"
@@ -46,13 +46,13 @@ def write_report(runs: Sequence[RunResults], policies: Sequence[Policy], path: P
 
 
 def check_page(path: Path) -> None:
-    """Refuses to write over anything that is no page of ours, too."""
+    """Raises for a path that cannot be written, or that is not a page of slop-code."""
     check_output(path)
-    if os.path.lexists(path) and not is_ours(path):
-        raise UsageError(f"{path}: there already, and no page that slop-code wrote; remove it or give another with -o")
+    if os.path.lexists(path) and not is_own_page(path):
+        raise UsageError(f"{path}: exists, and is no page that slop-code wrote; remove it or give another with -o")
 
 
-def is_ours(path: Path) -> bool:
+def is_own_page(path: Path) -> bool:
     try:
         with open_regular(path) as stream:
             return MARKER.encode() in stream.read(200)

@@ -1,25 +1,25 @@
-// Pictures that say more: pass rate by group, what broke and was repaired, time. Each has its figures as a table.
+// Charts: pass rate by group, tests that broke and recovered, time. Each has its figures as a table, too.
 "use strict";
 
 slop.charts = (() => {
-  const { h, fill, many, inWords } = slop;
-  const MANY = 30; // checkpoints that need the whole width
+  const { h, fill, plural, formatDuration } = slop;
+  const MAX_NARROW = 30; // checkpoints; more of them need the whole width
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  const drawn = new Set(); // of the view that is shown: made anew when the colours change
+  const drawn = new Set(); // charts of the current view, which are drawn again when the colours change
 
-  /** What a custom property is in the scheme that is shown. */
+  /** Value of a custom property in the current theme. */
   function colour(name) {
     const probe = h("span");
     probe.style.color = `var(${name})`;
     document.body.append(probe);
-    const found = getComputedStyle(probe).color;
+    const value = getComputedStyle(probe).color;
     probe.remove();
-    return found;
+    return value;
   }
 
-  /** Each: a title, the columns of its table, series of figures with a colour, and the sentence in its place. */
-  function figures(sheet, groups) {
-    const judged = sheet.checkpoints.filter(slop.tests.hasVerdict);
+  /** Title, labels, and series of figures with a colour, for each chart. */
+  function figures(problem, groups) {
+    const judged = problem.checkpoints.filter(slop.tests.hasVerdict);
     const used = groups
       .map((name, number) => ({ name, number }))
       .filter(({ number }) => judged.some(({ total }) => total[number]));
@@ -31,7 +31,7 @@ slop.charts = (() => {
         labels,
         kind: "line",
         unit: "%",
-        most: 100,
+        max: 100,
         series: used.map(({ name, number }) => ({
           name,
           colour: `--series-${number}`,
@@ -64,18 +64,22 @@ slop.charts = (() => {
     ];
   }
 
-  const share = (value) => (value === 100 ? "100%" : `${value.toFixed(1)}%`);
+  const percent = (value) => (value === 100 ? "100%" : `${value.toFixed(1)}%`);
 
-  const shown = (value, unit) =>
-    value === null ? "–" : unit === "s" ? inWords(value * 1000) : unit === "%" ? share(value) : String(value);
+  function shown(value, unit) {
+    if (value === null) return "–";
+    if (unit === "s") return formatDuration(value * 1000);
+    return unit === "%" ? percent(value) : String(value);
+  }
 
-  function inSentence({ title, labels, series, unit }) {
+  function summary({ title, labels, series, unit }) {
     if (!labels.length) return `${title}: no checkpoint has a verdict`;
     const ends = series.map(({ name, values }) => {
       const known = values.filter((value) => value !== null);
       return known.length ? `${name} from ${shown(known[0], unit)} to ${shown(known.at(-1), unit)}` : `${name} none`;
     });
-    return `${title}, over ${many(labels.length, "checkpoint")}: ${ends.join("; ")}. The table below has all figures.`;
+    const checkpoints = plural(labels.length, "checkpoint");
+    return `${title}, over ${checkpoints}: ${ends.join("; ")}. The table below has all figures.`;
   }
 
   function table({ title, labels, series, unit }) {
@@ -88,7 +92,7 @@ slop.charts = (() => {
         h(
           "table",
           null,
-          h("caption", { class: "unseen" }, title),
+          h("caption", { class: "visually-hidden" }, title),
           h(
             "thead",
             null,
@@ -102,12 +106,12 @@ slop.charts = (() => {
           h(
             "tbody",
             null,
-            labels.map((label, place) =>
+            labels.map((label, index) =>
               h(
                 "tr",
                 null,
                 h("th", { scope: "row" }, label),
-                series.map(({ values }) => h("td", { class: "number" }, shown(values[place], unit))),
+                series.map(({ values }) => h("td", { class: "number" }, shown(values[index], unit))),
               ),
             ),
           ),
@@ -137,7 +141,7 @@ slop.charts = (() => {
   function picture(canvas, figure) {
     const [text, line] = [colour("--text"), colour("--line")];
     const axis = { ticks: { color: text }, grid: { color: line }, stacked: Boolean(figure.stacked) };
-    const value = { ...axis, min: 0, max: figure.most, title: { display: true, text: figure.unit, color: text } };
+    const value = { ...axis, min: 0, max: figure.max, title: { display: true, text: figure.unit, color: text } };
     if (figure.whole) value.ticks = { ...axis.ticks, precision: 0 };
     return new Chart(canvas, {
       type: figure.kind,
@@ -156,7 +160,7 @@ slop.charts = (() => {
   }
 
   function card(figure) {
-    const canvas = h("canvas", { role: "img", "aria-label": inSentence(figure) });
+    const canvas = h("canvas", { role: "img", "aria-label": summary(figure) });
     const make = () => {
       drawn.add({ figure, canvas, chart: picture(canvas, figure) });
     };
@@ -184,11 +188,11 @@ slop.charts = (() => {
     drawn.clear();
   }
 
-  const draw = (sheet, context) =>
+  const draw = (problem, context) =>
     h(
       "div",
-      { class: sheet.checkpoints.length > MANY ? "cards wide" : "cards" },
-      figures(sheet, context.groups).map(card),
+      { class: problem.checkpoints.length > MAX_NARROW ? "cards wide" : "cards" },
+      figures(problem, context.groups).map(card),
     );
 
   return { draw, clear };

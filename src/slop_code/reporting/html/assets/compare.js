@@ -1,9 +1,9 @@
-// The comparison: what it says in words, checkpoint by checkpoint, and the tests that differ.
+// Comparison of runs: its verdict, the checkpoints, and the tests that differ.
 "use strict";
 
 slop.start(async (data, main, top) => {
   const { h, fill, hashOf, go, address } = slop;
-  let shown = null; // what the address was when the view was drawn
+  let shown = null; // the address when the view was drawn
 
   const pairOf = (state) => (data.pairs[Number(state.pair)] ? Number(state.pair) : 0);
 
@@ -17,11 +17,11 @@ slop.start(async (data, main, top) => {
       top,
       version: data.slop_code,
       settings: [data.pairs.length > 1 && slop.field("Pair", pair), policy],
-      sought: () => document.getElementById("filter-text"),
+      searchField: () => document.getElementById("filter-text"),
     });
   }
 
-  /** What is said besides: each a line. */
+  /** Notes below the verdict. */
   function notes(pair) {
     const only = [pair.base, pair.other].map((side, number) =>
       pair.only[number].length ? `Not compared, only in ${side}: ${pair.only[number].join(", ")}` : null,
@@ -56,7 +56,7 @@ slop.start(async (data, main, top) => {
       h(
         "ul",
         null,
-        pair.unknown.map(([place, reason]) => h("li", null, h("strong", null, place), ` ${reason}`)),
+        pair.unknown.map(([name, reason]) => h("li", null, h("strong", null, name), ` ${reason}`)),
         pair.unknown_more > 0 && h("li", null, `... and ${pair.unknown_more} more`),
       ),
     );
@@ -82,7 +82,7 @@ slop.start(async (data, main, top) => {
         { href },
         h("span", { "aria-hidden": "true" }, `${symbol} `),
         number,
-        h("span", { class: "unseen" }, ` ${words} at ${checkpoint.problem} ${checkpoint.name}: show them`),
+        h("span", { class: "visually-hidden" }, ` ${words} at ${checkpoint.problem} ${checkpoint.name}: show them`),
       ),
     );
   }
@@ -145,7 +145,9 @@ slop.start(async (data, main, top) => {
               { class: "problem" },
               h("th", { scope: "rowgroup", colspan: heads.length + figures.length }, problem),
             ),
-            pair.checkpoints.filter((one) => one.problem === problem).map((one) => row(one, kinds, tested, state)),
+            pair.checkpoints
+              .filter((checkpoint) => checkpoint.problem === problem)
+              .map((checkpoint) => row(checkpoint, kinds, tested, state)),
           ),
         ),
       ),
@@ -186,7 +188,7 @@ slop.start(async (data, main, top) => {
 
   const filter = ({ change, problem, at, q }) => JSON.stringify([change, problem, at, q]);
 
-  /** Only what changed is drawn: opening a test keeps the place in the list. */
+  /** Draws only what changed: opening a test keeps the position in the list. */
   function redraw(state) {
     if (!shown || pairOf(shown) !== pairOf(state)) drawView(state);
     else if (filter(shown) !== filter(state)) drawTests(state);
@@ -195,11 +197,11 @@ slop.start(async (data, main, top) => {
   function draw(state) {
     const heading = () =>
       pairOf(shown) === pairOf(state) ? document.getElementById("differing") : main.querySelector("h2");
-    if (shown) slop.keepingFocus(() => redraw(state), heading);
+    if (shown) slop.keepFocus(() => redraw(state), heading);
     else redraw(state);
-    const led = shown && filter(shown) !== filter(state) && document.activeElement?.closest("#main table");
+    const followed = shown && filter(shown) !== filter(state) && document.activeElement?.closest("#main table");
     shown = state;
-    if (led) document.getElementById("differing").focus(); // a count was followed: to its tests
+    if (followed) document.getElementById("differing").focus(); // a link from a count to its tests
     slop.differing.open(data, pairOf(state), state);
   }
 

@@ -1,12 +1,12 @@
-// The tests that differ: which of them a filter leaves, and one of them with both sides next to each other.
+// Tests that differ between two sides: the filtered list, and the dialog of a test with both sides.
 "use strict";
 
 slop.differing = (() => {
   const { h, hashOf, address } = slop;
   const CHUNK = 60;
-  const ROW_HEIGHT = 34; // as in the style: rows that are not drawn yet take the room that they will take
+  const ROW_HEIGHT = 34; // as in the style sheet: rows that are not drawn yet have the same height
   const COLUMNS = 6;
-  const QUIET = ["came", "went"]; // counted, and listed when they are asked for
+  const HIDDEN = ["came", "went"]; // only counted, unless the filter asks for them
 
   const LOOKS = {
     lost: { look: "failed", symbol: "▼", words: "lost" },
@@ -18,7 +18,7 @@ slop.differing = (() => {
   };
   const SIGNS = { passed: "✓", failed: "×", error: "!", skipped: "–" };
 
-  /** What a change means between these two sides. */
+  /** Meaning of a change between these two sides. */
   function meaning(kind, { base, other, several }) {
     return {
       lost: several ? `passes less often in ${other} than in ${base}` : `passes in ${base}, not in ${other}`,
@@ -37,7 +37,7 @@ slop.differing = (() => {
       data.changes.map((kind) => h("li", null, slop.badge(LOOKS[kind]), ` ${meaning(kind, pair)}`)),
     );
 
-  /** A run's status; of several, how many passed. */
+  /** The status in one run; of several runs, how many passed. */
   function outcome(statuses) {
     const counts = Object.entries(statuses);
     const total = counts.reduce((sum, [, count]) => sum + count, 0);
@@ -53,42 +53,43 @@ slop.differing = (() => {
   }
 
   const record = (data, pair, number) => {
-    const [place, name, group, change, base, other, word] = pair.tests[number];
+    const [checkpoint, name, group, change, base, other, shellName] = pair.tests[number];
     return {
       number,
-      place,
-      checkpoint: pair.checkpoints[place],
+      checkpointNumber: checkpoint,
+      checkpoint: pair.checkpoints[checkpoint],
       name,
       group,
       change: data.changes[change],
       base,
       other,
-      word,
+      shellName,
     };
   };
 
   function chosen(data, pair, state) {
-    const sought = (state.q ?? "").toLowerCase();
+    const query = (state.q ?? "").toLowerCase();
     const rows = [];
     for (let number = 0; number < pair.tests.length; number += 1) {
       const test = record(data, pair, number);
-      const kind = state.change ? test.change === state.change : !QUIET.includes(test.change);
+      const kind = state.change ? test.change === state.change : !HIDDEN.includes(test.change);
       if (
         kind &&
         (!state.problem || test.checkpoint.problem === state.problem) &&
         (!state.at || test.checkpoint.name === state.at) &&
-        test.name.toLowerCase().includes(sought)
+        test.name.toLowerCase().includes(query)
       )
         rows.push(test);
     }
     return rows.sort(
-      (one, two) => data.changes.indexOf(one.change) - data.changes.indexOf(two.change) || one.number - two.number,
+      (a, b) => data.changes.indexOf(a.change) - data.changes.indexOf(b.change) || a.number - b.number,
     );
   }
 
   function choices(data, pair) {
     const kinds = data.changes.map((kind, number) => [kind, `${kind} (${pair.counts[number]})`]);
-    const names = (key) => [...new Set(pair.checkpoints.map((one) => one[key]))].map((name) => [name, name]);
+    const names = (key) =>
+      [...new Set(pair.checkpoints.map((checkpoint) => checkpoint[key]))].map((name) => [name, name]);
     return [
       { text: "Change", key: "change", options: [["", "all but came and went"], ...kinds] },
       { text: "Problem", key: "problem", options: [["", "all problems"], ...names("problem")] },
@@ -96,7 +97,7 @@ slop.differing = (() => {
     ];
   }
 
-  /** A test in the address: by names, which mean the same in the next comparison. */
+  /** A test in the address: by names, which stay valid in the next comparison. */
   const linkTo = ({ name, checkpoint }) =>
     hashOf({ ...address(), of: checkpoint.problem, checkpoint: checkpoint.name, test: name });
 
@@ -125,16 +126,17 @@ slop.differing = (() => {
 
   function list(data, pair, state) {
     const rows = chosen(data, pair, state);
-    const said = slop.countShown(rows.length, pair.tests.length);
+    const count = slop.countShown(rows.length, pair.tests.length);
     if (!rows.length) {
-      return [said, h("p", { class: "nothing" }, pair.tests.length ? "No test is like that." : "No test differs.")];
+      const text = pair.tests.length ? "No test matches the filter." : "No test differs.";
+      return [count, h("p", { class: "nothing" }, text)];
     }
     const box = slop.scrollBox("Tests that differ");
     box.classList.add("differing");
     const bodies = [];
     for (let first = 0; first < rows.length; first += CHUNK) {
-      const some = rows.slice(first, first + CHUNK);
-      const { body, draw } = slop.lateRows(some, drawRow, { columns: COLUMNS, height: ROW_HEIGHT, box });
+      const chunk = rows.slice(first, first + CHUNK);
+      const { body, draw } = slop.lazyRows(chunk, drawRow, { columns: COLUMNS, height: ROW_HEIGHT, box });
       if (!first) draw();
       bodies.push(body);
     }
@@ -145,52 +147,55 @@ slop.differing = (() => {
       heads.map((text) => h("th", { scope: "col" }, text)),
     );
     box.append(h("table", { class: "results", onkeydown: onKey }, h("thead", null, head), bodies));
-    return [said, box];
+    return [count, box];
   }
 
   const dialog = slop.dialog("detail both", ["test", "of", "checkpoint"]);
 
-  function sidePane(side, first, statuses, run, told, part, word) {
-    const named = side.runs.length > 1 && run !== null ? ` ${side.runs[run - first]}` : "";
+  function sidePane(part, shellName, { side, firstRun, statuses, run, textNumbers }) {
+    const named = side.runs.length > 1 && run !== null ? ` ${side.runs[run - firstRun]}` : "";
     const more = "The command below prints all of it.";
-    const sections = slop.message.sections(told, part, { level: "h4", of: side.name, more });
+    const sections = slop.message.sections(textNumbers, part, { level: "h4", of: side.name, more });
     const folder = part.folders[run];
     const show = {
       title: "Print all of it",
       label: `Print all of ${side.name}`,
-      text: `slop-code show ${folder} ${word}`,
+      text: `slop-code show ${folder} ${shellName}`,
     };
-    const nothing = run === null ? "It has no such test." : "Nothing was kept of what it did.";
+    const nothing = run === null ? "It has no such test." : "No texts were stored.";
     return h(
       "section",
       null,
       h("h3", null, side.name, h("span", { class: "dim" }, named)),
       h("p", null, outcome(statuses)),
       sections ?? h("p", { class: "dim" }, nothing),
-      sections && folder && word && slop.message.commands("h4", [show]),
+      sections && folder && shellName && slop.message.commands("h4", [show]),
     );
   }
 
-  const sought = (data, pair, { test, of, checkpoint }) =>
+  const findTest = (data, pair, { test, of, checkpoint }) =>
     pair.tests
       .map((_, number) => record(data, pair, number))
-      .find((one) => one.name === test && one.checkpoint.problem === of && one.checkpoint.name === checkpoint);
+      .find(
+        (record) =>
+          record.name === test && record.checkpoint.problem === of && record.checkpoint.name === checkpoint,
+      );
 
   /** The test that the address names, if there is one. */
   async function open(data, pairNumber, state) {
     const pair = data.pairs[pairNumber];
-    const test = state.test && sought(data, pair, state);
+    const test = state.test && findTest(data, pair, state);
     if (!test) {
       dialog.hide();
       return;
     }
-    const part = await slop.part(`${pairNumber}/${test.place}`);
-    const place = part ? part.tests.findIndex(([row]) => row === test.number) : -1;
-    if (place < 0 || hashOf(address()) !== hashOf(state)) return; // the reader went elsewhere in the meantime
-    const [, base, other] = part.tests[place];
-    const told = part.told[place];
-    const half = told.length / 2;
-    const before = data.sides.slice(0, pairNumber + 1).reduce((sum, side) => sum + side.runs.length, 0);
+    const part = await slop.part(`${pairNumber}/${test.checkpointNumber}`);
+    const index = part ? part.tests.findIndex(([row]) => row === test.number) : -1;
+    if (index < 0 || hashOf(address()) !== hashOf(state)) return; // the reader went elsewhere in the meantime
+    const [, base, other] = part.tests[index];
+    const textNumbers = part.text_numbers[index];
+    const half = textNumbers.length / 2;
+    const firstRun = data.sides.slice(0, pairNumber + 1).reduce((sum, side) => sum + side.runs.length, 0);
     dialog.show(
       test.name,
       h(
@@ -202,8 +207,20 @@ slop.differing = (() => {
       h(
         "div",
         { class: "sides" },
-        sidePane(data.sides[0], 0, test.base, base, told.slice(0, half), part, test.word),
-        sidePane(data.sides[pairNumber + 1], before, test.other, other, told.slice(half), part, test.word),
+        sidePane(part, test.shellName, {
+          side: data.sides[0],
+          firstRun: 0,
+          statuses: test.base,
+          run: base,
+          textNumbers: textNumbers.slice(0, half),
+        }),
+        sidePane(part, test.shellName, {
+          side: data.sides[pairNumber + 1],
+          firstRun,
+          statuses: test.other,
+          run: other,
+          textNumbers: textNumbers.slice(half),
+        }),
       ),
     );
   }

@@ -1,4 +1,4 @@
-// What was expected and what came, line by line, where a failure tells both.
+// Line by line difference of the expected and the actual value, where a failure message has both.
 "use strict";
 
 slop.expected = (() => {
@@ -9,19 +9,19 @@ slop.expected = (() => {
   ];
   const ASSERTION = /^(?:AssertionError: )?assert (?!not )(.*)$/;
   const WHERE = /^\s*\+\s+(?:where|and) /;
-  const MOST = 1000; // lines that differ: beyond it, it takes too long, and nobody reads it
+  const MAX_DIFFERENCES = 1000; // lines; more of them take too long, and nobody reads them
   const LOOKS = { "-": "less", "+": "more", "?": "hint" };
   const SIDES = "- expected, + found";
   const OWN = "- expected (on the right of the comparison), + found (on the left)";
 
-  /** The runs of lines that pytest marks with E, the last one first, without the mark. */
+  /** Blocks of lines that pytest marks with E, the last block first, without the mark. */
   function blocks(text) {
-    const found = [[]];
+    const marked = [[]];
     for (const line of text.split("\n")) {
-      if (/^E(\s|$)/.test(line)) found[0].push(line.slice(1));
-      else if (found[0].length) found.unshift([]);
+      if (/^E(\s|$)/.test(line)) marked[0].push(line.slice(1));
+      else if (marked[0].length) marked.unshift([]);
     }
-    return found.filter((lines) => lines.length).map(unindented);
+    return marked.filter((lines) => lines.length).map(unindented);
   }
 
   function unindented(lines) {
@@ -35,8 +35,8 @@ slop.expected = (() => {
     return kept;
   }
 
-  /** As pytest has compared them itself. */
-  function own(lines) {
+  /** The difference that pytest printed. */
+  function printedDifference(lines) {
     const full = lines.findIndex((line) => /^\s*Full diff/.test(line));
     const assertion = lines.findIndex((line) => ASSERTION.test(line));
     if (assertion < 0) return null;
@@ -51,52 +51,52 @@ slop.expected = (() => {
     return rows.some(([sign]) => sign === "-" || sign === "+") ? { rows: rows.slice(first), note: OWN } : null;
   }
 
-  /** As the test's author says it. */
-  function told(lines) {
-    const places = PARTS.map((pattern) => lines.findIndex((line) => pattern.test(line)));
-    if (places.includes(-1)) return null;
-    const [expected, found] = places.map((place, number) => {
-      const end = place < places[1 - number] ? places[1 - number] : lines.length;
-      const rest = lines[place].match(PARTS[number])[1];
-      return trimmed([...(rest ? [rest] : []), ...lines.slice(place + 1, end)]);
+  /** Values that the test prints as "expected:" and "found:". */
+  function namedValues(lines) {
+    const starts = PARTS.map((pattern) => lines.findIndex((line) => pattern.test(line)));
+    if (starts.includes(-1)) return null;
+    const [expected, actual] = starts.map((start, number) => {
+      const end = start < starts[1 - number] ? starts[1 - number] : lines.length;
+      const rest = lines[start].match(PARTS[number])[1];
+      return trimmed([...(rest ? [rest] : []), ...lines.slice(start + 1, end)]);
     });
-    return compared(expected, found, SIDES);
+    return compared(expected, actual, SIDES);
   }
 
-  /** Of values that stand on one line. */
-  function asserted(lines) {
-    const found = lines.map((line) => line.match(ASSERTION)?.[1].split(" == ")).find(Boolean);
-    if (found?.length !== 2 || found[0].split("(").length !== found[0].split(")").length) return null;
-    return compared([found[1]], [found[0]], OWN);
+  /** Values of an assertion on one line. */
+  function assertedValues(lines) {
+    const values = lines.map((line) => line.match(ASSERTION)?.[1].split(" == ")).find(Boolean);
+    if (values?.length !== 2 || values[0].split("(").length !== values[0].split(")").length) return null;
+    return compared([values[1]], [values[0]], OWN);
   }
 
-  function compared(expected, found, note) {
-    const parts = Diff.diffArrays(expected, found, { maxEditLength: MOST }) ?? [];
+  function compared(expected, actual, note) {
+    const parts = Diff.diffArrays(expected, actual, { maxEditLength: MAX_DIFFERENCES }) ?? [];
     const rows = parts.flatMap(({ added, removed, value }) =>
       value.map((line) => [added ? "+" : removed ? "-" : " ", line]),
     );
     return rows.some(([sign]) => sign !== " ") ? { rows, note } : null;
   }
 
-  /** Rows of a sign and a line, and what the signs mean; null where the text does not tell. A cut text has its end. */
+  /** Rows of a sign and a line, with a note about the signs; null where the text has no two values. */
   function split(text) {
     for (const lines of blocks(Array.isArray(text) ? text.at(-1) : text)) {
-      const found = own(lines) ?? told(lines) ?? asserted(lines);
-      if (found) return found;
+      const difference = printedDifference(lines) ?? namedValues(lines) ?? assertedValues(lines);
+      if (difference) return difference;
     }
     return null;
   }
 
   function draw(text, label) {
-    const found = split(text);
-    if (!found) return null;
-    const lines = found.rows.map(([sign, line], number) => [
+    const difference = split(text);
+    if (!difference) return null;
+    const lines = difference.rows.map(([sign, line], number) => [
       number ? "\n" : null,
       h("span", { class: LOOKS[sign] ?? (sign ? null : "gap") }, sign ? `${sign} ${line}` : line),
     ]);
     return [
       h("pre", { tabindex: 0, role: "region", "aria-label": label }, lines),
-      h("p", { class: "dim signs" }, found.note),
+      h("p", { class: "dim signs" }, difference.note),
     ];
   }
 

@@ -1,4 +1,4 @@
-// Tests over checkpoints: what a cell says, and which rows a filter leaves. No policy is known here.
+// Tests over checkpoints: the look of a cell, and the rows that a filter keeps. Policies are not used here.
 "use strict";
 
 slop.tests = (() => {
@@ -8,7 +8,7 @@ slop.tests = (() => {
 
   const ENDS = { failed: "f", error: "e", skipped: "s" };
 
-  /** What can be asked of a test, at one checkpoint or over all of them. */
+  /** Options of the filter by result, at a checkpoint or over all of them. */
   const kinds = (there) => {
     const when = there ? "there" : "at the end";
     return [
@@ -26,7 +26,7 @@ slop.tests = (() => {
 
   const hasVerdict = (checkpoint) => checkpoint.state === "evaluated";
 
-  /** How a cell looks and reads: its symbol, its classes, its words. */
+  /** Symbol, CSS classes and text of a cell. */
   function cell(test, column, checkpoint) {
     const status = test.statuses[column];
     const none = !hasVerdict(checkpoint);
@@ -55,22 +55,22 @@ slop.tests = (() => {
     return change === "r" ? "recovered" : still;
   }
 
-  /** The columns that count: of checkpoints with a verdict, where the test was there. */
-  function results(test, sheet) {
+  /** Columns of checkpoints that have a verdict and this test. */
+  function results(test, problem) {
     const columns = [];
-    for (let column = 0; column < sheet.checkpoints.length; column += 1) {
-      if (test.statuses[column] !== "." && hasVerdict(sheet.checkpoints[column])) columns.push(column);
+    for (let column = 0; column < problem.checkpoints.length; column += 1) {
+      if (test.statuses[column] !== "." && hasVerdict(problem.checkpoints[column])) columns.push(column);
     }
     return columns;
   }
 
-  function ofKind(test, sheet, kind, at) {
+  function matchesKind(test, problem, kind, at) {
     if (!kind) return at < 0 || test.statuses[at] !== ".";
     if (kind === "broke" || kind === "recovered") {
       const sign = kind === "broke" ? "b" : "r";
       return at < 0 ? test.changes.includes(sign) : test.changes[at] === sign;
     }
-    const columns = results(test, sheet);
+    const columns = results(test, problem);
     const column = at < 0 ? columns.at(-1) : at;
     if (!columns.includes(column)) return false;
     if (kind === "failing") return test.statuses[column] !== "p";
@@ -79,25 +79,25 @@ slop.tests = (() => {
     return kind === "never" ? passed === 0 : passed === columns.length;
   }
 
-  /** A test moves from its own group to Regression: any of them counts, unless a checkpoint is given. */
+  /** A test moves from its own group to Regression: without a checkpoint, any of its groups matches. */
   function inGroup(test, group, at) {
     if (group < 0) return true;
     return at < 0 ? test.groups.includes(String(group)) : test.groups[at] === String(group);
   }
 
-  /** The numbers of the rows that are left. */
-  function chosen(sheet, { group, kind, at, text }) {
-    const sought = text.toLowerCase();
+  /** Numbers of the rows that match the filter. */
+  function chosen(problem, { group, kind, at, text }) {
+    const query = text.toLowerCase();
     const rows = [];
-    sheet.tests.forEach((test, row) => {
-      if (inGroup(test, group, at) && ofKind(test, sheet, kind, at) && test.name.toLowerCase().includes(sought)) {
+    problem.tests.forEach((test, row) => {
+      if (inGroup(test, group, at) && matchesKind(test, problem, kind, at) && test.name.toLowerCase().includes(query)) {
         rows.push(row);
       }
     });
     return rows;
   }
 
-  /** The file and the rest of a test's name. */
+  /** The file in the name of a test, and the rest of it. */
   function nameParts(name) {
     const cut = name.indexOf("::");
     return cut < 0 ? ["", name] : [name.slice(0, cut + 2), name.slice(cut + 2)];

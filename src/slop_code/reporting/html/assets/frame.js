@@ -1,13 +1,13 @@
-// What surrounds the views of every page: head and foot, the filter, the dialog of one test, rows that are drawn late.
+// Frame of every page: header and footer, the filter, the dialog of a test, rows that are drawn lazily.
 "use strict";
 
 (() => {
   const { h, fill, go, address } = slop;
-  const whole = document.title;
+  const pageTitle = document.title;
 
-  /** The title of the window says what is shown. */
+  /** Adds the name of the view to the title of the window. */
   slop.title = (view) => {
-    document.title = view ? `${view} – ${whole}` : whole;
+    document.title = view ? `${view} – ${pageTitle}` : pageTitle;
   };
 
   slop.badge = ({ look, symbol, words }) =>
@@ -15,30 +15,30 @@
 
   slop.field = (text, control) => h("label", { class: "field" }, `${text} `, control);
 
-  /** `sought`: what the key / leads to. */
-  slop.frame = ({ main, top, version, settings, nav = null, sought }) => {
+  /** `searchField`: the function that returns the field for the key "/". */
+  slop.frame = ({ main, top, version, settings, nav = null, searchField }) => {
     const skip = h("button", { type: "button", class: "skip", onclick: () => main.focus() }, "Skip to the content");
     document.body.prepend(skip);
-    const chosen = h("div", { class: "settings" }, settings, slop.themeSwitch());
-    top.append(...[nav, chosen].filter(Boolean));
+    const controls = h("div", { class: "settings" }, settings, slop.themeSwitch());
+    top.append(...[nav, controls].filter(Boolean));
     main.after(h("footer", null, `slop-code ${version}`));
     addEventListener("keydown", (event) => {
       const typing = event.target.closest?.("input, select, textarea, dialog");
       if (event.key !== "/" || event.ctrlKey || event.metaKey || typing) return;
       event.preventDefault();
-      sought()?.focus();
+      searchField()?.focus();
     });
   };
 
-  /** Draw, and leave the keyboard where it was; if that is gone, at the heading of what was drawn. */
-  slop.keepingFocus = (draw, heading) => {
+  /** Draw and keep the focus; if its element is gone, focus the heading of what was drawn. */
+  slop.keepFocus = (draw, heading) => {
     const id = document.activeElement?.id;
     draw();
     if (document.activeElement !== document.body) return;
     (document.getElementById(id) ?? heading())?.focus();
   };
 
-  /** `choices`: texts with their keys in the address and their options; a name is sought by `q`. */
+  /** `choices`: labels with their keys in the address and their options; `q` is the text to search in names. */
   slop.filterForm = (choices, state) => {
     const set = (key) => (event) => go({ ...address(), [key]: event.target.value });
     const clear = Object.fromEntries([...choices.map(({ key }) => key), "q"].map((key) => [key, null]));
@@ -64,7 +64,7 @@
     );
   };
 
-  /** The fields say what the address says, also after Back. */
+  /** Sets the fields from the address, also after Back. */
   slop.setFilter = (choices, state) => {
     for (const { key, options } of choices) {
       const field = document.getElementById(`filter-${key}`);
@@ -78,18 +78,18 @@
     if (text.value !== (state.q ?? "")) text.value = state.q ?? "";
   };
 
-  /** "12 of 40 tests shown", also for those who do not see it. */
+  /** "12 of 40 tests shown", also announced to screen readers. */
   slop.countShown = (rows, all) => {
-    const text = `${rows === all ? slop.many(all, "test") : `${rows} of ${slop.many(all, "test")}`} shown`;
-    slop.say(text);
+    const text = `${rows === all ? slop.plural(all, "test") : `${rows} of ${slop.plural(all, "test")}`} shown`;
+    slop.announce(text);
     return h("p", { class: "left", id: "left" }, text);
   };
 
-  /** Rows of a table that are drawn when they come near in `box`; before that, one empty row of the same height. */
-  slop.lateRows = (rows, drawRow, { columns, height, box, margin }) => {
-    const room = h("td", { colspan: columns });
-    room.style.height = `${rows.length * height}px`;
-    const body = h("tbody", null, h("tr", { "aria-hidden": "true" }, room));
+  /** Rows of a table that are drawn when they come near in `box`; before that, an empty row of the same height. */
+  slop.lazyRows = (rows, drawRow, { columns, height, box, margin }) => {
+    const placeholder = h("td", { colspan: columns });
+    placeholder.style.height = `${rows.length * height}px`;
+    const body = h("tbody", null, h("tr", { "aria-hidden": "true" }, placeholder));
     let drawn = false;
     const draw = () => {
       if (!drawn) fill(body, rows.map(drawRow));
@@ -99,7 +99,7 @@
     return { body, draw };
   };
 
-  /** One test, over the rest; `keys`: of the address, for what is open. */
+  /** The dialog of a test; `keys`: keys of the address that say which test is open. */
   slop.dialog = (look, keys) => {
     const element = h("dialog", { class: look, "aria-labelledby": "detail-name" });
     const closed = Object.fromEntries(keys.map((key) => [key, null]));

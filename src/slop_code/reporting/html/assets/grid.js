@@ -1,17 +1,17 @@
-// The grid of tests × checkpoints: rows are drawn when they come near, arrows move through it, a click opens a test.
+// Grid of tests × checkpoints: rows are drawn lazily, arrow keys move the focus, a click opens a test.
 "use strict";
 
 slop.grid = (() => {
   const { h, go } = slop;
   const CHUNK = 20;
-  const FEW = 8; // checkpoints that leave room for longer names
-  const ROW_HEIGHT = 30; // as in the style: rows that are not drawn yet take the room that they will take
+  const MAX_FEW = 8; // checkpoints that leave room for longer names
+  const ROW_HEIGHT = 30; // as in the style sheet: rows that are not drawn yet have the same height
 
-  /** Cells are copies of the few kinds that a column has: there may be fifty thousand. */
+  /** Cells are cloned from the few kinds of cells that a column has, as there may be fifty thousand. */
   function drawCell(grid, test, column) {
     const kind = `${column} ${test.statuses[column]} ${test.changes[column]} ${column < test.home}`;
     if (!grid.kinds.has(kind)) {
-      const checkpoint = grid.sheet.checkpoints[column];
+      const checkpoint = grid.problem.checkpoints[column];
       const { symbol, look, words } = slop.tests.cell(test, column, checkpoint);
       grid.kinds.set(
         kind,
@@ -21,13 +21,13 @@ slop.grid = (() => {
     return grid.kinds.get(kind).cloneNode(true);
   }
 
-  /** The part of a file's name that says which one it is, for where there is no room for all of it. */
-  const which = (file) => `${file.replace(/^test_|(\.py)?::$/g, "")} `;
+  /** The distinguishing part of a file name, for narrow columns. */
+  const shortFile = (file) => `${file.replace(/^test_|(\.py)?::$/g, "")} `;
 
-  /** Ids that tests of several files have. */
-  function repeated(sheet) {
+  /** Ids of tests that occur in several files. */
+  function repeated(problem) {
     const seen = new Map();
-    for (const { name } of sheet.tests) {
+    for (const { name } of problem.tests) {
       const [, id] = slop.tests.nameParts(name);
       seen.set(id, (seen.get(id) ?? 0) + 1);
     }
@@ -36,9 +36,9 @@ slop.grid = (() => {
 
   function drawRow(grid, number) {
     const row = grid.rows[number];
-    const test = grid.sheet.tests[row];
+    const test = grid.problem.tests[row];
     const [file, id] = slop.tests.nameParts(test.name);
-    const cells = grid.sheet.checkpoints.map((_, column) => drawCell(grid, test, column));
+    const cells = grid.problem.checkpoints.map((_, column) => drawCell(grid, test, column));
     return h(
       "tr",
       { "data-number": number, "aria-rowindex": number + 2 },
@@ -46,19 +46,19 @@ slop.grid = (() => {
         "th",
         { scope: "row", tabindex: -1, title: test.name },
         h("span", { class: "dim file" }, file),
-        grid.repeated.has(id) && h("span", { class: "dim which" }, which(file)),
+        grid.repeated.has(id) && h("span", { class: "dim which" }, shortFile(file)),
         id,
       ),
       cells,
     );
   }
 
-  /** Rows stand in chunks, each drawn when it comes near. */
+  /** Rows are drawn in chunks. */
   function chunk(grid, first) {
-    const numbers = grid.rows.slice(first, first + CHUNK).map((_, place) => first + place);
-    const columns = grid.sheet.checkpoints.length + 1;
+    const numbers = grid.rows.slice(first, first + CHUNK).map((_, index) => first + index);
+    const columns = grid.problem.checkpoints.length + 1;
     const look = { columns, height: ROW_HEIGHT, box: grid.box, margin: 300 };
-    return slop.lateRows(numbers, (number) => drawRow(grid, number), look);
+    return slop.lazyRows(numbers, (number) => drawRow(grid, number), look);
   }
 
   const cellAt = (grid, [number, column]) => {
@@ -67,12 +67,12 @@ slop.grid = (() => {
     return body.children[number % CHUNK].children[column];
   };
 
-  /** One cell of the grid is in the order of Tab; arrows move it. */
-  function enter(grid, place, { focus = true } = {}) {
+  /** One cell of the grid takes the focus by Tab; arrow keys move it. */
+  function enter(grid, position, { focus = true } = {}) {
     if (!grid.rows.length) return;
     grid.box.querySelector("[tabindex='0']")?.setAttribute("tabindex", "-1");
-    grid.place = place;
-    const cell = cellAt(grid, place);
+    grid.position = position;
+    const cell = cellAt(grid, position);
     cell.setAttribute("tabindex", "0");
     if (focus) {
       cell.focus({ preventScroll: true });
@@ -80,9 +80,9 @@ slop.grid = (() => {
     }
   }
 
-  function moved(grid, key, control) {
-    const [number, column] = grid.place;
-    const last = [grid.rows.length - 1, grid.sheet.checkpoints.length];
+  function positionAfter(grid, key, control) {
+    const [number, column] = grid.position;
+    const last = [grid.rows.length - 1, grid.problem.checkpoints.length];
     const steps = {
       ArrowUp: [number - 1, column],
       ArrowDown: [number + 1, column],
@@ -103,42 +103,42 @@ slop.grid = (() => {
       event.preventDefault();
       return;
     }
-    const place = moved(grid, event.key, event.ctrlKey || event.metaKey);
-    if (!place) return;
+    const position = positionAfter(grid, event.key, event.ctrlKey || event.metaKey);
+    if (!position) return;
     event.preventDefault();
-    enter(grid, place);
+    enter(grid, position);
   }
 
-  function placeOf(target) {
+  function positionOf(target) {
     const cell = target.closest("tbody tr[data-number] > *");
     return cell && [Number(cell.parentNode.dataset.number), cell.cellIndex];
   }
 
-  /** The detail of a cell; of a row's name, or where the test was not there, that of its last result. */
+  /** Opens the result of a cell; for the name of a row or an empty cell, the last result of the test. */
   function open(grid, target) {
-    const place = placeOf(target);
-    if (!place) return;
-    enter(grid, place);
-    const test = grid.sheet.tests[grid.rows[place[0]]];
-    const there = place[1] > 0 && test.statuses[place[1] - 1] !== ".";
-    const column = there ? place[1] - 1 : lastColumn(test);
-    go({ ...slop.address(), view: "timeline", test: test.name, checkpoint: grid.sheet.checkpoints[column].name });
+    const position = positionOf(target);
+    if (!position) return;
+    enter(grid, position);
+    const test = grid.problem.tests[grid.rows[position[0]]];
+    const there = position[1] > 0 && test.statuses[position[1] - 1] !== ".";
+    const column = there ? position[1] - 1 : lastColumn(test);
+    go({ ...slop.address(), view: "timeline", test: test.name, checkpoint: grid.problem.checkpoints[column].name });
   }
 
   const lastColumn = (test) =>
     test.statuses.length - 1 - [...test.statuses].reverse().findIndex((status) => status !== ".");
 
-  /** `test`: the name of one that is in view at first. */
-  function draw(sheet, rows, heads, test) {
-    const grid = { sheet, rows, place: [0, 0], kinds: new Map(), repeated: repeated(sheet) };
+  /** `test`: name of the test to scroll to. */
+  function draw(problem, rows, heads, test) {
+    const grid = { problem, rows, position: [0, 0], kinds: new Map(), repeated: repeated(problem) };
     grid.box = slop.edges(h("div", { class: "scroll grid-box" }));
     grid.chunks = Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, number) => chunk(grid, number * CHUNK));
     const table = h(
       "table",
       {
-        class: sheet.checkpoints.length <= FEW ? "grid few" : "grid",
+        class: problem.checkpoints.length <= MAX_FEW ? "grid few" : "grid",
         role: "grid",
-        "aria-label": `Tests of ${sheet.name} over its checkpoints`,
+        "aria-label": `Tests of ${problem.name} over its checkpoints`,
         "aria-rowcount": rows.length + 1,
         onclick: (event) => open(grid, event.target),
         onkeydown: (event) => onKey(grid, event),
@@ -152,7 +152,7 @@ slop.grid = (() => {
     });
     const first = Math.max(
       0,
-      rows.findIndex((row) => sheet.tests[row].name === test),
+      rows.findIndex((row) => problem.tests[row].name === test),
     );
     enter(grid, [first, 0], { focus: false });
     if (first) requestAnimationFrame(() => cellAt(grid, [first, 0]).scrollIntoView({ block: "nearest" }));

@@ -1,4 +1,4 @@
-// What a test said: its failure line by line as pytest means it, what it ran, what it printed.
+// Texts of a test: its failure message, the commands that it ran, its output.
 "use strict";
 
 slop.message = (() => {
@@ -23,7 +23,7 @@ slop.message = (() => {
         coloured && lookOf(line) ? h("span", { class: lookOf(line) }, line) : line,
       ]);
 
-  /** A text is whole, or its head, how many characters are left out, and its tail. */
+  /** A text is a string, or its head, the number of characters left out, and its tail. */
   function pre(text, label, coloured) {
     const parts = Array.isArray(text) ? text : [text];
     return h(
@@ -31,7 +31,7 @@ slop.message = (() => {
       { class: coloured ? null : "long", tabindex: 0, role: "region", "aria-label": label },
       parts.map((part) =>
         typeof part === "number"
-          ? h("span", { class: "gap" }, `\n[${slop.many(part, "character")} left out]\n`)
+          ? h("span", { class: "gap" }, `\n[${slop.plural(part, "character")} left out]\n`)
           : lines(part, coloured),
       ),
     );
@@ -39,22 +39,22 @@ slop.message = (() => {
 
   const TEXTS = ["Failure", "What was run", "Captured output"];
 
-  /** Sections of what was told, by its places among the texts of a part; null where nothing was. `of`: whose it is. */
-  function sections(told, part, { level, of = "", more }) {
+  /** Sections of the texts with these numbers; null where there is none. `of`: the side of a comparison. */
+  function sections(textNumbers, part, { level, of = "", more }) {
     const label = (title) => (of ? `${title}: ${of}` : title);
     const section = (title, ...content) => h("section", null, h(level, null, title), content);
     const shown = TEXTS.map((title, number) => {
-      const place = told[number];
-      if (place === null) return null;
-      if (place === LEFT_OUT) {
-        return section(title, h("p", { class: "dim" }, `Left out here: the page would be too large with it. ${more}`));
+      const textNumber = textNumbers[number];
+      if (textNumber === null) return null;
+      if (textNumber === LEFT_OUT) {
+        return section(title, h("p", { class: "dim" }, `Left out, as the page would be too large. ${more}`));
       }
-      const text = part.texts[place];
-      const cut = Array.isArray(text) && h("p", { class: "dim" }, `Long texts are cut here. ${more}`);
+      const text = part.texts[textNumber];
+      const cut = Array.isArray(text) && h("p", { class: "dim" }, `Long texts are truncated here. ${more}`);
       return section(title, pre(text, label(title), !number), cut);
     });
     if (!shown.some(Boolean)) return null;
-    const message = part.texts[told[0]];
+    const message = part.texts[textNumbers[0]];
     const both = message ? slop.expected.draw(message, label("Expected and found")) : null;
     return [both && section("Expected and found", both), shown];
   }
@@ -62,7 +62,7 @@ slop.message = (() => {
   /** Commands to copy, each with a title and a label. */
   const commands = (level, all) => [
     all.map(({ title, label = title, text }) => [h(level, null, title), slop.command(label, text)]),
-    h("p", { class: "dim" }, "To be run in the folder where this page was made."),
+    h("p", { class: "dim" }, "Run it in the folder where this page was written."),
   ];
 
   return { sections, commands };

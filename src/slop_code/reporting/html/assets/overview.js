@@ -1,13 +1,13 @@
-// The first view: did it pass, where did it start to break.
+// Overview: verdicts of all checkpoints, and the first failures.
 "use strict";
 
 slop.overview = (() => {
-  const { h, many, inWords, hashOf } = slop;
+  const { h, plural, formatDuration, hashOf } = slop;
   const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
   const ROW_HEIGHT = 44;
   const STATES = { infrastructure_failure: "infrastructure failure", not_evaluated: "not evaluated" };
 
-  /** What a checkpoint came to by the policy with this number. */
+  /** Verdict of a checkpoint by the policy with this number. */
   function verdict(checkpoint, policy) {
     if (!slop.tests.hasVerdict(checkpoint)) return { look: "none", symbol: "?", words: "no verdict" };
     return checkpoint.verdicts[policy] === "1"
@@ -21,32 +21,32 @@ slop.overview = (() => {
   const failed = (policy) => (checkpoint) => verdict(checkpoint, policy).look === "failed";
   const broke = (checkpoint) => checkpoint.introduced > 0;
 
-  /** "; checkpoint_2 has no verdict", of what lies before. */
+  /** "; checkpoint_2 has no verdict", about earlier checkpoints. */
   function unknownBefore(problem, checkpoint) {
     const before = problem.checkpoints.slice(0, problem.checkpoints.indexOf(checkpoint));
-    const unknown = before.filter((one) => !slop.tests.hasVerdict(one));
+    const unknown = before.filter((checkpoint) => !slop.tests.hasVerdict(checkpoint));
     if (!unknown.length) return null;
     return unknown.length > 1
-      ? `; ${many(unknown.length, "checkpoint")} before have no verdict`
+      ? `; ${plural(unknown.length, "checkpoint")} before have no verdict`
       : `; ${unknown[0].name} has no verdict`;
   }
 
-  /** Where a problem did not pass first, and where tests broke first that had passed. `prefix`: whose they are. */
+  /** The first checkpoint that did not pass, and the first where old tests broke. `prefix`: before its name. */
   function firsts(problem, target, context, prefix = "") {
-    const [first, turn] = [problem.checkpoints.find(failed(context.policy)), problem.checkpoints.find(broke)];
-    const place = ({ name }) => `${prefix}${name}`;
+    const [first, regressed] = [problem.checkpoints.find(failed(context.policy)), problem.checkpoints.find(broke)];
+    const label = ({ name }) => `${prefix}${name}`;
     return [
       first && [
-        link({ ...target, at: first.name, result: "failing" }, `First not passed: ${place(first)}`),
-        ` (${many(sum(first.total) - sum(first.passed), "test")} did not pass)`,
+        link({ ...target, at: first.name, result: "failing" }, `First not passed: ${label(first)}`),
+        ` (${plural(sum(first.total) - sum(first.passed), "test")} did not pass)`,
         unknownBefore(problem, first),
       ],
-      turn && [
+      regressed && [
         link(
-          { ...target, at: turn.name, result: "broke" },
-          `Old tests first broke at ${place(turn)}: ${turn.introduced}`,
+          { ...target, at: regressed.name, result: "broke" },
+          `Old tests first broke at ${label(regressed)}: ${regressed.introduced}`,
         ),
-        unknownBefore(problem, turn),
+        unknownBefore(problem, regressed),
       ],
     ].filter(Boolean);
   }
@@ -57,15 +57,15 @@ slop.overview = (() => {
     policy: context.shownPolicy,
   });
 
-  /** How many checkpoints passed; of one problem where it went wrong, of several in how many. */
+  /** Number of checkpoints that passed; first failures of one problem, number of failing problems of several. */
   function headline(run, context) {
     const looks = all(run).map(({ checkpoint }) => verdict(checkpoint, context.policy).look);
-    const count = (look) => looks.filter((one) => one === look).length;
+    const count = (look) => looks.filter((other) => other === look).length;
     const look = count("failed") ? "failed" : count("none") ? "none" : "passed";
     const { problems } = run;
     const within = (words, test) => {
       const number = problems.filter(({ checkpoints }) => checkpoints.some(test)).length;
-      return number && problems.length > 1 ? `; ${words} in ${number} of ${many(problems.length, "problem")}` : null;
+      return number && problems.length > 1 ? `; ${words} in ${number} of ${plural(problems.length, "problem")}` : null;
     };
     return h(
       "div",
@@ -73,7 +73,7 @@ slop.overview = (() => {
       h(
         "p",
         null,
-        `${count("passed")} of ${many(looks.length, "checkpoint")} passed (${context.policyName})`,
+        `${count("passed")} of ${plural(looks.length, "checkpoint")} passed (${context.policyName})`,
         within("not passed", failed(context.policy)),
         within("old tests broke", broke),
         count("none") > 0 && `; ${count("none")} without a verdict`,
@@ -87,14 +87,14 @@ slop.overview = (() => {
 
   const link = (target, ...children) => h("a", { href: hashOf({ view: "timeline", ...target }) }, children);
 
-  /** Passed of total, as a figure that leads to the tests that did not, and a bar. */
+  /** "3/4" with a bar; the figure links to the tests that did not pass. */
   function counts(checkpoint, group, target) {
     const [passed, total] = [checkpoint.passed[group], checkpoint.total[group]];
     if (!total)
       return h(
         "td",
         { class: "number dim" },
-        h("span", { class: "unseen" }, "none"),
+        h("span", { class: "visually-hidden" }, "none"),
         h("span", { "aria-hidden": "true" }, "–"),
       );
     const text = `${passed}/${total}`;
@@ -108,7 +108,7 @@ slop.overview = (() => {
         : link(
             { ...target, result: "failing" },
             text,
-            h("span", { class: "unseen" }, ": show those that did not pass"),
+            h("span", { class: "visually-hidden" }, ": show those that did not pass"),
           ),
       bar,
     );
@@ -123,19 +123,19 @@ slop.overview = (() => {
         { ...target, result: kind },
         h("span", { "aria-hidden": "true" }, `${symbol} `),
         count,
-        h("span", { class: "unseen" }, ` ${count === 1 ? "test" : "tests"} ${words} here: show them`),
+        h("span", { class: "visually-hidden" }, ` ${count === 1 ? "test" : "tests"} ${words} here: show them`),
       ),
     );
   }
 
   function row(checkpoint, target, context) {
-    const place = { ...target, at: checkpoint.name };
+    const here = { ...target, at: checkpoint.name };
     const head = h("th", { scope: "row" }, checkpoint.name);
     const mark = slop.badge(verdict(checkpoint, context.policy));
     const time = h(
       "td",
       { class: "number" },
-      checkpoint.ms ? inWords(checkpoint.ms) : "–",
+      checkpoint.ms ? formatDuration(checkpoint.ms) : "–",
       checkpoint.attempts > 1 && h("span", { class: "dim" }, ` (${checkpoint.attempts} attempts)`),
     );
     if (!slop.tests.hasVerdict(checkpoint)) {
@@ -153,7 +153,7 @@ slop.overview = (() => {
       h(
         "td",
         { class: "number dim" },
-        h("span", { class: "unseen" }, "nothing to compare with"),
+        h("span", { class: "visually-hidden" }, "nothing to compare with"),
         h("span", { "aria-hidden": "true" }, "–"),
       );
     return h(
@@ -161,12 +161,12 @@ slop.overview = (() => {
       null,
       head,
       h("td", null, mark),
-      context.groups.map((_, group) => counts(checkpoint, group, { ...place, group: context.groups[group] })),
+      context.groups.map((_, group) => counts(checkpoint, group, { ...here, group: context.groups[group] })),
       first
         ? [nothing(), nothing()]
         : [
-            changed(checkpoint.introduced, "broke", "▼", "broke", place),
-            changed(checkpoint.repaired, "recovered", "▲", "recovered", place),
+            changed(checkpoint.introduced, "broke", "▼", "broke", here),
+            changed(checkpoint.repaired, "recovered", "▲", "recovered", here),
           ],
       time,
     );
@@ -181,7 +181,7 @@ slop.overview = (() => {
       "th",
       { scope: "rowgroup", colspan: context.groups.length + 5 },
       link(target, problem.name),
-      h("span", { class: "dim" }, ` ${passed} of ${many(problem.checkpoints.length, "checkpoint")} passed`),
+      h("span", { class: "dim" }, ` ${passed} of ${plural(problem.checkpoints.length, "checkpoint")} passed`),
       run.problems.length > 1 && firsts(problem, target, context).map((fact) => h("div", { class: "first" }, fact)),
     );
     return h(
@@ -199,14 +199,14 @@ slop.overview = (() => {
       h(
         "table",
         { class: "results" },
-        h("caption", { class: "unseen" }, `Checkpoints of ${run.name}: tests passed of all, by group`),
+        h("caption", { class: "visually-hidden" }, `Checkpoints of ${run.name}: tests passed of all, by group`),
         h(
           "thead",
           null,
           h(
             "tr",
             null,
-            heads.map((text, place) => h("th", { scope: "col", class: place > 1 ? "number" : null }, text)),
+            heads.map((text, column) => h("th", { scope: "col", class: column > 1 ? "number" : null }, text)),
           ),
         ),
         run.problems.map((problem) => body(problem, run, context)),
@@ -215,17 +215,17 @@ slop.overview = (() => {
   }
 
   function warnings(run) {
-    const told = all(run).filter(({ checkpoint }) => checkpoint.warnings.length);
-    if (!told.length) return null;
-    const count = sum(told.map(({ checkpoint }) => checkpoint.warnings.length));
+    const warned = all(run).filter(({ checkpoint }) => checkpoint.warnings.length);
+    if (!warned.length) return null;
+    const count = sum(warned.map(({ checkpoint }) => checkpoint.warnings.length));
     return h(
       "details",
       { class: "warnings" },
-      h("summary", null, many(count, "warning")),
+      h("summary", null, plural(count, "warning")),
       h(
         "ul",
         null,
-        told.map(({ problem, checkpoint }) =>
+        warned.map(({ problem, checkpoint }) =>
           checkpoint.warnings.map((text) =>
             h("li", null, h("strong", null, `${problem.name} ${checkpoint.name}`), ` ${text}`),
           ),
@@ -235,10 +235,10 @@ slop.overview = (() => {
   }
 
   function section(run, context) {
-    const place = h("div");
-    place.style.minHeight = `${ROW_HEIGHT * all(run).length}px`; // the page keeps its length until it is drawn
-    slop.whenNear(place, () => slop.fill(place, table(run, context), warnings(run)).style.removeProperty("min-height"));
-    return h("section", { class: "run" }, h("h2", { tabindex: -1 }, run.name), headline(run, context), place);
+    const area = h("div");
+    area.style.minHeight = `${ROW_HEIGHT * all(run).length}px`; // the page keeps its length until the table is drawn
+    slop.whenNear(area, () => slop.fill(area, table(run, context), warnings(run)).style.removeProperty("min-height"));
+    return h("section", { class: "run" }, h("h2", { tabindex: -1 }, run.name), headline(run, context), area);
   }
 
   /** `context`: the number and the name of the policy, and the groups. */

@@ -1,5 +1,5 @@
-// What is done later: data are unpacked when they are wanted, and views drawn when they come near.
-// Data stand in the page as gzip in base64, in elements that no browser runs.
+// Lazy work: data are unpacked when they are needed, and views are drawn when they come near the window.
+// The page holds data as gzip in base64, in elements that no browser executes.
 "use strict";
 
 (() => {
@@ -12,30 +12,30 @@
     return JSON.parse(await new Response(stream).text());
   }
 
-  const whole =
+  const pageLoaded =
     document.readyState === "loading"
       ? new Promise((resolve) => addEventListener("DOMContentLoaded", resolve, { once: true }))
       : Promise.resolve();
 
-  const promised = new Map();
+  const unpacking = new Map();
 
   function once(id) {
-    if (!promised.has(id)) promised.set(id, unpack(id));
-    return promised.get(id);
+    if (!unpacking.has(id)) unpacking.set(id, unpack(id));
+    return unpacking.get(id);
   }
 
-  /** What was given as data, and the names of the parts. */
+  /** The data of the page, and the names of its parts. */
   slop.unpacked = () => once("data");
 
   /** A part by its name; null if there is none. */
   slop.part = async (name) => {
     const { parts } = await slop.unpacked();
-    await whole; // parts stand behind the scripts, so that the first view does not wait for them
+    await pageLoaded; // parts come after the scripts, so that the first view does not wait for them
     const number = parts.indexOf(name);
     return number < 0 ? null : once(`part-${number}`);
   };
 
-  /** Call `draw` once, when the element is nearly in view within `root` (the window, if there is none). */
+  /** Call `draw` once, when the element comes near the visible area of `root` (by default the window). */
   slop.whenNear = (element, draw, root = null, margin = 600) => {
     const observer = new IntersectionObserver(
       (entries) => {

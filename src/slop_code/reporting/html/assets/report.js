@@ -1,4 +1,4 @@
-// The report: its views, and which of them the address asks for.
+// Report of runs: its views, and the choice of the view by the address.
 "use strict";
 
 slop.start(async (data, main, top) => {
@@ -8,7 +8,7 @@ slop.start(async (data, main, top) => {
     ["timeline", "Timeline"],
     ["charts", "Charts"],
   ];
-  let shown = null; // what the address was when the view was drawn
+  let shown = null; // the address when the view was drawn
 
   const named = (list, name) =>
     Math.max(
@@ -16,10 +16,10 @@ slop.start(async (data, main, top) => {
       list.findIndex((item) => item.name === name),
     );
 
-  /** What the address means: numbers of run and problem, and those of the policy. */
-  function place(state) {
-    const run = named(data.runs, state.run);
-    const problem = named(data.runs[run].problems, state.problem);
+  /** The run, the problem and the policy in the address, by number. */
+  function selection(state) {
+    const runNumber = named(data.runs, state.run);
+    const problemNumber = named(data.runs[runNumber].problems, state.problem);
     const policy = Math.max(0, data.policies.indexOf(state.policy));
     const context = {
       policy,
@@ -27,7 +27,7 @@ slop.start(async (data, main, top) => {
       shownPolicy: policy ? data.policies[policy] : null,
       groups: data.groups,
     };
-    return { run, problem, context, sheet: data.runs[run].problems[problem] };
+    return { runNumber, problemNumber, context, problem: data.runs[runNumber].problems[problemNumber] };
   }
 
   const view = (state) => (VIEWS.some(([name]) => name === state.view) ? state.view : "overview");
@@ -45,7 +45,7 @@ slop.start(async (data, main, top) => {
       version: data.slop_code,
       nav: h("nav", { "aria-label": "Views", id: "views" }),
       settings: slop.field("Policy", policies),
-      sought: toFilter,
+      searchField: toFilter,
     });
   }
 
@@ -66,74 +66,81 @@ slop.start(async (data, main, top) => {
         ),
       ),
     );
-    document.getElementById("policy").value = data.policies[place(state).context.policy];
+    document.getElementById("policy").value = data.policies[selection(state).context.policy];
   }
 
-  /** Which run and problem a view is about, where there are several. */
-  function picker(state, { run, problem }) {
+  /** Fields that choose run and problem, where there are several. */
+  function picker(state, { runNumber, problemNumber }) {
     const onRun = (event) => go({ view: state.view, policy: state.policy, run: event.target.value });
     const onProblem = (event) =>
       go({ view: state.view, policy: state.policy, run: state.run, problem: event.target.value });
     const names = (list) => list.map(({ name }) => name);
-    const { problems } = data.runs[run];
+    const run = data.runs[runNumber];
+    const { problems } = run;
     return h(
       "div",
       { class: "picker" },
       data.runs.length > 1 &&
-        slop.field("Run", slop.select(names(data.runs), data.runs[run].name, { id: "run", onchange: onRun })),
+        slop.field("Run", slop.select(names(data.runs), run.name, { id: "run", onchange: onRun })),
       problems.length > 1 &&
         slop.field(
           "Problem",
-          slop.select(names(problems), problems[problem].name, { id: "problem", onchange: onProblem }),
+          slop.select(names(problems), problems[problemNumber].name, { id: "problem", onchange: onProblem }),
         ),
     );
   }
 
-  function title(text, { run, sheet }) {
-    slop.title(`${text}: ${sheet.name} (${data.runs[run].name})`);
-    return h("h2", { tabindex: -1 }, `${text}: `, sheet.name, h("span", { class: "dim" }, ` ${data.runs[run].name}`));
+  function title(text, { runNumber, problem }) {
+    const run = data.runs[runNumber].name;
+    slop.title(`${text}: ${problem.name} (${run})`);
+    return h("h2", { tabindex: -1 }, `${text}: `, problem.name, h("span", { class: "dim" }, ` ${run}`));
   }
 
-  function drawTimeline(state, where) {
+  function drawTimeline(state, selected) {
     const area = h("div", { id: "timeline" });
     fill(
       main,
-      title("Timeline", where),
-      picker(state, where),
-      slop.timeline.controls(state, where.sheet, data.groups),
+      title("Timeline", selected),
+      picker(state, selected),
+      slop.timeline.controls(state, selected.problem, data.groups),
       slop.timeline.legend(),
       area,
     );
-    fill(area, slop.timeline.draw(where.sheet, where.context, state));
+    fill(area, slop.timeline.draw(selected.problem, selected.context, state));
+  }
+
+  function drawCharts(state, selected) {
+    const charts = slop.charts.draw(selected.problem, selected.context);
+    fill(main, title("Charts", selected), picker(state, selected), charts);
   }
 
   function drawView(state) {
-    const where = place(state);
+    const selected = selection(state);
     slop.charts.clear();
-    slop.say("");
-    if (view(state) === "overview" || !where.sheet) {
+    slop.announce("");
+    if (view(state) === "overview" || !selected.problem) {
       slop.title(null);
-      fill(main, slop.overview.draw(data, where.context));
-    } else if (view(state) === "timeline") drawTimeline(state, where);
-    else fill(main, title("Charts", where), picker(state, where), slop.charts.draw(where.sheet, where.context));
+      fill(main, slop.overview.draw(data, selected.context));
+    } else if (view(state) === "timeline") drawTimeline(state, selected);
+    else drawCharts(state, selected);
   }
 
   function detail(state) {
-    const { run, problem, sheet, context } = place(state);
-    const test = state.test && sheet?.tests.find(({ name }) => name === state.test);
-    const column = test ? sheet.checkpoints.findIndex(({ name }) => name === state.checkpoint) : -1;
+    const { runNumber, problemNumber, problem, context } = selection(state);
+    const test = state.test && problem?.tests.find(({ name }) => name === state.test);
+    const column = test ? problem.checkpoints.findIndex(({ name }) => name === state.checkpoint) : -1;
     if (column < 0 || test.statuses[column] === ".") slop.detail.hide();
-    else slop.detail.show(test, sheet, column, [run, problem], context);
+    else slop.detail.show(test, problem, column, [runNumber, problemNumber], context);
   }
 
-  /** What a view is about; the rest of the address is a filter, or a test that is open. */
+  /** The part of the address that decides the view; the rest is a filter, or a test that is open. */
   const frame = (state) => JSON.stringify([view(state), state.run, state.problem, state.policy]);
   const filter = ({ group, result, at, q }) => JSON.stringify([group, result, at, q]);
 
-  /** Only what changed is drawn: a filter keeps its fields, opening a test keeps the place in the grid. */
+  /** Draws only what changed: a filter keeps its fields, opening a test keeps the position in the grid. */
   function draw(state) {
     if (shown)
-      slop.keepingFocus(
+      slop.keepFocus(
         () => redraw(state),
         () => main.querySelector("h2"),
       );
@@ -149,9 +156,9 @@ slop.start(async (data, main, top) => {
   }
 
   function refilter(state) {
-    const where = place(state);
-    slop.timeline.setControls(state, where.sheet, data.groups);
-    fill(document.getElementById("timeline"), slop.timeline.draw(where.sheet, where.context, state));
+    const selected = selection(state);
+    slop.timeline.setControls(state, selected.problem, data.groups);
+    fill(document.getElementById("timeline"), slop.timeline.draw(selected.problem, selected.context, state));
   }
 
   if (!data.runs.some(({ problems }) => problems.length)) throw new Error("there are no results in it");

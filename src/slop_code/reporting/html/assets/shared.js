@@ -1,5 +1,5 @@
-// What every page of ours is made with: elements, the address, the theme, the live region.
-// Text becomes part of the page as text alone: nothing here or elsewhere parses it as markup.
+// Shared by every page: elements, the address, the theme, the live region.
+// Text is added to the page as text only: nothing parses it as markup.
 "use strict";
 
 const slop = (() => {
@@ -20,7 +20,7 @@ const slop = (() => {
     "selected",
   ]);
 
-  /** An element. Attributes that begin with "on" are listeners; what is null or false is left out. */
+  /** An element. Attributes that begin with "on" are listeners; null and false attributes are left out. */
   function h(tag, attributes, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -28,7 +28,7 @@ const slop = (() => {
       if (typeof value === "function") element.addEventListener(name.slice(2), value);
       else if (ATTRIBUTES.has(name) || name.startsWith("aria-") || name.startsWith("data-")) {
         element.setAttribute(name, value === true ? "" : String(value));
-      } else throw new Error(`h: ${name} is no attribute this page uses`);
+      } else throw new Error(`h: unknown attribute ${name}`);
     }
     append(element, children);
     return element;
@@ -41,16 +41,16 @@ const slop = (() => {
     }
   }
 
-  /** The children of an element are these from now on. */
+  /** Replace the children of an element. */
   function fill(element, ...children) {
     element.replaceChildren();
     append(element, children);
     return element;
   }
 
-  const many = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+  const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
-  function inWords(milliseconds) {
+  function formatDuration(milliseconds) {
     if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
     const seconds = milliseconds / 1000;
     if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
@@ -60,7 +60,7 @@ const slop = (() => {
       : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
   }
 
-  // The address says what is shown, so that a link to it shows the same.
+  // The address holds the state of the view, so that a link to it shows the same.
 
   const address = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 
@@ -70,20 +70,20 @@ const slop = (() => {
   }
 
   const watchers = [];
-  const tell = () => watchers.forEach((watcher) => watcher(address()));
+  const notifyWatchers = () => watchers.forEach((watcher) => watcher(address()));
 
-  /** Show another state. `replace`: without a step that the Back button would go through. */
+  /** Show another state. `replace`: without a new entry in the history. */
   function go(state, { replace = false } = {}) {
     const hash = hashOf(state);
     if (hash === location.hash) return;
     history[replace ? "replaceState" : "pushState"](null, "", hash);
-    tell();
+    notifyWatchers();
   }
 
-  /** `watcher` is called with the address whenever it changes; the caller draws the first state by itself. */
+  /** Call `watcher` with the address whenever it changes; the caller draws the first state itself. */
   function onAddress(watcher) {
     if (!watchers.length) {
-      addEventListener("popstate", tell);
+      addEventListener("popstate", notifyWatchers);
       addEventListener("click", followLink);
     }
     watchers.push(watcher);
@@ -96,7 +96,7 @@ const slop = (() => {
     go(Object.fromEntries(new URLSearchParams(link.getAttribute("href").slice(1))));
   }
 
-  // Light and dark: by the system, or as the reader says.
+  // Theme: light, dark, or that of the system.
 
   const THEMES = ["system", "light", "dark"];
 
@@ -111,22 +111,22 @@ const slop = (() => {
       if (value === undefined) return localStorage.getItem(name);
       localStorage.setItem(name, value);
     } catch {
-      /* a browser that stores nothing for files keeps the default */
+      /* a browser without storage for local files keeps the default */
     }
     return null;
   }
 
-  const remembered = () => THEMES.find((name) => name === stored("slop-code-theme")) ?? "system";
+  const storedTheme = () => THEMES.find((name) => name === stored("slop-code-theme")) ?? "system";
 
   function themeSwitch() {
     const choose = (event) => {
       stored("slop-code-theme", event.target.value);
       applyTheme(event.target.value);
     };
-    return h("label", { class: "field" }, "Theme ", select(THEMES, remembered(), { onchange: choose }));
+    return h("label", { class: "field" }, "Theme ", select(THEMES, storedTheme(), { onchange: choose }));
   }
 
-  applyTheme(remembered()); // before anything is drawn
+  applyTheme(storedTheme()); // before anything is drawn
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
 
   /** Options are texts, or pairs of a value and its text. */
@@ -139,10 +139,10 @@ const slop = (() => {
     );
   }
 
-  // What a screen reader is told when something changed elsewhere on the page.
+  // Live region: a screen reader reads it when something changes elsewhere on the page.
 
-  const live = h("div", { class: "unseen", role: "status", "aria-live": "polite" });
-  const say = (text) => {
+  const live = h("div", { class: "visually-hidden", role: "status", "aria-live": "polite" });
+  const announce = (text) => {
     live.textContent = text;
   };
 
@@ -150,14 +150,14 @@ const slop = (() => {
     try {
       await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
-      say("Copied");
+      announce("Copied");
     } catch {
-      say("The browser does not let this page copy: select the text instead");
+      announce("The browser does not let this page copy: select the text instead");
       button.textContent = "Select it";
     }
   }
 
-  /** A command to copy; `label` says what it does. */
+  /** A command with a button that copies it; `label` describes it. */
   function command(label, text) {
     const button = h("button", { type: "button", onclick: () => copy(text, button) }, "Copy");
     return h(
@@ -168,22 +168,22 @@ const slop = (() => {
     );
   }
 
-  /** A wide thing that scrolls in its own box, also by the keyboard. */
+  /** A box that scrolls wide content, also by the keyboard. */
   const scrollBox = (label, ...children) =>
     edges(h("div", { class: "scroll", role: "region", "aria-label": label, tabindex: 0 }, children));
 
-  /** A box fades at the side where there is more of it. */
+  /** Fades a box at the side where more content is hidden. */
   function edges(box) {
-    const look = () => {
+    const update = () => {
       box.classList.toggle("more-left", box.scrollLeft > 1);
       box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
     };
-    box.addEventListener("scroll", look, { passive: true });
-    new ResizeObserver(look).observe(box);
+    box.addEventListener("scroll", update, { passive: true });
+    new ResizeObserver(update).observe(box);
     return box;
   }
 
-  /** Begin: `draw(data)` once they are unpacked; an error is said on the page. */
+  /** Call `draw(data)` once the data are unpacked; an error is shown on the page. */
   async function start(draw) {
     document.body.append(live);
     const main = document.getElementById("main");
@@ -193,22 +193,22 @@ const slop = (() => {
       await draw(data, main, document.getElementById("top"));
     } catch (error) {
       console.error(error);
-      fill(main, h("p", { class: "trouble", role: "alert" }, `This page could not be drawn: ${error.message}`));
+      fill(main, h("p", { class: "alert", role: "alert" }, `This page could not be drawn: ${error.message}`));
     }
   }
 
   return {
     h,
     fill,
-    many,
-    inWords,
+    plural,
+    formatDuration,
     address,
     hashOf,
     go,
     onAddress,
     themeSwitch,
     select,
-    say,
+    announce,
     command,
     scrollBox,
     edges,

@@ -1,8 +1,8 @@
-// Where each test was born, broke, recovered: the filter, the heads of the columns, and the grid below them.
+// Timeline of tests: the filter, the heads of the columns, and the grid.
 "use strict";
 
 slop.timeline = (() => {
-  const { h, many, hashOf } = slop;
+  const { h, plural, hashOf } = slop;
 
   const LEGEND = [
     ["passed born", "+", "born, passed"],
@@ -25,28 +25,28 @@ slop.timeline = (() => {
       ),
     );
 
-  /** The filter as the address has it. */
-  function wanted(state, sheet, groups) {
-    const at = sheet.checkpoints.findIndex((checkpoint) => checkpoint.name === state.at);
+  /** The filter in the address. */
+  function filterOf(state, problem, groups) {
+    const at = problem.checkpoints.findIndex((checkpoint) => checkpoint.name === state.at);
     return { group: groups.indexOf(state.group), at, kind: state.result ?? "", text: state.q ?? "" };
   }
 
-  const choices = (state, sheet, groups) => [
+  const choices = (state, problem, groups) => [
     { text: "Group", key: "group", options: [["", "all groups"], ...groups.map((name) => [name, name])] },
     {
       text: "Result",
       key: "result",
-      options: slop.tests.kinds(sheet.checkpoints.some(({ name }) => name === state.at)),
+      options: slop.tests.kinds(problem.checkpoints.some(({ name }) => name === state.at)),
     },
     {
       text: "At",
       key: "at",
-      options: [["", "any checkpoint"], ...sheet.checkpoints.map(({ name }) => [name, name])],
+      options: [["", "any checkpoint"], ...problem.checkpoints.map(({ name }) => [name, name])],
     },
   ];
 
-  const controls = (state, sheet, groups) => slop.filterForm(choices(state, sheet, groups), state);
-  const setControls = (state, sheet, groups) => slop.setFilter(choices(state, sheet, groups), state);
+  const controls = (state, problem, groups) => slop.filterForm(choices(state, problem, groups), state);
+  const setControls = (state, problem, groups) => slop.setFilter(choices(state, problem, groups), state);
 
   function change(count, kind, symbol, words, checkpoint, state) {
     if (!count) return null;
@@ -65,7 +65,7 @@ slop.timeline = (() => {
       {
         class: `count ${kind}`,
         href,
-        "aria-label": `${many(count, "test")} ${words} at ${checkpoint.name}: show them`,
+        "aria-label": `${plural(count, "test")} ${words} at ${checkpoint.name}: show them`,
       },
       symbol,
       count,
@@ -82,7 +82,7 @@ slop.timeline = (() => {
         "span",
         { class: `mark ${look}`, title: words },
         h("span", { "aria-hidden": "true" }, symbol),
-        h("span", { class: "unseen" }, words),
+        h("span", { class: "visually-hidden" }, words),
       ),
       h(
         "span",
@@ -93,15 +93,15 @@ slop.timeline = (() => {
     );
   }
 
-  function draw(sheet, context, state) {
-    const filter = wanted(state, sheet, context.groups);
-    const rows = slop.tests.chosen(sheet, filter);
-    const heads = sheet.checkpoints.map((checkpoint) => columnHead(checkpoint, context.policy, state));
+  function draw(problem, context, state) {
+    const filter = filterOf(state, problem, context.groups);
+    const rows = slop.tests.chosen(problem, filter);
+    const heads = problem.checkpoints.map((checkpoint) => columnHead(checkpoint, context.policy, state));
     return [
-      slop.countShown(rows.length, sheet.tests.length),
+      slop.countShown(rows.length, problem.tests.length),
       rows.length
-        ? slop.grid.draw(sheet, rows, heads, state.test)
-        : h("p", { class: "nothing" }, "No test is like that."),
+        ? slop.grid.draw(problem, rows, heads, state.test)
+        : h("p", { class: "nothing" }, "No test matches the filter."),
     ];
   }
 
