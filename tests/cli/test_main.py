@@ -172,11 +172,12 @@ def test_verbose_logs_to_standard_error_with_control_characters_escaped(verbose,
         logging.getLogger("slop_code.execution").debug("started %s", "box\x1b[0m")
         return {"local": "this machine"}
 
+    handlers = list(logging.getLogger("slop_code").handlers)
     monkeypatch.setattr("slop_code.cli.env_command.shipped_environments", list_and_log)
     status, shown, logged = in_this_process(*["-v"] * verbose, "env", "ls")
     assert (status, shown.split()) == (0, ["local", "this", "machine"])
     assert ("DEBUG slop_code.execution: started box\\x1b[0m\n" in logged) is verbose
-    assert logging.getLogger("slop_code").handlers == []
+    assert logging.getLogger("slop_code").handlers == handlers
 
 
 @pytest.mark.e2e
