@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slop_code.evaluation.provenance import evaluation_version
-from slop_code.evaluation.report import CorrectnessResults
 from slop_code.execution.cache import Cache
 from slop_code.runs.discover import RESULT_FILE, UNNAMED_RUN, discover
 from slop_code.runs.plan import ExpectedDigests, make_plan
 from slop_code.runs.result_archive import pack
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_index import ResultIndex
+from tests.factories import result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from slop_code.evaluation.report import CorrectnessResults
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.job_records import Submission
     from slop_code.runs.plan import Plan
-
-HOME = "test_checkpoint_1.py"
 
 
 @dataclass(frozen=True)
@@ -76,34 +75,13 @@ class World:
         return make_plan(runs, self.store, {UNNAMED_RUN: ResultIndex.load(None), **indexes}, **options)
 
     def results(
-        self, submission: Submission, tests: str | Mapping[str, str] = "+", *, args: Sequence[str] = (), **keys: Any
+        self, submission: Submission, tests: str | Mapping[str, str] = "+", *, args: Sequence[str] = (), **fields: Any
     ) -> CorrectnessResults:
         """Those of an evaluation now. `tests`: a mark for each test, or its status by its id."""
-        statuses = tests if not isinstance(tests, str) else {
-            f"test_{place}": "passed" if mark == "+" else "failed" for place, mark in enumerate(tests)
-        }  # fmt: skip
-        digests = ExpectedDigests().digests(submission)
-        return CorrectnessResults.model_validate({
-            "problem_name": submission.problem.name,
-            "checkpoint_name": submission.checkpoint.name,
-            "duration": 1.5,
-            "tests": [
-                {
-                    "id": name, "checkpoint": "checkpoint_1", "group_type": "Core", "status": status,
-                    "duration_ms": 1.0, "file_path": HOME, "markers": [],
-                }
-                for name, status in statuses.items()
-            ],
-            "pytest_exit_code": 0,
-            "isolation": {},
-            "phases": {"tests": 0.1},
-            "provenance": {
-                "digests": digests.model_dump(), "evaluation_version": evaluation_version(), "test_dependencies": {},
-                "python": "3", "platform": "x", "slop_code": "1", "command": [], "pytest_args": list(args),
-            },
-            "evidence": "stream",
-            **keys,
-        })  # fmt: skip
+        digests = ExpectedDigests().digests(submission).model_dump()
+        made = {"evaluation_version": evaluation_version(), "pytest_args": list(args)}
+        names = {"problem_name": submission.problem.name, "checkpoint_name": submission.checkpoint.name}
+        return result(tests, digests=digests, provenance=made, **{**names, **fields})
 
     def finish(self, submission: Submission, tests: str = "+", **keys: Any) -> Path:
         """As if it had been evaluated in its place."""

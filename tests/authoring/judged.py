@@ -2,48 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
+from tests import factories
 
-PROVENANCE = Provenance(
-    digests=Digests(config="c", environment="d"),
-    test_dependencies={},
-    python="3.12.1",
-    platform="linux",
-    slop_code="0.1.0",
-    command=[],
-    pytest_args=[],
-)
+if TYPE_CHECKING:
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
+
 GROUPS = {"C": GroupType.CORE, "F": GroupType.FUNCTIONALITY, "E": GroupType.ERROR, "R": GroupType.REGRESSION}
 
 
-def case(name: str, status: str = "passed", group: str = "C", seconds: float = 0.1, **more: Any) -> TestResult:
-    return TestResult(
-        **{
-            "id": name,
-            "checkpoint": "checkpoint_1",
-            "group_type": GROUPS[group],
-            "status": status,
-            "duration_ms": 1000 * seconds,
-            "file_path": "test_checkpoint_1.py",
-            "markers": [],
-            **more,
-        }
-    )
+def case(name: str, status: str = "passed", group: str = "C", seconds: float = 0.1, **fields: Any) -> TestResult:
+    return factories.case(name, status, **{"group_type": GROUPS[group], "duration_ms": 1000 * seconds, **fields})
 
 
 def judged(*tests: TestResult, reason: str | None = None, whole: float = 1.0) -> CorrectnessResults:
-    return CorrectnessResults(
+    return factories.result(
+        tests,
         problem_name="shout",
-        checkpoint_name="checkpoint_1",
-        duration=2.0,
-        tests=list(tests),
         pytest_exit_code=1,
         infrastructure_failure_reason=reason,
-        isolation={},
         phases={"prepare": 0.1, "setup": 0.2, "tests": whole, "parse": 0.1},
-        provenance=PROVENANCE,
-        evidence="json-report",
     )

@@ -20,12 +20,12 @@ from slop_code.authoring.problem_overview import (
 )
 from slop_code.authoring.reference_times import ReferenceTimes, parse, remember
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.cache import Cache
 from slop_code.reporting.problem_json import as_json
 from slop_code.reporting.problem_lines import listed_line, problem_lines, written_lines
 from slop_code.runs.result_cache import ResultCache
+from tests.factories import case, result
 
 HOSTILE = "\x1b]0;owned\x07\n[red]\u202e"
 
@@ -187,17 +187,9 @@ def test_no_name_reaches_a_terminal_as_a_command(tmp_path):
     assert all(line.isprintable() for line in lines)
 
 
-def results_of(problem, tests, **keys):
-    made = {
-        "digests": {"submission": "5" * 64, "tests": "7" * 64, "config": "c" * 64, "environment": "e" * 64},
-        "python": "3", "platform": "x", "slop_code": "0", "command": [], "pytest_args": [], "test_dependencies": {},
-    }  # fmt: skip
-    about = {"checkpoint": "checkpoint_1", "group_type": "Core", "file_path": "t.py", "markers": [], "status": "passed"}
-    return CorrectnessResults.model_validate({
-        "problem_name": problem, "checkpoint_name": "checkpoint_1", "duration": 9.0, "pytest_exit_code": 0,
-        "tests": [{**about, "id": name, "duration_ms": taken} for name, taken in tests.items()],
-        "isolation": {}, "phases": {"tests": 1.5}, "provenance": made, "evidence": "json-report", **keys,
-    })  # fmt: skip
+def results_of(problem, tests, **fields):
+    tests = [case(name, duration_ms=taken, file_path="t.py") for name, taken in tests.items()]
+    return result(tests, **{"problem_name": problem, "duration": 9.0, "phases": {"tests": 1.5}, **fields})
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from slop_code.cli.main import run
 from slop_code.comparison.records import Comparison
-from tests.written_runs import write_run
+from tests.factories import write_run
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 
 from slop_code.cli.main import run
 from slop_code.evaluation.report import CorrectnessResults
+from tests.factories import result
 
 HOSTILE = "\x1b]0;owned\x07\x9b31m[red]\r\u202e"
 MESSAGE = "\n".join([*map(str, range(100)), "E   assert 1 == 2"])
@@ -20,7 +21,6 @@ TESTS = [
     {"id": "test_a", "group_type": "Error", "status": "skipped", "file_path": "test_checkpoint_0.py"},
     *({"id": f"test_many[{number}]", "group_type": "Error", "status": "passed"} for number in range(30)),
 ]  # fmt: skip
-WHERE = {"checkpoint": "checkpoint_1", "duration_ms": 12.3, "file_path": "test_checkpoint_1.py", "markers": []}
 PROVENANCE = {
     "digests": {"submission": "5" * 64, "tests": "7" * 64, "config": "c" * 64, "environment": "e" * 64},
     "evaluation_version": "1-abc", "test_dependencies": {"pytest": "9.1"}, "python": "3.12.1", "platform": "Linux-x",
@@ -28,13 +28,12 @@ PROVENANCE = {
 }  # fmt: skip
 
 
-def results(tests=TESTS, **keys):
-    return CorrectnessResults.model_validate({
-        "problem_name": "words", "checkpoint_name": "checkpoint_1", "duration": 2.5,
-        "tests": [{**WHERE, **test} for test in tests], "pytest_exit_code": 1,
-        "isolation": {"sandbox": "bubblewrap", "network": "none"}, "phases": {"tests": 1.0},
-        "provenance": PROVENANCE, "evidence": "json-report", **keys,
-    })  # fmt: skip
+def results(tests=TESTS, **fields):
+    plain = {
+        "duration": 2.5, "pytest_exit_code": 1, "isolation": {"sandbox": "bubblewrap", "network": "none"},
+        "provenance": PROVENANCE,
+    }  # fmt: skip
+    return result([{"duration_ms": 12.3, **test} for test in tests], **{**plain, **fields})
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from slop_code.comparison.diff import compare_sides
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.compare_page import write_comparison
 from tests.e2e.browser import grave_faults, scrolls_sideways
-from tests.written_runs import write_run
+from tests.factories import write_run
 
 pytestmark = pytest.mark.e2e
 

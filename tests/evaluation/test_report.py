@@ -9,7 +9,8 @@ import slop_code.evaluation.report as report_module
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import Attempt, CorrectnessResults, Digests, Provenance, TestResult, json_schema
+from slop_code.evaluation.report import Attempt, CorrectnessResults, Digests, Provenance, json_schema
+from tests.factories import case
 
 SCHEMA = Path(report_module.__file__).with_name("evaluation.schema.json")
 PROVENANCE = Provenance(
@@ -24,20 +25,8 @@ PROVENANCE = Provenance(
 )
 
 
-def result(name, group=GroupType.CORE, status="passed", **more):
-    return TestResult(
-        **{
-            "id": name,
-            "checkpoint": "checkpoint_1",
-            "group_type": group,
-            "status": status,
-            "duration_ms": 1.5,
-            "file_path": "test_checkpoint_1.py",
-            "markers": [],
-            "failure_message": None,
-            **more,
-        }
-    )
+def result(name, group=GroupType.CORE, status="passed", **fields):
+    return case(name, status, group_type=group, duration_ms=1.5, **fields)
 
 
 def results(*tests, **more):

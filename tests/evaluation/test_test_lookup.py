@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.test_lookup import find_tests, one_test
+from tests.factories import case, result
 
 RESULT = Path("my run/words")
 NAMES = [
@@ -19,20 +19,8 @@ NAMES = [
 
 @pytest.fixture(scope="module")
 def results():
-    tests = [
-        {
-            "id": name.partition("::")[2], "file_path": name.partition("::")[0], "checkpoint": "checkpoint_1",
-            "group_type": "Core", "status": "passed", "duration_ms": 0.0, "markers": [],
-        }
-        for name in NAMES
-    ]  # fmt: skip
-    made = dict.fromkeys(("python", "platform", "slop_code"), "")
-    provenance = {"digests": {"config": "", "environment": ""}, "test_dependencies": {}, "command": [], **made}
-    return CorrectnessResults.model_validate({
-        "problem_name": "words", "checkpoint_name": "checkpoint_1", "duration": 0, "tests": tests,
-        "pytest_exit_code": 0, "isolation": {}, "phases": {}, "evidence": "stream",
-        "provenance": {**provenance, "pytest_args": []},
-    })  # fmt: skip
+    parts = [name.partition("::") for name in NAMES]
+    return result([case(name, file_path=file) for file, _, name in parts])
 
 
 @pytest.mark.parametrize(

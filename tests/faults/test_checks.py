@@ -10,11 +10,11 @@ import pytest
 
 from slop_code.evaluation import CorrectnessResults
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
+from tests.factories import write_run
 from tests.faults import checks, damage
 from tests.faults.ground import RESULT, Ground
 from tests.faults.plan import Fault
 from tests.faults.site import Site
-from tests.written_runs import write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,9 +20,9 @@ from slop_code.cli.main import run
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.checkpoint_lines import CheckpointLine, read_lines, write_lines
 from slop_code.runs.read_results import read_runs
+from tests.factories import write_run
 from tests.fuzz.odd import PIECES, TERMINAL, answered, as_json, damaged, edited, fuzzed, odd_text
 from tests.reporting.html_runs import Shape, unpacked
-from tests.written_runs import write_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

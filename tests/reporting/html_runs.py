@@ -8,34 +8,24 @@ import json
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
-from slop_code.evaluation.report import CorrectnessResults
+from tests.factories import result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from slop_code.evaluation.report import CorrectnessResults
 
-def case(name: str, status: str = "passed", **changes: Any) -> dict[str, Any]:
-    plain = {"id": name, "checkpoint": "checkpoint_1", "group_type": "Core", "status": status, "duration_ms": 1.4}
-    return {**plain, "file_path": "test_checkpoint_1.py", "markers": [], **changes}
+
+def case(name: str, status: str = "passed", **fields: Any) -> dict[str, Any]:
+    return {"id": name, "status": status, "duration_ms": 1.4, **fields}
 
 
 def results(
-    tests: Sequence[dict[str, Any]], problem: str = "words", checkpoint: str = "checkpoint_1", **changes: Any
+    tests: Sequence[dict[str, Any]], problem: str = "words", checkpoint: str = "checkpoint_1", **fields: Any
 ) -> CorrectnessResults:
-    provenance = {"test_dependencies": {}, "python": "3", "platform": "x", "slop_code": "1", "command": []}
-    plain = {
-        "problem_name": problem,
-        "checkpoint_name": checkpoint,
-        "duration": 1.5,
-        "tests": tests,
-        "pytest_exit_code": 0,
-        "isolation": {},
-        "phases": {"tests": 0.25},
-        "provenance": {"digests": {"config": "c", "environment": "e"}, "pytest_args": [], **provenance},
-        "evidence": "stream",
-    }
-    return CorrectnessResults.model_validate({**plain, **changes})
+    names = {"problem_name": problem, "checkpoint_name": checkpoint}
+    return result(tests, **{**names, "phases": {"tests": 0.25}, "evidence": "stream", **fields})
 
 
 def store(run: Path, checkpoints: Sequence[Sequence[dict[str, Any]] | str], problem: str = "words") -> Path:

@@ -11,7 +11,7 @@ from slop_code.comparison.diff import compare_sides
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.compare_page import comparison_data, write_comparison
-from tests.written_runs import write_run
+from tests.factories import write_run
 
 HOSTILE = "</script><script>window.pwned=1</script><!--<img src=x onerror=alert(1)>\u2028\x00\x1b[2J\ud800"
 

@@ -14,7 +14,7 @@ from slop_code.reporting.compare_table import (
     format_p_value,
     show_comparison,
 )
-from tests.written_runs import write_run
+from tests.factories import write_run
 
 HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\u202e"
 ESCAPED = "\\x1b]0;owned\\x07[red]\\r\\nFAKE\\u202e"
@@ -87,7 +87,7 @@ def test_another_judge_is_named(tmp_path):
         write_run(tmp_path / name, {"words": [mark]}, submission="same") for name, mark in (("a", "+"), ("b", "-"))
     ]
     path = folders[1] / "words/checkpoint_1/evaluation.json"
-    path.write_text(path.read_text().replace('"python": "3"', '"python": "4"'))
+    path.write_text(path.read_text().replace('"python": "3.12.1"', '"python": "4"'))
     said = shown(*folders)
     assert "rejudged: the same submissions, but these differ: the Python of the tests" in said
     assert said[-1].endswith("gained 0 tests, lost 0, rejudged 1")

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.evaluation import CorrectnessResults, GroupType, PassPolicy, TestResult
-from slop_code.evaluation.report import Digests, Provenance
+from slop_code.evaluation import PassPolicy
 from slop_code.reporting.result_lines import (
     HEADLINE_WIDTH,
     MAX_FAILURES,
@@ -20,45 +19,15 @@ from slop_code.reporting.result_lines import (
     verdict,
 )
 from slop_code.reporting.text import printable
+from tests.factories import case, result
 
 
-def result(number=1, status="failed", message=None, **changes):
-    values = {
-        "id": f"test_{number}",
-        "checkpoint": "checkpoint_1",
-        "group_type": GroupType.CORE,
-        "status": status,
-        "duration_ms": 1.0,
-        "file_path": "test_checkpoint_1.py",
-        "markers": [],
-        "failure_message": message,
-        **changes,
-    }
-    return TestResult(**values)
+def numbered(number=1, status="failed", message=None, **fields):
+    return case(f"test_{number}", status, failure_message=message, **fields)
 
 
-def results(*tests, **changes):
-    values = {
-        "problem_name": "p",
-        "checkpoint_name": "checkpoint_1",
-        "duration": 1.0,
-        "tests": list(tests),
-        "pytest_exit_code": 1,
-        "isolation": {},
-        "phases": {"tests": 1.5},
-        "provenance": Provenance(
-            digests=Digests(config="c", environment="e"),
-            test_dependencies={},
-            python="3.11",
-            platform="linux",
-            slop_code="0",
-            command=[],
-            pytest_args=[],
-        ),
-        "evidence": "json-report",
-        **changes,
-    }
-    return CorrectnessResults(**values)
+def results(*tests, **fields):
+    return result(tests, **{"problem_name": "p", "pytest_exit_code": 1, "phases": {"tests": 1.5}, **fields})
 
 
 @pytest.mark.parametrize(
@@ -80,17 +49,17 @@ def test_printable(text, shown):
 @pytest.mark.parametrize(
     ("tests", "changes", "policy", "line"),
     [
-        ([result(1, "passed")], {}, PassPolicy.ALL_CASES, "PASSED (all-cases): 1 of 1 tests passed"),
+        ([numbered(1, "passed")], {}, PassPolicy.ALL_CASES, "PASSED (all-cases): 1 of 1 tests passed"),
         (
-            [result(1, "passed"), result(2)],
+            [numbered(1, "passed"), numbered(2)],
             {},
             PassPolicy.ALL_CASES,
             "NOT PASSED (all-cases): 1 of 2 tests passed",
         ),
-        ([result(1, "passed"), result(2)], {}, PassPolicy.ANY, "PASSED (any): 1 of 2 tests passed"),
+        ([numbered(1, "passed"), numbered(2)], {}, PassPolicy.ANY, "PASSED (any): 1 of 2 tests passed"),
         ([], {}, PassPolicy.ANY, "NOT PASSED (any): 0 of 0 tests passed"),
         (
-            [result(1, "passed")],
+            [numbered(1, "passed")],
             {"infrastructure_failure_reason": "killed"},
             PassPolicy.ANY,
             "INFRASTRUCTURE FAILURE: no verdict",
@@ -107,7 +76,7 @@ def texts(*tests, every=False, messages=True, **changes):
 
 
 def test_failures_are_told_and_passes_only_when_asked_for():
-    tests = [result(1, "passed"), result(2, message="expected: 1\nfound: 2"), result(3, "skipped", message="why")]
+    tests = [numbered(1, "passed"), numbered(2, message="expected: 1\nfound: 2"), numbered(3, "skipped", message="why")]
     assert texts(*tests)[:-1] == [
         "FAILED Core test_checkpoint_1.py::test_2",
         "    expected: 1",
@@ -130,7 +99,7 @@ def listed_texts(*tests, every=False, path="run/p/checkpoint_1", **changes):
 
 def test_a_stored_result_has_a_line_for_each_test():
     long = "\n".join(["def test():", *map(str, range(500)), "E   ran: x", "E   assert 1 == 2", f"E   {'x' * 1000}"])
-    tests = [result(1, "passed"), result(2, message=long), result(3, "skipped"), result(4, message="x" * 1000)]
+    tests = [numbered(1, "passed"), numbered(2, message=long), numbered(3, "skipped"), numbered(4, message="x" * 1000)]
     assert listed_texts(*tests) == [
         "FAILED Core test_checkpoint_1.py::test_2: assert 1 == 2",
         "SKIPPED Core test_checkpoint_1.py::test_3",
@@ -139,11 +108,11 @@ def test_a_stored_result_has_a_line_for_each_test():
         "NOT PASSED (all-cases): 1 of 4 tests passed",
     ]
     assert listed_texts(*tests, every=True)[0] == "PASSED Core test_checkpoint_1.py::test_1"
-    assert listed_texts(result(1, "passed")) == ["PASSED (all-cases): 1 of 1 tests passed"]
+    assert listed_texts(numbered(1, "passed")) == ["PASSED (all-cases): 1 of 1 tests passed"]
 
 
 def test_lines_of_a_stored_result_have_an_end():
-    tests = [result(number) for number in range(MAX_LISTED_FAILURES + 3)]
+    tests = [numbered(number) for number in range(MAX_LISTED_FAILURES + 3)]
     assert len(listed_texts(*tests)) == MAX_LISTED_FAILURES + 3
     assert "... and 3 more that did not pass; -v shows all" in listed_texts(*tests)
     assert len(listed_texts(*tests, every=True)) == MAX_LISTED_FAILURES + 6
@@ -156,20 +125,20 @@ def test_phases_are_no_commands(lines):
 
 
 def test_a_shell_reads_back_what_runs_a_test_again():
-    odd = result(id="test_x[\x1b'\u202e]")
+    odd = numbered(id="test_x[\x1b'\u202e]")
     (again,) = [text for text, _ in lines_of_test(results(odd), odd, Path("a b")) if text.startswith("again: ")]
     assert again == r"again: slop-code rerun 'a b' $'test_checkpoint_1.py::test_x[\x1b\'\u202e]'"
 
 
 def test_many_failures_are_counted():
-    tests = [result(number) for number in range(MAX_FAILURES + 3)]
+    tests = [numbered(number) for number in range(MAX_FAILURES + 3)]
     assert "... and 3 more that did not pass; -v shows all" in texts(*tests)
     assert f"FAILED Core test_checkpoint_1.py::test_{MAX_FAILURES + 2}" in texts(*tests, every=True)
 
 
 def test_a_long_message_keeps_its_end():
     message = "\n".join(map(str, range(MAX_MESSAGE_LINES + 5)))
-    kept = message_lines(result(message=message))
+    kept = message_lines(numbered(message=message))
     assert kept[0] == "[5 lines left out]"
     assert kept[-1] == str(MAX_MESSAGE_LINES + 4)
     assert len(kept) == MAX_MESSAGE_LINES + 1
@@ -177,7 +146,7 @@ def test_a_long_message_keeps_its_end():
 
 def test_nothing_reaches_the_terminal_as_a_command(capsys):
     hostile = "\x1b]0;owned\x07[red]"
-    tests = [result(id=f"test_x[{hostile}]", message=f"{hostile} and more")]
+    tests = [numbered(id=f"test_x[{hostile}]", message=f"{hostile} and more")]
     show_result(
         results(*tests, problem_name=hostile, warnings=[hostile], infrastructure_failure_reason=hostile),
         PassPolicy.ALL_CASES,
@@ -198,4 +167,4 @@ def test_a_reader_that_went_away_is_told_as_such(monkeypatch):
 
     monkeypatch.setattr("sys.stdout", Gone())
     with pytest.raises(BrokenPipeError):
-        show_result(results(result()), PassPolicy.ALL_CASES)
+        show_result(results(numbered()), PassPolicy.ALL_CASES)

@@ -2,12 +2,11 @@
 
 import io
 import threading
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
+from slop_code.evaluation import GroupType, PassPolicy
 from slop_code.evaluation.report import Attempt
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -15,7 +14,8 @@ from slop_code.reporting.progress_tracker import ProgressTracker, time_left, ver
 from slop_code.reporting.run_progress import PACE_INTERVAL_S, SHOWN_RUNNING, RunProgress, group_counts
 from slop_code.reporting.text import LINE_WIDTH, first_line, format_duration, one_line
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.job_records import Job, JobRetrying, JobStarted, Submission, SubmissionOutcome
+from slop_code.runs.job_records import Job, JobRetrying, JobStarted, SubmissionOutcome
+from tests import factories
 
 HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\t\u202e"
 LOCAL = EnvironmentSpec.model_validate({"type": "local", "name": "test"})
@@ -29,18 +29,7 @@ def no_forced_colours(monkeypatch):
 
 
 def submission(number=1, run="run", problem="p"):
-    config = ProblemConfig.model_validate(
-        {
-            "name": problem,
-            "version": "1",
-            "description": "",
-            "tags": [],
-            "entry_file": "main.py",
-            "checkpoints": {f"checkpoint_{order}": {} for order in range(1, 31)},
-        }
-    )
-    checkpoint = config.checkpoint(number)
-    return Submission(problem=config, checkpoint=checkpoint, environment=LOCAL, path=Path(f"{run}/{number}"), run=run)
+    return factories.submission(number, run=run, name=problem)
 
 
 def job(*targets, expected=None, stored=False):

@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from slop_code.evaluation import GroupType, PassPolicy, ProblemConfig
+from slop_code.evaluation import GroupType, PassPolicy
 from slop_code.execution import EnvironmentSpec
 from slop_code.reporting.plan_lines import plan_rows, show_plan
 from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, show_run
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, Regressions
-from slop_code.runs.job_records import Job, RunIssue, Submission
+from slop_code.runs.job_records import Job, RunIssue
 from slop_code.runs.plan import Plan
 from slop_code.runs.summary import summarise
+from tests import factories
 
 HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\t\u202e"
 ESCAPED = "\\x1b]0;owned\\x07[red]"
@@ -246,18 +247,7 @@ def test_nothing_reaches_the_terminal_as_a_command(terminal):
 
 
 def submission(number=1, run="run", problem="larder"):
-    config = ProblemConfig.model_validate(
-        {
-            "name": problem,
-            "version": "1",
-            "description": "",
-            "tags": [],
-            "entry_file": "main.py",
-            "checkpoints": {f"checkpoint_{order}": {} for order in range(1, 13)},
-        }
-    )
-    place = config.checkpoint(number)
-    return Submission(problem=config, checkpoint=place, environment=LOCAL, path=Path("snapshot"), run=run)
+    return factories.submission(number, run=run, name=problem, path=Path("snapshot"))
 
 
 def planned(jobs=(), kept=(), issues=(), slots=2):

@@ -3,9 +3,8 @@ import json
 import pytest
 
 from slop_code.errors import ResultError
-from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import Attempt, CorrectnessResults, Digests, Provenance, TestResult
+from slop_code.evaluation.report import Attempt, Digests
 from slop_code.runs.checkpoint_lines import (
     CheckpointFacts,
     CheckpointLine,
@@ -16,39 +15,10 @@ from slop_code.runs.checkpoint_lines import (
     read_lines,
     write_lines,
 )
+from tests.factories import result
 
 DIGESTS = Digests(submission="a", tests="b", config="c", environment="d")
 HOSTILE = "\x1b[31m [red] \ud800 \x00 \u2028 \x85 \r\n \U0001f600"
-
-
-def results(statuses, *, arguments=(), **more):
-    """`{"test_a": "passed"}`: every test in one file, and Core."""
-    common = {"checkpoint": "checkpoint_1", "group_type": GroupType.CORE, "duration_ms": 1.0, "markers": []}
-    provenance = Provenance(
-        digests=DIGESTS,
-        evaluation_version="1-abc",
-        test_dependencies={},
-        python="3.12.1",
-        platform="linux",
-        slop_code="0.1.0",
-        command=["pytest"],
-        pytest_args=list(arguments),
-    )
-    return CorrectnessResults(
-        problem_name="words",
-        checkpoint_name="checkpoint_1",
-        duration=2.5,
-        tests=[
-            TestResult(id=name, status=status, file_path="test_checkpoint_1.py", **common)
-            for name, status in statuses.items()
-        ],
-        pytest_exit_code=0,
-        isolation={},
-        phases={"tests": 2.0},
-        provenance=provenance,
-        evidence="json-report",
-        **more,
-    )
 
 
 def line(checkpoint="checkpoint_1", order=1, *, run="monday", problem="words", **more):
@@ -58,8 +28,8 @@ def line(checkpoint="checkpoint_1", order=1, *, run="monday", problem="words", *
 
 def test_facts_of_a_verdict():
     attempts = [Attempt(reason="no room", duration=1.0)]
-    facts = CheckpointFacts.of(results({"test_a": "passed", "test_b": "failed"}, attempts=attempts))
-    assert (facts.state, facts.reason, facts.attempts, facts.duration) == ("evaluated", None, 2, 2.5)
+    facts = CheckpointFacts.of(result({"test_a": "passed", "test_b": "failed"}, attempts=attempts))
+    assert (facts.state, facts.reason, facts.attempts, facts.duration) == ("evaluated", None, 2, 1.5)
     assert facts.pass_counts == {"Core": 1, "Functionality": 0, "Error": 0, "Regression": 0}
     assert facts.total_counts == {"Core": 2, "Functionality": 0, "Error": 0, "Regression": 0}
     assert (facts.passes(PassPolicy.ANY), facts.passes(PassPolicy.ALL_CASES)) == (True, False)
@@ -67,12 +37,12 @@ def test_facts_of_a_verdict():
 
 
 def test_facts_without_a_verdict():
-    facts = CheckpointFacts.of(results({"test_a": "passed"}, infrastructure_failure_reason="killed"))
+    facts = CheckpointFacts.of(result({"test_a": "passed"}, infrastructure_failure_reason="killed"))
     assert (facts.state, facts.reason, any(facts.passed.values())) == ("infrastructure_failure", "killed", False)
 
 
 def test_part_of_the_tests_is_no_result_of_a_run():
-    facts = CheckpointFacts.of(results({"test_a": "passed"}, arguments=["-k", "a"]))
+    facts = CheckpointFacts.of(result({"test_a": "passed"}, provenance={"pytest_args": ["-k", "a"]}))
     assert (facts.state, facts.reason) == ("not_evaluated", "evaluated with pytest arguments: -k a")
     assert facts.digests is None
 
@@ -99,7 +69,7 @@ def test_only_a_verdict_passes(state):
     ],
 )
 def test_compare(earlier, later, introduced, repaired):
-    found = compare(passed_by_test(results(earlier)), passed_by_test(results(later)), since="checkpoint_1")
+    found = compare(passed_by_test(result(earlier)), passed_by_test(result(later)), since="checkpoint_1")
     assert found == Regressions(since="checkpoint_1", introduced=introduced, repaired=repaired)
 
 

@@ -5,30 +5,23 @@ import pytest
 
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.policy import parse_policy
-from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
 from slop_code.runs.conclude import LINES_FILE
 from slop_code.runs.read_results import check_output, read_runs, result_at, runs_below
+from tests.factories import result
 
 HOME = "test_checkpoint_1.py"
 
 
-def result(checkpoint, statuses, *, problem="words", reason=None, arguments=(), checkpoints=(), deselected=0):
-    tests = [
-        {
-            "id": name, "checkpoint": "checkpoint_1", "group_type": "Core", "status": status, "duration_ms": 1.0,
-            "file_path": HOME, "markers": [], "failure_message": None,
-        }
-        for name, status in statuses.items()
-    ]  # fmt: skip
-    return CorrectnessResults(
-        problem_name=problem, checkpoint_name=checkpoint, duration=1.0, tests=tests, pytest_exit_code=0,
-        infrastructure_failure_reason=reason, deselected=deselected, isolation={}, phases={}, evidence="json-report",
-        provenance={
-            "digests": {"config": "c", "environment": "e"}, "test_dependencies": {}, "python": "3", "platform": "p",
-            "slop_code": "0", "command": [], "pytest_args": list(arguments), "checkpoints": list(checkpoints),
-        },
-    )  # fmt: skip
+def stored(checkpoint, statuses, *, problem="words", reason=None, arguments=(), checkpoints=(), deselected=0):
+    return result(
+        statuses,
+        problem_name=problem,
+        checkpoint_name=checkpoint,
+        infrastructure_failure_reason=reason,
+        deselected=deselected,
+        provenance={"pytest_args": list(arguments), "checkpoints": list(checkpoints)},
+    )
 
 
 @pytest.fixture
@@ -36,7 +29,7 @@ def save(tmp_path):
     def save(place, *given, **more):
         path = tmp_path / place / "evaluation.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        result(*given, **more).save(path)
+        stored(*given, **more).save(path)
         return path
 
     return save

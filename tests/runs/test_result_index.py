@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from slop_code._io import read_bounded
-from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
+from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.checkpoint_lines import CheckpointFacts, Regressions
 from slop_code.runs.result_index import ResultIndex, with_digest
+from tests.factories import result
 
 OPENED = """
 import json, os, sys
@@ -31,41 +31,6 @@ for _ in range(2):
 """
 
 
-def results(*statuses):
-    tests = [
-        TestResult(
-            id=f"test_{number}",
-            checkpoint="checkpoint_1",
-            group_type=GroupType.CORE,
-            status=status,
-            duration_ms=1.0,
-            file_path="test_checkpoint_1.py",
-            markers=[],
-        )
-        for number, status in enumerate(statuses)
-    ]
-    provenance = Provenance(
-        digests=Digests(config="c", environment="d"),
-        test_dependencies={},
-        python="3.12.1",
-        platform="linux",
-        slop_code="0.1.0",
-        command=[],
-        pytest_args=[],
-    )
-    return CorrectnessResults(
-        problem_name="words",
-        checkpoint_name="checkpoint_1",
-        duration=1.0,
-        tests=tests,
-        pytest_exit_code=0,
-        isolation={},
-        phases={},
-        provenance=provenance,
-        evidence="json-report",
-    )
-
-
 @pytest.fixture
 def run(tmp_path):
     return tmp_path / "run"
@@ -74,14 +39,14 @@ def run(tmp_path):
 @pytest.fixture
 def first(run):
     path = run / "words/checkpoint_1/evaluation.json"
-    results("passed", "passed", "failed").save(path)
+    result("++-").save(path)
     return path
 
 
 @pytest.fixture
 def second(run):
     path = run / "words/checkpoint_2/evaluation.json"
-    results("failed", "passed", "passed", "passed").save(path)
+    result("-+++").save(path)
     return path
 
 
@@ -111,8 +76,8 @@ def test_the_first_time(saved):
 @pytest.mark.e2e
 def test_what_is_known_is_not_opened(run, first, second):
     """The first time each result is opened once, which shows that this test would see it."""
-    results("failed", "failed", "failed").save(run / "words/checkpoint_3/evaluation.json")
-    results("failed", "passed").save(run / "words/checkpoint_4/evaluation.json")
+    result("---").save(run / "words/checkpoint_3/evaluation.json")
+    result("-+").save(run / "words/checkpoint_4/evaluation.json")
     argv = [sys.executable, "-c", OPENED, str(run)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     cold, warm = (json.loads(line) for line in done.stdout.splitlines())
@@ -123,7 +88,7 @@ def test_what_is_known_is_not_opened(run, first, second):
 
 
 def test_a_result_that_was_replaced_is_read_again(run, first, second, saved):
-    results("failed", "passed", "passed").save(first)
+    result("-++").save(first)
     index = ResultIndex.load(run)
     assert index.facts(first).pass_counts["Core"] == 2
     assert index.regressions(second, first, "checkpoint_1") == Regressions(
@@ -136,9 +101,9 @@ def test_a_result_that_was_replaced_is_read_again(run, first, second, saved):
 def test_a_result_that_is_replaced_between_two_questions_is_read_again(run, first, second):
     index = ResultIndex.load(run)
     assert index.regressions(second, first, "checkpoint_1") == CHANGED
-    results("failed", "failed", "failed").save(first)
+    result("---").save(first)
     assert index.regressions(second, first, "checkpoint_1").repaired == 2
-    results("failed", "failed", "failed").save(second)
+    result("---").save(second)
     assert index.regressions(second, first, "checkpoint_1").repaired == 0
     assert index.facts(second).pass_counts["Core"] == 0
 
@@ -150,15 +115,15 @@ def rewritten(saved, old, new):
 
 
 def test_what_another_version_found_is_not_believed(run, first, saved):
-    rewritten(saved, '"duration":1.0', '"duration":7.0')
+    rewritten(saved, '"duration":1.5', '"duration":7.0')
     assert ResultIndex.load(run).facts(first).duration == 7.0
     rewritten(saved, '"made_by":"', '"made_by":"older ')
-    assert ResultIndex.load(run).facts(first).duration == 1.0
+    assert ResultIndex.load(run).facts(first).duration == 1.5
 
 
 def test_a_line_that_was_edited_is_not_believed(run, first, saved):
-    saved.write_text(saved.read_text().replace('"duration":1.0', '"duration":7.0'))
-    assert ResultIndex.load(run).facts(first).duration == 1.0
+    saved.write_text(saved.read_text().replace('"duration":1.5', '"duration":7.0'))
+    assert ResultIndex.load(run).facts(first).duration == 1.5
 
 
 def test_the_same_size_and_time_are_not_enough(run, first, saved):
@@ -173,7 +138,7 @@ def test_the_same_size_and_time_are_not_enough(run, first, saved):
 
 def test_regressions_are_counted_from_the_file_that_is_asked_for(run, first, second, saved):
     other = run / "words/checkpoint_0/evaluation.json"
-    results("passed", "passed", "passed").save(other)
+    result("+++").save(other)
     index = ResultIndex.load(run)
     assert index.regressions(second, other, "checkpoint_0") == Regressions(
         since="checkpoint_0", introduced=1, repaired=0
@@ -249,7 +214,7 @@ def test_a_damaged_index_is_no_error(run, first, second, saved, damage):
 
 def test_what_was_not_asked_for_is_kept_while_it_is_there(run, first, second, saved):
     third = run / "words/checkpoint_3/evaluation.json"
-    results("passed").save(third)
+    result("+").save(third)
     index = ResultIndex.load(run)
     index.facts(third)
     first.unlink()
@@ -260,7 +225,7 @@ def test_what_was_not_asked_for_is_kept_while_it_is_there(run, first, second, sa
 
 def test_without_a_folder_nothing_is_written(tmp_path):
     path = tmp_path / "evaluation.json"
-    results("passed").save(path)
+    result("+").save(path)
     index = ResultIndex.load(None)
     assert index.facts(path).state == "evaluated"
     index.save()
@@ -271,7 +236,7 @@ def test_without_a_folder_nothing_is_written(tmp_path):
 def test_a_result_that_is_replaced_while_it_is_read(run, first, tmp_path, moment, found):
     """What was read is never remembered as the content of another file."""
     other = tmp_path / "other.json"
-    results("passed").save(other)
+    result("+").save(other)
 
     def swap(frame, event, argument):
         if event == moment and frame.f_code is read_bounded.__code__ and other.exists():

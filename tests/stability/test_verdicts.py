@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slop_code.evaluation import CorrectnessResults
+from tests.factories import case, result
 from tests.stability.soak import Account, exit_status, summary
 from tests.stability.verdicts import differences, in_any_sandbox, steady, unearned
 
@@ -46,36 +46,15 @@ def test_messages_are_compared_without_what_may_well_differ(one, other, equal):
     assert (steady(one) == steady(other)) is equal
 
 
-def results(status="passed", environment="e", message=None, **more):
-    test = {
-        "id": "test_a",
-        "checkpoint": "checkpoint_1",
-        "group_type": "Core",
-        "status": status,
-        "duration_ms": 1.0,
-        "file_path": "test_checkpoint_1.py",
-        "markers": [],
-        "failure_message": message,
-    }
-    provenance = {
-        "digests": {"config": "c", "environment": environment},
-        "test_dependencies": {},
-        "python": "3",
-        "platform": "Linux",
-        "slop_code": "0",
-        "command": [],
-        "pytest_args": [],
-    }
-    fields = {"problem_name": "p", "checkpoint_name": "checkpoint_1", "duration": 1.0, "isolation": {}, "phases": {}}
-    code = {"tests": [test], "pytest_exit_code": 0, "provenance": provenance, "evidence": "json-report"}
-    return CorrectnessResults.model_validate({**fields, **code, **more})
+def results(status="passed", environment="e", message=None, **fields):
+    return result([case("test_a", status, failure_message=message)], digests={"environment": environment}, **fields)
 
 
 def told_about(*evaluations, kind=""):
     """Each is a sandbox, a condition and its results."""
     account = Account()
-    for sandbox, condition, result in evaluations:
-        account.add("case", sandbox, condition, result, kind)
+    for sandbox, condition, evaluated in evaluations:
+        account.add("case", sandbox, condition, evaluated, kind)
     return list(account.rows.values())
 
 

@@ -2,50 +2,16 @@
 
 import pytest
 
-from slop_code.evaluation.report import CorrectnessResults
 from slop_code.verification.rerun_changes import RerunChanges, rerun_changes
+from tests import factories
 
 FILE = "test_checkpoint_1.py"
 
 
-def result(tests="+-", digests=None, made=None, **keys):
-    """`+-s`: a mark for each test."""
-    statuses = {"+": "passed", "-": "failed", "s": "skipped"}
-    return CorrectnessResults.model_validate(
-        {
-            "problem_name": "words",
-            "checkpoint_name": "checkpoint_1",
-            "duration": 2.0,
-            "tests": [
-                {
-                    "id": f"test_{place}",
-                    "checkpoint": "checkpoint_1",
-                    "group_type": "Core",
-                    "status": statuses[mark],
-                    "duration_ms": 1.0,
-                    "file_path": FILE,
-                    "markers": [],
-                }
-                for place, mark in enumerate(tests)
-            ],
-            "pytest_exit_code": 0,
-            "isolation": {},
-            "phases": {"tests": 1.0},
-            "evidence": "json-report",
-            "provenance": {
-                "digests": {"submission": "a", "tests": "b", "config": "c", "environment": "d", **(digests or {})},
-                "evaluation_version": "1",
-                "test_dependencies": {"pytest": "9.0", "attrs": "25"},
-                "python": "3.12",
-                "platform": "linux",
-                "slop_code": "0.1.0",
-                "command": [],
-                "pytest_args": [],
-                **(made or {}),
-            },
-            **keys,
-        }
-    )
+def result(tests="+-", digests=None, made=None, **fields):
+    versions = {"test_dependencies": {"pytest": "9.0", "attrs": "25"}, "python": "3.12", **(made or {})}
+    own = {"submission": "a", "tests": "b", "config": "c", "environment": "d", **(digests or {})}
+    return factories.result(tests, digests=own, provenance=versions, **{"duration": 2.0, **fields})
 
 
 def shown(tests):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.exporters import exporter
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.read_results import StoredCheckpoint
+from tests.factories import result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,16 +49,15 @@ def make_entry() -> Callable[..., StoredCheckpoint]:
         names = {"run": run, "problem": problem, "checkpoint": checkpoint, "order": 1}
         if gone is not None:
             return StoredCheckpoint(CheckpointLine(**dict(CheckpointFacts.none(gone)), **names))
-        results = CorrectnessResults.model_validate({
-            "problem_name": problem, "checkpoint_name": checkpoint, "duration": 2.5, "tests": list(tests),
-            "pytest_exit_code": 1, "infrastructure_failure_reason": reason, "isolation": {}, "phases": {},
-            "provenance": {
-                "digests": {"submission": "5ub", "tests": "7e5", "config": "c", "environment": "e"},
-                "evaluation_version": "1-abc", "test_dependencies": {}, "python": "3", "platform": "x",
-                "slop_code": "0.1.0", "command": [], "pytest_args": [],
-            },
-            "evidence": "stream",
-        })  # fmt: skip
+        results = result(
+            tests,
+            problem_name=problem,
+            checkpoint_name=checkpoint,
+            duration=2.5,
+            pytest_exit_code=1,
+            infrastructure_failure_reason=reason,
+            evidence="stream",
+        )
         return StoredCheckpoint(CheckpointLine(**{**dict(CheckpointFacts.of(results)), **names, **keys}), results)
 
     return make
