@@ -15,9 +15,8 @@ from slop_code.runs.checkpoint_lines import (
     read_lines,
     write_lines,
 )
-from tests.factories import result
+from tests.factories import DIGESTS, result
 
-DIGESTS = Digests(submission="a", tests="b", config="c", environment="d")
 HOSTILE = "\x1b[31m [red] \ud800 \x00 \u2028 \x85 \r\n \U0001f600"
 
 
@@ -33,7 +32,7 @@ def test_facts_of_a_verdict():
     assert facts.pass_counts == {"Core": 1, "Functionality": 0, "Error": 0, "Regression": 0}
     assert facts.total_counts == {"Core": 2, "Functionality": 0, "Error": 0, "Regression": 0}
     assert (facts.passes(PassPolicy.ANY), facts.passes(PassPolicy.ALL_CASES)) == (True, False)
-    assert (facts.digests, facts.evaluation_version, facts.phases) == (DIGESTS, "1-abc", {"tests": 2.0})
+    assert (facts.digests, facts.evaluation_version, facts.phases) == (Digests(**DIGESTS), "1-abc", {"tests": 1.0})
 
 
 def test_facts_without_a_verdict():
