@@ -12,11 +12,13 @@ import pytest
 
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.execution.cache import Cache
-from slop_code.runs.discover import RESULT_FILE, UNNAMED_RUN, discover
-from slop_code.runs.plan import ExpectedDigests, make_plan
-from slop_code.runs.result_archive import pack
+from slop_code.runs.discover import UNNAMED_RUN, discover
+from slop_code.runs.plan import make_plan
+from slop_code.runs.result_archive import pack_result
 from slop_code.runs.result_cache import ResultCache
+from slop_code.runs.result_cache_key import ExpectedDigests
 from slop_code.runs.result_index import ResultIndex
+from slop_code.runs.run_layout import RESULT_FILE
 from tests.factories import result
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class World:
-    """A folder of problems, run folders beside it, and a store."""
+    """A folder of problems, run folders beside it, and a result cache."""
 
     folder: Path
 
@@ -39,7 +41,7 @@ class World:
         return self.folder / "problems"
 
     @property
-    def store(self) -> ResultCache:
+    def result_cache(self) -> ResultCache:
         return ResultCache(Cache(self.folder / "cache"))
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -72,7 +74,7 @@ class World:
 
     def plan(self, runs: Sequence[DiscoveredRun], **options: Any) -> Plan:
         indexes = {run.name: ResultIndex.load(run.folder) for run in runs}
-        return make_plan(runs, self.store, {UNNAMED_RUN: ResultIndex.load(None), **indexes}, **options)
+        return make_plan(runs, self.result_cache, {UNNAMED_RUN: ResultIndex.load(None), **indexes}, **options)
 
     def results(
         self, submission: Submission, tests: str | Mapping[str, str] = "+", *, args: Sequence[str] = (), **fields: Any
@@ -90,10 +92,10 @@ class World:
         self.results(submission, tests, **keys).save(path)
         return path
 
-    def parcel(self, results: CorrectnessResults) -> bytes:
+    def archive(self, results: CorrectnessResults) -> bytes:
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             results.save(Path(folder) / RESULT_FILE)
-            return pack(Path(folder))
+            return pack_result(Path(folder))
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import pytest
 from slop_code.cli.main import run
 from slop_code.cli.run_jobs import interrupts
 from slop_code.runs.checkpoint_lines import read_lines
-from slop_code.runs.conclude import LINES_FILE, SUMMARY_FILE
 from slop_code.runs.run_control import RunControl
+from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
 from slop_code.runs.run_lock import STATE_DIR
 from slop_code.runs.summary import RunSummary
 

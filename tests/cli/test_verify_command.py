@@ -11,7 +11,7 @@ from slop_code.cli.main import run
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.verification_lines import NEVER_CHECKED
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
-from slop_code.runs.conclude import LINES_FILE
+from slop_code.runs.run_layout import LINES_FILE
 
 THERE = "words/checkpoint_2/evaluation.json"
 DATA = Path(__file__).parents[1] / "data" / "results"

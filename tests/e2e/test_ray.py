@@ -29,7 +29,7 @@ from slop_code.runs import Retries, Submission, evaluate_run
 from slop_code.runs.executors import executor_class
 from slop_code.runs.executors.ray.ray_executor import RayExecutor
 from slop_code.runs.job_records import JobRequest
-from slop_code.runs.result_archive import results_in
+from slop_code.runs.result_archive import read_archived_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -203,8 +203,8 @@ def make_work(
 
 def statuses(done: JobResult) -> dict[str, str]:
     assert done.facts.state == "evaluated", done.facts.reason
-    assert done.parcel is not None
-    return {test.id: test.status for test in results_in(done.parcel).tests}
+    assert done.archive is not None
+    return {test.id: test.status for test in read_archived_results(done.archive).tests}
 
 
 def test_the_same_results_as_in_threads_though_the_files_are_gone(

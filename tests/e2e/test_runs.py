@@ -33,7 +33,7 @@ def files(folder):
 def outcomes(said):
     """Each line of progress that tells an end: the checkpoint, and whether the store had it."""
     found = re.findall(r"\[ *\d+/\d+\] (?:NOT )?PASSED \S+/sums/(\S+) (.*?)\r?\n", said)
-    return [(checkpoint, "(stored)" in rest) for checkpoint, rest in found]
+    return [(checkpoint, "(cached)" in rest) for checkpoint, rest in found]
 
 
 class TestEndedEarly:

@@ -65,7 +65,7 @@ def test_folders(boxes, sums):
     assert all(outcome.facts.passed["all-cases"] for outcome in found)
     assert all((folder / "summary.json").exists() for folder in folders)
     again = list(evaluate_run(folders[0], problems_dir=str(sums.problems)))
-    assert [outcome.source for outcome in again] == ["kept"] * 3
+    assert [outcome.source for outcome in again] == ["up_to_date"] * 3
 
 
 def test_submissions(boxes, submission):

@@ -73,7 +73,7 @@ def test_the_run_folder(sums, fresh_cache, privately, tmp_path):
     assert len(after) == 9
     assert {name: after[name].read_bytes() for name in before} == before
     # What was done and found no room lay in the store.
-    assert "(stored)" in again
+    assert "(cached)" in again
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.tool_environment import remove_abandoned_unpacks
 from slop_code.runs.checkpoint_lines import read_lines
-from slop_code.runs.result_archive import results_in
+from slop_code.runs.result_archive import read_archived_results
 from slop_code.runs.result_cache import ResultCache
 from tests.alive import concerned, ends, groups_of
 from tests.faults.ground import CHECKPOINTS, PROBLEM, RESULT, comparable, digest_of
@@ -40,8 +40,8 @@ def wrong_results(site: Site) -> Iterator[str]:
         yield from wrong(site, str(path.relative_to(site.folder)), result)
     store = ResultCache(site.cache)
     for path in sorted(store.root.glob("??/[!.]*")):
-        if (parcel := store.get(path.name)) is not None:
-            yield from wrong(site, f"stored {path.name[:12]}", results_in(parcel), stored=True)
+        if (archive := store.get(path.name)) is not None:
+            yield from wrong(site, f"stored {path.name[:12]}", read_archived_results(archive), stored=True)
 
 
 def wrong(site: Site, where: str, result: CorrectnessResults, *, stored: bool = False) -> Iterator[str]:

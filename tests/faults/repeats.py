@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs.result_archive import results_in
+from slop_code.runs.result_archive import read_archived_results
 from slop_code.runs.result_cache import ResultCache
 from tests.faults.ground import RETRIES, WORKERS, digest_of
 from tests.faults.plan import SIGNALS
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.faults.site import Site
 
 Stamps = dict["Path", tuple[int, int]]
-EVALUATED = re.compile(r"(?m)^\[.*\] (?:NOT )?PASSED (\S+) (?!.*\(stored\))")
+EVALUATED = re.compile(r"(?m)^\[.*\] (?:NOT )?PASSED (\S+) (?!.*\(cached\))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ def stamps(site: Site) -> Stamps:
 def stored(site: Site) -> dict[Path, Kept]:
     store, found = ResultCache(site.cache), {}
     for path in sorted(store.root.glob("??/[!.]*")):
-        if (parcel := store.get(path.name)) is not None:
-            digests = results_in(parcel).provenance.digests
+        if (archive := store.get(path.name)) is not None:
+            digests = read_archived_results(archive).provenance.digests
             found[path] = Kept(digests.submission or "", digests.tests, path.stat().st_ino)
     return found
 

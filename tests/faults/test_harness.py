@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs.result_archive import pack
+from slop_code.runs.result_archive import pack_result
 from slop_code.runs.result_cache import ResultCache
 from tests.alive import concerned
 from tests.factories import write_run
@@ -64,8 +64,8 @@ def planted(tmp_path, monkeypatch):
         if finished:
             right.save(snapshot.parent / RESULT)
         if stored:
-            right.save(tmp_path / "parcel" / RESULT)
-            assert ResultCache(site.cache).put(KEY, pack(tmp_path / "parcel"))
+            right.save(tmp_path / "archive" / RESULT)
+            assert ResultCache(site.cache).put(KEY, pack_result(tmp_path / "archive"))
         return perform(site, fault)[1]
 
     yield run

@@ -64,8 +64,8 @@ def test_a_signal_costs_what_was_running(text, done, dear):
     [
         ("[1/3] PASSED 0/a 1/1 0.5 s\n[2/3] NOT PASSED 0/b 0/1 (core 0/1) 0.5 s\n", []),
         ("[1/3] PASSED 0/a 1/1 0.5 s\n[2/3] NOT PASSED 0/a 0/1 (core 0/1) 0.5 s\n", ["0/a was told 2 times"]),
-        ("[1/3] PASSED 0/a 1/1 (stored)\n[2/3] PASSED 0/a 1/1 (stored)\n", []),
-        ("[1/3] PASSED 0/done 1/1 (stored)\n", []),
+        ("[1/3] PASSED 0/a 1/1 (cached)\n[2/3] PASSED 0/a 1/1 (cached)\n", []),
+        ("[1/3] PASSED 0/done 1/1 (cached)\n", []),
         ("[1/3] PASSED 0/done 1/1 0.5 s\n", ["0/done was finished, and was told again"]),
         ("[1/3] NO VERDICT 0/done: killed\n", []),
     ],

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from slop_code.execution.cache import Cache
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.result_archive import pack, results_in, unpack
+from slop_code.runs.result_archive import pack_result, read_archived_results, unpack_result
 from slop_code.runs.result_cache import ResultCache, limit_from
 from slop_code.runs.result_index import INDEX_FILE, ResultIndex, with_digest
 from slop_code.runs.run_lock import STATE_DIR
 from tests.fuzz.odd import answered, as_json, damaged, edited, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"
-PARCEL = pack(DATA / "stored")
+PARCEL = pack_result(DATA / "stored")
 KEY = "ab" * 32
 
 
@@ -69,7 +69,7 @@ def test_parcels(folder: Path, raw: bytes) -> None:
     before = files(folder)
 
     def deliver() -> bool:
-        unpack(raw, place)
+        unpack_result(raw, place)
         return True
 
     if not answered(deliver):
@@ -78,9 +78,9 @@ def test_parcels(folder: Path, raw: bytes) -> None:
     assert all(Path(name).parts[:2] == ("around", "delivered") for name in files(folder).keys() - before.keys())
     again = folder / "again"
     shutil.rmtree(again, ignore_errors=True)
-    unpack(pack(place), again)
+    unpack_result(pack_result(place), again)
     assert files(again) == files(place)
-    answered(lambda: results_in(raw))
+    answered(lambda: read_archived_results(raw))
 
 
 @fuzzed(data=st.data())

@@ -24,7 +24,7 @@ from slop_code.execution.assets import asset_environment, copy_assets
 from slop_code.execution.submission import RESERVED, read_tree, tree_digest
 from slop_code.execution.tree_walk import summarize
 from slop_code.reporting.text import file_safe, one_line, printable, shell_word
-from slop_code.runs.run_layout import natural, text_of
+from slop_code.runs.run_layout import natural_order, text_of
 from tests.fuzz.odd import PIECES, TERMINAL, answered, damaged, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"
@@ -204,12 +204,12 @@ def test_words_for_people(text: str) -> None:
 def test_names_of_runs(name: bytes, others: list[bytes]) -> None:
     text = text_of(os.fsdecode(name))
     text.encode()
-    ordered = sorted((os.fsdecode(one) for one in others), key=natural)
+    ordered = sorted((os.fsdecode(one) for one in others), key=natural_order)
     ordered.reverse()
-    assert sorted(ordered, key=natural) == sorted(map(os.fsdecode, others), key=natural)
+    assert sorted(ordered, key=natural_order) == sorted(map(os.fsdecode, others), key=natural_order)
 
 
 @fuzzed(stem=st.text("abc_", max_size=4), numbers=st.lists(st.integers(0, 10**19), max_size=4, unique=True))
 def test_checkpoints_in_their_order(stem: str, numbers: list[int]) -> None:
     names = [f"{stem}{number}" for number in numbers if number < 10**18]
-    assert sorted(names, key=natural) == [f"{stem}{number}" for number in sorted(numbers) if number < 10**18]
+    assert sorted(names, key=natural_order) == [f"{stem}{number}" for number in sorted(numbers) if number < 10**18]

@@ -32,8 +32,8 @@ def submission(number=1, run="run", problem="p"):
     return factories.submission(number, run=run, name=problem)
 
 
-def job(*targets, expected=None, stored=False):
-    return Job(key=None, digest="", targets=targets, reason="no result yet", expected_s=expected, stored=stored)
+def job(*targets, expected=None, cached=False):
+    return Job(key=None, digest="", targets=targets, reason="no result yet", expected_s=expected, cached=cached)
 
 
 def facts(core=(1, 1), error=(0, 0), **changes):
@@ -181,22 +181,22 @@ def test_every_result_is_a_line_without_a_terminal():
         shown.finish(0, core=(40, 40), error=(7, 7), **PASSED)
         shown.finish(1, core=(40, 40), error=(5, 7))
         shown.finish(2, state="infrastructure_failure", reason="pytest was killed\nand more")
-        shown.finish(3, source="stored", **PASSED)
+        shown.finish(3, source="cached", **PASSED)
         shown.clock.now += 20
     assert shown.lines == [
         "10 to evaluate, 3 up to date",
         "[ 1/10] PASSED run/p/checkpoint_1 47/47 3.9 s",
         "[ 2/10] NOT PASSED run/p/checkpoint_2 45/47 (error 5/7) 3.9 s",
         "[ 3/10] NO VERDICT run/p/checkpoint_3: pytest was killed",
-        "[ 4/10] PASSED run/p/checkpoint_4 1/1 (stored)",
-        "4 of 10 done (1 stored) in 20.0 s: 2 passed, 1 not passed, 1 no verdict",
+        "[ 4/10] PASSED run/p/checkpoint_4 1/1 (cached)",
+        "4 of 10 done (1 cached) in 20.0 s: 2 passed, 1 not passed, 1 no verdict",
     ]
 
 
 def test_what_was_kept_is_one_number():
     shown = Shown(kept=6)
     with shown.progress:
-        shown.progress.finished(SubmissionOutcome(submission(), facts(), "kept"))
+        shown.progress.finished(SubmissionOutcome(submission(), facts(), "up_to_date"))
     assert shown.lines == ["0 to evaluate, 6 up to date"]
 
 
@@ -251,14 +251,14 @@ def test_the_pace_is_told_even_where_nothing_happens():
 
 def test_what_comes_from_the_store_does_not_make_it_look_fast():
     shown = Shown(*(job(submission(number)) for number in range(1, 6)))
-    shown.finish(0, source="stored", **PASSED)
+    shown.finish(0, source="cached", **PASSED)
     shown.clock.now += PACE_INTERVAL_S
     shown.progress.tick()
     assert shown.lines[-1] == "[1/5] 0 running"
 
 
 def test_what_the_store_has_is_not_waited_for():
-    shown = Shown(job(submission(1), expected=10.0), job(submission(2), expected=50.0, stored=True))
+    shown = Shown(job(submission(1), expected=10.0), job(submission(2), expected=50.0, cached=True))
     assert "about 10.0 s left" in shown.view
 
 

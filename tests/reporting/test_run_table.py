@@ -158,7 +158,7 @@ def test_warnings_are_told_once_each_up_to_a_number():
 
 def test_each_who_wants_a_result_is_told_why():
     first, second = submission(1), submission(1, run="second")
-    plan = Plan((job(first, second),), (), (), reasons={id(second): "the tests changed"})
+    plan = Plan((job(first, second),), (), (), reasons={second.key: "the tests changed"})
     assert [reason for _, _, reason in plan_rows(plan)] == [
         "no result yet",
         "the tests changed, with run/larder/checkpoint_1",
@@ -266,18 +266,18 @@ def test_a_plan_says_what_would_be_done_and_why():
         jobs=[
             job(submission(10), submission(10, run="second"), expected_s=100.0),
             job(submission(2), reason="the tests changed"),
-            job(submission(3), stored=True, expected_s=50.0),
+            job(submission(3), cached=True, expected_s=50.0),
         ],
         kept=[submission(1)],
         issues=[RunIssue("run", "pantry", None, "no such problem")],
     ) == [
         "up to date run/larder/checkpoint_1",
         "run run/larder/checkpoint_2: the tests changed",
-        "stored run/larder/checkpoint_3: no result yet",
+        "cached run/larder/checkpoint_3: no result yet",
         "run run/larder/checkpoint_10: no result yet (1 min 40 s expected)",
         "shared second/larder/checkpoint_10: no result yet, with run/larder/checkpoint_10",
         "error run/pantry: no such problem",
-        "5 submissions: 2 to run, 1 that share their result, 1 stored, 1 up to date; errors: 1",
+        "5 submissions: 2 to run, 1 that share their result, 1 cached, 1 up to date; errors: 1",
         "expected time: about 1 min 40 s with 2 at a time",
     ]
 
@@ -286,11 +286,11 @@ def test_a_plan_says_what_would_be_done_and_why():
     ("jobs", "text"),
     [
         ([], "expected time: nothing to run"),
-        ([job(submission(1), stored=True)], "expected time: nothing to run"),
+        ([job(submission(1), cached=True)], "expected time: nothing to run"),
         ([job(submission(1))], "expected time: not known before something has run"),
         ([job(submission(1), expected_s=9.0)], "expected time: about 9.0 s with 2 at a time"),
         (
-            [job(submission(1), expected_s=8.0), job(submission(2)), job(submission(3), stored=True, expected_s=1.0)],
+            [job(submission(1), expected_s=8.0), job(submission(2)), job(submission(3), cached=True, expected_s=1.0)],
             "expected time: about 8.0 s with 2 at a time",
         ),
     ],

@@ -16,8 +16,8 @@ from slop_code.execution.cancellation import EvaluationCancelledError, wait_for
 from slop_code.runs import RunControl, Submission, evaluate_run, evaluate_run_async, executors
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
-from slop_code.runs.evaluate_run import RunSettings, open_runs
 from slop_code.runs.job_records import JobResult
+from slop_code.runs.run_evaluation import RunSettings, open_runs
 
 LONG_S = 60
 """For what has to happen and is waited for; it is an error to wait so long."""
@@ -92,7 +92,7 @@ def good(world):
 
     def answer(work):
         results = world.results(by_path[work.submission])
-        return JobResult(CheckpointFacts.of(results), world.parcel(results))
+        return JobResult(CheckpointFacts.of(results), world.archive(results))
 
     return answer
 
@@ -135,7 +135,7 @@ def test_troubles_are_raised_after_the_last_outcome(world, run, options):
     seen = []
     with pytest.raises(UsageError) as caught:
         seen.extend(iter(evaluate_run(run, **options).__next__, None))
-    assert [outcome.source for outcome in seen] == ["kept"] * 3
+    assert [outcome.source for outcome in seen] == ["up_to_date"] * 3
     assert "monday/unheard-of" in str(caught.value)
     assert "monday/unknown" in str(caught.value)
     assert (run / "summary.json").exists()
@@ -144,7 +144,7 @@ def test_troubles_are_raised_after_the_last_outcome(world, run, options):
 def test_a_refused_submission_is_an_outcome_and_no_error(world, loose, options):
     gone = replace(loose[0], path=world.folder / "gone")
     [outcome] = list(evaluate_run([gone], cache=options["cache"]))
-    assert (outcome.submission, outcome.source, outcome.facts.state) == (gone, "refused", "not_evaluated")
+    assert (outcome.submission, outcome.source, outcome.facts.state) == (gone, "rejected", "not_evaluated")
     assert "gone" in outcome.facts.reason
 
 
@@ -162,7 +162,7 @@ def test_nothing_goes_from_the_cache_while_a_run_is_held(world, run):
     cache, found = Cache(world.folder / "cache"), world.discover()
     with open_runs(found, cache, RunSettings()), pytest.raises(InfrastructureError, match="evaluations are running"):
         cache.exclusive_lock().__enter__()
-    with open_runs(found, cache, RunSettings(), hold=False), cache.exclusive_lock():
+    with open_runs(found, cache, RunSettings(), lock=False), cache.exclusive_lock():
         pass
 
 
@@ -219,7 +219,7 @@ def test_closed(world, run, held, options):
     [found] = world.discover()
     world.finish(found.submissions[0])
     reading = evaluate_run(run, **options, executor="held", control=control)
-    assert next(reading).source == "kept"
+    assert next(reading).source == "up_to_date"
     work = held.submitted.get(timeout=LONG_S)
     letting_go = threading.Thread(target=lambda: held.stopping.wait(LONG_S) and held.go.set())
     letting_go.start()
@@ -271,7 +271,7 @@ def test_cancelled_twice_it_still_waits_for_the_end(world, run, held, options):
         return running()
 
     assert asyncio.run(main()) == []
-    assert world.store.info().entries == 1, "it came to a verdict all the same"
+    assert world.result_cache.info().entries == 1, "it came to a verdict all the same"
 
 
 def test_stopped_while_it_is_prepared(world, run, held, options):

@@ -9,8 +9,8 @@ import pytest
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs.discover import RESULT_FILE
 from slop_code.runs.merge import merge_copies
+from slop_code.runs.run_layout import RESULT_FILE
 
 NOTHING_THERE = f": no result of this run in it; expected <problem>/<checkpoint>/{RESULT_FILE}"
 

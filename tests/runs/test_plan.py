@@ -18,7 +18,8 @@ from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
 from slop_code.runs.evaluate_run import evaluate_run
-from slop_code.runs.plan import CHANGED, NO_RESULT, OVERWRITE, Shard, duration_name, result_cache_key, stale_reason
+from slop_code.runs.plan import OVERWRITE, Shard
+from slop_code.runs.result_cache_key import NO_RESULT, STALE_REASONS, duration_key, result_cache_key, stale_reason
 
 HELPERS = {
     "problems/words/tests/conftest.py": "", "problems/words/tests/data/in.txt": "in", "problems/words/assets/a": "a",
@@ -47,7 +48,7 @@ def stale(world, **options):
     for job in plan.jobs:
         for target in job.targets:
             found.setdefault(job.reason, set()).add(int(target.checkpoint.name.removeprefix("checkpoint_")))
-    assert sum(len(numbers) for numbers in found.values()) + len(plan.kept) == 3
+    assert sum(len(numbers) for numbers in found.values()) + len(plan.up_to_date) == 3
     return found
 
 
@@ -59,8 +60,8 @@ def configure(world, **keys):
 def test_what_is_up_to_date_is_kept(evaluated):
     plan = evaluated.plan(evaluated.discover())
     assert (plan.jobs, plan.issues) == ((), ())
-    assert [submission.checkpoint.name for submission, _ in plan.kept] == [f"checkpoint_{n}" for n in (1, 2, 3)]
-    assert all(facts.state == "evaluated" for _, facts in plan.kept)
+    assert [submission.checkpoint.name for submission, _ in plan.up_to_date] == [f"checkpoint_{n}" for n in (1, 2, 3)]
+    assert all(facts.state == "evaluated" for _, facts in plan.up_to_date)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def facts(**keys):
     [
         (None, DIGESTS, NO_RESULT),
         (facts(), DIGESTS, None),
-        *[(facts(), DIGESTS.model_copy(update={name: "x"}), words) for name, words in CHANGED.items()],
+        *[(facts(), DIGESTS.model_copy(update={name: "x"}), words) for name, words in STALE_REASONS.items()],
         (facts(), DIGESTS.model_copy(update={"image": None}), None),
         (facts(digests=DIGESTS.model_copy(update={"image": None})), DIGESTS, "the image changed"),
         (facts(digests=DIGESTS.model_copy(update={"tests": None})), DIGESTS, "the tests changed"),
@@ -244,7 +245,7 @@ def test_those_whose_key_is_not_known_are_jobs_of_their_own(world):
         {"type": "docker", "name": "d", "docker": {"image": "x", "binary": str(world.folder / "no-engine")}}
     )
     plan = world.plan(world.discover("monday", "tuesday", environment=spec))
-    assert [(job.key, len(job.targets), job.stored) for job in plan.jobs] == [(None, 1, False)] * 2
+    assert [(job.key, len(job.targets), job.cached) for job in plan.jobs] == [(None, 1, False)] * 2
 
 
 def test_longest_first_and_unknown_before_all(world):
@@ -253,7 +254,7 @@ def test_longest_first_and_unknown_before_all(world):
     submissions = world.discover()[0].submissions
     for submission, seconds in zip(submissions, (1.0, 9.0, None, 5.0), strict=True):
         if seconds is not None:
-            world.store.remember(duration_name(submission), seconds)
+            world.result_cache.save_duration(duration_key(submission), seconds)
     jobs = world.plan(world.discover()).jobs
     assert [(job.targets[0].checkpoint.name[-1], job.expected_s) for job in jobs] == [
         ("3", None), ("2", 9.0), ("4", 5.0), ("1", 1.0),
@@ -264,15 +265,15 @@ def test_what_the_store_has_is_marked(world):
     world.problem()
     world.run()
     job = world.plan(world.discover()).jobs[1]
-    assert not job.stored
-    world.store.put(job.key, b"parcel")
-    assert [found.stored for found in world.plan(world.discover()).jobs] == [False, True, False]
-    assert not any(found.stored for found in world.plan(world.discover(), overwrite=True).jobs)
+    assert not job.cached
+    world.result_cache.put(job.key, b"archive")
+    assert [found.cached for found in world.plan(world.discover()).jobs] == [False, True, False]
+    assert not any(found.cached for found in world.plan(world.discover(), overwrite=True).jobs)
 
 
 def test_overwrite_does_everything_again(evaluated):
     plan = evaluated.plan(evaluated.discover(), overwrite=True)
-    assert ([job.reason for job in plan.jobs], plan.kept) == ([OVERWRITE] * 3, ())
+    assert ([job.reason for job in plan.jobs], plan.up_to_date) == ([OVERWRITE] * 3, ())
 
 
 @pytest.mark.e2e
@@ -345,7 +346,7 @@ def test_submissions_that_lie_anywhere(evaluated, run):
     first, second, _ = evaluated.discover()[0].submissions
     loose = (replace(first, run=run), replace(second, run=run, output=None))
     plan = evaluated.plan([DiscoveredRun(UNNAMED_RUN, None, loose)])
-    assert [submission for submission, _ in plan.kept] == [loose[0]]
+    assert [submission for submission, _ in plan.up_to_date] == [loose[0]]
     assert [job.targets for job in plan.jobs] == [(loose[1],)]
 
 

@@ -6,8 +6,8 @@ import pytest
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.policy import parse_policy
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
-from slop_code.runs.conclude import LINES_FILE
 from slop_code.runs.read_results import check_output, read_runs, result_at, runs_below
+from slop_code.runs.run_layout import LINES_FILE
 from tests.factories import result
 
 HOME = "test_checkpoint_1.py"
@@ -41,7 +41,7 @@ def entries(*paths):
 
 def line(checkpoint, *, order=1, **more):
     place = {"run": "run", "problem": "words", "checkpoint": checkpoint, "order": order}
-    return CheckpointLine(**{**dict(CheckpointFacts.none("why")), **place, **more})
+    return CheckpointLine(**{**dict(CheckpointFacts.no_verdict("why")), **place, **more})
 
 
 def test_results_in_their_order_with_what_changed(save, tmp_path):

@@ -16,7 +16,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.evaluation.run_tests import RAW_FILES
 from slop_code.runs import result_archive as module
-from slop_code.runs.result_archive import pack, results_in, unpack
+from slop_code.runs.result_archive import pack_result, read_archived_results, unpack_result
 
 FILES = {"evaluation.json": "{}", ".scbench/pytest.log": "log", ".scbench/first/stream.jsonl": "stream"}
 RESULTS = {
@@ -54,7 +54,7 @@ def read(folder):
 
 
 def make(members):
-    """A parcel of (name or member, content) pairs, whatever they are."""
+    """A archive of (name or member, content) pairs, whatever they are."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
         for member, content in members:
@@ -76,26 +76,26 @@ def of_type(name, kind):
 
 
 def test_there_and_back(tmp_path):
-    unpack(pack(write(tmp_path / "a", FILES)), tmp_path / "deep" / "b")
+    unpack_result(pack_result(write(tmp_path / "a", FILES)), tmp_path / "deep" / "b")
     assert read(tmp_path / "deep" / "b") == FILES
 
 
 @pytest.mark.parametrize("name", RAW_FILES)
 def test_every_raw_report_goes_in(tmp_path, name):
     files = {"evaluation.json": "{}", f".scbench/{name}": "one", f".scbench/2/{name}": "other"}
-    unpack(pack(write(tmp_path / "a", files)), tmp_path / "b")
+    unpack_result(pack_result(write(tmp_path / "a", files)), tmp_path / "b")
     assert read(tmp_path / "b") == files
 
 
-def test_equal_files_make_equal_parcels(tmp_path):
-    first = pack(write(tmp_path / "a", FILES))
+def test_equal_files_make_equal_archives(tmp_path):
+    first = pack_result(write(tmp_path / "a", FILES))
     write(tmp_path / "b", dict(reversed(FILES.items())))
     for path in (tmp_path / "b").rglob("*"):
         os.utime(path, (1, 1))
         path.chmod(0o700)
-    assert pack(tmp_path / "b") == first
+    assert pack_result(tmp_path / "b") == first
     assert first[4:8] == bytes(4), "nor does the time of packing matter"
-    assert pack(write(tmp_path / "b", {".scbench/pytest.log": "other"})) != first
+    assert pack_result(write(tmp_path / "b", {".scbench/pytest.log": "other"})) != first
 
 
 def test_only_what_is_ours_goes_in(tmp_path):
@@ -104,7 +104,7 @@ def test_only_what_is_ours_goes_in(tmp_path):
     (folder / ".scbench" / "link").symlink_to(outside / "secret")
     (folder / ".scbench" / "linked").symlink_to(outside)
     os.mkfifo(folder / ".scbench" / "pipe")
-    unpack(pack(folder), tmp_path / "b")
+    unpack_result(pack_result(folder), tmp_path / "b")
     assert read(tmp_path / "b") == FILES
 
 
@@ -113,43 +113,43 @@ def test_a_link_in_the_place_of_the_reports_is_not_followed(tmp_path, kind):
     outside = write(tmp_path / "outside", {"secret": "x"})
     folder = write(tmp_path / "a", {"evaluation.json": "{}"})
     (folder / ".scbench").symlink_to(outside if kind == "folder" else outside / "secret")
-    assert pack(folder) == pack(write(tmp_path / "b", {"evaluation.json": "{}"}))
-    unpack(pack(write(tmp_path / "c", FILES)), folder)
+    assert pack_result(folder) == pack_result(write(tmp_path / "b", {"evaluation.json": "{}"}))
+    unpack_result(pack_result(write(tmp_path / "c", FILES)), folder)
     assert read(folder) == FILES
     assert read(outside) == {"secret": "x"}
 
 
 @pytest.mark.parametrize("how", ["missing", "link"])
-def test_without_a_result_there_is_no_parcel(tmp_path, how):
+def test_without_a_result_there_is_no_archive(tmp_path, how):
     write(tmp_path, {".scbench/pytest.log": "x", "other": "{}"})
     if how == "link":
         (tmp_path / "evaluation.json").symlink_to("other")
     with pytest.raises(OSError, match=r"evaluation\.json"):
-        pack(tmp_path)
+        pack_result(tmp_path)
 
 
 def test_what_is_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "RAW_LIMIT", 10)
+    monkeypatch.setattr(module, "MAX_RAW_FILE", 10)
     monkeypatch.setattr(module, "SIZE_LIMIT", 20)
     folder = write(tmp_path / "a", {**FILES, ".scbench/pytest.log": "x" * 11, "evaluation.json": "x" * 20})
-    unpack(pack(folder), tmp_path / "b")
+    unpack_result(pack_result(folder), tmp_path / "b")
     assert sorted(read(tmp_path / "b")) == [".scbench/first/stream.jsonl", "evaluation.json"]
     write(folder, {"evaluation.json": "x" * 21})
     with pytest.raises(ResultError, match="larger than 20 bytes"):
-        pack(folder)
+        pack_result(folder)
 
 
 def test_all_that_is_packed_can_be_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "LIMIT", tarfile.RECORDSIZE + 4500)
+    monkeypatch.setattr(module, "MAX_UNPACKED", tarfile.RECORDSIZE + 4500)
     folder = write(tmp_path / "a", {f".scbench/{number}": "x" * 700 for number in range(9)} | {"evaluation.json": "{}"})
-    unpack(pack(folder), tmp_path / "b")
+    unpack_result(pack_result(folder), tmp_path / "b")
     assert sorted(read(tmp_path / "b")) == [".scbench/0", ".scbench/1", "evaluation.json"]
 
 
 def test_what_lay_there_goes(tmp_path):
     target = write(tmp_path / "b", {"evaluation.json": "old", ".scbench/ctrf.json": "old", ".scbench/x/y/z": "old"})
     write(target, {".evaluation.json.0123": "half", "notes.txt": "mine", "snapshot/main.py": "mine"})
-    unpack(pack(write(tmp_path / "a", FILES)), target)
+    unpack_result(pack_result(write(tmp_path / "a", FILES)), target)
     assert read(target) == {**FILES, "notes.txt": "mine", "snapshot/main.py": "mine"}
 
 
@@ -187,31 +187,31 @@ def test_what_lay_there_goes(tmp_path):
 )
 def test_anything_unexpected_is_refused_before_anything_changes(tmp_path, members):
     target = write(tmp_path / "b", {"evaluation.json": "old", ".scbench/ctrf.json": "old"})
-    with pytest.raises(ResultError, match="damaged parcel"):
-        unpack(make(members), target)
+    with pytest.raises(ResultError, match="damaged result archive"):
+        unpack_result(make(members), target)
     assert read(target) == {"evaluation.json": "old", ".scbench/ctrf.json": "old"}
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
 def test_a_bomb_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "LIMIT", 1 << 20)
+    monkeypatch.setattr(module, "MAX_UNPACKED", 1 << 20)
     with pytest.raises(ResultError, match="larger than 1048576 bytes"):
-        unpack(make([("evaluation.json", b"\0" * (2 << 20))]), tmp_path)
+        unpack_result(make([("evaluation.json", b"\0" * (2 << 20))]), tmp_path)
 
 
 @pytest.mark.e2e
 def test_every_cut_and_every_change_is_noticed(tmp_path):
-    whole = pack(write(tmp_path / "a", FILES))
+    whole = pack_result(write(tmp_path / "a", FILES))
     for end in range(0, len(whole), 7):
         with pytest.raises(ResultError):
-            unpack(whole[:end], tmp_path / "b")
+            unpack_result(whole[:end], tmp_path / "b")
     with pytest.raises(ResultError):
-        unpack(whole + b"x", tmp_path / "b")
+        unpack_result(whole + b"x", tmp_path / "b")
     assert not (tmp_path / "b").exists()
     noticed = 0
     for place in range(10, len(whole)):
         try:
-            unpack(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :], tmp_path / "b")
+            unpack_result(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :], tmp_path / "b")
         except ResultError:
             noticed += 1
         else:  # among zeros there is more than one way to say the same
@@ -219,25 +219,25 @@ def test_every_cut_and_every_change_is_noticed(tmp_path):
     assert noticed > len(whole) * 0.8
 
 
-def test_the_results_of_a_parcel(tmp_path):
+def test_the_results_of_a_archive(tmp_path):
     results = CorrectnessResults.model_validate(RESULTS)
     tmp_path.mkdir(exist_ok=True)
     results.save(tmp_path / "evaluation.json")
-    assert results_in(pack(tmp_path)) == results
+    assert read_archived_results(pack_result(tmp_path)) == results
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "not json", json.dumps(RESULTS)])
 def test_results_that_are_none(text):
     with pytest.raises(ResultError, match=r"evaluation\.json"):
-        results_in(make([("evaluation.json", text.encode())]))
+        read_archived_results(make([("evaluation.json", text.encode())]))
 
 
 KILLED = """
 import os, shutil, signal, sys
 from pathlib import Path
-from slop_code.runs.result_archive import unpack
+from slop_code.runs.result_archive import unpack_result
 
-parcel, targets, left = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), [1000]
+archive, targets, left = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), [1000]
 
 def count(event, arguments):
     # Everything that changes a folder: this many times, and then a kill.
@@ -254,7 +254,7 @@ while status and step < 50:
     process = os.fork()
     if process == 0:
         left[0] = step
-        unpack(parcel, targets / str(step))
+        unpack_result(archive, targets / str(step))
         os._exit(0)
     _, status = os.waitpid(process, 0)
     left[0], step = 1000, step + 1
@@ -266,8 +266,8 @@ print(step)
 def test_a_kill_at_any_moment_leaves_one_piece_or_no_result(tmp_path):
     old = {"evaluation.json": "old", ".scbench/pytest.log": "old", ".scbench/ctrf.json": "old"}
     write(tmp_path / "targets" / "old", old)
-    (tmp_path / "parcel").write_bytes(pack(write(tmp_path / "a", FILES)))
-    argv = [sys.executable, "-c", KILLED, tmp_path / "parcel", tmp_path / "targets"]
+    (tmp_path / "archive").write_bytes(pack_result(write(tmp_path / "a", FILES)))
+    argv = [sys.executable, "-c", KILLED, tmp_path / "archive", tmp_path / "targets"]
     steps = int(subprocess.run(argv, capture_output=True, timeout=60, check=True).stdout)
     targets = [tmp_path / "targets" / str(step) for step in range(steps)]
     seen = [read(target) for target in targets]
@@ -275,5 +275,5 @@ def test_a_kill_at_any_moment_leaves_one_piece_or_no_result(tmp_path):
     assert all(found in (old, FILES) for found in seen if "evaluation.json" in found)
     assert sum("evaluation.json" not in found for found in seen) >= 3
     for target in targets:
-        unpack((tmp_path / "parcel").read_bytes(), target)
+        unpack_result((tmp_path / "archive").read_bytes(), target)
         assert read(target) == FILES

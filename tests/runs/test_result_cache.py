@@ -52,9 +52,9 @@ def fill(store, number, size=1000):
 def test_what_was_put_is_got(store):
     assert store.get(KEY) is None
     assert not store.has(KEY)
-    assert store.put(KEY, b"parcel")
+    assert store.put(KEY, b"archive")
     assert store.put(OTHER, b"")
-    assert (store.get(KEY), store.get(OTHER)) == (b"parcel", b"")
+    assert (store.get(KEY), store.get(OTHER)) == (b"archive", b"")
     assert store.has(KEY)
     assert store.put(KEY, b"another")
     assert store.get(KEY) == b"another"
@@ -69,7 +69,7 @@ def test_a_key_is_a_digest(store, key):
 
 
 def test_a_damaged_entry_is_none_and_goes(store):
-    store.put(KEY, b"parcel of some length")
+    store.put(KEY, b"archive of some length")
     path = store.root / KEY[:2] / KEY
     whole = path.read_bytes()
     for damaged in [*(whole[:end] for end in range(len(whole))), whole + b"x", b"foreign" * 20, whole[:-1] + b"x"]:
@@ -91,12 +91,12 @@ def test_a_foreign_thing_in_its_place_goes(store, tmp_path, kind):
         os.mkfifo(path)
     assert store.get(KEY) is None
     assert not os.path.lexists(path)
-    assert store.put(KEY, b"parcel")
+    assert store.put(KEY, b"archive")
 
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EIO, errno.ENOMEM])
 def test_an_entry_that_cannot_be_read_now_stays(store, monkeypatch, code):
-    store.put(KEY, b"parcel")
+    store.put(KEY, b"archive")
 
     def refuse(*_arguments, **_options):
         raise OSError(code, os.strerror(code))
@@ -104,7 +104,7 @@ def test_an_entry_that_cannot_be_read_now_stays(store, monkeypatch, code):
     monkeypatch.setattr(os, "open", refuse)
     assert store.get(KEY) is None
     monkeypatch.undo()
-    assert store.get(KEY) == b"parcel"
+    assert store.get(KEY) == b"archive"
 
 
 def test_a_full_disk_costs_the_entry_and_nothing_else(store, monkeypatch):
@@ -112,10 +112,10 @@ def test_a_full_disk_costs_the_entry_and_nothing_else(store, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert not store.put(KEY, b"parcel")
+    assert not store.put(KEY, b"archive")
     assert (store.get(KEY), files(store)) == (None, [])
-    store.remember("name", 1.0)
-    assert store.expected("name") is None
+    store.save_duration("name", 1.0)
+    assert store.expected_duration("name") is None
 
 
 def test_a_place_that_cannot_be_made(tmp_path):
@@ -199,20 +199,20 @@ def test_claims_under_a_crowd(store):
 
 @pytest.mark.parametrize("seconds", [0.0, 0.0123456, 12.5, 86400.0])
 def test_durations(store, seconds):
-    assert store.expected("problem/checkpoint_1") is None
-    store.remember("problem/checkpoint_1", seconds)
-    store.remember("../../odd\n", 3)
-    assert store.expected("problem/checkpoint_1") == pytest.approx(seconds, rel=1e-5)
-    assert store.expected("../../odd\n") == 3
+    assert store.expected_duration("problem/checkpoint_1") is None
+    store.save_duration("problem/checkpoint_1", seconds)
+    store.save_duration("../../odd\n", 3)
+    assert store.expected_duration("problem/checkpoint_1") == pytest.approx(seconds, rel=1e-5)
+    assert store.expected_duration("../../odd\n") == 3
     assert store.info().entries == 0
 
 
 @pytest.mark.parametrize("text", ["", "soon", "nan", "inf", "-1", "1" * 100])
 def test_a_duration_that_is_none(store, text):
-    store.remember("name", 1)
+    store.save_duration("name", 1)
     (path,) = (store.root / "durations").iterdir()
     path.write_text(text)
-    assert store.expected("name") is None
+    assert store.expected_duration("name") is None
 
 
 def test_info(store):

@@ -18,12 +18,13 @@ from slop_code.evaluation.report import Attempt
 from slop_code.execution.cache import Cache
 from slop_code.runs import scheduler as module
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.discover import RESULT_FILE
 from slop_code.runs.job_records import JobResult, JobRetrying, JobStarted, SubmissionOutcome
-from slop_code.runs.plan import duration_name, result_cache_key
+from slop_code.runs.result_archive import read_archived_results
 from slop_code.runs.result_cache import ResultCache
+from slop_code.runs.result_cache_key import duration_key, result_cache_key
 from slop_code.runs.run_control import Retries, RunControl
-from slop_code.runs.scheduler import run_jobs
+from slop_code.runs.run_layout import RESULT_FILE
+from slop_code.runs.scheduler import SchedulerContext, run_jobs
 
 AT_ONCE = Retries(wait_s=0)
 LONG_S = 60
@@ -77,7 +78,7 @@ class Bench:
     """A run with nothing done, its plan, and what an evaluation of each would give."""
 
     def __init__(self, world, snapshots="abc", runs=("monday",), **keys):
-        self.world, self.store = world, world.store
+        self.world, self.result_cache = world, world.result_cache
         world.problem(count=len(snapshots), **keys)
         for run in runs:
             world.run(run, {"words": list(snapshots)})
@@ -86,14 +87,21 @@ class Bench:
 
     def good(self, work, stop=None, **keys):
         results = self.world.results(self.targets[work.submission], attempts=list(work.attempts), **keys)
-        return JobResult(CheckpointFacts.of(results), self.world.parcel(results))
+        return JobResult(CheckpointFacts.of(results), self.world.archive(results))
 
     def run_jobs(self, executor, *, control=None, retries=AT_ONCE, **options):
-        return run_jobs(self.jobs, executor, self.store, retries=retries, control=control or RunControl(), **options)
+        context = SchedulerContext(
+            executor=executor,
+            result_cache=self.result_cache,
+            retries=retries,
+            control=control or RunControl(),
+            **options,
+        )
+        return run_jobs(self.jobs, context)
 
     def unclaimed(self):
         """Whether nobody holds any of the keys."""
-        claims = [self.store.claim(job.key) for job in self.jobs]
+        claims = [self.result_cache.claim(job.key) for job in self.jobs]
         for claim in claims:
             if claim is not None:
                 claim.release()
@@ -109,7 +117,7 @@ def bench(world):
 
 
 def failed(reason="killed", *, state="infrastructure_failure", final=False):
-    return JobResult(CheckpointFacts.none(reason, state=state, attempts=1), final=final)
+    return JobResult(CheckpointFacts.no_verdict(reason, state=state, attempts=1), final=final)
 
 
 def outcomes(events):
@@ -124,8 +132,8 @@ def test_every_job_comes_to_its_end(bench):
     assert executor.names == [job.targets[0].checkpoint.name for job in bench.jobs]
     for job, work in zip(bench.jobs, executor.works, strict=True):
         assert (work.digest, work.submission, work.attempts) == (job.digest, job.targets[0].path, ())
-        assert bench.store.has(job.key)
-        assert bench.store.expected(duration_name(job.targets[0])) == 1.5
+        assert bench.result_cache.has(job.key)
+        assert bench.result_cache.expected_duration(duration_key(job.targets[0])) == 1.5
     assert [bench.result(number).checkpoint_name[-1] for number in (1, 2, 3)] == ["1", "2", "3"]
     assert bench.unclaimed()
 
@@ -164,11 +172,11 @@ def test_a_stored_result_of_something_else_is_not_taken(bench):
     """However it came under this key."""
     other, mine = bench.jobs[0], bench.jobs[1]
     list(bench.run_jobs(Scripted(bench.good)))
-    bench.store.put(mine.key, bench.store.get(other.key))
+    bench.result_cache.put(mine.key, bench.result_cache.get(other.key))
     executor = Scripted(bench.good)
     events = list(bench.run_jobs(executor))
     assert executor.names == [mine.targets[0].checkpoint.name]
-    assert Counter(event.source for event in outcomes(events)) == {"stored": 2, "evaluated": 1}
+    assert Counter(event.source for event in outcomes(events)) == {"cached": 2, "evaluated": 1}
 
 
 def test_slots_that_come_and_go(world):
@@ -219,7 +227,7 @@ def test_infrastructure_failures_are_tried_again(world, failures, how):
     if failures <= 2:
         assert [attempt.reason for attempt in bench.result(1).attempts] == reasons
     else:
-        assert not bench.store.has(bench.jobs[0].key)
+        assert not bench.result_cache.has(bench.jobs[0].key)
     assert bench.unclaimed()
 
 
@@ -246,7 +254,7 @@ def test_what_would_end_the_same_way_is_not_tried_again(world, done):
     [outcome] = outcomes(bench.run_jobs(executor))
     assert (outcome.facts, len(executor.works)) == (done.facts, 1)
     assert not (outcome.submission.output / RESULT_FILE).exists()
-    assert not bench.store.has(bench.jobs[0].key)
+    assert not bench.result_cache.has(bench.jobs[0].key)
 
 
 def test_a_failure_is_delivered_and_not_stored(world):
@@ -255,8 +263,8 @@ def test_a_failure_is_delivered_and_not_stored(world):
     [outcome] = outcomes(bench.run_jobs(executor, retries=Retries(times=0)))
     assert outcome.facts.state == "infrastructure_failure"
     assert bench.result(1).infrastructure_failure_reason == "killed"
-    assert not bench.store.has(bench.jobs[0].key)
-    assert bench.store.expected(duration_name(bench.jobs[0].targets[0])) is None
+    assert not bench.result_cache.has(bench.jobs[0].key)
+    assert bench.result_cache.expected_duration(duration_key(bench.jobs[0].targets[0])) is None
 
 
 def test_a_future_that_is_cancelled_has_judged_nobody(world):
@@ -325,7 +333,7 @@ def test_finish_tries_nothing_again(world):
 
 def test_finish_forgets_what_waits_for_its_next_attempt(bench):
     control, executor = RunControl(), Scripted(lambda *_: failed(), slots=1)
-    for event in bench.run_jobs(executor, control=control, retries=Retries(wait_s=LONG_S, longest_s=LONG_S)):
+    for event in bench.run_jobs(executor, control=control, retries=Retries(wait_s=LONG_S, max_wait_s=LONG_S)):
         if isinstance(event, JobRetrying):
             control.finish()
     assert len(executor.works) == 1
@@ -376,59 +384,59 @@ def test_what_the_store_has_starts_nothing(bench):
     executor = Scripted(bench.good)
     events = list(bench.run_jobs(executor))
     assert executor.works == []
-    assert [(type(event), event.source) for event in events] == [(SubmissionOutcome, "stored")] * 3
+    assert [(type(event), event.source) for event in events] == [(SubmissionOutcome, "cached")] * 3
     assert bench.result(2).checkpoint_name == "checkpoint_2"
     assert len(outcomes(bench.run_jobs(executor, overwrite=True))) == len(executor.works) == 3
     assert bench.unclaimed()
 
 
-@pytest.mark.parametrize("content", [b"", b"no parcel"])
+@pytest.mark.parametrize("content", [b"", b"no archive"])
 def test_a_stored_result_that_says_nothing_is_made_again(bench, content):
     for job in bench.jobs:
-        bench.store.put(job.key, content)
+        bench.result_cache.put(job.key, content)
     executor = Scripted(bench.good)
     assert {event.source for event in outcomes(bench.run_jobs(executor))} == {"evaluated"}
     assert len(executor.works) == 3
-    assert all(bench.store.get(job.key) != content for job in bench.jobs)
+    assert all(bench.result_cache.get(job.key) != content for job in bench.jobs)
 
 
 def test_what_another_evaluates_is_waited_for(world, monkeypatch):
-    monkeypatch.setattr(module, "CLAIMED_S", 0.01)
+    monkeypatch.setattr(module, "CLAIM_POLL_S", 0.01)
     bench = Bench(world, snapshots="ab")
-    claim = bench.store.claim(bench.jobs[0].key)
+    claim = bench.result_cache.claim(bench.jobs[0].key)
     seen = []
     executor = Scripted(bench.good, slots=1)
     for event in bench.run_jobs(executor):
         seen.append(event)
         if isinstance(event, SubmissionOutcome) and claim is not None:  # the second was not kept from running
             assert event.submission is bench.jobs[1].targets[0]
-            bench.store.put(bench.jobs[0].key, bench.good(_work(bench.jobs[0])).parcel)
+            bench.result_cache.put(bench.jobs[0].key, bench.good(_work(bench.jobs[0])).archive)
             claim.release()
             claim = None
-    assert [event.source for event in outcomes(seen)] == ["evaluated", "stored"]
+    assert [event.source for event in outcomes(seen)] == ["evaluated", "cached"]
     assert executor.names == ["checkpoint_2"]
 
 
 def test_what_another_ended_a_moment_before_the_claim(world):
     """It was not there when it was looked for, and is when it is ours: nothing is evaluated a second time."""
     bench = Bench(world, snapshots="a")
-    parcel = bench.good(_work(bench.jobs[0])).parcel
+    archive = bench.good(_work(bench.jobs[0])).archive
 
     class Late(ResultCache):
         def claim(self, key):
-            self.put(key, parcel)
+            self.put(key, archive)
             return super().claim(key)
 
-    bench.store = Late(Cache(world.folder / "cache"))
+    bench.result_cache = Late(Cache(world.folder / "cache"))
     executor = Scripted(bench.good)
-    assert [outcome.source for outcome in outcomes(bench.run_jobs(executor))] == ["stored"]
+    assert [outcome.source for outcome in outcomes(bench.run_jobs(executor))] == ["cached"]
     assert executor.works == []
 
 
 def test_what_another_gave_up_is_evaluated(world, monkeypatch):
-    monkeypatch.setattr(module, "CLAIMED_S", 0.01)
+    monkeypatch.setattr(module, "CLAIM_POLL_S", 0.01)
     bench = Bench(world, snapshots="ab")
-    claim = bench.store.claim(bench.jobs[0].key)
+    claim = bench.result_cache.claim(bench.jobs[0].key)
     seen = []
     for event in bench.run_jobs(Scripted(bench.good)):
         seen.append(event)
@@ -446,7 +454,7 @@ def _work(job):
 
 
 def test_two_drives_on_one_store_evaluate_each_key_once(world, monkeypatch):
-    monkeypatch.setattr(module, "CLAIMED_S", 0.01)
+    monkeypatch.setattr(module, "CLAIM_POLL_S", 0.01)
     benches = [Bench(world, snapshots="abcdefgh", runs=[name]) for name in ("monday", "tuesday")]
     assert [job.key for job in benches[0].jobs] == [job.key for job in benches[1].jobs]
     executors = [Scripted(bench.good) for bench in benches]
@@ -461,7 +469,7 @@ def test_two_drives_on_one_store_evaluate_each_key_once(world, monkeypatch):
     assert [len(each) for each in found] == [8, 8]
     evaluated = Counter(name for executor in executors for name in executor.names)
     assert evaluated == {f"checkpoint_{number}": 1 for number in range(1, 9)}
-    assert Counter(outcome.source for each in found for outcome in each) == {"evaluated": 8, "stored": 8}
+    assert Counter(outcome.source for each in found for outcome in each) == {"evaluated": 8, "cached": 8}
     for run_name in ("monday", "tuesday"):
         assert benches[0].result(8, run_name).checkpoint_name == "checkpoint_8"
 
@@ -490,7 +498,7 @@ def test_a_submission_that_changed_since_the_plan(world):
     assert result_cache_key(job.targets[0].environment, digests[0]) != job.key
     for own in digests:
         key = result_cache_key(job.targets[0].environment, own)
-        assert module.results_in(bench.store.get(key)).provenance.digests == own
+        assert read_archived_results(bench.result_cache.get(key)).provenance.digests == own
     assert bench.unclaimed()
 
 
@@ -502,10 +510,10 @@ def test_a_result_of_another_version_is_not_stored_as_ours(world):
         results = world.results(bench.targets[work.submission])
         provenance = results.provenance.model_copy(update={"evaluation_version": "0-other"})
         results = results.model_copy(update={"provenance": provenance})
-        return JobResult(CheckpointFacts.of(results), world.parcel(results))
+        return JobResult(CheckpointFacts.of(results), world.archive(results))
 
     assert len(outcomes(bench.run_jobs(Scripted(answer)))) == 1
-    assert not bench.store.has(bench.jobs[0].key)
+    assert not bench.result_cache.has(bench.jobs[0].key)
 
 
 @pytest.mark.parametrize("what", ["a folder for the file", "a file for the folder"])
@@ -525,7 +533,7 @@ def test_a_place_that_cannot_be_written_to(world, what):
     assert found[1].facts.reason.endswith("; make it writable and evaluate the run again")
     assert (found[1].facts.attempts, any(found[1].facts.passed.values())) == (1, False)
     assert [bench.result(number).checkpoint_name[-1] for number in (1, 3)] == ["1", "3"]
-    assert all(bench.store.has(one.key) for one in bench.jobs)
+    assert all(bench.result_cache.has(one.key) for one in bench.jobs)
     assert bench.unclaimed()
 
 
@@ -582,7 +590,7 @@ def test_what_has_ended_when_all_is_stopped_is_not_lost(bench, how):
         control.stop()
         states = [outcome.facts.state for outcome in outcomes(events)]
         assert sorted(states) == ["evaluated", "evaluated", "not_evaluated"]
-    assert all(bench.store.has(job.key) for job in bench.jobs)
+    assert all(bench.result_cache.has(job.key) for job in bench.jobs)
     assert [bench.result(number).checkpoint_name[-1] for number in (1, 3)] == ["1", "3"]
     assert bench.unclaimed()
 
@@ -608,7 +616,7 @@ def test_whoever_looks_away_while_it_is_delivered_leaves_no_claim(world):
     assert isinstance(next(events), SubmissionOutcome)
     events.close()
     assert bench.unclaimed()
-    assert bench.store.has(bench.jobs[0].key)
+    assert bench.result_cache.has(bench.jobs[0].key)
 
 
 def test_without_a_place_it_goes_into_the_store_alone(world):
@@ -616,17 +624,17 @@ def test_without_a_place_it_goes_into_the_store_alone(world):
     [job] = bench.jobs
     bench.jobs = [replace(job, targets=(replace(job.targets[0], output=None),))]
     assert len(outcomes(bench.run_jobs(Scripted(bench.good)))) == 1
-    assert bench.store.has(job.key)
+    assert bench.result_cache.has(job.key)
     assert list(world.folder.rglob(RESULT_FILE)) == []
 
 
 def test_a_job_whose_key_is_not_known_claims_nothing(world):
     bench = Bench(world, snapshots="a")
     [job] = bench.jobs
-    claim = bench.store.claim(job.key)
+    claim = bench.result_cache.claim(job.key)
     bench.jobs = [replace(job, key=None)]
     assert [outcome.source for outcome in outcomes(bench.run_jobs(Scripted(bench.good)))] == ["evaluated"]
-    assert bench.store.has(job.key), "by then it is known"
+    assert bench.result_cache.has(job.key), "by then it is known"
     claim.release()
 
 

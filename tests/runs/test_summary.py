@@ -218,7 +218,7 @@ def test_no_verdict_is_no_pass_in_samples(state):
     lines = [
         line("a", "words", 1, passed=(ALL,)),
         CheckpointLine(
-            **dict(CheckpointFacts.none("why", state=state)),
+            **dict(CheckpointFacts.no_verdict("why", state=state)),
             run="b",
             problem="words",
             checkpoint="checkpoint_1",

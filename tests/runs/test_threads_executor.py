@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +18,9 @@ from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.submission import tree_digest
 from slop_code.runs.executors import executor_class
 from slop_code.runs.executors.thread_executor import ThreadExecutor
+from slop_code.runs.executors.worker import run_job
 from slop_code.runs.job_records import JobRequest, Submission
-from slop_code.runs.result_archive import results_in
-from slop_code.runs.worker import run_job
+from slop_code.runs.result_archive import read_archived_results
 
 STAYS = """
 import socket
@@ -81,7 +83,7 @@ def test_outcomes(work):
     executor.close()
     assert [one.facts.state for one in done] == ["evaluated", "evaluated"]
     assert [one.facts.passed["all-cases"] for one in done] == [True, False]
-    assert [results_in(one.parcel).passed["all-cases"] for one in done] == [True, False]
+    assert [read_archived_results(one.archive).passed["all-cases"] for one in done] == [True, False]
     assert ProgressKind.RUN_TESTS in [event.kind for event in events]
 
 
@@ -103,7 +105,7 @@ def test_one_that_runs_and_one_that_waits_are_stopped_and_others_go_on(work):
         ("not_evaluated", "stopped before its end")
     ] * 2
     assert [done.final for done in stopped] == [True, True]
-    assert [done.parcel for done in stopped] == [None, None]
+    assert [done.archive for done in stopped] == [None, None]
     assert goes_on.result(100).facts.passed["all-cases"]
     executor.close()
 
@@ -139,7 +141,7 @@ def test_a_pool_without_a_thread(work, monkeypatch):
     assert [event.kind for event in events].count(ProgressKind.RUN_TESTS) == 1
 
 
-def test_a_submission_that_changes_while_it_is_evaluated(work):
+def test_a_submission_that_changes_while_it_is_evaluated(work, tmp_path):
     """Nobody knows what was tested then."""
     given = work("print('hello')")
 
@@ -147,10 +149,13 @@ def test_a_submission_that_changes_while_it_is_evaluated(work):
         if event.kind is ProgressKind.RUN_TESTS:
             (given.submission / "more.py").write_text("")
 
-    done = run_job(given, Cache.default(), write)
+    def folder():
+        return Path(tempfile.mkdtemp(dir=tmp_path))
+
+    done = run_job(given, Cache.default(), folder, write)
     assert (done.facts.state, done.final) == ("infrastructure_failure", False)
     assert "the submission changed while it was evaluated" in done.facts.reason
-    assert run_job(replace(given, digest=""), Cache.default()).facts.state == "evaluated"
+    assert run_job(replace(given, digest=""), Cache.default(), folder).facts.state == "evaluated"
 
 
 @pytest.fixture

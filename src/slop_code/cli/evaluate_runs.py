@@ -17,11 +17,11 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
 from slop_code.reporting.text import one_line
 from slop_code.runs.discover import discover, discover_problem, nothing_in, snapshot_around
-from slop_code.runs.evaluate_run import RunSettings, only_results, open_runs
 from slop_code.runs.executors import executor_class
 from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
 from slop_code.runs.run_control import Retries, RunControl
+from slop_code.runs.run_evaluation import RunSettings, has_only_results, open_runs
 from slop_code.runs.run_layout import check_folder
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def merge(arguments: argparse.Namespace) -> int:
     runs = discover([arguments.folder], problems_dir=arguments.problems_dir, environment=spec)
     _refuse_empty_runs(runs)
     with open_runs(
-        runs, Cache.default(), RunSettings(), first=lambda run: merge_copies(run, arguments.copies)
+        runs, Cache.default(), RunSettings(), before_plan=lambda run: merge_copies(run, arguments.copies)
     ) as evaluation:
         return conclude(evaluation, arguments)
 
@@ -93,7 +93,7 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
     _print_warnings(runs)
     if (count := sum(len(run.submissions) for run in runs)) >= MIN_SLOW_DIGESTS:
         print_step(f"checking {count} submissions")
-    with open_runs(runs, Cache.default(), settings, hold=not arguments.dry_run) as evaluation:
+    with open_runs(runs, Cache.default(), settings, lock=not arguments.dry_run) as evaluation:
         if arguments.dry_run:
             return print_plan(evaluation, arguments)
         _store_origin(evaluation.runs, arguments)
@@ -131,7 +131,7 @@ def _refuse_empty_runs(runs: Sequence[DiscoveredRun]) -> None:
 def _refuse_runs_without_snapshots(runs: Sequence[DiscoveredRun]) -> None:
     """Only a warning among several runs, so that the others are evaluated."""
     for run in runs:
-        if only_results(run):
+        if has_only_results(run):
             folder = shlex.quote(str(run.folder))
             look = f"look at them with `slop-code report {folder}`, check them with `slop-code verify {folder}`"
             message = f"{run.folder}: results, but no snapshot to evaluate; its summary is left as it is; {look}"

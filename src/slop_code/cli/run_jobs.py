@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from slop_code.execution.progress_events import ProgressCallback, ProgressEvent
-    from slop_code.runs.evaluate_run import RunEvaluation
     from slop_code.runs.run_control import RunControl
+    from slop_code.runs.run_evaluation import RunEvaluation
 
 
 def run_jobs(evaluation: RunEvaluation, control: RunControl, arguments: argparse.Namespace) -> None:
@@ -27,7 +27,7 @@ def run_jobs(evaluation: RunEvaluation, control: RunControl, arguments: argparse
     live = sys.stderr.isatty() if arguments.live_progress is None else arguments.live_progress
     with evaluation.executor(steps) as executor:
         tracker = ProgressTracker(plan.jobs, executor.slots, arguments.pass_policy)
-        with RunProgress(tracker, len(plan.kept), live=live) as progress:
+        with RunProgress(tracker, len(plan.up_to_date), live=live) as progress:
             steps.show = progress.step
             with interrupts(control, progress.stopping):
                 for event in evaluation.events(executor, control):

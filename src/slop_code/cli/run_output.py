@@ -13,8 +13,7 @@ from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_step
 from slop_code.execution.concurrency import available_cpus
 from slop_code.runs.checkpoint_lines import CheckpointLine
-from slop_code.runs.conclude import write_summary
-from slop_code.runs.summary import without_samples
+from slop_code.runs.summary import without_samples, write_summary
 
 if TYPE_CHECKING:
     import argparse
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.evaluate_run import RunEvaluation
     from slop_code.runs.plan import Plan
+    from slop_code.runs.run_evaluation import RunEvaluation
     from slop_code.runs.summary import RunSummary
 
 
@@ -91,12 +90,12 @@ def _plan_document(plan: Plan) -> dict[str, object]:
         "jobs": [
             {
                 "submissions": [target.label for target in job.targets],
-                "action": "store" if job.stored else "run",
+                "action": "store" if job.cached else "run",
                 "reason": "; ".join(dict.fromkeys(plan.reason(job, target) for target in job.targets)),
                 "expected_seconds": job.expected_s,
             }
             for job in plan.jobs
         ],
-        "up_to_date": [submission.label for submission, _ in plan.kept],
+        "up_to_date": [submission.label for submission, _ in plan.up_to_date],
         "troubles": [{"label": issue.label, "reason": issue.reason} for issue in plan.issues],
     }

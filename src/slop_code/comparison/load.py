@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slop_code._io import digest_of
 from slop_code.runs.read_results import folder_of, read_runs, runs_below
-from slop_code.runs.run_layout import named_runs, natural
+from slop_code.runs.run_layout import named_runs, natural_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,7 @@ def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], lis
             if key not in checkpoints:
                 checkpoints[key] = CheckpointRuns(*key, line.order, [NOTHING] * len(runs))
             checkpoints[key].put(place, entry, policy)
-    return sides, sorted(checkpoints.values(), key=lambda one: (one.problem, one.order, natural(one.checkpoint)))
+    return sides, sorted(checkpoints.values(), key=lambda one: (one.problem, one.order, natural_order(one.checkpoint)))
 
 
 def _seen(entry: StoredCheckpoint, policy: Policy) -> Seen:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     PlanRow = tuple[Submission, str, str]
 
-STYLES = {"run": "bold", "shared": "", "stored": "cyan", "up to date": "dim", "error": "magenta"}
+STYLES = {"run": "bold", "shared": "", "cached": "cyan", "up to date": "dim", "error": "magenta"}
 
 
 def show_plan(plan: Plan, slots: int, console: Console) -> None:
@@ -39,23 +39,23 @@ def plan_lines(plan: Plan, slots: int) -> Iterator[StyledLine]:
 
 def plan_rows(plan: Plan) -> Iterator[PlanRow]:
     """Each submission with the action and the reason for it."""
-    for submission, _ in plan.kept:
+    for submission, _ in plan.up_to_date:
         yield submission, "up to date", ""
     for job in plan.jobs:
         first, *others = job.targets
-        took = "" if job.expected_s is None or job.stored else f" ({format_duration(job.expected_s)} expected)"
-        yield first, "stored" if job.stored else "run", f"{plan.reason(job, first)}{took}"
+        took = "" if job.expected_s is None or job.cached else f" ({format_duration(job.expected_s)} expected)"
+        yield first, "cached" if job.cached else "run", f"{plan.reason(job, first)}{took}"
         for other in others:
             reason = plan.reason(job, other)
-            yield other, "stored" if job.stored else "shared", reason if job.stored else f"{reason}, with {first.label}"
+            yield other, "cached" if job.cached else "shared", reason if job.cached else f"{reason}, with {first.label}"
 
 
 def plan_counts(plan: Plan) -> str:
     counts = {
-        "to run": sum(not job.stored for job in plan.jobs),
-        "that share their result": sum(len(job.targets) - 1 for job in plan.jobs if not job.stored),
-        "stored": sum(len(job.targets) for job in plan.jobs if job.stored),
-        "up to date": len(plan.kept),
+        "to run": sum(not job.cached for job in plan.jobs),
+        "that share their result": sum(len(job.targets) - 1 for job in plan.jobs if not job.cached),
+        "cached": sum(len(job.targets) for job in plan.jobs if job.cached),
+        "up to date": len(plan.up_to_date),
     }
     listed = ", ".join(f"{count} {what}" for what, count in counts.items())
     errors = f"; errors: {len(plan.issues)}" if plan.issues else ""
@@ -63,7 +63,7 @@ def plan_counts(plan: Plan) -> str:
 
 
 def expected_time(plan: Plan, slots: int) -> str:
-    waiting = [job.expected_s for job in plan.jobs if not job.stored]
+    waiting = [job.expected_s for job in plan.jobs if not job.cached]
     if not waiting:
         return "expected time: nothing to run"
     left = time_left(waiting, [], [], slots)

@@ -53,7 +53,7 @@ class ProgressTracker:
     ) -> None:
         self.total = sum(len(job.targets) for job in jobs)
         self.counts = dict.fromkeys(VERDICTS, 0)
-        self.stored = 0
+        self.cached = 0
         self.stopping = False
         self._slots = slots
         self._policy = policy
@@ -86,7 +86,7 @@ class ProgressTracker:
     @property
     def left(self) -> float | None:
         """Remaining seconds; after a stop, only of the jobs that still run."""
-        waiting = [] if self.stopping else [job.expected_s for job in list(self._waiting.values()) if not job.stored]
+        waiting = [] if self.stopping else [job.expected_s for job in list(self._waiting.values()) if not job.cached]
         running = [(job.expected_s, elapsed) for job, elapsed in self.running]
         return time_left(waiting, running, self._durations, self._slots)
 
@@ -108,7 +108,7 @@ class ProgressTracker:
             self._durations.append(self._clock() - started[1])
         verdict = verdict_of(outcome.facts, self._policy)
         self.counts[verdict] += 1
-        self.stored += outcome.source == "stored"
+        self.cached += outcome.source == "cached"
         return verdict
 
     def _number(self, submission: Submission) -> int:

@@ -89,7 +89,7 @@ class RunProgress:
         self.tick()
 
     def finished(self, outcome: SubmissionOutcome) -> None:
-        if outcome.source == "kept":
+        if outcome.source == "up_to_date":
             return
         verdict = self._tracker.finished(outcome)
         if not self._live or verdict != "passed":
@@ -156,7 +156,7 @@ def outcome_line(outcome: SubmissionOutcome, verdict: Verdict) -> str:
     text = f"{verdict.upper()} {one_line(outcome.submission.label)}"
     if verdict == "no verdict":
         return f"{text}: {first_line(facts.reason or 'no reason given')}"
-    took = "(stored)" if outcome.source == "stored" else format_duration(facts.duration)
+    took = "(cached)" if outcome.source == "cached" else format_duration(facts.duration)
     return f"{text} {group_counts(facts)} {took}"
 
 
@@ -187,5 +187,5 @@ def pace(tracker: ProgressTracker) -> str:
 
 def ending(tracker: ProgressTracker) -> str:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in tracker.counts.items())
-    stored = f" ({tracker.stored} stored)" if tracker.stored else ""
-    return f"{tracker.done} of {tracker.total} done{stored} in {format_duration(tracker.elapsed)}: {counts}"
+    cached = f" ({tracker.cached} cached)" if tracker.cached else ""
+    return f"{tracker.done} of {tracker.total} done{cached} in {format_duration(tracker.elapsed)}: {counts}"

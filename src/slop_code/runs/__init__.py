@@ -1,8 +1,7 @@
-"""Many checkpoints: what is there, what is left to do, doing it, and what it comes to."""
+"""Evaluation of many checkpoints: discover, plan, schedule, summarise."""
 
-from slop_code.runs.asynchronous import evaluate_run_async
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
-from slop_code.runs.evaluate_run import evaluate_run
+from slop_code.runs.evaluate_run import evaluate_run, evaluate_run_async
 from slop_code.runs.job_records import Submission, SubmissionOutcome
 from slop_code.runs.plan import Shard
 from slop_code.runs.read_results import RunResults, StoredCheckpoint, read_runs

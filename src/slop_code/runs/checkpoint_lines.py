@@ -51,9 +51,9 @@ class CheckpointFacts(Stored):
     def of(cls, results: CorrectnessResults) -> CheckpointFacts:
         """pytest arguments make another evaluation than that of a run, and a part of the tests is no verdict."""
         if arguments := results.provenance.pytest_args:
-            return cls.none(f"evaluated with pytest arguments: {' '.join(arguments)}")
+            return cls.no_verdict(f"evaluated with pytest arguments: {' '.join(arguments)}")
         if results.deselected:
-            return cls.none(f"evaluated without {results.deselected} of its tests")
+            return cls.no_verdict(f"evaluated without {results.deselected} of its tests")
         return cls(
             state="infrastructure_failure" if results.infrastructure_failure else "evaluated",
             reason=results.infrastructure_failure_reason,
@@ -69,8 +69,8 @@ class CheckpointFacts(Stored):
         )
 
     @classmethod
-    def none(cls, reason: str, *, state: VerdictState = "not_evaluated", attempts: int = 0) -> CheckpointFacts:
-        """Where there is no result at all."""
+    def no_verdict(cls, reason: str, *, state: VerdictState = "not_evaluated", attempts: int = 0) -> CheckpointFacts:
+        """Facts of a checkpoint without a result."""
         return cls(
             state=state,
             reason=reason,

@@ -21,7 +21,7 @@ from slop_code.runs.run_layout import (
     named_runs,
     names_in,
     names_or_none,
-    natural,
+    natural_order,
     text_of,
     unreadable,
 )
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     _Spec = EnvironmentSpec | UsageError
 
 MISNAMED = "environment.yml"
-RESULT_FILE = "evaluation.json"
 UNNAMED_RUN = ""
 """What a run is called that is none: submissions that lie anywhere."""
 
@@ -173,7 +172,7 @@ class _Finder:
 def _on_disk(run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
     """Each checkpoint of a problem that cannot be known: planned, and not evaluated."""
     names = [name for name in names_in(folder) if os.path.lexists(folder / name / SNAPSHOT)]
-    for order, name in enumerate(sorted(names, key=natural), start=1):
+    for order, name in enumerate(sorted(names, key=natural_order), start=1):
         yield RunIssue(run.name, folder.name, name, reason, order)
 
 

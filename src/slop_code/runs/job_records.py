@@ -1,4 +1,4 @@
-"""What goes between the parts of a run: plain values that cross a thread, a process or a network."""
+"""Records that pass between the parts of a run. Each can cross a thread, a process or a network."""
 
 from __future__ import annotations
 
@@ -15,8 +15,20 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import Attempt
     from slop_code.execution.environment import EnvironmentSpec
 
-OutcomeSource = Literal["evaluated", "stored", "kept", "refused"]
-"""Run now; taken from the store; the result that lay there was up to date; not evaluated as it stands."""
+OutcomeSource = Literal["evaluated", "cached", "up_to_date", "rejected"]
+"""Evaluated now; taken from the result cache; an existing result was up to date; cannot be evaluated as it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionKey:
+    """Identity of a submission within a plan. Submissions with equal keys share their inputs and their result."""
+
+    run: str
+    problem: Path
+    checkpoint: str
+    environment: str
+    path: Path
+    output: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +40,20 @@ class Submission:
     environment: EnvironmentSpec
     path: Path
     output: Path | None = None
-    """Where evaluation.json and .scbench go; None: into the store alone."""
+    """The folder for evaluation.json and .scbench; None: the result goes to the result cache alone."""
 
     run: str = ""
-    """Which run it belongs to, as it is called in the summary."""
+    """Name of the run it belongs to, as the summary shows it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         object.__setattr__(self, "output", Path(self.output) if self.output is not None else None)
+
+    @property
+    def key(self) -> SubmissionKey:
+        return SubmissionKey(
+            self.run, self.problem.path, self.checkpoint.name, self.environment.name, self.path, self.output
+        )
 
     @property
     def label(self) -> str:
@@ -44,14 +62,14 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class RunIssue:
-    """Something of a run that cannot be evaluated as it stands; the rest goes on."""
+    """A run, a problem or a checkpoint that cannot be evaluated as it stands; the rest of the run is evaluated."""
 
     run: str
     problem: str | None
     checkpoint: str | None
     reason: str
     order: int | None = None
-    """The checkpoint's place among those of its problem, from 1."""
+    """Number of the checkpoint within its problem, from 1."""
 
     @property
     def label(self) -> str:
@@ -60,42 +78,45 @@ class RunIssue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """One evaluation for an executor; everything in it can be pickled."""
+    """One evaluation for an executor; every field can be pickled."""
 
     problem: ProblemConfig
     checkpoint: str
     environment: EnvironmentSpec
     submission: Path
     digest: str
-    """Of the submission's tree, as it was planned."""
+    """Of the submission's tree, when the plan was made."""
 
     attempts: tuple[Attempt, ...] = ()
-    """Those before this one, which came to no verdict."""
+    """Earlier attempts, which ended without a verdict."""
 
     weight: int = 1
     """Judge/subject pairs at a time."""
 
     hidden: tuple[Path, ...] = ()
-    """Folders that the submission may not see, wherever they lie: results of others are there."""
+    """Folders that the submission must not see, as they hold results of others."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What an executor gives back: jobs return outcomes and never raise."""
+    """The answer of an executor. A job never raises: it returns this."""
 
     facts: CheckpointFacts
-    parcel: bytes | None = None
-    """evaluation.json and .scbench; None where not even an infrastructure failure could be written down."""
+    archive: bytes | None = None
+    """evaluation.json and .scbench, packed; None where the job failed before it could write a result."""
 
     final: bool = False
-    """Whether another attempt would come to the same end: the submission or the problem is refused as it stands."""
+    """Another attempt would end in the same way: the submission or the problem is rejected as it stands."""
+
+    folder: Path | None = None
+    """The same files in a temporary folder of this machine, to be moved to the output of one submission."""
 
     @classmethod
     def failed(
         cls, reason: str, before: Sequence[Attempt] = (), *, final: bool = False, duration: float = 0.0
     ) -> JobResult:
-        """No verdict, and no parcel; `before`: the attempts before this one."""
-        facts = CheckpointFacts.none(
+        """No verdict and no result files; `before`: the earlier attempts."""
+        facts = CheckpointFacts.no_verdict(
             reason, state="not_evaluated" if final else "infrastructure_failure", attempts=len(before) + 1
         )
         return cls(facts.model_copy(update={"duration": duration}), final=final)
@@ -103,21 +124,21 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One evaluation, and everyone who wants its result."""
+    """One evaluation, with every submission that needs its result."""
 
     key: str | None
-    """In the store; None where it cannot be known before the evaluation (an image that is not there yet)."""
+    """Its result cache key; None where it is unknown before the evaluation (an image that is not pulled yet)."""
 
     digest: str
     targets: tuple[Submission, ...]
     reason: str
-    """Why it is not up to date."""
+    """Why there is no result that is up to date."""
 
     expected_s: float | None = None
-    """How long it took before."""
+    """Duration of the last evaluation of the same checkpoint."""
 
-    stored: bool = False
-    """Whether the store has it: then nothing needs to run."""
+    cached: bool = False
+    """The result cache has it: nothing needs to run."""
 
     @property
     def label(self) -> str:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.discover import RESULT_FILE, issue_for
+from slop_code.runs.discover import issue_for
 from slop_code.runs.job_records import RunIssue
-from slop_code.runs.plan import ExpectedDigests, stale_reason
-from slop_code.runs.result_archive import pack, results_in, unpack
+from slop_code.runs.result_archive import pack_result, read_archived_results, unpack_result
+from slop_code.runs.result_cache_key import ExpectedDigests, stale_reason
+from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,19 +75,19 @@ def _bring(submission: Submission, run: DiscoveredRun, copies: Sequence[Path], d
         if not os.path.lexists(folder / RESULT_FILE):
             continue
         try:
-            parcel = pack(folder)
-            results = results_in(parcel)
+            parcel = pack_result(folder)
+            results = read_archived_results(parcel)
         except (OSError, ResultError) as error:
             damaged = damaged or ResultError(f"{folder / RESULT_FILE}: {getattr(error, 'strerror', None) or error}")
             continue
         if stale_reason(CheckpointFacts.of(results), digests, evaluation_version()) is not None:
             if not there:
-                unpack(parcel, submission.output)
+                unpack_result(parcel, submission.output)
                 there = True
         elif chosen is None:
             chosen, there = _statuses(results), True
             if folder != submission.output:
-                unpack(parcel, submission.output)
+                unpack_result(parcel, submission.output)
         elif chosen != _statuses(results):
             raise ResultError(f"{folder / RESULT_FILE}: differs from another result for the same submission and tests")
     if damaged is not None and chosen is None:

@@ -20,9 +20,17 @@ from slop_code.runs.checkpoint_lines import (
     passed_by_test,
     read_lines,
 )
-from slop_code.runs.conclude import LINES_FILE, SUMMARY_FILE
-from slop_code.runs.discover import RESULT_FILE
-from slop_code.runs.run_layout import SNAPSHOT, check_folder, named_runs, names_or_none, natural, text_of
+from slop_code.runs.run_layout import (
+    LINES_FILE,
+    RESULT_FILE,
+    SNAPSHOT,
+    SUMMARY_FILE,
+    check_folder,
+    named_runs,
+    names_or_none,
+    natural_order,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,7 +89,7 @@ class RunResults:
         else:
             found = [_unknown(path) for path in paths.values()]
             found += self._missing(found)
-        found.sort(key=lambda one: (one.problem, one.order or sys.maxsize, natural(one.checkpoint)))
+        found.sort(key=lambda one: (one.problem, one.order or sys.maxsize, natural_order(one.checkpoint)))
         count: Counter[str] = Counter()
         for number, place in enumerate(found):
             count[place.problem] += 1
@@ -101,7 +109,7 @@ class RunResults:
         known = {(place.problem, place.checkpoint) for place in found}
         reason = f"no result; evaluate it: slop-code eval {shlex.quote(str(self.folder))}"
         return [
-            _Place(*names, order, None, _line(self.name, *names, CheckpointFacts.none(reason)))
+            _Place(*names, order, None, _line(self.name, *names, CheckpointFacts.no_verdict(reason)))
             for names, order in wanted.items()
             if names not in known
         ]
@@ -144,7 +152,7 @@ class _Place:
         try:
             results = CorrectnessResults.load(self.path)
         except ResultError as error:
-            line = _line(run.name, self.problem, self.checkpoint, CheckpointFacts.none(str(error)))
+            line = _line(run.name, self.problem, self.checkpoint, CheckpointFacts.no_verdict(str(error)))
             return StoredCheckpoint(line.model_copy(update=order), None, self.path.parent)
         line = _line(run.name, results.problem_name, results.checkpoint_name, CheckpointFacts.of(results))
         return StoredCheckpoint(line.model_copy(update=order), results, self.path.parent)
@@ -166,7 +174,7 @@ def _unknown(path: Path) -> _Place:
 
 
 def _without(line: CheckpointLine, reason: str) -> CheckpointLine:
-    return line.model_copy(update={**dict(CheckpointFacts.none(reason)), "regressions": None})
+    return line.model_copy(update={**dict(CheckpointFacts.no_verdict(reason)), "regressions": None})
 
 
 def folder_of(given: Path) -> Path:
@@ -229,7 +237,7 @@ def runs_below(folder: Path) -> list[Path]:
     check_folder(folder)
     if _holds_results(folder):
         return [folder]
-    inside = [folder / name for name in sorted(names_or_none(folder), key=natural)]
+    inside = [folder / name for name in sorted(names_or_none(folder), key=natural_order)]
     found = [place for place in inside if place.is_dir() and _holds_results(place)]
     if not found:
         step = f"evaluate it first: slop-code eval {shlex.quote(str(folder))}"

@@ -1,4 +1,4 @@
-"""A result folder as one value: evaluation.json and what lies in .scbench, to be kept, sent and delivered."""
+"""Archive of one result: a compressed tar of evaluation.json and the files of .scbench, read within bounds."""
 
 from __future__ import annotations
 
@@ -16,38 +16,40 @@ from slop_code.errors import ResultError
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.sandbox import REPORTS_DIR
-from slop_code.runs.discover import RESULT_FILE
+from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-RAW_LIMIT = 256 << 20
-"""For a file of .scbench: nothing larger is ever read as evidence."""
+MAX_RAW_FILE = 256 << 20
+"""Bytes of a file of .scbench: nothing larger is ever read as evidence."""
 
-LIMIT = 1 << 30
-"""For all of them, unpacked."""
+MAX_UNPACKED = 1 << 30
+"""Bytes of all files together."""
 
-MOST_FILES = 1000
-LEVEL = 1
-GZIP = 31
+MAX_FILES = 1000
+COMPRESSION_LEVEL = 1
+GZIP_FORMAT = 31
+"""The `wbits` with which zlib expects a gzip header and trailer."""
+
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
 _EXPECTED = re.compile(rf"{re.escape(RESULT_FILE)}|{re.escape(REPORTS_DIR)}(/{_NAME}){{1,2}}")
 
 
-def pack(folder: Path) -> bytes:
-    """Equal files make equal parcels. Links, odd names and raw files beyond the limits are left out."""
-    packed, left = io.BytesIO(), LIMIT - tarfile.RECORDSIZE
+def pack_result(folder: Path) -> bytes:
+    """Equal files make equal archives. Links, unexpected names and raw files beyond the limits are left out."""
+    packed, left = io.BytesIO(), MAX_UNPACKED - tarfile.RECORDSIZE
     with (
-        gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=LEVEL, mtime=0) as stream,
+        gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=COMPRESSION_LEVEL, mtime=0) as stream,
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
     ):
-        for name in [RESULT_FILE, *sorted(_raw_files(folder))][:MOST_FILES]:
-            left -= 2 * tarfile.BLOCKSIZE  # the header, and what fills the last block
-            most = max(0, min(left, SIZE_LIMIT if name == RESULT_FILE else RAW_LIMIT))
+        for name in [RESULT_FILE, *sorted(_raw_files(folder))][:MAX_FILES]:
+            left -= 2 * tarfile.BLOCKSIZE  # the header, and the padding of the last block
+            limit = max(0, min(left, SIZE_LIMIT if name == RESULT_FILE else MAX_RAW_FILE))
             with open_regular(folder / name) as source:
-                content = source.read(most + 1)
-            if len(content) > most:
+                content = source.read(limit + 1)
+            if len(content) > limit:
                 if name == RESULT_FILE:
                     raise ResultError(f"{folder / name}: larger than {SIZE_LIMIT} bytes")
                 continue
@@ -72,17 +74,13 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def unpack(parcel: bytes, folder: Path) -> None:
-    """Deliver it: an evaluation.json that is there is whole and of one piece with its .scbench, even after a kill.
+def unpack_result(archive: bytes, folder: Path) -> None:
+    """Replace the result in `folder`, evaluation.json last: after a kill there is a whole result or none.
 
-    One at a time for a folder. A damaged parcel is a ResultError, and then nothing has changed.
+    One call at a time for a folder. A damaged archive is a ResultError, raised before anything is changed.
     """
-    contents = _contents(parcel)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / RESULT_FILE).unlink(missing_ok=True)
-    for left in folder.glob(f".{RESULT_FILE}.*"):  # of writers that were killed
-        left.unlink(missing_ok=True)
-    _discard(folder / REPORTS_DIR)
+    contents = _contents(archive)
+    clear_output(folder)
     for name, content in contents.items():
         if name != RESULT_FILE:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -90,53 +88,59 @@ def unpack(parcel: bytes, folder: Path) -> None:
     write_atomic(folder / RESULT_FILE, contents[RESULT_FILE])
 
 
-def _discard(path: Path) -> None:
-    if _is_folder(path):
-        remove_tree(path)
+def clear_output(folder: Path) -> None:
+    """Remove an earlier result, evaluation.json first: without it the rest does not count."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RESULT_FILE).unlink(missing_ok=True)
+    for temporary in folder.glob(f".{RESULT_FILE}.*"):  # of writers that were killed
+        temporary.unlink(missing_ok=True)
+    reports = folder / REPORTS_DIR
+    if _is_folder(reports):
+        remove_tree(reports)
     else:
-        path.unlink(missing_ok=True)
+        reports.unlink(missing_ok=True)
 
 
-def results_in(parcel: bytes) -> CorrectnessResults:
+def read_archived_results(archive: bytes) -> CorrectnessResults:
     try:
-        return CorrectnessResults.model_validate_json(_contents(parcel)[RESULT_FILE], strict=True)
+        return CorrectnessResults.model_validate_json(_contents(archive)[RESULT_FILE], strict=True)
     except ValidationError as error:
         raise _damaged(f"{RESULT_FILE}: {error.errors(include_url=False)[0]['msg']}") from error
 
 
-def _contents(parcel: bytes) -> dict[str, bytes]:
-    """Every file by its name, all of it checked before any of it is used."""
+def _contents(archive: bytes) -> dict[str, bytes]:
+    """The content of every file by its name; all names and types are checked before any content is used."""
     contents: dict[str, bytes] = {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(_expand(parcel)), mode="r:") as tar:
+        with tarfile.open(fileobj=io.BytesIO(_decompress(archive)), mode="r:") as tar:
             for member in tar:
                 if not _EXPECTED.fullmatch(member.name) or member.name in contents:
-                    raise _damaged(f"{member.name!r} does not belong there")
+                    raise _damaged(f"{member.name!r} is not a name of a result file")
                 if member.type != tarfile.REGTYPE or member.issparse():
-                    raise _damaged(f"{member.name!r} is no plain file")
+                    raise _damaged(f"{member.name!r} is not a regular file")
                 source = tar.extractfile(member)
                 assert source is not None
                 contents[member.name] = source.read()
-                if len(contents) > MOST_FILES:
-                    raise _damaged(f"more than {MOST_FILES} files")
+                if len(contents) > MAX_FILES:
+                    raise _damaged(f"more than {MAX_FILES} files")
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
         raise _damaged(str(error)) from error
     if RESULT_FILE not in contents:
         raise _damaged(f"no {RESULT_FILE}")
-    if both := [name for name in contents if name.rpartition("/")[0] in contents]:
-        raise _damaged(f"{both[0]!r} lies in what is a file")
+    if nested := [name for name in contents if name.rpartition("/")[0] in contents]:
+        raise _damaged(f"{nested[0]!r} has a file as its folder")
     return contents
 
 
-def _expand(parcel: bytes) -> bytes:
-    expander = zlib.decompressobj(GZIP)
-    raw = expander.decompress(parcel, LIMIT + 1)
-    if len(raw) > LIMIT:
-        raise ValueError(f"larger than {LIMIT} bytes")
-    if not expander.eof or expander.unused_data:
-        raise ValueError("it does not end where it should")
+def _decompress(archive: bytes) -> bytes:
+    decompressor = zlib.decompressobj(GZIP_FORMAT)
+    raw = decompressor.decompress(archive, MAX_UNPACKED + 1)
+    if len(raw) > MAX_UNPACKED:
+        raise ValueError(f"larger than {MAX_UNPACKED} bytes")
+    if not decompressor.eof or decompressor.unused_data:
+        raise ValueError("truncated, or followed by other data")
     return raw
 
 
-def _damaged(why: str) -> ResultError:
-    return ResultError(f"a damaged parcel: {why}")
+def _damaged(reason: str) -> ResultError:
+    return ResultError(f"damaged result archive: {reason}")

@@ -1,4 +1,4 @@
-"""Results that are kept by what they follow from, so that nothing is evaluated twice."""
+"""Result cache, keyed by the digests of its inputs (`result_cache_key`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from slop_code.errors import UsageError
 from slop_code.execution.cache import open_lock, remove_tree, try_lock
 from slop_code.execution.environment import parse_size
 from slop_code.execution.prune import RESULTS
-from slop_code.runs.result_archive import LIMIT
+from slop_code.runs.result_archive import MAX_UNPACKED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,9 +30,9 @@ VARIABLE = "SCBENCH_RESULTS_LIMIT"
 DEFAULT_LIMIT = 5 << 30
 MAGIC = b"slop-code result 1\n"
 DURATIONS = "durations"
-NUMBER_LIMIT = 64
+MAX_NUMBER_LENGTH = 64
 ABANDONED_S = 3600.0
-"""A temporary file or a lock this old is one that nobody wants, unless it is held."""
+"""Age at which a temporary file or a lock that nobody holds is removed."""
 
 _KEY = re.compile(r"[0-9a-f]{16,128}")
 
@@ -42,114 +42,113 @@ class ResultCacheInfo:
     entries: int
     bytes: int
     oldest_use: float | None
-    """Seconds since 1970; None in an empty store."""
+    """Seconds since 1970; None in an empty cache."""
 
     newest_use: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """While it is held, nobody else gets one for the same key; the end of the process ends it, too."""
+class ResultClaim:
+    """Exclusive lock on a key: its holder evaluates, others wait for the result. It ends with the process."""
 
     path: Path
     lock: IO[str] | None
-    """None where there is no locking: then the work may be done twice, which is no harm."""
+    """None where the file system has no locks: then an evaluation may be done twice, which does no harm."""
 
     def release(self) -> None:
         if self.lock is not None and not self.lock.closed:
             with contextlib.suppress(OSError):
-                self.path.unlink()  # while it is ours: who waits at the old file sees that it is another now
+                self.path.unlink()  # while it is locked: whoever waits for this file notices that it was replaced
             self.lock.close()
 
 
 @dataclass(frozen=True, slots=True)
-class _IndexEntry:
+class _CacheEntry:
     used: float
     size: int
     path: Path
 
 
 class ResultCache:
-    """Used by many threads and processes at a time; whatever is wrong with it, a run goes on without it.
+    """Safe for many threads and processes. Errors of the cache never fail a run.
 
-    Only results with a verdict belong here, and that is the caller's business.
+    The caller puts only results with a verdict into it.
     """
 
     def __init__(self, cache: Cache, limit: int | None = None) -> None:
-        """`limit`: bytes that `trim` leaves at most; None: $SCBENCH_RESULTS_LIMIT, else 5 GiB."""
+        """`limit`: maximum bytes after `trim`; None: $SCBENCH_RESULTS_LIMIT, else 5 GiB."""
         self.root = cache.root / RESULTS
         self.limit = limit_from(os.environ) if limit is None else limit
 
-    def _place(self, key: str) -> Path:
+    def _path(self, key: str) -> Path:
         if not _KEY.fullmatch(key):
             raise ValueError(f"not a key: {key!r}")
         return self.root / key[:2] / key
 
     def has(self, key: str) -> bool:
-        """Whether there is an entry; `get` may still find it damaged, or gone."""
-        return os.path.lexists(self._place(key))
+        """`get` may still return None: the entry may be damaged, or removed meanwhile."""
+        return os.path.lexists(self._path(key))
 
     def get(self, key: str) -> bytes | None:
-        """The parcel of this key, as it was put; a damaged one is as good as none, and removed."""
-        path = self._place(key)
+        """The archive of this key, as it was put. A damaged entry is removed."""
+        path = self._path(key)
         try:
             with open_regular(path) as stream:
                 magic, digest = stream.read(len(MAGIC)), stream.read(32)
-                parcel = stream.read(LIMIT) if magic == MAGIC else b""
+                archive = stream.read(MAX_UNPACKED) if magic == MAGIC else b""
         except FileNotFoundError:
             return None
         except OSError:
             if not _is_file(path):
                 _remove(path)
             return None
-        if magic != MAGIC or hashlib.sha256(parcel).digest() != digest:
+        if magic != MAGIC or hashlib.sha256(archive).digest() != digest:
             _remove(path)
             return None
         with contextlib.suppress(OSError):
             os.utime(path)
-        return parcel
+        return archive
 
-    def put(self, key: str, parcel: bytes) -> bool:
-        """Whether it is kept; where it cannot be (a full disk) nothing new is there."""
+    def put(self, key: str, archive: bytes) -> bool:
+        """False where it could not be written (a full disk)."""
         try:
-            write_atomic(self._place(key), b"".join([MAGIC, hashlib.sha256(parcel).digest(), parcel]))
+            write_atomic(self._path(key), b"".join([MAGIC, hashlib.sha256(archive).digest(), archive]))
         except OSError:
             return False
         return True
 
-    def claim(self, key: str) -> Claim | None:
-        """None when another thread or process holds it now: its result may be waited for."""
-        path = self._place(key)
+    def claim(self, key: str) -> ResultClaim | None:
+        """None while another thread or process holds the claim: its result may be waited for."""
+        path = self._path(key)
         path = path.with_name(f".{path.name}.lock")
         while True:
             try:
                 lock = open_lock(path)
             except OSError:
-                return Claim(path, None)
+                return ResultClaim(path, None)
             try:
                 if not try_lock(lock, fcntl.LOCK_EX):
                     lock.close()
                     return None
                 if _is_same(lock, path):
-                    return Claim(path, lock)
-                lock.close()  # its holder removed it between our opening and locking
+                    return ResultClaim(path, lock)
+                lock.close()  # its holder removed the file between opening and locking
             except OSError:
                 lock.close()
-                return Claim(path, None)
+                return ResultClaim(path, None)
 
-    def remember(self, name: str, seconds: float) -> None:
-        """How long something took the last time."""
+    def save_duration(self, name: str, seconds: float) -> None:
         with contextlib.suppress(OSError):
-            write_atomic(self._duration(name), f"{seconds:.6g}\n")
+            write_atomic(self._duration_path(name), f"{seconds:.6g}\n")
 
-    def expected(self, name: str) -> float | None:
+    def expected_duration(self, name: str) -> float | None:
         try:
-            seconds = float(read_bounded(self._duration(name), NUMBER_LIMIT))
+            seconds = float(read_bounded(self._duration_path(name), MAX_NUMBER_LENGTH))
         except (OSError, ValueError):
             return None
         return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
-    def _duration(self, name: str) -> Path:
+    def _duration_path(self, name: str) -> Path:
         return self.root / DURATIONS / digest_of(name)[:32]
 
     def info(self) -> ResultCacheInfo:
@@ -159,7 +158,7 @@ class ResultCache:
         return ResultCacheInfo(len(entries), total, min(used, default=None), max(used, default=None))
 
     def prune(self, limit: int) -> tuple[int, int]:
-        """Remove what was not used for the longest time until so many bytes are left: how many, and their bytes."""
+        """Remove the least recently used entries until `limit` bytes are left. Returns their number and bytes."""
         self._remove_abandoned()
         entries = sorted(self._entries(), key=lambda entry: (entry.used, entry.path))
         total, removed, freed = sum(entry.size for entry in entries), 0, 0
@@ -175,10 +174,10 @@ class ResultCache:
     def trim(self) -> tuple[int, int]:
         return self.prune(self.limit)
 
-    def _entries(self) -> Iterator[_IndexEntry]:
+    def _entries(self) -> Iterator[_CacheEntry]:
         for path, status in self._files():
             if _KEY.fullmatch(path.name):
-                yield _IndexEntry(status.st_mtime, status.st_size, path)
+                yield _CacheEntry(status.st_mtime, status.st_size, path)
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         for path in self.root.glob("[0-9a-f][0-9a-f]/*"):
@@ -188,11 +187,11 @@ class ResultCache:
                     yield path, status
 
     def _remove_abandoned(self) -> None:
-        """What killed writers and killed holders of claims left."""
+        """Temporary files of killed writers, and locks of killed claim holders."""
         old = [path for path, status in self._files() if time.time() - status.st_mtime > ABANDONED_S]
         for path in old:
-            key, _, what = path.name.removeprefix(".").partition(".")
-            if what == "lock" and _KEY.fullmatch(key):
+            key, _, suffix = path.name.removeprefix(".").partition(".")
+            if suffix == "lock" and _KEY.fullmatch(key):
                 if claim := self.claim(key):
                     claim.release()
             elif path.name.startswith("."):
@@ -217,15 +216,15 @@ def parse_limit(text: str) -> int:
 
 def _is_same(lock: IO[str], path: Path) -> bool:
     try:
-        there = path.stat()
+        current = path.stat()
     except FileNotFoundError:
         return False
     held = os.fstat(lock.fileno())
-    return (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino)
+    return (held.st_dev, held.st_ino) == (current.st_dev, current.st_ino)
 
 
 def _is_file(path: Path) -> bool:
-    """Also where that cannot be found out: it may be a good one that only cannot be read now."""
+    """True as well where the type is unknown: a good entry may be unreadable for a moment."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:

@@ -72,14 +72,14 @@ class ResultIndex:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            return CheckpointFacts.none(f"{path}: cannot be read: {error.strerror}")
+            return CheckpointFacts.no_verdict(f"{path}: cannot be read: {error.strerror}")
         entry = self._entries.get(self._key(path))
         if entry and entry.stamp == stamp:
             return entry.facts
         try:
             return self._read(path)[0]
         except ResultError as error:
-            return CheckpointFacts.none(str(error))
+            return CheckpointFacts.no_verdict(str(error))
 
     def regressions(self, path: Path, earlier_path: Path, since: str) -> Regressions | None:
         """`since`: what the earlier checkpoint is called. None if one of them is no longer there to be read."""

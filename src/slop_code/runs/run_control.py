@@ -1,4 +1,4 @@
-"""What whoever starts a run says about it: how often to try again, and when to end."""
+"""Retry policy, and the control that ends a run early."""
 
 from __future__ import annotations
 
@@ -15,64 +15,64 @@ if TYPE_CHECKING:
 
     from slop_code.runs.job_records import JobResult
 
-    News = SimpleQueue[Future[JobResult] | None]
+    WakeQueue = SimpleQueue[Future[JobResult] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """For infrastructure failures alone; each wait is twice the one before."""
+    """Retries of infrastructure failures, with exponential backoff."""
 
     times: int = 2
     wait_s: float = 1.0
-    longest_s: float = 60.0
+    max_wait_s: float = 60.0
 
-    def delay(self, made: int) -> float:
-        return float(min(self.wait_s * 2 ** min(made, 64), self.longest_s))
+    def delay(self, retries_made: int) -> float:
+        return float(min(self.wait_s * 2 ** min(retries_made, 64), self.max_wait_s))
 
 
 class RunControl:
-    """How whoever watches a run ends it before its end; from any thread, or a signal handler."""
+    """Ends a run early, from any thread or from a signal handler. Several runs may share one control."""
 
     def __init__(self) -> None:
         self.finishing = False
         self.stopped = False
-        self._listeners: list[News] = []
-        self._stops: list[CancelToken] = []
+        self._listeners: list[WakeQueue] = []
+        self._tokens: list[CancelToken] = []
 
     def finish(self) -> None:
-        """What runs comes to its end, nothing new begins."""
+        """Let running jobs finish and start no others."""
         self.finishing = True
-        self._tell()
+        self._wake()
 
     def stop(self) -> None:
-        """What runs is ended now."""
+        """Cancel running jobs."""
         self.finishing = self.stopped = True
-        self._tell()
-        for token in tuple(self._stops):
+        self._wake()
+        for token in tuple(self._tokens):
             token.cancel()
 
-    def _tell(self) -> None:
-        for news in tuple(self._listeners):
-            news.put(None)
+    def _wake(self) -> None:
+        for queue in tuple(self._listeners):
+            queue.put(None)
 
     @contextlib.contextmanager
-    def listening(self) -> Iterator[News]:
-        """A queue of one's own, which gets a None when there is something new here: several runs may share this."""
-        news: News = SimpleQueue()
-        self._listeners.append(news)
+    def wake_queue(self) -> Iterator[WakeQueue]:
+        """A queue for finished jobs, which also gets a None when `finish` or `stop` is called."""
+        queue: WakeQueue = SimpleQueue()
+        self._listeners.append(queue)
         try:
-            yield news
+            yield queue
         finally:
-            self._listeners.remove(news)
+            self._listeners.remove(queue)
 
     @contextlib.contextmanager
     def cancel_scope(self) -> Iterator[None]:
-        """What waits in this block ends with an EvaluationCancelledError when this is stopped."""
+        """Blocking waits in this block raise EvaluationCancelledError when `stop` is called."""
         with contextlib.closing(CancelToken()) as token, cancel_scope(token):
-            self._stops.append(token)
+            self._tokens.append(token)
             try:
                 if self.stopped:
                     token.cancel()
                 yield
             finally:
-                self._stops.remove(token)
+                self._tokens.remove(token)

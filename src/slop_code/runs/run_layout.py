@@ -1,4 +1,4 @@
-"""How a run folder is laid out: which names lie there, and what a run is called."""
+"""Layout of a run folder: file names, and the names of runs."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SNAPSHOT = "snapshot"
+RESULT_FILE = "evaluation.json"
+LINES_FILE = "checkpoint_results.jsonl"
+SUMMARY_FILE = "summary.json"
 LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
 SHOWN_NAMES = 10
 
 
 def named_runs(folders: Sequence[Path]) -> list[tuple[str, Path]]:
-    """By the last part of its path; by the path where two runs share that."""
+    """Each run with its name: the last part of its path, or the path where two runs share that."""
     for folder in folders:
         check_folder(folder)
     real = [folder.resolve() for folder in folders]
-    if twice := [str(path) for path, count in Counter(real).items() if count > 1]:
-        raise UsageError(f"{twice[0]}: given twice")
+    if duplicates := [str(path) for path, count in Counter(real).items() if count > 1]:
+        raise UsageError(f"{duplicates[0]}: given twice")
     shared = {name for name, count in Counter(path.name for path in real).items() if count > 1}
     names = [str(folder) if path.name in shared else path.name for path, folder in zip(real, folders, strict=True)]
-    if len(set(names)) < len(names):  # a link is called as another run's folder is
+    if len(set(names)) < len(names):  # a link has the name of another run's folder
         names = [str(path) for path in real]
     return [(text_of(name), folder) for name, folder in zip(names, folders, strict=True)]
 
 
 def text_of(name: str) -> str:
-    """A file may be called by any bytes, a run in a file of ours may not."""
+    """A file name may hold any bytes; the name of a run in a JSON file may not."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
@@ -47,7 +50,7 @@ def check_folder(folder: Path) -> None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Of whatever lies there: what a name stands for is found out when it is wanted."""
+    """Names of files and folders alike, without hidden ones."""
     return sorted(name for name in os.listdir(folder) if not name.startswith("."))
 
 
@@ -63,8 +66,8 @@ def listed(names: Sequence[str]) -> str:
     return f"{'is' if len(names) == 1 else 'are'} {', '.join(names[:SHOWN_NAMES])}{more}"
 
 
-def natural(name: str) -> list[tuple[int, str]]:
-    """checkpoint_10 after checkpoint_9."""
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """Sort key that puts checkpoint_10 after checkpoint_9."""
     parts = re.split(r"([0-9]{1,18})", name)
     return [(int(part), "") if number % 2 else (0, part) for number, part in enumerate(parts)]
 

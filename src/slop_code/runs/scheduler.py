@@ -1,4 +1,4 @@
-"""Keeping an executor busy: what starts when, what is tried again, when it ends."""
+"""Scheduler: fills the slots of an executor, retries infrastructure failures, and delivers results."""
 
 from __future__ import annotations
 
@@ -14,128 +14,130 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.pairs import shared_network
 from slop_code.evaluation.report import Attempt
+from slop_code.execution.cache import remove_tree
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.deliver import deliver
-from slop_code.runs.job_records import (
-    JobRequest,
-    JobResult,
-    JobRetrying,
-    JobStarted,
-    OutcomeSource,
-    RunEvent,
-    SubmissionOutcome,
-)
-from slop_code.runs.plan import duration_name, result_cache_key
-from slop_code.runs.result_archive import results_in
+from slop_code.runs.delivery import deliver
+from slop_code.runs.job_records import JobRequest, JobResult, JobRetrying, JobStarted, SubmissionOutcome
+from slop_code.runs.result_archive import read_archived_results
+from slop_code.runs.result_cache_key import duration_key, key_of_result
+from slop_code.runs.run_control import Retries, RunControl
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
     from slop_code.runs.executors import Executor
-    from slop_code.runs.job_records import Job, Submission
-    from slop_code.runs.result_cache import Claim, ResultCache
-    from slop_code.runs.run_control import News, Retries, RunControl
+    from slop_code.runs.job_records import Job, OutcomeSource, RunEvent, Submission
+    from slop_code.runs.result_cache import ResultCache, ResultClaim
+    from slop_code.runs.run_control import WakeQueue
 
-CLAIMED_S = 0.5
-"""How often to look whether another evaluator has ended what we want too."""
+CLAIM_POLL_S = 0.5
+"""Interval at which to look for the result of another evaluator that holds the claim."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerContext:
+    executor: Executor
+    result_cache: ResultCache
+    control: RunControl = field(default_factory=RunControl)
+    retries: Retries = field(default_factory=Retries)
+    overwrite: bool = False
+    """Ignore what the result cache holds."""
+
+    hidden: tuple[Path, ...] = ()
+    """Folders that no submission may see."""
 
 
 @dataclass(slots=True)
 class _Task:
     job: Job
     attempts: tuple[Attempt, ...] = ()
-    claim: Claim | None = None
+    claim: ResultClaim | None = None
     weight: int = 0
-    """While it runs; slots may come and go meanwhile."""
+    """While it runs. It is stored, as the executor's slots may change meanwhile."""
 
-    def let_go(self) -> None:
+    def release_claim(self) -> None:
         if self.claim is not None:
             self.claim.release()
             self.claim = None
 
 
 @dataclass(slots=True)
-class _Driver:
-    executor: Executor
-    store: ResultCache
-    retries: Retries
-    control: RunControl
+class _Scheduler:
+    context: SchedulerContext
     waiting: list[_Task]
-    """The next one last."""
+    """The next task last."""
 
-    overwrite: bool = False
-    hidden: tuple[Path, ...] = ()
     running: dict[Future[JobResult], _Task] = field(default_factory=dict)
-    later: list[tuple[float, int, _Task]] = field(default_factory=list)
-    """A heap by the moment at which each is to be tried again."""
+    delayed: list[tuple[float, int, _Task]] = field(default_factory=list)
+    """A heap by the time at which each is to be started."""
 
     numbers: Iterator[int] = field(default_factory=itertools.count)
-    used: int = 0
-    news: News = field(init=False)
-    """What has ended; None: there is something to look at."""
+    used_slots: int = 0
+    finished: WakeQueue = field(init=False)
+    """Futures that have ended; None: the control has changed."""
 
     def events(self) -> Generator[RunEvent, None, None]:
-        with self.control.listening() as self.news:
+        with self.context.control.wake_queue() as self.finished:
             try:
-                while not self.control.stopped:
-                    yield from self._begin()
-                    if not self.running and not self.later:
+                while not self.context.control.stopped:
+                    yield from self._start_tasks()
+                    if not self.running and not self.delayed:
                         return
-                    yield from self._end(self._next())
+                    yield from self._handle(self._next_finished())
                 yield from self._stop()
             finally:
-                for _ in self._stop():  # where nobody listens any more
+                for _ in self._stop():  # the generator was closed: nobody reads these events
                     pass
 
-    def _begin(self) -> Iterator[RunEvent]:
-        """As many as there is room for; one that is too heavy for the executor runs alone."""
-        if self.control.finishing:
-            self._forget()
-        while self.later and self.later[0][0] <= time.monotonic():
-            self.waiting.append(heapq.heappop(self.later)[2])
-        while self.waiting and not self.control.finishing:
+    def _start_tasks(self) -> Iterator[RunEvent]:
+        """Start as many as there are slots for; a task that is heavier than all slots runs alone."""
+        if self.context.control.finishing:
+            self._drop_waiting()
+        while self.delayed and self.delayed[0][0] <= time.monotonic():
+            self.waiting.append(heapq.heappop(self.delayed)[2])
+        while self.waiting and not self.context.control.finishing:
             weight = self._weight(self.waiting[-1])
-            if self.used and self.used + weight > self.executor.slots:
+            if self.used_slots and self.used_slots + weight > self.context.executor.slots:
                 return
             task = self.waiting.pop()
-            if (stored := self._stored(task)) is not None:
-                yield from self._delivered(task, *stored, "stored")
+            if (cached := self._cached(task)) is not None:
+                yield from self._deliver(task, cached, "cached")
             elif task.claim is None and task.job.key is not None:
-                self._again(task, CLAIMED_S)
+                self._delay(task, CLAIM_POLL_S)
             else:
                 self._submit(task, weight)
                 yield JobStarted(task.job)
 
-    def _stored(self, task: _Task) -> tuple[CheckpointFacts, bytes] | None:
-        """Looked for again once it is claimed: another evaluator may have ended it in between."""
+    def _cached(self, task: _Task) -> JobResult | None:
+        """The cache is read again once the key is claimed: another evaluator may have finished in between."""
         if task.job.key is None or task.claim is not None:
             return None
-        if (found := self._look_up(task.job, task.job.key)) is not None:
-            return found
-        task.claim = self.store.claim(task.job.key)
+        if (cached := self._look_up(task.job, task.job.key)) is not None:
+            return cached
+        task.claim = self.context.result_cache.claim(task.job.key)
         return self._look_up(task.job, task.job.key) if task.claim is not None else None
 
-    def _look_up(self, job: Job, key: str) -> tuple[CheckpointFacts, bytes] | None:
-        parcel = None if self.overwrite else self.store.get(key)
-        if parcel is None:
+    def _look_up(self, job: Job, key: str) -> JobResult | None:
+        archive = None if self.context.overwrite else self.context.result_cache.get(key)
+        if archive is None:
             return None
         try:
-            facts = CheckpointFacts.of(results_in(parcel))
-        except ResultError:  # of an earlier format: what is made now takes its place
+            facts = CheckpointFacts.of(read_archived_results(archive))
+        except ResultError:  # of an earlier format: the new result replaces it
             return None
-        return (facts, parcel) if _key_of(job, facts) == key else None
+        return JobResult(facts, archive) if key_of_result(job.targets[0].environment, facts) == key else None
 
     def _weight(self, task: _Task) -> int:
-        """One that shares its network with others runs alone: a port can be taken only once."""
-        target = task.job.targets[0]
+        """A job that shares its network with others runs alone: a port can be taken only once."""
+        target, slots = task.job.targets[0], self.context.executor.slots
         alone = shared_network(target.environment) is not None
-        return self.executor.slots if alone else min(target.problem.parallel, self.executor.slots)
+        return slots if alone else min(target.problem.parallel, slots)
 
     def _submit(self, task: _Task, weight: int) -> None:
         target = task.job.targets[0]
-        work = JobRequest(
+        request = JobRequest(
             problem=target.problem,
             checkpoint=target.checkpoint.name,
             environment=target.environment,
@@ -143,117 +145,98 @@ class _Driver:
             digest=task.job.digest,
             attempts=task.attempts,
             weight=weight,
-            hidden=self.hidden,
+            hidden=self.context.hidden,
         )
         try:
-            future = self.executor.submit(work)
-        except Exception as error:  # noqa: BLE001  (what it cannot take now it may take later)
+            future = self.context.executor.submit(request)
+        except Exception as error:  # noqa: BLE001  (a job that the executor rejects now may be accepted later)
             future = Future()
             future.set_exception(error)
         self.running[future] = task
         task.weight = weight
-        self.used += weight
-        future.add_done_callback(self.news.put)
+        self.used_slots += weight
+        future.add_done_callback(self.finished.put)
 
-    def _next(self) -> Future[JobResult] | None:
-        """The next that has ended; None when something else is to be looked at."""
-        wait = max(0.0, self.later[0][0] - time.monotonic()) if self.later else None
+    def _next_finished(self) -> Future[JobResult] | None:
+        """None when the control has changed, or a delayed task is due."""
+        timeout = max(0.0, self.delayed[0][0] - time.monotonic()) if self.delayed else None
         try:
-            return self.news.get(timeout=wait)
+            return self.finished.get(timeout=timeout)
         except Empty:
             return None
 
-    def _end(self, future: Future[JobResult] | None) -> Iterator[RunEvent]:
+    def _handle(self, future: Future[JobResult] | None) -> Iterator[RunEvent]:
         if future is None or future not in self.running:
             return
         task = self.running.pop(future)
-        self.used -= task.weight
-        done = _done(future, task)
-        if done.facts.state == "infrastructure_failure" and not done.final and self._may_retry(task):
-            attempt = Attempt(reason=done.facts.reason or "no reason", duration=done.facts.duration)
-            delay = self.retries.delay(len(task.attempts))
+        self.used_slots -= task.weight
+        result = _result_of(future, task)
+        if result.facts.state == "infrastructure_failure" and not result.final and self._may_retry(task):
+            _remove_folder(result)
+            attempt = Attempt(reason=result.facts.reason or "no reason", duration=result.facts.duration)
+            delay = self.context.retries.delay(len(task.attempts))
             task.attempts = (*task.attempts, attempt)
-            self._again(task, delay)
+            self._delay(task, delay)
             yield JobRetrying(task.job, attempt, delay)
             return
-        self._remember(task.job, done)
-        yield from self._delivered(task, done.facts, done.parcel, "evaluated")
+        self._put_into_cache(task.job, result)
+        yield from self._deliver(task, result, "evaluated")
 
     def _may_retry(self, task: _Task) -> bool:
-        return len(task.attempts) < self.retries.times and not self.control.finishing
+        return len(task.attempts) < self.context.retries.times and not self.context.control.finishing
 
-    def _remember(self, job: Job, done: JobResult) -> None:
-        """Under what the result itself says it rests on, in case the submission changed since the plan."""
-        key = _key_of(job, done.facts)
-        if key is not None and done.parcel is not None:
-            self.store.remember(duration_name(job.targets[0]), done.facts.duration)
-            self.store.put(key, done.parcel)
+    def _put_into_cache(self, job: Job, result: JobResult) -> None:
+        """Under the key of the digests in the result itself: the submission may have changed since the plan."""
+        key = key_of_result(job.targets[0].environment, result.facts)
+        if key is not None and result.archive is not None:
+            self.context.result_cache.save_duration(duration_key(job.targets[0]), result.facts.duration)
+            self.context.result_cache.put(key, result.archive)
 
-    def _delivered(
-        self, task: _Task, facts: CheckpointFacts, parcel: bytes | None, source: OutcomeSource
-    ) -> Iterator[RunEvent]:
-        """The claim ends with it, whatever happens."""
+    def _deliver(self, task: _Task, result: JobResult, source: OutcomeSource) -> Iterator[RunEvent]:
+        """The claim and the temporary folder are released, whatever happens."""
         try:
-            judged = _judged(task.job, facts)
-            if len(judged) < len(task.job.targets):
-                self.waiting.append(_Task(replace(task.job, targets=task.job.targets[len(judged) :])))
-            for target in judged:
-                yield SubmissionOutcome(target, deliver(target, facts, parcel), source)
+            targets = _targets_of(task.job, result.facts)
+            if len(targets) < len(task.job.targets):
+                self.waiting.append(_Task(replace(task.job, targets=task.job.targets[len(targets) :])))
+            for number, target in enumerate(targets, start=1):
+                facts = deliver(target, result, move=number == len(targets))
+                yield SubmissionOutcome(target, facts, source)
         finally:
-            task.let_go()
+            _remove_folder(result)
+            task.release_claim()
 
-    def _again(self, task: _Task, delay: float) -> None:
-        heapq.heappush(self.later, (time.monotonic() + delay, next(self.numbers), task))
+    def _delay(self, task: _Task, seconds: float) -> None:
+        heapq.heappush(self.delayed, (time.monotonic() + seconds, next(self.numbers), task))
 
-    def _forget(self) -> None:
-        for task in [*self.waiting, *(task for _, _, task in self.later)]:
-            task.let_go()
-        self.waiting, self.later = [], []
+    def _drop_waiting(self) -> None:
+        for task in [*self.waiting, *(task for _, _, task in self.delayed)]:
+            task.release_claim()
+        self.waiting, self.delayed = [], []
 
     def _stop(self) -> Iterator[RunEvent]:
-        """Whatever still runs is ended, and waited for; one that has come to a verdict by itself keeps it."""
-        self._forget()
+        """Cancel running jobs and wait for them; a job that reached a verdict all the same is delivered."""
+        self._drop_waiting()
         for future in list(self.running):
-            self.executor.stop(future)
+            self.context.executor.stop(future)
         while self.running:
-            ended = self.news.get()
+            ended = self.finished.get()
             if ended is None or (task := self.running.pop(ended, None)) is None:
                 continue
-            done = _done(ended, task)
-            if done.facts.state == "evaluated":
-                self._remember(task.job, done)
-                with contextlib.suppress(InfrastructureError):  # it can be delivered the next time
-                    yield from self._delivered(task, done.facts, done.parcel, "evaluated")
-            task.let_go()
+            result = _result_of(ended, task)
+            if result.facts.state == "evaluated":
+                self._put_into_cache(task.job, result)
+                with contextlib.suppress(InfrastructureError):  # the next run delivers it from the cache
+                    yield from self._deliver(task, result, "evaluated")
+            task.release_claim()
 
 
-def run_jobs(
-    jobs: Sequence[Job],
-    executor: Executor,
-    store: ResultCache,
-    *,
-    retries: Retries,
-    control: RunControl,
-    overwrite: bool = False,
-    hidden: Sequence[Path] = (),
-) -> Generator[RunEvent, None, None]:
-    """Every job to its end; when this generator is closed, what runs is ended.
-
-    No submission sees anything of `hidden`, wherever it lies.
-    """
-    waiting = [_Task(job) for job in reversed(jobs)]
-    return _Driver(executor, store, retries, control, waiting, overwrite, tuple(hidden)).events()
+def run_jobs(jobs: Sequence[Job], context: SchedulerContext) -> Generator[RunEvent, None, None]:
+    """Run every job to its end. Closing the generator cancels running jobs."""
+    return _Scheduler(context, [_Task(job) for job in reversed(jobs)]).events()
 
 
-def _key_of(job: Job, facts: CheckpointFacts) -> str | None:
-    """Where a result belongs in the store, by what it says itself; None: it has no verdict."""
-    if facts.state != "evaluated" or facts.digests is None:
-        return None
-    return result_cache_key(job.targets[0].environment, facts.digests, facts.evaluation_version)
-
-
-def _done(future: Future[JobResult], task: _Task) -> JobResult:
-    """An executor that loses a job (its node died, it was cancelled) has not judged anyone."""
+def _result_of(future: Future[JobResult], task: _Task) -> JobResult:
+    """A job that the executor lost (its node died, it was cancelled) has no verdict."""
     if future.cancelled():
         return JobResult.failed(str(EvaluationCancelledError()), task.attempts, final=True)
     error = future.exception()
@@ -262,7 +245,13 @@ def _done(future: Future[JobResult], task: _Task) -> JobResult:
     return JobResult.failed(f"the executor lost this job: {type(error).__name__}: {error}", task.attempts)
 
 
-def _judged(job: Job, facts: CheckpointFacts) -> tuple[Submission, ...]:
-    """All targets; one that has changed since they were found equal speaks for itself alone."""
-    found = facts.digests.submission if facts.digests else None
-    return job.targets if found in (None, job.digest) else job.targets[:1]
+def _targets_of(job: Job, facts: CheckpointFacts) -> tuple[Submission, ...]:
+    """All targets; but if the evaluated submission changed since the plan, the result is that of the first alone."""
+    evaluated = facts.digests.submission if facts.digests else None
+    return job.targets if evaluated in (None, job.digest) else job.targets[:1]
+
+
+def _remove_folder(result: JobResult) -> None:
+    if result.folder is not None:
+        with contextlib.suppress(OSError):  # the executor removes the rest when it is closed
+            remove_tree(result.folder)

@@ -1,4 +1,4 @@
-"""What a run, or several, came to; and the file it is stored in."""
+"""Summary of one run or several, and summary.json."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Literal
 
 from slop_code._io import write_atomic
 from slop_code._version import __version__
+from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.report import Stored, load_stored
-from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
+from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
 from slop_code.runs.samples import Figures, Interval, PassTable, Samples, samples_of, share_interval
 
 if TYPE_CHECKING:
@@ -113,11 +115,24 @@ class RunSummary(Stored):
 NAMED: tuple[Policy, ...] = tuple(PassPolicy)
 
 
+def write_summary(folder: Path, lines: Sequence[CheckpointLine], issues: Iterable[RunIssue]) -> RunSummary:
+    summary = summarise(lines, list(issues))
+    try:
+        write_lines(folder / LINES_FILE, lines)
+        summary.save(folder / SUMMARY_FILE)
+    except OSError as error:
+        raise InfrastructureError(
+            f"{folder}: the summary cannot be written: {error.strerror}; "
+            "every result is whole: make room or make it writable, and start again"
+        ) from error
+    return summary
+
+
 def summarise(
     lines: Sequence[CheckpointLine], issues: Sequence[RunIssue], policies: Sequence[Policy] = NAMED
 ) -> RunSummary:
     """Two lines for one checkpoint of a run are the caller's mistake."""
-    planned = [*lines, *lost(lines, issues)]
+    planned = [*lines, *skipped_lines(lines, issues)]
     runs: dict[str, list[CheckpointLine]] = {issue.run: [] for issue in issues}
     problems: dict[str, list[CheckpointLine]] = {}
     for line in planned:
@@ -159,7 +174,7 @@ def totals_of(lines: Sequence[CheckpointLine], policies: Sequence[Policy] = NAME
     )
 
 
-def lost(lines: Iterable[CheckpointLine], issues: Iterable[RunIssue]) -> list[CheckpointLine]:
+def skipped_lines(lines: Iterable[CheckpointLine], issues: Iterable[RunIssue]) -> list[CheckpointLine]:
     """The checkpoints that only troubles name: planned, and not evaluated."""
     places = Counter((line.run, line.problem, line.checkpoint) for line in lines)
     if twice := [place for place, count in places.items() if count > 1]:
@@ -171,7 +186,7 @@ def lost(lines: Iterable[CheckpointLine], issues: Iterable[RunIssue]) -> list[Ch
         place = issue.run, issue.problem, issue.checkpoint
         if place not in places and place not in found:
             found[place] = CheckpointLine(
-                **dict(CheckpointFacts.none(issue.reason)),
+                **dict(CheckpointFacts.no_verdict(issue.reason)),
                 run=issue.run,
                 problem=issue.problem,
                 checkpoint=issue.checkpoint,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, read_lines
-from slop_code.runs.conclude import LINES_FILE
 from slop_code.runs.read_results import RunResults, result_files
+from slop_code.runs.run_layout import LINES_FILE
 from slop_code.verification.discrepancy import Finding
 from slop_code.verification.inputs import text
 

@@ -11,11 +11,10 @@ from slop_code.evaluation.origin import origin_in
 from slop_code.evaluation.problem_lookup import problem_of
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.environment import load_environment
-from slop_code.runs.conclude import LINES_FILE
-from slop_code.runs.discover import RESULT_FILE, environment_in
+from slop_code.runs.discover import environment_in
 from slop_code.runs.job_records import Submission
 from slop_code.runs.read_results import LEVELS
-from slop_code.runs.run_layout import SNAPSHOT
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SNAPSHOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

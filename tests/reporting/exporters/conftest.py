@@ -48,7 +48,7 @@ def make_entry() -> Callable[..., StoredCheckpoint]:
     ) -> StoredCheckpoint:
         names = {"run": run, "problem": problem, "checkpoint": checkpoint, "order": 1}
         if gone is not None:
-            return StoredCheckpoint(CheckpointLine(**dict(CheckpointFacts.none(gone)), **names))
+            return StoredCheckpoint(CheckpointLine(**dict(CheckpointFacts.no_verdict(gone)), **names))
         results = result(
             tests,
             problem_name=problem,

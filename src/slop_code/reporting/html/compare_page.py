@@ -15,8 +15,7 @@ from slop_code.reporting.html.page_texts import TextPool, UniqueNames, name_of, 
 from slop_code.reporting.html.run_data import MAX_PARTS_LENGTH, PageParts, text_numbers
 from slop_code.reporting.html.run_page import check_page
 from slop_code.reporting.text import shell_word
-from slop_code.runs.discover import RESULT_FILE
-from slop_code.runs.run_layout import text_of
+from slop_code.runs.run_layout import RESULT_FILE, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

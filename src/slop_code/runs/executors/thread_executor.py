@@ -1,8 +1,12 @@
-"""Jobs in threads of this process: their work is done by processes, so that threads only wait."""
+"""Executor that runs jobs in threads of this process. The threads only wait: processes do the work."""
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
@@ -10,7 +14,7 @@ from slop_code.evaluation.pytest_runner import tools_for
 from slop_code.execution.cancellation import CancelToken, cancel_scope
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.sandbox import sandbox_for
-from slop_code.runs.worker import run_job
+from slop_code.runs.executors.worker import run_job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,43 +32,55 @@ class ThreadExecutor:
         self.slots = available_cpus() if slots is None else slots
         self._cache, self._progress = cache, progress
         self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="job")
-        self._stops: dict[Future[JobResult], CancelToken] = {}
+        self._tokens: dict[Future[JobResult], CancelToken] = {}
+        self._closing = contextlib.ExitStack()
+        self._results: Path | None = None
+        self._lock = threading.Lock()
 
     def prepare(self, wanted: Sequence[Submission]) -> None:
-        """A machine that cannot evaluate anything says so once; images and test tools are fetched once."""
+        """Fetch images and test tools once; a machine that can evaluate nothing of this raises at once."""
         different = {
-            (one.environment.digest(), tuple(one.problem.test_dependencies)): (one.environment, one.problem)
-            for one in wanted
+            (submission.environment.digest(), tuple(submission.problem.test_dependencies)): submission
+            for submission in wanted
         }
         failures = []
-        for environment, problem in different.values():
+        for submission in different.values():
             try:
-                tools_for(sandbox_for(environment, self._cache, self._progress), problem, self._cache, self._progress)
+                sandbox = sandbox_for(submission.environment, self._cache, self._progress)
+                tools_for(sandbox, submission.problem, self._cache, self._progress)
             except (InfrastructureError, OSError) as error:
                 failures.append(error)
         if failures and len(failures) == len(different):
             raise failures[0]
 
-    def submit(self, work: JobRequest) -> Future[JobResult]:
+    def submit(self, request: JobRequest) -> Future[JobResult]:
         token = CancelToken()
         try:
-            future = self._pool.submit(self._perform, work, token)
+            future = self._pool.submit(self._run_job, request, token)
         except BaseException:
-            token.cancel()  # the pool may have taken it and found no thread: then it ends where it begins
+            token.cancel()  # the pool may have queued the job before it failed to start a thread
             token.close()
             raise
-        self._stops[future] = token
-        future.add_done_callback(lambda ended: self._stops.pop(ended).close())
+        self._tokens[future] = token
+        future.add_done_callback(lambda ended: self._tokens.pop(ended).close())
         return future
 
-    def _perform(self, work: JobRequest, token: CancelToken) -> JobResult:
+    def _run_job(self, request: JobRequest, token: CancelToken) -> JobResult:
         with cancel_scope(token):
-            return run_job(work, self._cache, self._progress)
+            return run_job(request, self._cache, self._new_folder, self._progress)
+
+    def _new_folder(self) -> Path:
+        """For one result. It lies in a session of the cache, which is removed even after a kill."""
+        with self._lock:
+            if self._results is None:
+                self._results = self._closing.enter_context(self._cache.session_folder())
+        return Path(tempfile.mkdtemp(prefix="result", dir=self._results))
 
     def stop(self, future: Future[JobResult]) -> None:
-        """One that waits for a thread comes to its end there: a cancelled future would have no outcome."""
-        if (token := self._stops.get(future)) is not None:
+        """A queued job is started and ends at once: a cancelled future would have no result."""
+        if (token := self._tokens.get(future)) is not None:
             token.cancel()
 
     def close(self) -> None:
         self._pool.shutdown()
+        self._closing.close()

@@ -16,10 +16,12 @@ from slop_code.evaluation.provenance import evaluation_version
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.runs.executors.ray.shipping import arrived, unpack
+from slop_code.runs.executors.worker import run_job
 from slop_code.runs.job_records import JobResult
-from slop_code.runs.worker import run_job
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from slop_code.runs.job_records import JobRequest
 
 LISTEN_S = 0.2
@@ -85,11 +87,16 @@ def _job(
         with cancel_scope(token), cache.shared_lock(), cache.session_folder() as folder:
             place = arrived(cache, problem.digest, lambda: ray.get(problem.reference))
             unpack(ray.get(submission.reference), folder / "submission", submission.digest)
-            there = replace(work, problem=work.problem.at(place), submission=folder / "submission")
-            return run_job(there, cache)
+            local = replace(work, problem=work.problem.at(place), submission=folder / "submission")
+            return replace(run_job(local, cache, lambda: _make(folder / "result")), folder=None)
     except EvaluationCancelledError as error:
         return JobResult.failed(str(error), work.attempts, final=True)
     except InfrastructureError as error:
         return failed(str(error))
     except OSError as error:
         return failed(f"{error.filename or 'the cache'}: {error.strerror}")
+
+
+def _make(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

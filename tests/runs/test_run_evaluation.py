@@ -11,12 +11,12 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.runs import evaluate_run
 from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
-from slop_code.runs.conclude import LINES_FILE, SUMMARY_FILE, lines_of, write_summary
-from slop_code.runs.discover import RESULT_FILE
 from slop_code.runs.job_records import RunIssue
 from slop_code.runs.plan import Shard
 from slop_code.runs.result_index import ResultIndex
-from slop_code.runs.summary import RunSummary, summarise
+from slop_code.runs.run_evaluation import lines_of
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
+from slop_code.runs.summary import RunSummary, summarise, write_summary
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def finish(world):
 def concluded(world, run, outcomes=None, **options):
     """As after a run in which nothing was evaluated but `outcomes`."""
     plan = world.plan([run], **options)
-    found = {id(submission): facts for submission, facts in plan.kept} | (outcomes or {})
+    found = {submission.key: facts for submission, facts in plan.up_to_date} | (outcomes or {})
     return lines_of(run, plan, found, ResultIndex.load(run.folder))
 
 
@@ -91,10 +91,10 @@ def test_an_infrastructure_failure_names_its_own_result_alone(world, finish):
     """One without any leaves the earlier result there, which is another story."""
     run = finish("+", "+")
     first, second = run.submissions
-    failure = CheckpointFacts.none("node lost", state="infrastructure_failure", attempts=3)
+    failure = CheckpointFacts.no_verdict("node lost", state="infrastructure_failure", attempts=3)
     written = CheckpointFacts.of(world.results(second, infrastructure_failure_reason="killed"))
     world.finish(second, infrastructure_failure_reason="killed")
-    lines = concluded(world, run, {id(first): failure, id(second): written}, overwrite=True)
+    lines = concluded(world, run, {first.key: failure, second.key: written}, overwrite=True)
     assert [(line.state, line.reason) for line in lines] == [
         ("infrastructure_failure", "node lost"), ("infrastructure_failure", "killed"),
     ]  # fmt: skip
@@ -140,7 +140,7 @@ def test_what_is_written_is_read(world, finish):
 def test_a_part_of_a_run_does_not_replace_its_summary(world, finish, problems, written):
     run = finish("+", "-")
     options = {"problems_dir": world.problems, "problems": problems, "cache": Cache(world.folder / "cache")}
-    assert [outcome.source for outcome in evaluate_run(run.folder, **options)] == ["kept", "kept"]
+    assert [outcome.source for outcome in evaluate_run(run.folder, **options)] == ["up_to_date", "up_to_date"]
     assert [(run.folder / name).exists() for name in (LINES_FILE, SUMMARY_FILE)] == [written, written]
 
 

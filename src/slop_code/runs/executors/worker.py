@@ -1,0 +1,62 @@
+"""Evaluation of one job, in whatever thread or process an executor runs it."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
+from slop_code.runs.checkpoint_lines import CheckpointFacts
+from slop_code.runs.job_records import JobResult
+from slop_code.runs.result_archive import pack_result
+from slop_code.runs.run_layout import RESULT_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.runs.job_records import JobRequest
+
+
+def run_job(
+    request: JobRequest, cache: Cache, new_folder: Callable[[], Path], progress: ProgressCallback = lambda _: None
+) -> JobResult:
+    """Never raises: a job without a verdict has a reason. The result is left in the folder that `new_folder` makes."""
+    began = time.monotonic()
+
+    def failed(reason: str, *, final: bool = False) -> JobResult:
+        return JobResult.failed(reason, request.attempts, final=final, duration=time.monotonic() - began)
+
+    try:
+        check_cancelled()
+        return _evaluate(request, cache, new_folder(), progress)
+    except (EvaluationCancelledError, UsageError) as error:
+        return failed(str(error), final=True)
+    except InfrastructureError as error:
+        return failed(str(error))
+    except OSError as error:
+        return failed(f"{error.filename or cache.root}: {error.strerror}; is the disk full, or the cache not writable?")
+    except Exception:  # noqa: BLE001  (a defect of slop-code is no verdict, and must not end the other jobs)
+        return failed(f"an error in slop-code itself\n{traceback.format_exc()}")
+
+
+def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: ProgressCallback) -> JobResult:
+    runner = PytestRunner(
+        request.problem,
+        request.problem.checkpoints[request.checkpoint],
+        request.environment,
+        request.submission,
+        output_dir=output,
+        cache=cache,
+        progress=progress,
+        most_pairs=request.weight,
+        hidden=request.hidden,
+    )
+    results = runner.run().model_copy(update={"attempts": list(request.attempts)})
+    results.save(output / RESULT_FILE)
+    return JobResult(CheckpointFacts.of(results), pack_result(output), folder=output)

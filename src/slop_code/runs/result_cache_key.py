@@ -1,0 +1,119 @@
+"""Result cache key: the digests of everything a result depends on."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slop_code._io import digest_of
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.report import Digests
+from slop_code.evaluation.staging import Contents, tests_digest
+from slop_code.execution.docker.engine import Engine
+from slop_code.execution.submission import open_submission, tree_digest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.runs.checkpoint_lines import CheckpointFacts
+    from slop_code.runs.job_records import Submission
+
+STALE_REASONS = {
+    "submission": "the submission changed",
+    "tests": "the tests changed",
+    "config": "config.yaml changed",
+    "environment": "the environment changed",
+    "image": "the image changed",
+}
+NO_RESULT = "no result yet"
+
+
+def result_cache_key(spec: EnvironmentSpec, digests: Digests, version: str | None = None) -> str | None:
+    """None where the image is not known yet. Without an image, this machine's interpreter is part of the key."""
+    if spec.type == "docker":
+        interpreter = digests.image
+    else:
+        interpreter = f"{platform.machine()} {platform.python_implementation()} {platform.python_version()}"
+    if interpreter is None:
+        return None
+    inputs = digests.model_dump(mode="json", exclude={"image"})
+    return digest_of([inputs, interpreter, evaluation_version() if version is None else version])
+
+
+def key_of_result(spec: EnvironmentSpec, facts: CheckpointFacts) -> str | None:
+    """The key of the inputs that a result names itself; None: it has no verdict."""
+    if facts.state != "evaluated" or facts.digests is None:
+        return None
+    return result_cache_key(spec, facts.digests, facts.evaluation_version)
+
+
+def duration_key(submission: Submission) -> str:
+    return digest_of([submission.problem.name, submission.checkpoint.name, submission.environment.name])
+
+
+def stale_reason(facts: CheckpointFacts | None, expected: Digests, version: str) -> str | None:
+    """Why a stored result is not up to date; None where it is."""
+    if facts is None:
+        return NO_RESULT
+    if facts.state == "infrastructure_failure":
+        return "an infrastructure failure last time"
+    if facts.state == "not_evaluated" or facts.digests is None:
+        return facts.reason or NO_RESULT
+    for name, reason in STALE_REASONS.items():
+        current = getattr(expected, name)
+        if getattr(facts.digests, name) != current and not (name == "image" and current is None):
+            return reason
+    return None if facts.evaluation_version == version else "slop-code evaluates differently now"
+
+
+@dataclass(slots=True)
+class ExpectedDigests:
+    """Digests of the inputs as they are now. Inputs that many submissions share are read once."""
+
+    shared: dict[tuple[Path, str, str], Digests | UsageError] = field(default_factory=dict)
+    contents: dict[Path, Contents] = field(default_factory=dict)
+    images: dict[str, str | None] = field(default_factory=dict)
+
+    def digests(self, submission: Submission) -> Digests:
+        problem, checkpoint, spec = submission.problem, submission.checkpoint, submission.environment
+        key = (problem.path, checkpoint.name, spec.model_dump_json())
+        if key not in self.shared:
+            self.shared[key] = self._shared(problem, checkpoint, spec, key[2])
+        digests = self.shared[key]
+        if isinstance(digests, UsageError):
+            raise digests
+        return digests.model_copy(update={"submission": tree_digest(open_submission(submission.path))})
+
+    def _shared(
+        self, problem: ProblemConfig, checkpoint: CheckpointConfig, spec: EnvironmentSpec, spec_json: str
+    ) -> Digests | UsageError:
+        try:
+            if problem.path not in self.contents:
+                self.contents[problem.path] = Contents.of(problem)
+            tests = tests_digest(problem, checkpoint, self.contents[problem.path])
+        except UsageError as error:
+            return error
+        except OSError as error:
+            return UsageError(f"{error.filename}: cannot be read: {error.strerror}")
+        if spec_json not in self.images:
+            self.images[spec_json] = local_image_id(spec)
+        return Digests(
+            tests=tests, config=problem.digest(checkpoint), environment=spec.digest(), image=self.images[spec_json]
+        )
+
+
+def local_image_id(spec: EnvironmentSpec) -> str | None:
+    """None where the image is not on this machine: it is not pulled to make a plan."""
+    if spec.docker is None or spec.type != "docker":
+        return None
+    engine = Engine(spec.docker.binary)
+    try:
+        inspect = ("image", "inspect", "--format", "{{.Id}}", spec.docker.image)
+        answer = None if engine.unavailable_reason() else engine.run(*inspect)
+    except InfrastructureError:
+        return None
+    return answer.output.strip() or None if answer and answer.exit_code == 0 else None

@@ -1,0 +1,241 @@
+"""Evaluation of locked runs: the plan, the events of its jobs, and the files that are written at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.policy import PassPolicy, Policy
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
+from slop_code.runs.discover import checkpoint_number
+from slop_code.runs.executors import executor_class
+from slop_code.runs.job_records import SubmissionOutcome
+from slop_code.runs.plan import make_plan
+from slop_code.runs.read_results import result_files, snapshots_in
+from slop_code.runs.result_cache import ResultCache
+from slop_code.runs.result_index import ResultIndex
+from slop_code.runs.run_control import Retries, RunControl
+from slop_code.runs.run_layout import RESULT_FILE
+from slop_code.runs.run_lock import lock_runs
+from slop_code.runs.scheduler import SchedulerContext, run_jobs
+from slop_code.runs.summary import NAMED, skipped_lines, summarise, write_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.runs.checkpoint_lines import Regressions
+    from slop_code.runs.discover import DiscoveredRun
+    from slop_code.runs.executors import Executor
+    from slop_code.runs.job_records import RunEvent, Submission, SubmissionKey
+    from slop_code.runs.plan import Plan, Shard
+    from slop_code.runs.summary import RunSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """Settings of an evaluation of runs; none of them changes a verdict."""
+
+    workers: int | None = None
+    """Jobs at a time; None: one for each processor."""
+
+    executor: str = "threads"
+    address: str | None = None
+    """Of the executor's cluster."""
+
+    retries: Retries = field(default_factory=Retries)
+    overwrite: bool = False
+    shard: Shard | None = None
+    partial: bool = False
+    """Only some problems of the runs: no summary is written, as it would replace that of all."""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise UsageError(f"workers: expected at least 1, found {self.workers}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvaluation:
+    runs: Sequence[DiscoveredRun]
+    plan: Plan
+    settings: RunSettings
+    cache: Cache
+    result_cache: ResultCache
+    indexes: dict[str, ResultIndex]
+    facts: dict[SubmissionKey, CheckpointFacts] = field(default_factory=dict)
+    """Of finished submissions; those that were up to date are there from the start."""
+
+    def __post_init__(self) -> None:
+        self.facts.update({submission.key: facts for submission, facts in self.plan.up_to_date})
+
+    @contextlib.contextmanager
+    def executor(
+        self, progress: ProgressCallback = lambda _: None, control: RunControl | None = None
+    ) -> Iterator[Executor]:
+        """Ready for the plan's jobs. Raises EvaluationCancelledError where the control is stopped before that."""
+        settings = self.settings
+        executor = executor_class(settings.executor)(settings.workers, settings.address, progress, self.cache)
+        try:
+            with (control or RunControl()).cancel_scope():
+                executor.prepare([job.targets[0] for job in self.plan.jobs if not job.cached])
+            yield executor
+        finally:
+            executor.close()
+            self.result_cache.trim()
+
+    def outcomes_without_jobs(self) -> Iterator[SubmissionOutcome]:
+        """Of submissions that cannot be evaluated, and of those whose results are up to date."""
+        for submission, reason in self.plan.rejected:
+            yield SubmissionOutcome(submission, CheckpointFacts.no_verdict(reason), "rejected")
+        for submission, facts in self.plan.up_to_date:
+            yield SubmissionOutcome(submission, facts, "up_to_date")
+
+    def events(self, executor: Executor, control: RunControl) -> Iterator[RunEvent]:
+        """The events of all jobs, as they happen. Closing the generator cancels running jobs."""
+        context = SchedulerContext(
+            executor=executor,
+            result_cache=self.result_cache,
+            control=control,
+            retries=self.settings.retries,
+            overwrite=self.settings.overwrite,
+            hidden=self._hidden_folders(),
+        )
+        with contextlib.closing(run_jobs(self.plan.jobs, context)) as events:
+            for event in events:
+                if isinstance(event, SubmissionOutcome):
+                    self.facts[event.submission.key] = event.facts
+                yield event
+
+    def _hidden_folders(self) -> tuple[Path, ...]:
+        """Folders of results. A box hides only folders that exist when it starts, so they are made now."""
+        outputs = [
+            submission.output
+            for run in self.runs
+            if run.folder is None
+            for submission in run.submissions
+            if submission.output
+        ]
+        for output in outputs:
+            with contextlib.suppress(OSError):  # reported when the result is written
+                output.mkdir(parents=True, exist_ok=True)
+        return tuple(folder.absolute() for folder in (*(run.folder for run in self.runs if run.folder), *outputs))
+
+    def conclude(self, policy: Policy = PassPolicy.ALL_CASES) -> tuple[list[CheckpointLine], RunSummary]:
+        """The lines and the summary of all runs. Those of each run are written into its folder.
+
+        The written summaries have the policies with names; the returned one has `policy` as well.
+        """
+        lines: list[CheckpointLine] = []
+        written: list[RunSummary] = []
+        for run in self.runs:
+            if run.folder is None:
+                continue
+            run_lines = lines_of(run, self.plan, self.facts, self.indexes[run.name])
+            lines += run_lines
+            if self._may_write_summary(run):
+                issues = [issue for issue in self.plan.issues if issue.run == run.name]
+                written.append(write_summary(run.folder, run_lines, issues))
+            with contextlib.suppress(OSError):  # the index only speeds up the next evaluation
+                self.indexes[run.name].save()
+        if len(self.runs) == 1 and len(written) == 1 and policy in NAMED:
+            return lines, written[0]
+        return lines, summarise(lines, self.plan.issues, tuple(dict.fromkeys((*NAMED, policy))))
+
+    def _may_write_summary(self, run: DiscoveredRun) -> bool:
+        """Not for a part of a run, and not where another evaluator holds its lock."""
+        locked = run.submissions or all(issue.problem is not None for issue in run.issues)
+        return bool(locked and self.settings.shard is None and not self.settings.partial and not has_only_results(run))
+
+
+def has_only_results(run: DiscoveredRun) -> bool:
+    """Results without snapshots, as a run is published: they cannot be evaluated, and their summary is kept."""
+    if run.folder is None or run.submissions:
+        return False
+    return not snapshots_in(run.folder) and bool(result_files(run.folder))
+
+
+@contextlib.contextmanager
+def open_runs(
+    runs: Sequence[DiscoveredRun],
+    cache: Cache,
+    settings: RunSettings,
+    *,
+    lock: bool = True,
+    before_plan: Callable[[DiscoveredRun], DiscoveredRun] = lambda run: run,
+) -> Iterator[RunEvaluation]:
+    """`lock`: no other evaluator may use these folders meanwhile; a dry run needs no lock.
+
+    `before_plan` is called with each run once it is locked.
+    """
+    result_cache = ResultCache(cache)
+    with contextlib.ExitStack() as stack:
+        if lock:
+            stack.enter_context(cache.shared_lock())
+            runs = stack.enter_context(lock_runs(runs, settings.shard))
+        locked = [before_plan(run) for run in runs]
+        indexes = {run.name: ResultIndex.load(run.folder) for run in locked}
+        plan = make_plan(locked, result_cache, indexes, overwrite=settings.overwrite, shard=settings.shard)
+        yield RunEvaluation(locked, plan, settings, cache, result_cache, indexes)
+
+
+def lines_of(
+    run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts], index: ResultIndex
+) -> list[CheckpointLine]:
+    """A line for every planned checkpoint of the run: its facts, or the reason why there is no result.
+
+    A shard has not seen the checkpoint before, so its lines have no regressions.
+    """
+    waiting = {target.key: plan.reason(job, target) for job in plan.jobs for target in job.targets}
+    lines: list[CheckpointLine] = []
+    earlier: Submission | None = None
+    for submission in run.submissions:
+        if submission.key not in known and submission.key not in waiting:
+            continue  # an issue, or a submission of another shard
+        facts = known.get(submission.key) or CheckpointFacts.no_verdict(f"not evaluated: {waiting[submission.key]}")
+        if earlier is not None and earlier.problem.name != submission.problem.name:
+            earlier = None
+        regressions = None
+        if facts.state == "evaluated":
+            if plan.shard is None:
+                regressions = _regressions(index, earlier, submission)
+            earlier = submission
+        lines.append(_line(run, submission, facts, regressions, index))
+    return [*lines, *skipped_lines(lines, [issue for issue in plan.issues if issue.run == run.name])]
+
+
+def _regressions(index: ResultIndex, earlier: Submission | None, later: Submission) -> Regressions | None:
+    if earlier is None or earlier.output is None or later.output is None:
+        return None
+    return index.regressions(later.output / RESULT_FILE, earlier.output / RESULT_FILE, earlier.checkpoint.name)
+
+
+def _line(
+    run: DiscoveredRun,
+    submission: Submission,
+    facts: CheckpointFacts,
+    regressions: Regressions | None,
+    index: ResultIndex,
+) -> CheckpointLine:
+    path = submission.output / RESULT_FILE if submission.output else None
+    matches = path is not None and _is_file_of(path, facts, index)
+    return CheckpointLine(
+        **facts.model_dump(),
+        run=run.name,
+        problem=submission.problem.name,
+        checkpoint=submission.checkpoint.name,
+        order=checkpoint_number(submission.problem, submission.checkpoint.name),
+        regressions=regressions,
+        evaluation=os.path.relpath(path, run.folder) if matches and path and run.folder else None,
+    )
+
+
+def _is_file_of(path: Path, facts: CheckpointFacts, index: ResultIndex) -> bool:
+    """A failure that wrote no file leaves that of an earlier evaluation, which has other facts."""
+    if facts.state == "infrastructure_failure":
+        return index.facts(path) == facts
+    return facts.state == "evaluated" and os.path.lexists(path)
