@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.attacks.attack import Effect
 from slop_code.attacks.effects import Observation, ObservedVerdict
-from slop_code.execution.bubblewrap.boxes import working_bwrap
+from slop_code.execution.bubblewrap.bwrap_binary import working_bwrap
 from tests.attacks.naive_evaluator import LIMIT_S
 
 if TYPE_CHECKING:

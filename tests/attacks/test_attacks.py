@@ -9,7 +9,7 @@ import pytest
 from slop_code.attacks.attack import Attack, AttackKind, Effect, quick_attacks, read_corpus
 from slop_code.attacks.attack_host import write_problem
 from slop_code.attacks.trial import HONEST, slop_code_evaluator, try_attack
-from slop_code.execution.bubblewrap import boxes as bubblewrap
+from slop_code.execution.bubblewrap import box_arguments, bubblewrap_sandbox
 from slop_code.execution.bubblewrap.cgroups import control_groups
 from tests.attacks.boxed_naive_evaluator import boxed_naive_evaluator
 from tests.attacks.rendered_results import with_rendered_results
@@ -62,7 +62,7 @@ def test_an_attack_is_held(evaluator, problem, tmp_path, name, sandbox):
 @pytest.mark.parametrize("name", ["memory", "memory_of_nobody", "processes", "threads"])
 def test_an_attack_is_held_without_control_groups(evaluator, problem, tmp_path, monkeypatch, name):
     """Ordinary users, and root in many containers, have no control groups: the box init enforces the limits then."""
-    monkeypatch.setattr(bubblewrap, "control_groups", partial(control_groups, root=tmp_path))
+    monkeypatch.setattr(bubblewrap_sandbox, "control_groups", partial(control_groups, root=tmp_path))
     assert try_attack(BY_NAME[name], evaluator("bubblewrap"), problem, tmp_path / "tried") == ()
 
 
@@ -77,7 +77,7 @@ def test_an_attack_works_on_the_naive_evaluator(need_bubblewrap, problem, tmp_pa
 
 def test_files_of_the_box_init_are_writable_without_its_protection(evaluator, problem, tmp_path, monkeypatch):
     """The naive evaluator has no box init, so the protection itself is switched off."""
-    monkeypatch.setattr(bubblewrap, "SUPERVISOR", [])
+    monkeypatch.setattr(box_arguments, "HIDE_PID_1", [])
     (observation,) = try_attack(BY_NAME["files_of_the_supervisor"], evaluator("bubblewrap"), problem, tmp_path)
     assert observation.effect is Effect.GAIN
 

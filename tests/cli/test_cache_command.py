@@ -13,7 +13,7 @@ from slop_code._io import digest_of
 from slop_code.cli.cache_command import _readable
 from slop_code.cli.main import run
 from slop_code.execution.cache import Cache
-from slop_code.execution.prune import KINDS
+from slop_code.execution.cache_pruning import KINDS
 from slop_code.runs.result_cache import ResultCache
 
 NO_ENGINE = ("--docker", "no-such-engine")

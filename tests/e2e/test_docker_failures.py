@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.execution.docker.engine import KEPT
+from slop_code.execution.docker.owners import OBJECTS_FILE
 
 pytestmark = pytest.mark.e2e
 
@@ -94,7 +94,9 @@ def things_of(evaluator, cache):
     form = '{{.Label "slop-code.owner"}}'
     containers = docker("ps", "--all", "--format", "{{.Names}} " + form).splitlines()
     volumes = docker("volume", "ls", "--format", "{{.Name}} " + form).splitlines()
-    kept = {name for path in cache.root.glob(f"*/[!.]*/{KEPT}") for name in json.loads(path.read_text()).values()}
+    kept = {
+        name for path in cache.root.glob(f"*/[!.]*/{OBJECTS_FILE}") for name in json.loads(path.read_text()).values()
+    }
     mine = f"{cache.root}/owners/{evaluator}-"
     return [line for line in [*containers, *volumes] if mine in line and line.split()[0] not in kept]
 

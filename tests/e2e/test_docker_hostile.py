@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from slop_code.errors import SubmissionError
-from slop_code.execution.docker.engine import OWNER, owner
+from slop_code.execution.docker.owners import OWNER, owner_label
 
 pytestmark = pytest.mark.e2e
 
@@ -88,7 +88,7 @@ def of_the_image(image, evaluate, make_problem, make_submission, cache):
     environment = {"docker": {"image": name}, "setup": {"commands": setup}}
     problem, submission = make_problem({"test_checkpoint_1.py": OF_THE_IMAGE}), make_submission({"main.py": OBEDIENT})
     results = evaluate(problem, submission, sandbox="docker", environment=environment)
-    return results, volumes("--filter", f"label={OWNER}={owner(cache)}") - before
+    return results, volumes("--filter", f"label={OWNER}={owner_label(cache)}") - before
 
 
 @pytest.mark.proof

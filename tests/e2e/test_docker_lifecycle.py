@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from slop_code.execution.docker.engine import KEPT
+from slop_code.execution.docker.owners import OBJECTS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,7 +65,7 @@ def of_owner(root, listed):
 
 
 def kept(root):
-    return {name for path in root.glob(f"*/[!.]*/{KEPT}") for name in json.loads(path.read_text()).values()}
+    return {name for path in root.glob(f"*/[!.]*/{OBJECTS_FILE}") for name in json.loads(path.read_text()).values()}
 
 
 def places(names):

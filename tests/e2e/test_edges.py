@@ -11,7 +11,7 @@ import pytest
 from slop_code.errors import ConfigError, InfrastructureError, UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.execution.bubblewrap.boxes import setup_arguments
+from slop_code.execution.bubblewrap.box_arguments import setup_arguments
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec, load_environment

@@ -11,7 +11,8 @@ from urllib.parse import unquote
 import pytest
 
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
-from slop_code.execution.docker.engine import ENTRY, OWNER, Engine, owner
+from slop_code.execution.docker.engine import Engine
+from slop_code.execution.docker.owners import ENTRY, OWNER, owner_label
 from tests.alive import groups_of
 
 PATIENCE_S = 100
@@ -57,10 +58,10 @@ def left_in_groups():
 
 def left_in_engine(cache):
     engine = Engine("docker")
-    ours = [item for item in engine.containers() if item.labels.get(OWNER) == owner(cache)]
+    ours = [item for item in engine.containers() if item.labels.get(OWNER) == owner_label(cache)]
     for volume in engine.volumes():
         entry = unquote(volume.labels.get(ENTRY, "none"))
-        if volume.labels.get(OWNER) == owner(cache) and not Path(entry).is_dir():
+        if volume.labels.get(OWNER) == owner_label(cache) and not Path(entry).is_dir():
             ours.append(volume)
     return ours
 

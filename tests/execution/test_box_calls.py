@@ -13,7 +13,7 @@ import tarfile
 import pytest
 
 from slop_code.execution.archive import STATUS
-from slop_code.execution.bubblewrap import boxes as bubblewrap
+from slop_code.execution.bubblewrap import bwrap_binary
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 
 pytestmark = pytest.mark.e2e
@@ -45,7 +45,7 @@ def box(need_bubblewrap, tmp_path):
     def words(argv, mounts):
         mounts = {"/tests": tmp_path / "tests", "/slop/call/conf": tmp_path / "conf", **mounts}
         return [
-            bubblewrap.bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL", "--unshare-pid",
+            bwrap_binary.bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL", "--unshare-pid",
             "--unshare-ipc", "--as-pid-1", "--die-with-parent", *system_arguments(), "--proc", "/proc", "--dev", "/dev",
             "--dir", "/workspace", "--dir", "/slop/call/done", "--dir", "/slop/shown", "--dir", "/tmp",
             "--bind", str(tmp_path / "gate"), "/slop/gate",

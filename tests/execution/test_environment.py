@@ -123,7 +123,7 @@ def test_the_entry(tmp_path, commands, entry_file, argv):
             "docker: found nothing, expected a mapping with at least image, as type is docker",
         ),
         ("type: docker\nname: a\ndocker: {}", "docker.image: found nothing, expected text"),
-        (f"{LOCAL}isolation: some", "isolation: found 'some', expected 'strict' or 'none'"),
+        (f"{LOCAL}isolation: some", "isolation: found 'some', expected one of strict, none"),
         (f"{LOCAL}network: host", "network: found 'host', expected 'none' or 'full'"),
         (
             f"{LOCAL}limits: {{memory: lots}}",

@@ -1,4 +1,4 @@
-"""The tests' environment: what is said when it cannot be made, and when it is made anew."""
+"""The tests' environment: errors of uv, retries, and damage in the cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import pytest
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.execution.installed_files import ARCHIVES
-from slop_code.execution.tool_environment import fetch, remove_abandoned_unpacks, tools_failure, warm_tools
+from slop_code.execution.tool_environment import (
+    ToolRequest,
+    build_tool_environment,
+    remove_abandoned_unpacks,
+    run_uv,
+    tool_failure,
+)
 
 ARGV = ["uv", "pip", "install", "a b"]
 STEP = "is there a network? `slop-code cache warm` fetches it ahead"
@@ -47,44 +53,44 @@ STEP = "is there a network? `slop-code cache warm` fetches it ahead"
     ],
 )
 def test_the_first_line_has_the_cause_and_the_next_step(output, cause):
-    first, second, *rest = str(tools_failure(ARGV, 2, output)).split("\n")
+    first, second, *rest = str(tool_failure(ARGV, 2, output)).split("\n")
     assert first == f"the test environment cannot be made: {cause}; {STEP}"
     assert second == "`uv pip install 'a b'` exited with 2"
     assert "\n".join(rest) == output.strip()
 
 
-class Shop:
-    """uv that says these one after the other; None: it works."""
+class ScriptedUv:
+    """uv that fails with these outputs, one after the other; None: it succeeds."""
 
     folder = ""
 
-    def __init__(self, *said):
-        self.said = list(said)
+    def __init__(self, *outputs):
+        self.outputs = list(outputs)
 
     def uv(self, tool, arguments):
-        if (output := self.said.pop(0)) is not None:
-            raise tools_failure(["uv"], 2, output)
+        if (output := self.outputs.pop(0)) is not None:
+            raise tool_failure(["uv"], 2, output)
         return "done"
 
 
-NO_NAME = "error: Failed to fetch\n  Caused by: failed to lookup address information: Try again\n"
+LOOKUP_FAILURE = "error: Failed to fetch\n  Caused by: failed to lookup address information: Try again\n"
 
 
-@pytest.mark.parametrize("said", [(None,), (NO_NAME, None), (NO_NAME, NO_NAME, None)])
-def test_a_name_that_cannot_be_looked_up_is_tried_again(said):
-    shop = Shop(*said)
-    assert (fetch(shop, "uv", []), shop.said) == ("done", [])
+@pytest.mark.parametrize("outputs", [(None,), (LOOKUP_FAILURE, None), (LOOKUP_FAILURE, LOOKUP_FAILURE, None)])
+def test_a_failed_lookup_of_a_host_name_is_retried(outputs):
+    builder = ScriptedUv(*outputs)
+    assert (run_uv(builder, "uv", []), builder.outputs) == ("done", [])
 
 
-@pytest.mark.parametrize(("said", "left"), [((NO_NAME,) * 4, 1), (("error: no such package\n", None), 1)])
-def test_what_goes_on_failing_is_told(said, left):
-    shop = Shop(*said)
+@pytest.mark.parametrize(("outputs", "left"), [((LOOKUP_FAILURE,) * 4, 1), (("error: no such package\n", None), 1)])
+def test_a_lasting_failure_is_an_infrastructure_failure(outputs, left):
+    builder = ScriptedUv(*outputs)
     with pytest.raises(InfrastructureError, match="the test environment cannot be made"):
-        fetch(shop, "uv", [])
-    assert len(shop.said) == left
+        run_uv(builder, "uv", [])
+    assert len(builder.outputs) == left
 
 
-def test_what_a_killed_uv_left_goes_when_it_is_old(tmp_path):
+def test_old_remains_of_killed_uv_processes_are_removed(tmp_path):
     for name in (".tmpOLD", ".tmpNEW", "archive-v0"):
         (tmp_path / name / "half").mkdir(parents=True)
     (tmp_path / ".tmpfile").touch()
@@ -95,16 +101,17 @@ def test_what_a_killed_uv_left_goes_when_it_is_old(tmp_path):
 
 
 @dataclass
-class Tools:
-    """A sandbox whose uv makes an environment of one file, unless it has one."""
+class ScriptedSandbox:
+    """Its uv makes an environment of one file, unless there is one."""
 
     cache: Cache
+    progress: object
     folder: str = "/nowhere"
 
     def identity(self):
         return ["scripted"]
 
-    def check_tools(self, kept):
+    def check_tools(self, entry):
         pass
 
     def tool_builder(self, scratch):
@@ -117,10 +124,10 @@ class Tools:
         return name
 
     def uv(self, tool, arguments):
-        kept = self.cache.uv / ARCHIVES
-        made = sorted(kept.iterdir()) if kept.exists() else []
+        archives = self.cache.uv / ARCHIVES
+        made = sorted(archives.iterdir()) if archives.exists() else []
         if tool == "uvx" and not made:
-            made = [kept / os.urandom(4).hex()]
+            made = [archives / os.urandom(4).hex()]
             made[0].mkdir(parents=True)
             (made[0] / "pyvenv.cfg").touch()
             (made[0] / "reports.py").write_text("x = 1\n")
@@ -128,20 +135,20 @@ class Tools:
 
 
 @pytest.mark.parametrize("content", ["x = 2\n", "x = 1; passed = True\n", None])
-def test_the_judges_own_files_are_what_was_installed(tmp_path, content):
-    """Or they are installed anew: what decides is not taken from a file that somebody else wrote."""
-    cache, told = Cache(tmp_path / "cache"), []
+def test_damaged_files_of_the_judge_are_installed_again(tmp_path, content):
+    cache, events = Cache(tmp_path / "cache"), []
     (tmp_path / "lock").touch()
 
     def reports():
-        warm_tools(Tools(cache), "pytest", ["pytest"], [], tmp_path / "lock", cache, told.append)
-        (found,) = cache.uv.glob(f"{ARCHIVES}/*/reports.py")
-        return found
+        sandbox = ScriptedSandbox(cache, events.append)
+        build_tool_environment(sandbox, ToolRequest("pytest", ["pytest"], tmp_path / "lock"))
+        (path,) = cache.uv.glob(f"{ARCHIVES}/*/reports.py")
+        return path
 
     first = reports()
-    assert (reports(), len(told)) == (first, 1)
+    assert (reports(), len(events)) == (first, 1)
     first.unlink()
     if content is not None:
         first.write_text(content)
     second = reports()
-    assert (second == first, second.read_text(), len(told)) == (False, "x = 1\n", 2)
+    assert (second == first, second.read_text(), len(events)) == (False, "x = 1\n", 2)

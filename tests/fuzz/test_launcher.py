@@ -21,7 +21,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from slop_code.execution.bubblewrap import boxes as bubblewrap
+from slop_code.execution.bubblewrap import bwrap_binary
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.helper import helper_path
 from tests.execution.tar_members import END, attributes, line, member, patched
@@ -85,7 +85,7 @@ def box(need_bubblewrap: Callable[[], None], tmp_path: Path) -> Callable[[Sequen
 
     def words(argv: Sequence[str], helper: str) -> list[str]:
         return [
-            bubblewrap.bwrap() or "", "--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL", "--unshare-pid",
+            bwrap_binary.bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL", "--unshare-pid",
             "--unshare-net", "--unshare-ipc", "--as-pid-1", "--die-with-parent", *system_arguments(), "--proc", "/proc",
             "--dev", "/dev", "--dir", "/workspace", "--dir", "/slop/call/done", "--dir", "/slop/shown",
             "--dir", "/tests", "--tmpfs", "/tmp", "--bind", str(tmp_path / "gate"), "/slop/gate",

@@ -11,7 +11,7 @@ import yaml
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution import EnvironmentSpec
-from slop_code.execution.bubblewrap.boxes import BubblewrapSandbox
+from slop_code.execution.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from slop_code.execution.cache import Cache
 from tests.conftest import SANDBOXES
 

@@ -15,10 +15,10 @@ from slop_code.cli.messages import print_progress
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution.cache import Cache
+from slop_code.execution.cache_pruning import KINDS, RESULTS, folder_size, prune_cache
 from slop_code.execution.environment import load_environment
-from slop_code.execution.prune import KINDS, RESULTS, prune, size_of
 from slop_code.execution.sandbox import sandbox_for
-from slop_code.execution.tool_environment import warm_tools
+from slop_code.execution.tool_environment import ToolRequest, build_tool_environment
 
 if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
@@ -87,7 +87,7 @@ def run_warm(arguments: argparse.Namespace) -> int:
     with store.shared_lock():
         sandbox = sandbox_for(load_environment(arguments.environment), store, print_progress)
         for extra in dict.fromkeys(wanted):
-            tools = warm_tools(sandbox, TOOL, TOOLS, extra, LOCK, store, print_progress)
+            tools = build_tool_environment(sandbox, ToolRequest(TOOL, TOOLS, LOCK, extra))
             print(f"ready: {len(tools.versions)} packages, pytest {tools.versions['pytest']}")
     return Exit.PASSED
 
@@ -97,7 +97,7 @@ def run_info(arguments: argparse.Namespace) -> int:
 
     cache = Cache.default()
     store = ResultCache(cache)
-    kinds = {kind: size_of(cache.root / kind) for kind in KINDS if kind != RESULTS}
+    kinds = {kind: folder_size(cache.root / kind) for kind in KINDS if kind != RESULTS}
     results = store.info()
     if arguments.json:
         stored = {"folder": str(store.root), **asdict(results), "limit": store.limit}
@@ -116,7 +116,7 @@ def run_info(arguments: argparse.Namespace) -> int:
 
 def run_prune(arguments: argparse.Namespace) -> int:
     cache = Cache.default()
-    for line in prune(cache, arguments.docker, everything=arguments.all):
+    for line in prune_cache(cache, arguments.docker, everything=arguments.all):
         print(line)
     if arguments.results_limit is not None:
         from slop_code.runs.result_cache import ResultCache

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from slop_code._version import __version__
 from slop_code.cli.exit_codes import Exit
 from slop_code.errors import SlopCodeError, UsageError
-from slop_code.execution.bubblewrap.boxes import boxes_trouble, bwrap_candidates, bwrap_trouble, working_bwrap
+from slop_code.execution.bubblewrap.bubblewrap_sandbox import boxes_error
+from slop_code.execution.bubblewrap.bwrap_binary import bwrap_candidates, bwrap_error, working_bwrap
 from slop_code.execution.bubblewrap.cgroups import available as control_groups_available
 from slop_code.execution.cache import Cache
 from slop_code.execution.docker.engine import Engine
@@ -80,7 +81,7 @@ def checks(engine: Engine) -> Iterator[Check]:
     yield helper
     yield from _bubblewrap()
     if helper.ok and working_bwrap() is not None:
-        trouble = boxes_trouble(load_environment("local"))
+        trouble = boxes_error(load_environment("local"))
         yield Check("both boxes", trouble is None, trouble or "judge and subject can be kept apart", ISOLATION_ADVICE)
     yield Check(
         "limits",
@@ -123,7 +124,7 @@ def _helper() -> Check:
 
 def _bubblewrap() -> Iterator[Check]:
     for path in bwrap_candidates():
-        trouble = bwrap_trouble(path)
+        trouble = bwrap_error(path)
         used = " (used)" if path == working_bwrap() else ""
         yield Check("bubblewrap", trouble is None, f"{path}{used}{': ' + trouble if trouble else ''}", ISOLATION_ADVICE)
     if not bwrap_candidates():

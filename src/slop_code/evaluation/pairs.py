@@ -60,8 +60,8 @@ def pairs_at_most(problem: ProblemConfig, spec: EnvironmentSpec, arguments: Sequ
 def shared_network(spec: EnvironmentSpec) -> str | None:
     """What gives several pairs one and the same network, where a port can be taken only once."""
     sandbox = sandbox_name(spec)
-    if sandbox == "none":
-        return "isolation: none"
+    if sandbox not in ("bubblewrap", "docker"):  # of a sandbox of another package nothing is known
+        return f"isolation: {sandbox}"
     network = spec.docker.network or "" if spec.docker else ""
     own = sandbox == "docker" and network != "host" and not network.startswith("container:")
     return "network: full" if spec.network == "full" and not own else None

@@ -29,7 +29,7 @@ from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import TESTS_DIR, sandbox_for, sandbox_name
 from slop_code.execution.session import Session
 from slop_code.execution.submission import open_submission, read_tree
-from slop_code.execution.tool_environment import read_tools, warm_tools
+from slop_code.execution.tool_environment import ToolRequest, build_tool_environment, read_tool_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -119,7 +119,7 @@ class PytestRunner:
         try:
             sandbox = sandbox_for(self.environment, self.cache, self.progress)
             state = replace(state, image=sandbox.image())
-            tools = tools_for(sandbox, self.problem, self.cache, self.progress)
+            tools = tools_for(sandbox, self.problem)
             command = self._command(sandbox, tools, arguments)
             state = replace(state, command=command, tools=tools)
             staged = stage_for(sandbox, tools, *self._about, self.cache, self.progress)
@@ -250,7 +250,7 @@ class PytestRunner:
 
     def _build_pytest_command(self, pytest_args: Sequence[str] = ()) -> list[str]:
         sandbox = sandbox_for(self.environment, self.cache, self.progress)
-        tools = tools_for(sandbox, self.problem, self.cache, self.progress)
+        tools = tools_for(sandbox, self.problem)
         return self._command(sandbox, tools, pytest_args)
 
     def _command(self, sandbox: Sandbox, tools: ToolEnvironment, pytest_args: Sequence[str]) -> list[str]:
@@ -261,7 +261,7 @@ class PytestRunner:
         bare = self.environment.model_copy(update={"type": "local", "isolation": "none"})
         about = (self.problem, self.checkpoint, bare)
         sandbox = sandbox_for(bare, self.cache)
-        tools = tools_for(sandbox, self.problem, self.cache)
+        tools = tools_for(sandbox, self.problem)
         staged = stage_for(sandbox, tools, *about, self.cache)
         tests = str(staged.tests)
         command = command_for(sandbox, tools, *about, pytest_args, tests)
@@ -302,18 +302,16 @@ def _read_again(submission: Path, staged: Staged, tools: ToolEnvironment, cache:
     """Nothing that decides may have changed either, since it was looked at before the tests."""
     try:
         check_manifest(staged.folder)
-        read_tools(tools.kept, cache)
+        read_tool_environment(tools.entry, cache)
     except DAMAGED as error:
         told = "what is kept there was damaged while it was in use; evaluate again, and it is made anew"
         raise InfrastructureError(f"{cache.root}: {told} ({error})") from error
     return read_tree(open_submission(submission))
 
 
-def tools_for(
-    sandbox: Sandbox, problem: ProblemConfig, cache: Cache, progress: ProgressCallback = lambda _: None
-) -> ToolEnvironment:
+def tools_for(sandbox: Sandbox, problem: ProblemConfig) -> ToolEnvironment:
     """Made the first time it is asked for, and kept."""
-    return warm_tools(sandbox, TOOL, TOOLS, problem.test_dependencies, LOCK, cache, progress)
+    return build_tool_environment(sandbox, ToolRequest(TOOL, TOOLS, LOCK, problem.test_dependencies))
 
 
 def command_for(
@@ -363,7 +361,7 @@ def prepare_tests(
     """Which tests there are, and the versions of what they run with: both found out once, and kept."""
     with cache.shared_lock():
         sandbox = sandbox_for(spec, cache, progress)
-        tools = tools_for(sandbox, problem, cache, progress)
+        tools = tools_for(sandbox, problem)
         return stage_for(sandbox, tools, problem, checkpoint, spec, cache, progress).roster, tools.versions
 
 

@@ -19,7 +19,7 @@ from slop_code.evaluation.staging import Asked, Staged, judge_environment, judge
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.log_tail import follow_file
-from slop_code.execution.sandbox import REPORTS_DIR, JudgeResult
+from slop_code.execution.sandbox import REPORTS_DIR, JudgeRequest, JudgeResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -87,17 +87,19 @@ def _judge(trial: Trial, session: Session, own: Roster) -> JudgeResult | Part:
     try:
         reports_of(session).mkdir()
         with follow_file(reports_of(session) / LOG, trial.follow):
-            return session.judge(
-                trial.command,
-                {**judge_environment(session, trial.problem, trial.checkpoint, staged.plugin, asked), **live},
+            environment = judge_environment(session, trial.problem, trial.checkpoint, staged.plugin, asked)
+            request = JudgeRequest(
+                argv=trial.command,
+                environment={**environment, **live},
                 tests=staged.tests,
                 shown=staged.shown,
                 reports=reports_of(session),
-                tools=trial.tools,
+                tools=trial.tools.entry,
                 files=judge_files(session, trial.tools, staged.plugin),
                 timeout=float("inf") if trial.interactive else session_timeout(trial.checkpoint, len(own.entries)),
                 interactive=trial.interactive,
             )
+            return session.judge(request)
     except (InfrastructureError, OSError) as error:
         return broken(error, own)
 

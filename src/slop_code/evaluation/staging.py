@@ -26,6 +26,7 @@ from slop_code.evaluation.selection import Selection, checkpoint_of, files_in, s
 from slop_code.execution.assets import asset_environment, copy_assets, walk
 from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+from slop_code.execution.sandbox import JudgeRequest
 from slop_code.execution.session import Session
 
 if TYPE_CHECKING:
@@ -208,16 +209,17 @@ def _collect(
         reports = session.folder / "reports"
         reports.mkdir()
         plugin = folder / "judge"
-        judged = session.judge(
-            [*command[:-1], "--collect-only", command[-1]],
-            judge_environment(session, problem, checkpoint, plugin, Asked()),
+        request = JudgeRequest(
+            argv=[*command[:-1], "--collect-only", command[-1]],
+            environment=judge_environment(session, problem, checkpoint, plugin, Asked()),
             tests=folder / "tests",
             shown=folder / "shown",
             reports=reports,
-            tools=tools,
+            tools=tools.entry,
             files=judge_files(session, tools, plugin),
             timeout=COLLECT_S,
         )
+        judged = session.judge(request)
         done, stream = judged.done, read_stream(reports / STREAM)
     if done.exit_code is None:
         raise InfrastructureError(f"collecting the tests did not end within {COLLECT_S:g} s\n{done.output}")

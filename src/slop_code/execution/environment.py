@@ -1,4 +1,4 @@
-"""Where and how a submission runs: environment files and those that ship with the package."""
+"""Environment files: the sandbox, set-up, commands and limits of submissions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from slop_code._io import digest_of
 from slop_code._yaml import Environment, FileModel, Text, load_yaml_model
 from slop_code.errors import UsageError
 from slop_code.execution.docker.extra_mounts import extra_mounts, is_free
+from slop_code.execution.entry_points import plugin_names
+from slop_code.execution.sandbox import GROUP as SANDBOXES
 
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
 _MULTIPLES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -44,6 +46,13 @@ def _mounts(value: Any) -> Any:
 def _workdir(value: str) -> str:
     if not is_free(value):
         raise ValueError("an absolute folder that is not the system's, such as /workspace")
+    return value
+
+
+def _isolation(value: str) -> str:
+    names = ["strict", "none"]
+    if value not in names and value not in (names := [*names, *plugin_names(SANDBOXES)]):
+        raise ValueError(f"one of {', '.join(names)}")
     return value
 
 
@@ -124,7 +133,9 @@ class EnvironmentSpec(FileModel):
     setup: SetupSpec = Field(default_factory=SetupSpec)
     commands: CommandsSpec = Field(default_factory=CommandsSpec)
     snapshot: SnapshotSpec = Field(default_factory=SnapshotSpec)
-    isolation: Literal["strict", "none"] = "strict"
+    isolation: Annotated[str, AfterValidator(_isolation)] = "strict"
+    """`strict`: the sandbox of this type; `none`; or the name of a sandbox that another package brings."""
+
     limits: Limits = Field(default_factory=Limits)
     network: Literal["none", "full"] = "none"
     """While the tests run; set-up has its own."""

@@ -1,13 +1,13 @@
-"""Bounds that hold in every sandbox, whatever an environment says."""
+"""Limits that hold in every sandbox, independent of the environment."""
 
 from __future__ import annotations
 
 FILE_SIZE = 2 << 30
-"""For any one file of the judge or of set-up."""
+"""Bytes of any one file of the judge or of set-up."""
 
-HANDED = 1 << 30
-"""For copies of what tests hand over, which the subject cannot fill."""
+HANDED_SIZE = 1 << 30
+"""Bytes of all files that tests hand over; the copies are not the subject's to fill."""
 
 SETUP_MEMORY = 8 << 30
 SETUP_PROCESSES = 1000
-FEWEST_INODES = 10_000
+MIN_INODES = 10_000

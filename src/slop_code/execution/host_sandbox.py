@@ -1,7 +1,9 @@
-"""What every sandbox on this machine's own system has in common: its interpreter, its uv, its folders."""
+"""Base of the sandboxes on this machine's own system: they share its interpreter, its uv and its folders."""
 
 from __future__ import annotations
 
+import contextlib
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import remove_tree
@@ -9,21 +11,21 @@ from slop_code.execution.interpreter import base_python, python_identity
 from slop_code.execution.tool_environment import HostToolBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.execution.sandbox import ToolBuilder
+    from slop_code.execution.sandbox import SetupBox, SetupJob, ToolBuilder
 
 
-class HostSandbox:
+class HostSandbox(ABC):
     name: str
 
     def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback = lambda _: None) -> None:
-        self.spec, self.cache = spec, cache
+        self.spec, self.cache, self.progress = spec, cache, progress
 
     def image(self) -> str | None:
         return None
@@ -40,19 +42,29 @@ class HostSandbox:
     def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]:
         return HostToolBuilder(scratch, self.cache)
 
-    def check_tools(self, kept: Path) -> None:
-        if not (self.cache.uv / "archive-v0").is_dir():
-            raise ValueError("what uv kept of it is gone")
+    @abstractmethod
+    def prepare_setup(self, job: SetupJob) -> SetupBox:
+        """A box that uses the scratch folder, which has env, tmp and home already."""
 
-    def check_subject(self, kept: Path) -> None:
-        env = kept / "env"
+    @contextlib.contextmanager
+    def setup_box(self, job: SetupJob) -> Iterator[SetupBox]:
+        for name in ("env", "tmp", "home"):
+            (job.scratch / name).mkdir()
+        yield self.prepare_setup(job)
+        _remove_all_but(job.scratch, ("env", "layer") if job.keep_workspace else ("env",))
+
+    def check_tools(self, entry: Path) -> None:
+        if not (self.cache.uv / "archive-v0").is_dir():
+            raise ValueError("uv's part of it is gone")
+
+    def check_subject(self, entry: Path) -> None:
+        env = entry / "env"
         if not env.is_dir() or (any(env.iterdir()) and not (env / "bin/python").exists()):
             raise ValueError("the environment is damaged")
 
 
-def tidy(scratch: Path, keep: Sequence[str]) -> None:
-    """Of what set-up used, only what is kept stays."""
-    for path in scratch.iterdir():
-        if path.name in keep:
+def _remove_all_but(folder: Path, names: Sequence[str]) -> None:
+    for path in folder.iterdir():
+        if path.name in names:
             continue
         remove_tree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

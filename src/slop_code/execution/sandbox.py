@@ -1,12 +1,12 @@
-"""Judge and subject: what a sandbox has to do, whichever it is."""
+"""Sandbox protocol, the records that travel through it, and the registry of sandboxes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from slop_code.errors import InfrastructureError
-from slop_code.execution.entry_points import plugin
+from slop_code.errors import ConfigError, InfrastructureError
+from slop_code.execution.entry_points import load_plugin, plugin_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 
 TESTS_DIR = ".evaluation_tests"
 REPORTS_DIR = ".scbench"
+LOG = "pytest.log"
+GROUP = "slop_code.sandboxes"
+"""Entry points of other packages, each a class that fulfils `Sandbox`; `isolation: <name>` selects one."""
+
 BUILT_IN = {
     "none": "slop_code.execution.unsandboxed:Unsandboxed",
-    "bubblewrap": "slop_code.execution.bubblewrap.boxes:BubblewrapSandbox",
+    "bubblewrap": "slop_code.execution.bubblewrap.bubblewrap_sandbox:BubblewrapSandbox",
     "docker": "slop_code.execution.docker.docker_sandbox:DockerSandbox",
 }
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -30,21 +34,21 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class BoxLayout:
-    """Where things are, as the tests and the submission see them."""
+    """Paths as the tests and the submission see them."""
 
     workspace: str
     tmp: str
     home: str
-    """The same name in both boxes, and a folder of its own in each: programs obey what lies in their home."""
+    """The same path in both boxes, but a folder of its own in each, since programs obey files in their home."""
 
     tools: str
     """A folder with uv, for the subject's PATH."""
 
     launcher: tuple[str, ...] = ()
-    """Comes before every command of the subject."""
+    """Words before every command of the subject."""
 
     judge: str | None = None
-    """Where the judge's own files appear: apart from any folder the subject can rename; None: where they are."""
+    """The judge's own files, apart from any folder that the subject can rename; None: at their host paths."""
 
     def judge_path(self, name: str, host: Path) -> str:
         return f"{self.judge}/{name}" if self.judge else str(host)
@@ -60,106 +64,116 @@ class BoxLayout:
 
 @dataclass(frozen=True, slots=True)
 class ToolEnvironment:
-    """The tests' locked environment, ready to be run without network."""
+    """The tests' locked environment, which needs no network any more."""
 
-    kept: Path
-    """Its folder in the cache: the constraints, and whatever the sandbox needs to find the rest."""
+    entry: Path
+    """Its cache entry: the constraints, and whatever the sandbox needs to find the rest."""
 
     python: str
-    """The judge's interpreter, where the judge finds it."""
+    """Path of the judge's interpreter, as the judge sees it."""
 
     python_version: str
     versions: Mapping[str, str]
 
     @property
     def constraints(self) -> Path:
-        return self.kept / "requirements.txt"
+        return self.entry / "requirements.txt"
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedSubject:
-    """What set-up made for a submission."""
+    """A submission's environment, as set-up left it."""
 
-    kept: Path | None = None
-    """A folder in the cache, in the sandbox's own form; None: there was nothing to do."""
+    entry: Path | None = None
+    """Its cache entry, in a form that only the sandbox knows; None: there was nothing to set up."""
 
-    workspace: bool = False
-    """Whether the workspace, too, is as set-up left it."""
+    has_workspace: bool = False
+    """Set-up changed the workspace too, and the entry has it."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupJob:
-    """The subject's set-up: with network, without tests."""
+    """The set-up of one submission: with network, without tests."""
 
     submission: Path
     environment: Mapping[str, str]
     scratch: Path
-    """What is left here becomes `PreparedSubject.kept`."""
+    """Becomes `PreparedSubject.entry`."""
 
     keep_workspace: bool
     hidden: Sequence[Path] = ()
-    """Host paths that stay out of sight, wherever they lie."""
+    """Host paths that the submission must not see."""
 
 
 class SetupBox(Protocol):
-    """Where set-up runs, one command after the other."""
+    """A box that runs the set-up commands of one submission, one after the other."""
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult: ...
 
 
 class ToolBuilder(Protocol):
-    """Where uv makes the tests' environment, for the interpreter that the judge will have."""
+    """A place where uv builds the tests' environment for the judge's interpreter."""
 
     folder: str
-    """Where uv may make things that are not kept."""
+    """Temporary folder of uv."""
 
     def put(self, name: str, text: str) -> str:
-        """A file for uv to read; where uv finds it."""
+        """Write a file for uv; its path as uv sees it."""
 
     def python(self) -> tuple[str, str]:
-        """Where the judge finds its interpreter, and its version."""
+        """Path of the judge's interpreter as the judge sees it, and its version."""
 
     def uv(self, tool: str, arguments: Sequence[str]) -> str:
-        """What `uv` or `uvx` printed on its standard output; an infrastructure failure unless it succeeded."""
+        """The standard output of `uv` or `uvx`; an infrastructure failure unless the exit code is 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeJob:
-    """One run of pytest."""
+class JudgeRequest:
+    """One run of the judge, whichever the sandbox."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
-    """Of the judge's process alone; what it hands to the subject is the judge's business."""
+    """Of the judge's process alone; the judge decides what the subject gets of it."""
 
+    tests: Path
+    shown: Path
+    """The part of the tests folder that the subject sees from the start."""
+
+    reports: Path
+    tools: Path
+    """`ToolEnvironment.entry`."""
+
+    files: Mapping[str, Path]
+    """The judge's own files and folders, by the names that `BoxLayout.judge_path` takes."""
+
+    timeout: float
+    interactive: bool = False
+    """The judge reads the evaluator's standard input."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeJob:
+    """One run of the judge against one submission."""
+
+    request: JudgeRequest
     submission: Path | None
     """None: there is no subject, only tests to be collected."""
 
     subject: PreparedSubject
-    tests: Path
-    shown: Path
-    """What of the tests folder the subject sees from the start."""
-
-    reports: Path
-    tools: Path
-    """`ToolEnvironment.kept`."""
-
-    files: Mapping[str, Path]
-    """The judge's own files and folders, by the names under which `BoxLayout.judge_path` puts them."""
-
     scratch: Path
-    timeout: float
     hidden: Sequence[Path] = ()
-    """Host paths the subject may not see, wherever they lie."""
-
-    interactive: bool = False
-    """The judge reads the evaluator's standard input."""
+    """Host paths that the subject must not see."""
 
     @property
     def collecting(self) -> bool:
-        """Without a subject the judge may leave compiled tests beside the tests."""
+        """Without a subject the judge may leave bytecode beside the tests."""
         return self.submission is None
+
+    @property
+    def log(self) -> Path:
+        return self.request.reports / LOG
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +184,12 @@ class JudgeResult:
 
 
 class Sandbox(Protocol):
+    """Two boxes of one kind. `host_sandbox.HostSandbox` has most of it for sandboxes on this machine's own system."""
+
     name: str
+    spec: EnvironmentSpec
+    cache: Cache
+    progress: ProgressCallback
 
     def __init__(self, spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback) -> None: ...
 
@@ -178,47 +197,50 @@ class Sandbox(Protocol):
         """Why this sandbox cannot work on this machine, with what to do; None when it can."""
 
     def image(self) -> str | None:
-        """The digest of the image both boxes are made of, where there is one."""
+        """Digest of the image that both boxes are made of, where there is one."""
 
     def identity(self) -> Sequence[object]:
-        """What everything that is made here once and kept depends on: interpreter, machine, image."""
+        """Part of the key of every cache entry made here: interpreter, machine, image."""
 
     def layout(self, session: Path) -> BoxLayout: ...
 
     def variables(self) -> Mapping[str, str]:
-        """What programs find in their environment before anything of ours."""
+        """Environment variables that programs have before any of ours."""
 
-    def subject_env(self, kept: Path) -> str:
-        """Where the subject finds its own environment, which `kept` holds."""
+    def subject_env(self, entry: Path) -> str:
+        """Path of the Python environment in this cache entry, as the subject sees it."""
 
     def subject_python(self) -> str:
-        """The interpreter for that environment, as uv is to be told."""
+        """The interpreter for that environment, as an argument of uv."""
 
     def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]: ...
 
     def setup_box(self, job: SetupJob) -> AbstractContextManager[SetupBox]:
-        """What was done in it is kept when the block ends well."""
+        """Its results are kept when the block ends without an error."""
 
-    def check_tools(self, kept: Path) -> None:
-        """A ValueError when what the tool_builder made is gone or damaged."""
+    def check_tools(self, entry: Path) -> None:
+        """Raise ValueError when what the tool builder made is gone or damaged."""
 
-    def check_subject(self, kept: Path) -> None:
-        """A ValueError when what the setup_box made is gone or damaged."""
+    def check_subject(self, entry: Path) -> None:
+        """Raise ValueError when what the set-up box made is gone or damaged."""
 
     def judge(self, job: JudgeJob) -> JudgeResult: ...
 
 
 def launcher_settings(layout: BoxLayout, output: int) -> str:
-    """What `slopbox run` reads before each call."""
+    """The file that `slopbox run` reads before each call."""
     return f"tests={layout.tests}\nworkspace={layout.workspace}\noutput={output}\n"
 
 
 def sandbox_name(spec: EnvironmentSpec) -> str:
+    """`isolation` names a sandbox of another package; `strict` is the one that comes with the environment's type."""
+    if spec.isolation not in ("strict", "none"):
+        return spec.isolation
     return "docker" if spec.type == "docker" else "none" if spec.isolation == "none" else "bubblewrap"
 
 
 def sandbox_for(spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback = lambda _: None) -> Sandbox:
-    """The sandbox an environment names; loaded late, so that others cost nothing."""
+    """Only the module of this sandbox is imported."""
     sandbox = _sandbox_class(sandbox_name(spec), spec)(spec, cache, progress)
     if reason := sandbox.unavailable_reason():
         raise InfrastructureError(reason)
@@ -226,8 +248,8 @@ def sandbox_for(spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback 
 
 
 def _sandbox_class(name: str, spec: EnvironmentSpec) -> type[Sandbox]:
-    """Our own, else one that another package brings under the entry point `slop_code.sandboxes`."""
-    found: type[Sandbox] | None = plugin("slop_code.sandboxes", name, BUILT_IN)
-    if found is not None:
-        return found
-    raise InfrastructureError(f"environment {spec.name!r}: no sandbox {name!r} in this installation; use -e local")
+    sandbox: type[Sandbox] | None = load_plugin(GROUP, name, BUILT_IN)
+    if sandbox is not None:
+        return sandbox
+    installed = ", ".join(["strict", "none", *plugin_names(GROUP)])
+    raise ConfigError(f"environment {spec.name!r}: isolation: found {name!r}, expected one of {installed}")

@@ -1,8 +1,9 @@
-"""One evaluation's boxes: opened, used, gone."""
+"""One evaluation: a submission that is set up, and a folder that is removed when the evaluation ends."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,10 @@ from slop_code.execution.sandbox import (
     PATH,
     BoxLayout,
     JudgeJob,
+    JudgeRequest,
     JudgeResult,
     PreparedSubject,
     Sandbox,
-    ToolEnvironment,
     sandbox_for,
 )
 from slop_code.execution.setup import prepare_subject
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A submission that is set up and can be judged; its folder goes when the session ends."""
-
     spec: EnvironmentSpec
     sandbox: Sandbox
     cache: Cache
@@ -51,21 +52,21 @@ class Session:
         hidden: Sequence[Path] = (),
         sandbox: Sandbox | None = None,
     ) -> Iterator[Session]:
-        """Without a submission there is no subject: that is how tests are collected.
+        """Without a submission there is no subject: tests are collected in such a session.
 
-        The submission sees nothing of `hidden`, neither while it is set up nor while it is tested.
+        The submission sees nothing of `hidden`, neither during set-up nor while it is tested.
         """
         sandbox = sandbox or sandbox_for(spec, cache, progress)
         subject, source = PreparedSubject(), None
         if submission is not None:
             source = open_submission(submission)
-            subject = prepare_subject(spec, source, sandbox, cache, progress, hidden)
+            subject = prepare_subject(sandbox, source, hidden)
         with cache.session_folder() as folder:
             yield cls(spec, sandbox, cache, folder, source, subject, hidden)
 
     @contextlib.contextmanager
     def another(self) -> Iterator[Session]:
-        """The same submission as it was set up, in a folder of its own: both can be judged at a time."""
+        """The same submission as it was set up, in a second folder, so that both can be judged at a time."""
         with self.cache.session_folder() as folder:
             yield replace(self, folder=folder)
 
@@ -74,11 +75,11 @@ class Session:
         return self.sandbox.layout(self.folder)
 
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
-        """What the tests and the submission see."""
+        """Environment variables of the tests and of the submission."""
         layout, given = self.layout, self.sandbox.variables()
         path = f"{layout.tools}:{given.get('PATH') or PATH}"
-        if self.subject.kept is not None:
-            path = f"{self.sandbox.subject_env(self.subject.kept)}/bin:{path}"
+        if self.subject.entry is not None:
+            path = f"{self.sandbox.subject_env(self.subject.entry)}/bin:{path}"
         return {
             **given,
             "PATH": path,
@@ -91,34 +92,13 @@ class Session:
             **extra,
         }
 
-    def judge(
-        self,
-        argv: Sequence[str],
-        environment: Mapping[str, str],
-        *,
-        tests: Path,
-        shown: Path,
-        reports: Path,
-        tools: ToolEnvironment,
-        files: Mapping[str, Path],
-        timeout: float,
-        interactive: bool = False,
-    ) -> JudgeResult:
-        """Run the judge to its end; the boxes are gone when this returns."""
-        return self.sandbox.judge(
-            JudgeJob(
-                argv=argv,
-                environment=environment,
-                submission=self.submission,
-                subject=self.subject,
-                tests=tests,
-                shown=shown,
-                reports=reports,
-                tools=tools.kept,
-                files=files,
-                scratch=self.folder,
-                timeout=timeout,
-                hidden=self.hidden,
-                interactive=interactive,
-            )
+    def judge(self, request: JudgeRequest) -> JudgeResult:
+        """Run the judge to its end; both boxes are gone when this returns."""
+        logger.info("opening %s boxes for %s in %s", self.sandbox.name, self.submission or "no subject", self.folder)
+        result = self.sandbox.judge(JudgeJob(request, self.submission, self.subject, self.folder, self.hidden))
+        if result.done.exit_code is None:
+            logger.info("session timeout of %g s struck", request.timeout)
+        logger.info(
+            "closed %s boxes, exit code %s, in force: %s", self.sandbox.name, result.done.exit_code, result.isolation
         )
+        return result

@@ -1,13 +1,13 @@
-"""The subject's environment: set up once per content, from its own files or by commands."""
+"""Set-up of submissions, once per content: the commands of the environment, or the Python requirements."""
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shlex
 import time
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,46 +16,52 @@ from slop_code._version import __version__
 from slop_code.errors import InfrastructureError
 from slop_code.execution.interpreter import network_variables
 from slop_code.execution.manifest import check_sample_manifest, write_sample_manifest
-from slop_code.execution.progress_events import ProgressCallback, ProgressEvent, ProgressKind
-from slop_code.execution.sandbox import PATH, PreparedSubject, Sandbox, SetupJob
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+from slop_code.execution.sandbox import PATH, PreparedSubject, SetupJob
 from slop_code.execution.submission import tree_digest
 from slop_code.execution.uv import uv_identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slop_code.execution.cache import Cache
-    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.sandbox import Sandbox, SetupBox
 
+LAYERS = "layers"
+SUBJECTS = "subjects"
 PLAIN_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^;@/\\]*)?(;[^@/\\]*)?")
-
-
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
 
 
-def prepare_subject(
-    spec: EnvironmentSpec,
-    submission: Path,
-    sandbox: Sandbox,
-    cache: Cache,
-    progress: ProgressCallback,
-    hidden: Sequence[Path],
-) -> PreparedSubject:
-    """Run the environment's set-up commands, or build what a Python submission asks for; once per content."""
+@dataclass(frozen=True, slots=True)
+class SubjectBuild:
+    """One cache entry: the steps that build it, and the part of the submission that they depend on."""
+
+    kind: str
+    content: str
+    steps: Sequence[Sequence[str]]
+
+    @property
+    def keeps_workspace(self) -> bool:
+        return self.kind == LAYERS
+
+
+def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) -> PreparedSubject:
+    """Run the environment's set-up commands, or install what a Python submission requires; once per content."""
+    spec, python = sandbox.spec, sandbox.subject_python()
     commands = [*spec.setup.commands, *spec.setup.eval_commands]
-    python = sandbox.subject_python()
     offline = {"UV_OFFLINE": "1", "UV_NO_SYNC": "1", "UV_PYTHON": python, "UV_PYTHON_DOWNLOADS": "never"}
     is_python = spec.interpreter() is not None
-    build = functools.partial(_set_up, spec, submission, sandbox, cache, progress, hidden)
     if commands:
         steps = python_steps(python, None) if is_python else []
         steps += [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
-        return PreparedSubject(build("layers", tree_digest(submission), steps), True, offline)
-    if not is_python:
+        build = SubjectBuild(LAYERS, tree_digest(submission), steps)
+    elif is_python:
+        source, text = python_dependencies(submission)
+        content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")
+        build = SubjectBuild(SUBJECTS, content, python_steps(python, source))
+    else:
         return PreparedSubject()
-    source, text = python_dependencies(submission)
-    content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")
-    return PreparedSubject(build("subjects", content, python_steps(python, source)), False, offline)
+    return PreparedSubject(_load_or_build(sandbox, submission, hidden, build), build.keeps_workspace, offline)
 
 
 def python_steps(python: str, source: str | None) -> list[list[str]]:
@@ -63,18 +69,18 @@ def python_steps(python: str, source: str | None) -> list[list[str]]:
     install = ["uv", "pip", "install", "--no-config", "--compile-bytecode", "--link-mode=copy"]
     steps = [[*venv, "{env}"]]
     if source == "requirements.txt":
-        install.append("--no-sources")  # a pyproject.toml beside it has no say
+        install.append("--no-sources")  # a pyproject.toml beside it is ignored
     if source:
         steps.append([*install, "--python", "{env}/bin/python", "-r", source])
     return steps
 
 
 def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
-    """Which file names a Python submission's dependencies, and its text where that is all that matters."""
+    """The file that names a Python submission's dependencies, and its text where nothing else matters."""
     for name in ("requirements.txt", "pyproject.toml"):
         path = Path(os.path.realpath(submission / name))
         if submission not in path.parents or not path.is_file():
-            continue  # absent, or a pipe or a link that leads out: nothing that uv may be sent to read
+            continue  # absent, or a pipe or a link that leads out, which uv must not read
         try:
             text = read_bounded(path, 1 << 20).decode("utf-8")
         except (OSError, UnicodeDecodeError, TooLargeError):
@@ -88,9 +94,9 @@ def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
         project, tools = settings.get("project"), settings.get("tool")
         if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
             dependencies = project.get("dependencies")
-            # Settings for uv can send a plain name to a file of the submission's own.
+            # Settings for uv can make a plain name stand for a file of the submission's own.
             own_sources = isinstance(tools, dict) and "uv" in tools
-            # And so can extras of its own, where a dependency has the project's own name.
+            # So can its own extras, where a dependency has the project's own name.
             own_sources |= "optional-dependencies" in project
             if not isinstance(dependencies, list) or "dynamic" in project or own_sources:
                 return name, None
@@ -99,45 +105,28 @@ def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
 
 
 def is_plain(requirements: str) -> bool:
-    """Names and versions only: no file, folder, link or option that could bring in the submission's own code."""
+    """Names and versions only, and no file, folder, link or option that could install the submission's own code."""
     lines = (line.split("#")[0].strip() for line in requirements.splitlines())
     return all(not line or (PLAIN_REQUIREMENT.fullmatch(line) and not ARCHIVE.search(line)) for line in lines)
 
 
-def _set_up(
-    spec: EnvironmentSpec,
-    submission: Path,
-    sandbox: Sandbox,
-    cache: Cache,
-    progress: ProgressCallback,
-    hidden: Sequence[Path],
-    kind: str,
-    content: str,
-    steps: Sequence[Sequence[str]],
-) -> Path:
-    """`content` is what of the submission the steps depend on."""
-    key = digest_of([content, steps, spec.environment.env, [__version__, *sandbox.identity(), *uv_identity()]])
+def _load_or_build(sandbox: Sandbox, submission: Path, hidden: Sequence[Path], build: SubjectBuild) -> Path:
+    fixed = [sandbox.spec.environment.env, [__version__, *sandbox.identity(), *uv_identity()]]
+    key = digest_of([build.content, build.steps, *fixed])
 
-    def build(scratch: Path) -> None:
-        deadline = time.monotonic() + spec.setup.timeout
+    def run_setup(scratch: Path) -> None:
+        deadline = time.monotonic() + sandbox.spec.setup.timeout
         job = SetupJob(
             submission=submission,
-            environment=_setup_environment(spec, sandbox, scratch),
+            environment=_setup_environment(sandbox, scratch),
             scratch=scratch,
-            keep_workspace=kind == "layers",
+            keep_workspace=build.keeps_workspace,
             hidden=hidden,
         )
-        place = sandbox.subject_env(scratch)
+        env = sandbox.subject_env(scratch)
         with sandbox.setup_box(job) as setup_box:
-            for step in steps:
-                command = [word.replace("{env}", place) for word in step]
-                shown = command[-1] if command[1] == "-c" else shlex.join(command)
-                progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, shown))
-                done = setup_box.run(command, max(0.0, deadline - time.monotonic()))
-                if done.exit_code != 0:
-                    limit = f"did not end within the {spec.setup.timeout:g} s for set-up"
-                    how = limit if done.exit_code is None else f"exited with {done.exit_code}"
-                    raise InfrastructureError(f"set-up: `{shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
+            for step in build.steps:
+                _run_step(sandbox, setup_box, [word.replace("{env}", env) for word in step], deadline)
         write_sample_manifest(scratch)
 
     def load(entry: Path) -> Path:
@@ -145,10 +134,20 @@ def _set_up(
         sandbox.check_subject(entry)
         return entry
 
-    return cache.load_or_build(kind, key, build, load)
+    return sandbox.cache.load_or_build(build.kind, key, run_setup, load)
 
 
-def _setup_environment(spec: EnvironmentSpec, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
+def _run_step(sandbox: Sandbox, setup_box: SetupBox, command: Sequence[str], deadline: float) -> None:
+    shown = command[-1] if command[1] == "-c" else shlex.join(command)
+    sandbox.progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, shown))
+    done = setup_box.run(command, max(0.0, deadline - time.monotonic()))
+    if done.exit_code != 0:
+        limit = f"did not end within the {sandbox.spec.setup.timeout:g} s for set-up"
+        how = limit if done.exit_code is None else f"exited with {done.exit_code}"
+        raise InfrastructureError(f"set-up: `{shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
+
+
+def _setup_environment(sandbox: Sandbox, scratch: Path) -> dict[str, str]:
     layout, given = sandbox.layout(scratch), sandbox.variables()
     return {
         **given,
@@ -161,5 +160,5 @@ def _setup_environment(spec: EnvironmentSpec, sandbox: Sandbox, scratch: Path) -
         "UV_LINK_MODE": "copy",
         "VIRTUAL_ENV": sandbox.subject_env(scratch),
         **network_variables(),
-        **spec.environment.env,
+        **sandbox.spec.environment.env,
     }

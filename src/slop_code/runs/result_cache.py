@@ -16,8 +16,8 @@ from typing import IO, TYPE_CHECKING
 from slop_code._io import digest_of, open_regular, read_bounded, write_atomic
 from slop_code.errors import UsageError
 from slop_code.execution.cache import open_lock, remove_tree, try_lock
+from slop_code.execution.cache_pruning import RESULTS
 from slop_code.execution.environment import parse_size
-from slop_code.execution.prune import RESULTS
 from slop_code.runs.result_archive import MAX_UNPACKED
 
 if TYPE_CHECKING:

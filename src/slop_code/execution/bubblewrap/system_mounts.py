@@ -1,4 +1,4 @@
-"""What of the host both boxes see, read-only: programs and libraries, nobody's data."""
+"""Read-only mounts of the host's programs and libraries, which both boxes see."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ ETC = (
     "pki/ca-trust/extracted", "services", "ssl/certs", "ssl/openssl.cnf",
 )  # fmt: skip
 ETC_GLOBS = ("java*", "perl", "php", "python*", "R")
-OURS = Path(__file__).parent / "etc"
+ETC_FILES = Path(__file__).parent / "etc"
 
 
 @functools.cache
 def system_paths() -> tuple[str, ...]:
-    """Host paths that appear at the same place in a box: the interpreter's home where it is not in /usr."""
+    """Host paths that have the same path in a box; the interpreter's prefix too, where it is not in /usr."""
     etc = [Path("/etc") / name for name in ETC]
     for pattern in ETC_GLOBS:
         etc += sorted(Path("/etc").glob(pattern))
-    found = [Path(root) for root in ROOTS] + etc
+    paths = [Path(root) for root in ROOTS] + etc
     prefix = Path(sys.base_prefix).resolve()
-    if not within(prefix, ["/usr", "/opt"]):
-        found.append(prefix)
-    return tuple(str(path) for path in found if path.exists())
+    if not is_within(prefix, ["/usr", "/opt"]):
+        paths.append(prefix)
+    return tuple(str(path) for path in paths if path.exists())
 
 
 def system_arguments(hidden: Iterable[Path] = ()) -> list[str]:
-    """bwrap's options for the system, at the places it has on the host."""
+    """bwrap's arguments that mount the system; `hidden` folders within it are covered."""
     arguments: list[str] = []
     paths = system_paths()
     for path in paths:
@@ -43,19 +43,19 @@ def system_arguments(hidden: Iterable[Path] = ()) -> list[str]:
         else:
             arguments += ["--ro-bind", path, path]
     for name in ("passwd", "group", "hosts", "nsswitch.conf"):
-        arguments += ["--ro-bind", str(OURS / name), f"/etc/{name}"]
+        arguments += ["--ro-bind", str(ETC_FILES / name), f"/etc/{name}"]
     for secret in (path.resolve() for path in hidden if path.exists()):
-        if within(secret, [Path(path).resolve() for path in paths]):
+        if is_within(secret, [Path(path).resolve() for path in paths]):
             arguments += ["--tmpfs", str(secret)]
     return arguments
 
 
 def further_arguments(paths: Iterable[Path]) -> list[str]:
-    """Read-only mounts for what does not come with the system."""
+    """Read-only mounts of paths that are not part of the system."""
     system = system_paths()
-    wanted = [str(path) for path in paths if not within(path, system)]
+    wanted = [str(path) for path in paths if not is_within(path, system)]
     return [word for path in wanted for word in ("--ro-bind", path, path)]
 
 
-def within(path: Path, roots: Iterable[str | Path]) -> bool:
+def is_within(path: Path, roots: Iterable[str | Path]) -> bool:
     return any(path == Path(root) or Path(root) in path.parents for root in roots)

@@ -1,6 +1,6 @@
-"""Two containers of one image: the judge's, which has no network, and the subject's, joined to its loopback.
+"""Sandbox of two containers of one image: the judge's without network, the subject's joined to its loopback.
 
-The judge's process 1 is `slopbox pair`: it takes what it needs from its standard input, waits for the subject's
+The judge's process 1 is `slopbox pair`: it reads its files from its standard input, waits for the subject's
 container, runs pytest without any privilege and sends the reports to its standard output. When the evaluator is
 gone, that input ends and both containers with it.
 """
@@ -20,12 +20,13 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.archive import pack_end, pack_file, pack_tree
 from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
-from slop_code.execution.docker.engine import KEPT, Engine, owner, sweep
+from slop_code.execution.docker.engine import Engine
 from slop_code.execution.docker.extra_mounts import Mount, extra_mounts
-from slop_code.execution.docker.init_client import finish, passing_on, ready
+from slop_code.execution.docker.init_client import finish, forward_stdin, wait_until_ready
+from slop_code.execution.docker.owners import OBJECTS_FILE, owner_label, remove_left_over
 from slop_code.execution.docker.setup_containers import new_volume, open_setup_box, open_tool_builder
 from slop_code.execution.docker.support_volume import build_support_files, support_identity
-from slop_code.execution.fixed_limits import HANDED
+from slop_code.execution.fixed_limits import HANDED_SIZE
 from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import BoxLayout, JudgeJob, JudgeResult, SetupJob, launcher_settings
@@ -45,18 +46,18 @@ if TYPE_CHECKING:
 
 ROOT = ("", "0", "root", "0:0", "root:root")
 DEFAULT_USER = "1000:1000"
-LARGEST_WORKSPACE = 2 << 30
-WARNING = 1000
+MAX_WORKSPACE = 2 << 30
+MAX_WARNING = 1000
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """What the engine has when an evaluation starts."""
+    """Image and objects of the engine, listed once for an evaluation."""
 
     image: Mapping[str, Any]
     objects: set[str]
-    """Names of volumes and digests of images that are there; those that are made are added."""
+    """Names of volumes and digests of images; new ones are added when they are made."""
 
 
 class DockerSandbox:
@@ -69,7 +70,7 @@ class DockerSandbox:
         self.mounts = extra_mounts(spec.docker.extra_mounts)
 
     def unavailable_reason(self) -> str | None:
-        """An engine that is there and does not answer raises what it said; one that does is made ready."""
+        """An engine that does not answer raises its error; in one that does, the support volume is made."""
         reason = self.engine.unavailable_reason()
         if reason is None:
             _ = self.support_volume
@@ -77,17 +78,17 @@ class DockerSandbox:
 
     @functools.cached_property
     def engine_state(self) -> EngineState:
-        """Asked once for an evaluation; what killed evaluators left goes now."""
+        """Objects that killed evaluators left are removed now."""
         engine = self.engine
         image, containers, volumes, images = run_concurrently(
             lambda: engine.image(self.settings.image, self.progress), engine.containers, engine.volumes, engine.images
         )
-        gone = sweep(engine, containers, volumes)
-        return EngineState(image, {volume.name for volume in volumes} - set(gone) | images)
+        removed = remove_left_over(engine, containers, volumes)
+        return EngineState(image, {volume.name for volume in volumes} - set(removed) | images)
 
     @property
     def owner(self) -> str:
-        return owner(self.cache)
+        return owner_label(self.cache)
 
     def image(self) -> str:
         return str(self.engine_state.image["Id"])
@@ -107,31 +108,37 @@ class DockerSandbox:
         pairs = (pair.partition("=") for pair in self.engine_state.image["Config"].get("Env") or ())
         return {name: value for name, _, value in pairs}
 
-    def subject_env(self, kept: Path) -> str:
+    def subject_env(self, entry: Path) -> str:
         return c.SUBJECT_ENV
 
     def subject_python(self) -> str:
-        """The image's own: what the word that will be run means, and Python 3 is often not called python."""
+        """The image's own: the program that the command names; Python 3 is often not called python."""
         word = self.spec.interpreter()
         return word if word and os.path.basename(word) != "python" else "3"
 
     def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]:
-        """An image that cannot be used is refused before anything is made for it."""
-        self._declared(c.Names(), "")
+        """An image that cannot be used is rejected before anything is made for it."""
+        self._declared(c.ContainerNames(), "")
         return open_tool_builder(self, scratch)
 
     def setup_box(self, job: SetupJob) -> AbstractContextManager[SetupBox]:
         return open_setup_box(self, job)
 
-    def keep(self, scratch: Path, names: Mapping[str, str]) -> None:
-        (scratch / KEPT).write_text(json.dumps(names))
+    def record_objects(self, scratch: Path, names: Mapping[str, str]) -> None:
+        (scratch / OBJECTS_FILE).write_text(json.dumps(names))
         self.engine_state.objects.update(names.values())
 
-    def check_tools(self, kept: Path) -> None:
-        kept_names(kept, self.engine_state.objects)
+    def check_tools(self, entry: Path) -> None:
+        self.objects_of(entry)
 
-    def check_subject(self, kept: Path) -> None:
-        kept_names(kept, self.engine_state.objects)
+    check_subject = check_tools
+
+    def objects_of(self, entry: Path) -> dict[str, str]:
+        """The engine's objects that a cache entry names; a ValueError when one of them is gone."""
+        names: dict[str, str] = json.loads((entry / OBJECTS_FILE).read_text())
+        if not set(names.values()) <= self.engine_state.objects:
+            raise ValueError("it is gone from the engine")
+        return names
 
     @functools.cached_property
     def support_volume(self) -> Mount:
@@ -144,20 +151,18 @@ class DockerSandbox:
                 filler, mount = f"{volume}-filler", Mount(volume, c.SUPPORT, readonly=False)
                 try:
                     words = ["--name", filler, *c.labels(self.owner), *mount.words]
-                    self.engine.check_output("create", *c.PLAIN, *words, self.image(), c.BOX)
+                    self.engine.check_output("create", *c.COMMON, *words, self.image(), c.BOX)
                     self.engine.check_output("cp", f"{scratch}/support/.", f"{filler}:{c.SUPPORT}")
                 finally:
                     self.engine.remove([filler])
-                self.keep(scratch, {"support": volume})
+                self.record_objects(scratch, {"support": volume})
 
         key = digest_of([self.engine.daemon_identity(), *support_identity(self.machine())])
-        names = self.cache.load_or_build(
-            "support", key, build, lambda kept: kept_names(kept, self.engine_state.objects)
-        )
+        names = self.cache.load_or_build("support", key, build, self.objects_of)
         return Mount(names["support"], c.SUPPORT)
 
     def user(self, given: str) -> c.User:
-        """Names are the image's business: it is asked once."""
+        """Only the image knows the numbers of its names; it is asked once."""
         if numbers := re.fullmatch(r"(\d+):(\d+)", given):
             return c.User(int(numbers[1]), int(numbers[2]))
 
@@ -171,28 +176,31 @@ class DockerSandbox:
         return self.cache.load_or_build("users", digest_of([*self.identity(), given]), build, load)
 
     def measure(self, volume: str) -> str:
-        """Entries and bytes; found out in a container of its own, as in that of set-up anything may answer."""
+        """Entries and bytes, counted in a new container, since set-up could have changed every program of its own."""
         return self._ask_helper(
             "0:0", ["--cap-add", "DAC_OVERRIDE", *Mount(volume, c.SOURCE).words], "measure", c.SOURCE
         )
 
-    def check_places(self, image: str) -> None:
-        """A link in the way would lead a mount to another place, our own for one."""
-        places = [self.settings.workdir, *[mount.target for mount in [*self.mounts, *self._declared(c.Names(), "")]]]
+    def check_mount_targets(self, image: str) -> None:
+        """A link that set-up made could redirect a mount, over our own folder for example."""
+        targets = [
+            self.settings.workdir,
+            *[mount.target for mount in [*self.mounts, *self._declared(c.ContainerNames(), "")]],
+        ]
         try:
-            self._ask_helper("0:0", [], "plain", *places, image=image)
+            self._ask_helper("0:0", [], "plain", *targets, image=image)
         except InfrastructureError as error:
             self.engine.remove(images=[image])
             raise InfrastructureError(f"set-up put a link where something is to be mounted\n{error}") from error
 
     def _ask_helper(self, user: str, options: Sequence[str], *words: str, image: str | None = None) -> str:
-        plain = ["--rm", *c.PLAIN, *c.labels(self.owner), "--network", "none", "--user", user, *c.capabilities()]
+        plain = ["--rm", *c.COMMON, *c.labels(self.owner), "--network", "none", "--user", user, *c.capabilities()]
         return self.engine.check_output(
             "run", *plain, *options, *self.support_volume.words, "--entrypoint", c.BOX, image or self.image(), *words
         )
 
     def box_user(self) -> c.User:
-        """Who judge and subject are: as asked for, else the image's user, never root unless asked for."""
+        """The user of judge and subject: the environment's, else the image's; root only if the environment says so."""
         return self.user(str(self.settings.user or self._own_user() or DEFAULT_USER))
 
     def setup_user(self) -> c.User:
@@ -203,27 +211,27 @@ class DockerSandbox:
         return "" if own in ROOT else own
 
     def source(self, submission: Path) -> tuple[Mount | None, TreeSummary]:
-        """Where its workspace is mounted from, None when it is sent, as is what the user cannot read but root can."""
-        measured = summarize(submission, LARGEST_WORKSPACE)
+        """The mount of the submission; None when it is sent instead, as for files that only root can read."""
+        measured = summarize(submission, MAX_WORKSPACE)
         mounted = self.settings.mount_workspace and not measured.unreadable
         return Mount(str(submission), c.SOURCE) if mounted else None, measured
 
     def judge(self, job: JudgeJob) -> JudgeResult:
-        names, log, warning = c.Names(), job.reports / "pytest.log", ""
+        names, log, warning = c.ContainerNames(), job.log, ""
         image, source, measured = self._workspace(job)
         arguments = self._judge_arguments(names, job, source)
         try:
             self._make_volumes(names, measured)
             with open_piped([self.engine.binary, *arguments], log) as child, contextlib.ExitStack() as after:
                 try:
-                    sent = start_thread(child.send, self._parts(job, None if source else job.submission))
-                    ready(self.engine, child, log, measured if source and source.is_folder else None)
-                    sent()
+                    join_sender = start_thread(child.send, self._parts(job, None if source else job.submission))
+                    wait_until_ready(self.engine, child, log, measured if source and source.is_folder else None)
+                    join_sender()
                     if job.submission is not None:
                         warning = self._start_subject(names, image)
-                    if job.interactive:
-                        after.enter_context(passing_on(child))
-                    done = finish(self.engine, child, log, places_of(job), job.timeout)
+                    if job.request.interactive:
+                        after.enter_context(forward_stdin(child))
+                    done = finish(self.engine, child, log, returned_folders(job), job.request.timeout)
                 finally:
                     self.engine.remove([names.of("judge"), names.of("subject")])
         finally:
@@ -231,44 +239,43 @@ class DockerSandbox:
         return self._judged(done, warning)
 
     def _workspace(self, job: JudgeJob) -> tuple[str, Mount | None, TreeSummary]:
-        """The subject's image, where its workspace comes from unless it is sent, and how large that is."""
+        """The subject's image, the mount of its workspace unless it is sent, and the workspace's size."""
         if job.submission is None:
             return self.image(), None, TreeSummary()
-        if job.subject.kept is None:
+        if job.subject.entry is None:
             return self.image(), *self.source(job.submission)
-        kept = kept_names(job.subject.kept, self.engine_state.objects)
-        if not job.subject.workspace:
-            return kept["image"], *self.source(job.submission)
-        entries, size = map(int, (job.subject.kept / "measured").read_text().split())
-        if size > LARGEST_WORKSPACE:
+        objects = self.objects_of(job.subject.entry)
+        if not job.subject.has_workspace:
+            return objects["image"], *self.source(job.submission)
+        entries, size = map(int, (job.subject.entry / "measured").read_text().split())
+        if size > MAX_WORKSPACE:
             raise InfrastructureError(f"set-up left {size} bytes in the workspace, which is in memory; use -e local")
-        return kept["image"], Mount(kept["layer"], c.SOURCE), TreeSummary(entries, size)
+        return objects["image"], Mount(objects["layer"], c.SOURCE), TreeSummary(entries, size)
 
-    def _judge_arguments(self, names: c.Names, job: JudgeJob, source: Mount | None) -> list[str]:
-        tools = Mount(kept_names(job.tools, self.engine_state.objects)["tools"], c.TOOLS)
-        network = (self.settings.network or "bridge") if self.spec.network == "full" else "none"
-        return c.judge_arguments(
-            names,
+    def _container(
+        self, names: c.ContainerNames, box: str, mounts: Sequence[Mount] = (), **settings: Any
+    ) -> c.ContainerSpec:
+        return c.ContainerSpec(
             owner=self.owner,
-            image=self.image(),
             user=self.box_user(),
             workspace=self.settings.workdir,
-            network=network,
-            mounts=[self.support_volume, tools, *self.mounts, *self._declared(names, "judge")],
-            source=source,
-            collecting=job.collecting,
-            interactive=job.interactive,
-            environment={**job.environment, "TMPDIR": "/slop/tmp"},
-            argv=job.argv,
+            mounts=[self.support_volume, *mounts, *self.mounts, *self._declared(names, box)],
+            **settings,
         )
 
-    def _make_volumes(self, names: c.Names, measured: TreeSummary) -> None:
+    def _judge_arguments(self, names: c.ContainerNames, job: JudgeJob, source: Mount | None) -> list[str]:
+        tools = Mount(self.objects_of(job.request.tools)["tools"], c.TOOLS)
+        network = (self.settings.network or "bridge") if self.spec.network == "full" else "none"
+        container = self._container(names, "judge", [tools], image=self.image(), network=network)
+        return c.judge_arguments(names, container, job, source)
+
+    def _make_volumes(self, names: c.ContainerNames, measured: TreeSummary) -> None:
         disk = self.spec.limits.disk
         workspace, tmp, shown, gate = names.shared
         options = {
             workspace: c.volume_options(disk + measured.space, measured.entries),
             tmp: c.volume_options(disk, mode="1777"),
-            shown: c.volume_options(HANDED),
+            shown: c.volume_options(HANDED_SIZE),
             gate: c.volume_options(c.PAGE),
         }
         makes = [c.volume_arguments(name, self.owner, option) for name, option in options.items()]
@@ -276,43 +283,35 @@ class DockerSandbox:
         run_concurrently(*[functools.partial(self.engine.check_output, *make) for make in makes])
 
     def _parts(self, job: JudgeJob, submission: Path | None) -> Iterator[bytes]:
-        """Everything the judge's container is sent; without a subject it may add to tests and plugin."""
+        """Everything sent to the judge's container; without a subject the judge may write to tests and plugin."""
         owner = self.box_user().owner
         if submission is not None:
             yield from pack_tree(submission, "workspace", owner=owner, without=RESERVED)
-        for name, path in {"tests": job.tests, **job.files}.items():
+        for name, path in {"tests": job.request.tests, **job.request.files}.items():
             yield from pack_tree(path, f"judge/{name}", owner=owner if job.collecting else None)
-        yield from pack_tree(job.shown, "shown", owner=owner)
+        yield from pack_tree(job.request.shown, "shown", owner=owner)
         settings = launcher_settings(self.layout(job.scratch), self.spec.limits.output)
         yield from pack_file(settings.encode(), "call/conf")
         yield pack_end()
 
-    def _declared(self, names: c.Names, box: str) -> list[Mount]:
-        """Each box has its own, as each is filled from its own image."""
+    def _declared(self, names: c.ContainerNames, box: str) -> list[Mount]:
+        """Volumes that the image declares; each box has its own, filled from its own image."""
         taken = [self.settings.workdir, *[mount.target for mount in self.mounts]]
         return names.declared(self.engine_state.image["Config"].get("Volumes") or (), taken, box)
 
-    def _declared_names(self, names: c.Names) -> list[str]:
+    def _declared_names(self, names: c.ContainerNames) -> list[str]:
         return [mount.source for box in ("judge", "subject") for mount in self._declared(names, box)]
 
-    def _start_subject(self, names: c.Names, image: str) -> str:
-        """What the engine warned of: one that cannot do a limit says so, and goes on."""
-        arguments = c.subject_arguments(
-            names,
-            owner=self.owner,
-            image=image,
-            user=self.box_user(),
-            workspace=self.settings.workdir,
-            mounts=[self.support_volume, *self.mounts, *self._declared(names, "subject")],
-            limits=self.spec.limits,
-        )
-        answer = self.engine.run(*arguments)
+    def _start_subject(self, names: c.ContainerNames, image: str) -> str:
+        """The engine's warning: one that cannot enforce a limit says so, and goes on."""
+        container = self._container(names, "subject", image=image)
+        answer = self.engine.run(*c.subject_arguments(names, container, self.spec.limits))
         if answer.exit_code != 0:
             raise self.engine.failure("run", answer.errors)
-        return answer.errors.strip()[-WARNING:]
+        return answer.errors.strip()[-MAX_WARNING:]
 
     def _judged(self, done: ProcessResult, warning: str) -> JudgeResult:
-        """Only what is proven is told as in force; without the engine our own watch has all limits but that on CPUs."""
+        """Only proven limits are recorded; where the engine has none, `slopbox serve` enforces all but the CPUs."""
         limits = self.spec.limits.model_dump(mode="json", exclude={"cpus"} if warning else None)
         isolation = {
             "sandbox": self.name,
@@ -324,17 +323,9 @@ class DockerSandbox:
         return JudgeResult(done, isolation | ({"warning": warning} if warning else {}))
 
 
-def kept_names(kept: Path, there: set[str]) -> dict[str, str]:
-    """What an entry of the cache stands for; a ValueError when the engine has it no more."""
-    names: dict[str, str] = json.loads((kept / KEPT).read_text())
-    if not set(names.values()) <= there:
-        raise ValueError("the engine has it no more")
-    return names
-
-
-def places_of(job: JudgeJob) -> dict[str, Path]:
-    """Where what comes back belongs; what collecting compiles stays beside its sources."""
-    places = {"reports": job.reports}
+def returned_folders(job: JudgeJob) -> dict[str, Path]:
+    """Host folders for what comes back from the container; bytecode of collecting stays beside its sources."""
+    folders = {"reports": job.request.reports}
     if job.collecting:
-        places |= {"tests": job.tests, "plugin": job.files["plugin"]}
-    return places
+        folders |= {"tests": job.request.tests, "plugin": job.request.files["plugin"]}
+    return folders

@@ -1,44 +1,25 @@
-"""The container engine through its command: docker, podman or nerdctl, whoever the user has.
-
-Everything made here carries a label that names its owner, a lock that its evaluator holds while it lives:
-containers and volumes that belong to nobody any more are removed by whoever starts next, images by `cache prune`.
-"""
+"""The container engine through its command line: docker, podman or nerdctl."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import functools
 import json
 import os
-import secrets
 import shutil
-import socket
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
 
-from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
-from slop_code.execution.cache import file_lock
+from slop_code.execution.docker.owners import ENTRY, OWNER
 from slop_code.execution.process import CapturedOutput, capture
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
 
-OWNER = "slop-code.owner"
-ENTRY = "slop-code.entry"
-KEPT = "names.json"
-"""In an entry of the cache: what it stands for in the engine."""
-
-SAID = 2000
-NOTHING = "it said nothing; look into the daemon's own log"
-OWNERS_LOCK = ".owners.lock"
+MAX_MESSAGE = 2000
+NO_MESSAGE = "it printed nothing; look into the daemon's own log"
 ANSWER_S = 120.0
 PULL_S = 3600.0
 UNREACHABLE = (
@@ -55,7 +36,7 @@ FORBIDDEN = ("permission denied while trying to connect", "got permission denied
 
 @dataclass(frozen=True, slots=True)
 class LabelledObject:
-    """A container or a volume of ours."""
+    """A container or a volume that slop-code made."""
 
     name: str
     labels: Mapping[str, str]
@@ -71,7 +52,7 @@ class Engine:
         return None
 
     def daemon_identity(self) -> list[str]:
-        """Tells one daemon from another, as what is kept in one is not in the other."""
+        """Part of cache keys, since one daemon does not have the volumes and images of another."""
         return [
             self.binary,
             *[os.environ.get(name, "") for name in ("DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST")],
@@ -87,12 +68,14 @@ class Engine:
         return answer.output.strip()
 
     def failure(self, what: str, text: str) -> InfrastructureError:
-        told = text.strip()[-SAID:]
-        known = self.diagnose(text)
-        return InfrastructureError(f"{known}\n{told}" if known else f"`{self.binary} {what}` failed: {told or NOTHING}")
+        message = text.strip()[-MAX_MESSAGE:]
+        diagnosis = self.diagnose(text)
+        return InfrastructureError(
+            f"{diagnosis}\n{message}" if diagnosis else f"`{self.binary} {what}` failed: {message or NO_MESSAGE}"
+        )
 
     def diagnose(self, text: str) -> str | None:
-        """One sentence for each way an engine fails that a person can do something about."""
+        """One sentence for each kind of failure that the user can do something about."""
         lower = text.lower()
         if any(words in lower for words in FORBIDDEN):
             return f"{self.binary}: this user may not use the daemon; join its group"
@@ -104,7 +87,7 @@ class Engine:
         return None
 
     def image(self, name: str, progress: ProgressCallback) -> dict[str, Any]:
-        """What the engine knows of an image, pulled when it is not there."""
+        """The engine's description of an image, which is pulled when it is not there."""
         answer = self.run("image", "inspect", "--", name)
         if answer.exit_code != 0 and any(word in answer.errors.lower() for word in ("no such image", "not known")):
             progress(ProgressEvent(ProgressKind.PULL_IMAGE, name))
@@ -113,16 +96,18 @@ class Engine:
         if answer.exit_code != 0:
             raise self.failure("image inspect", answer.errors)
         try:
-            found: dict[str, Any] = json.loads(answer.output)[0]
+            description: dict[str, Any] = json.loads(answer.output)[0]
         except (ValueError, LookupError):
             raise self.failure("image inspect", f"it is no container engine: {answer.output}") from None
-        return found
+        return description
 
     def pull(self, name: str) -> None:
         answer = self.run("pull", "--quiet", "--", name, timeout=PULL_S)
         if answer.exit_code != 0:
             unknown = f"image {name}: not here, and it cannot be pulled; build or load it, or correct docker.image"
-            raise InfrastructureError(f"{self.diagnose(answer.errors) or unknown}\n{answer.errors.strip()[-SAID:]}")
+            raise InfrastructureError(
+                f"{self.diagnose(answer.errors) or unknown}\n{answer.errors.strip()[-MAX_MESSAGE:]}"
+            )
 
     def containers(self) -> list[LabelledObject]:
         return self._items("ps", "--all", name=("Names", "ID"))
@@ -135,7 +120,7 @@ class Engine:
         return {image.removeprefix("sha256:") for image in listed}
 
     def commit(self, container: str, entry: str, timeout: float) -> str:
-        """The container as an image: its digest, which podman writes without its kind."""
+        """Make an image of the container; its digest, which podman prints without the prefix."""
         label = f"LABEL {ENTRY}={entry}"
         return (
             self.check_output("commit", "--change", label, container, timeout=timeout)
@@ -150,26 +135,26 @@ class Engine:
         return labels
 
     def _items(self, *command: str, name: tuple[str, ...]) -> list[LabelledObject]:
-        found = []
+        objects = []
         for values in _objects(self.check_output(*command, "--filter", f"label={OWNER}", "--format", "{{json .}}")):
             own = next(values[key] for key in name if values.get(key))
-            found.append(LabelledObject(own[0] if isinstance(own, list) else own, _labels(values.get("Labels"))))
-        return found
+            objects.append(LabelledObject(own[0] if isinstance(own, list) else own, _labels(values.get("Labels"))))
+        return objects
 
     def remove(self, containers: Iterable[str] = (), volumes: Iterable[str] = (), images: Iterable[str] = ()) -> None:
-        """Whatever of these is still there; that something has gone by itself is no trouble."""
-        gone = (
+        """Remove those that are still there; one that is gone already is no failure."""
+        commands = (
             (("rm", "--force", "--volumes"), containers),
             (("volume", "rm", "--force"), volumes),
             (("rmi", "--force"), images),
         )
-        for command, names in gone:
+        for command, names in commands:
             if listed := list(names):
                 self.run(*command, *listed)
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
-    """docker prints an object a line, podman one list."""
+    """docker prints one object per line, podman one list."""
     if text.startswith("["):
         listed: list[dict[str, Any]] = json.loads(text)
         return listed
@@ -182,76 +167,3 @@ def _labels(value: Any) -> dict[str, str]:
         return value
     pairs = (pair.partition("=") for pair in str(value or "").split(","))
     return {name: text for name, _, text in pairs if name}
-
-
-_HELD: list[Any] = []
-"""Locks, open until this process ends."""
-
-
-@functools.cache
-def owner(cache: Cache) -> str:
-    """The label's value for this process: where it is and which lock it holds until its end."""
-    path = cache.root / "owners" / f"{os.getpid()}-{secrets.token_hex(4)}"
-    path.parent.mkdir(exist_ok=True)
-    remove_dead_owners(cache)
-    with file_lock(cache.root / OWNERS_LOCK):
-        _HELD.append(path.open("w"))
-        fcntl.flock(_HELD[-1], fcntl.LOCK_EX)
-    return f"{host()}:{quote(str(path), safe='/')}"
-
-
-def remove_dead_owners(cache: Cache) -> None:
-    """Remove the locks that nobody holds any more; under a lock, as a new one is not held from its first moment."""
-    with file_lock(cache.root / OWNERS_LOCK):
-        for path in (cache.root / "owners").glob("*"):
-            if not is_alive(f"{host()}:{quote(str(path), safe='/')}"):
-                path.unlink(missing_ok=True)
-
-
-@functools.cache
-def host() -> str:
-    """Locks can be looked at from where the same files are seen: one machine, one namespace of mounts."""
-    known = [socket.gethostname()]
-    with contextlib.suppress(OSError):
-        known.append(Path("/etc/machine-id").read_text())
-    with contextlib.suppress(OSError):
-        known.append(os.readlink("/proc/self/ns/mnt"))
-    return digest_of(known)[:16]
-
-
-def is_alive(label: str) -> bool:
-    """Whether an owner may still want its things; of another machine's nobody here can tell."""
-    machine, _, path = label.partition(":")
-    if machine != host():
-        return True
-    try:
-        with open(unquote(path)) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return False
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-
-
-def is_left_over(item: LabelledObject) -> bool:
-    """Its owner is gone, and no entry of a cache names it as kept."""
-    if is_alive(item.labels.get(OWNER, "")):
-        return False
-    entry = item.labels.get(ENTRY)
-    if entry is None:
-        return True
-    try:
-        return item.name not in json.loads((Path(unquote(entry)) / KEPT).read_text()).values()
-    except (FileNotFoundError, ValueError):
-        return True
-    except OSError:
-        return False
-
-
-def sweep(engine: Engine, containers: list[LabelledObject], volumes: list[LabelledObject]) -> list[str]:
-    """Remove what killed evaluators left; its names."""
-    old = [item.name for item in containers if is_left_over(item)]
-    empty = [item.name for item in volumes if is_left_over(item)]
-    engine.remove(old, empty)
-    return [*old, *empty]

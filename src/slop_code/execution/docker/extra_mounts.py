@@ -1,4 +1,4 @@
-"""What is mounted where in containers, and what cannot be."""
+"""Mounts of containers: those of the environment file, and the targets that are reserved."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SYSTEM = {
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A host's path, or a volume where the source has no slash."""
+    """A path of the host, or a volume where the source has no slash."""
 
     source: str
     target: str
     readonly: bool = True
     filled: bool = False
-    """A new volume begins with what the image has there."""
+    """A new volume begins with the image's content of that folder."""
 
     @property
     def is_folder(self) -> bool:
@@ -44,16 +44,16 @@ class Mount:
 def extra_mounts(value: Sequence[Any] | Mapping[Any, Any]) -> list[Mount]:
     """`source:target[:mode]`, `{source: target[:mode]}`, `{source: {bind, mode}}`; read-only unless the mode is rw.
 
-    A ValueError says what was expected in the place of one that is none.
+    A ValueError says what was expected.
     """
-    found = []
+    mounts = []
     for entry in [value] if isinstance(value, dict) else value:
         pairs = entry.items() if isinstance(entry, dict) else [str(entry).partition(":")[::2]]
         for source, target in pairs:
             if isinstance(target, dict):
                 target = f"{target.get('bind')}:{target.get('mode', 'ro')}"
-            found.append(_mount(str(source), *str(target).split(":")))
-    return found
+            mounts.append(_mount(str(source), *str(target).split(":")))
+    return mounts
 
 
 def _mount(source: str, target: str = "", mode: str = "ro", *rest: str) -> Mount:
@@ -62,18 +62,18 @@ def _mount(source: str, target: str = "", mode: str = "ro", *rest: str) -> Mount
         raise ValueError("mounts such as source:/target, or source:/target:rw to write to it")
     if "/" in source and not source.startswith("/"):
         raise ValueError(f"absolute sources, which {source} is not")
-    if is_ours(target) or os.path.normpath(target) == "/tmp":
+    if is_reserved(target) or os.path.normpath(target) == "/tmp":
         raise ValueError(f"targets that are free, which {target} is not")
     return Mount(source, target, mode == "ro")
 
 
 def is_free(path: str) -> bool:
-    """Whether a workspace can lie there: absolute, plain, and nothing of the system's or ours."""
+    """Whether the workspace can be there: an absolute plain path, neither the system's nor reserved."""
     parts = path.split("/")
     plain = all(part not in ("", ".", "..") for part in parts[1:]) and path.isprintable() and not set(path) & set(":,")
     return path.startswith("/") and plain and parts[1] not in SYSTEM
 
 
-def is_ours(path: str) -> bool:
-    """Where nothing can be mounted: it is our own, the kernel's, or everything."""
+def is_reserved(path: str) -> bool:
+    """Nothing can be mounted over slop-code's own folder, the kernel's, or the root."""
     return os.path.normpath(path).split("/")[1] in ("", "dev", "proc", "slop", "sys")

@@ -1,4 +1,4 @@
-"""Talking to process 1 of a container, which is `slopbox pair`, through the engine's command."""
+"""Client of process 1 of a container, which is `slopbox pair`, through the engine's command line."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 START_S = 300.0
 REPORTS_S = 120.0
-LAST_WORDS_S = 5.0
-TALK = 4096
-END_OF_TALK = b"\4"
+LAST_OUTPUT_S = 5.0
+STDIN_CHUNK = 4096
+END_OF_STDIN = b"\4"
 
 
-def ready(engine: Engine, child: PipedProcess, log: Path, expected: TreeSummary | None = None) -> None:
-    """Wait for process 1; a mounted folder it copied has to be the `expected` one.
+def wait_until_ready(engine: Engine, child: PipedProcess, log: Path, expected: TreeSummary | None = None) -> None:
+    """Raise unless process 1 starts, and the mounted folder that it copied is the `expected` one.
 
     A folder of the same name on the daemon's machine need not be the same folder.
     """
@@ -42,7 +42,7 @@ def ready(engine: Engine, child: PipedProcess, log: Path, expected: TreeSummary 
             line += byte
     match = re.fullmatch(rb"ready (\d+) (\d+) (\d+)\n", line)
     if match is None:
-        raise engine.failure("run", last_words(child, log) or f"no sign of life within {START_S:g} s")
+        raise engine.failure("run", last_output(child, log) or f"it did not start within {START_S:g} s")
     entries, size, checksum = map(int, match.groups())
     if expected is not None and TreeSummary(entries, size, checksum) != expected:
         raise InfrastructureError(
@@ -50,51 +50,53 @@ def ready(engine: Engine, child: PipedProcess, log: Path, expected: TreeSummary 
         )
 
 
-def finish(engine: Engine, child: PipedProcess, log: Path, places: Mapping[str, Path], timeout: float) -> ProcessResult:
-    """The status that process 1 sent behind its files; one that the engine's command has is nobody's word."""
+def finish(
+    engine: Engine, child: PipedProcess, log: Path, folders: Mapping[str, Path], timeout: float
+) -> ProcessResult:
+    """The exit code that process 1 sent after its files; that of the engine's command proves nothing."""
     in_time = child.answers(time.monotonic() + timeout)
     if not in_time:
         child.hang_up()
     until = time.monotonic() + REPORTS_S
     try:
-        status = unpack_reports(lambda size: child.read(size, until), places)
+        status = unpack_reports(lambda size: child.read(size, until), folders)
     except (EOFError, TimeoutError):
-        # What stands in the log is mostly the tests' word, and none for a diagnosis.
-        said = last_words(child, log)
+        # The log is mostly output of the tests, which says nothing about the failure.
+        output = last_output(child, log)
         raise InfrastructureError(
-            f"the judge's container ended before its tests did; was it, or {engine.binary}'s daemon, stopped?\n{said}"
+            f"the judge's container ended before its tests did; was it, or {engine.binary}'s daemon, stopped?\n{output}"
         ) from None
     code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
     return ProcessResult(code if in_time else None, tail(log, TAIL))
 
 
 @contextlib.contextmanager
-def passing_on(child: PipedProcess) -> Iterator[None]:
-    """While the block runs, the judge reads what this process reads; the byte that terminals have tells its end."""
-    over = CancelToken()
+def forward_stdin(child: PipedProcess) -> Iterator[None]:
+    """While the block runs, the judge reads our standard input; its end is sent as the byte that terminals use."""
+    token = CancelToken()
 
     def work() -> None:
-        with cancel_scope(over), contextlib.suppress(EvaluationCancelledError):
+        with cancel_scope(token), contextlib.suppress(EvaluationCancelledError):
             while wait_for(0, float("inf")):
-                text = os.read(0, TALK)
-                child.send([text or END_OF_TALK])
+                text = os.read(0, STDIN_CHUNK)
+                child.send([text or END_OF_STDIN])
                 if not text:
                     return
 
-    passing = start_thread(work)
+    join = start_thread(work)
     try:
         yield
     finally:
-        over.cancel()
-        passing()
-        over.close()
+        token.cancel()
+        join()
+        token.close()
 
 
-def last_words(child: PipedProcess, log: Path) -> str:
-    """What the engine's command said when it gave up."""
+def last_output(child: PipedProcess, log: Path) -> str:
+    """The end of what the engine's command printed."""
     child.hang_up()
     with contextlib.suppress(TimeoutError):
-        while child.read(1 << 16, time.monotonic() + LAST_WORDS_S):
+        while child.read(1 << 16, time.monotonic() + LAST_OUTPUT_S):
             pass
     return tail(log, TAIL).strip()
 
@@ -107,6 +109,6 @@ def certificate_variables() -> dict[str, str]:
 
 
 def certificates() -> Iterator[bytes]:
-    """The host's own bundle where the way to packages needs it."""
+    """The host's certificates, where the package index needs them."""
     if certificate_variables():
         yield from pack_tree(Path(network_variables()["SSL_CERT_FILE"]).resolve(), "net/ca.pem")

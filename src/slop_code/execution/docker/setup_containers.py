@@ -1,4 +1,4 @@
-"""Where containers are made ready: the tests' environment, and the subject's set-up."""
+"""Containers with network: for the tests' environment, and for the set-up of submissions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from slop_code.execution.cache import entry_for_scratch
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
-from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, ready
+from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, wait_until_ready
 from slop_code.execution.interpreter import network_variables
 from slop_code.execution.process import ProcessResult, open_piped, run
 from slop_code.execution.sandbox import PATH, SetupJob
 from slop_code.execution.submission import RESERVED
-from slop_code.execution.tool_environment import WARM_S, compiled, tools_failure
+from slop_code.execution.tool_environment import INSTALL_S, compile_bytecode, tool_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,8 +34,8 @@ BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable));
 
 @contextlib.contextmanager
 def new_volume(docker: DockerSandbox, scratch: Path, what: str) -> Iterator[str]:
-    """One that is removed again unless `Docker.keep` has noted it for the cache's entry."""
-    volume = c.Names().of(what)
+    """One that is removed again unless `record_objects` has noted it for the cache's entry."""
+    volume = c.ContainerNames().of(what)
     docker.engine.check_output("volume", "create", *c.labels(docker.owner, entry_label(scratch)), volume)
     try:
         yield volume
@@ -51,34 +51,40 @@ def entry_label(scratch: Path) -> str:
     return quote(str(entry_for_scratch(scratch)), safe="/")
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    mounts: Sequence[Mount]
+    steps: Sequence[str]
+    """Arguments of `slopbox pair`."""
+
+    parts: Iterable[bytes] = ()
+    """Files that are sent."""
+
+    expected: TreeSummary | None = None
+    """The size of a mounted folder that is copied."""
+
+    covered: bool = False
+    """The commands see nothing of /slop."""
+
+
 @contextlib.contextmanager
-def worker(
-    docker: DockerSandbox,
-    log: Path,
-    mounts: Sequence[Mount],
-    steps: Sequence[str],
-    parts: Iterable[bytes] = (),
-    expected: TreeSummary | None = None,
-    *,
-    covered: bool = False,
-) -> Iterator[str]:
+def worker(docker: DockerSandbox, log: Path, spec: WorkerSpec) -> Iterator[str]:
     """A container that waits for commands until the block ends; its name."""
-    name = c.Names().of("worker")
-    trees = {"net": c.NET, "workspace": docker.settings.workdir}
-    arguments = c.worker_arguments(
-        name,
+    name = c.ContainerNames().of("worker")
+    container = c.ContainerSpec(
         owner=docker.owner,
         image=docker.image(),
         network=docker.settings.network,
-        mounts=[docker.support_volume, *docker.mounts, *mounts],
-        steps=[*c.unpack_steps(trees, docker.setup_user()), *steps],
-        covered=covered,
+        mounts=[docker.support_volume, *docker.mounts, *spec.mounts],
     )
+    trees = {"net": c.NET, "workspace": docker.settings.workdir}
+    steps = [*c.unpack_steps(trees, docker.setup_user()), *spec.steps]
+    arguments = c.worker_arguments(name, container, steps, covered=spec.covered)
     with open_piped([docker.engine.binary, *arguments], log) as child:
         try:
-            sent = start_thread(child.send, itertools.chain(certificates(), parts, [pack_end()]))
-            ready(docker.engine, child, log, expected)
-            sent()
+            join_sender = start_thread(child.send, itertools.chain(certificates(), spec.parts, [pack_end()]))
+            wait_until_ready(docker.engine, child, log, spec.expected)
+            join_sender()
             yield name
         finally:
             docker.engine.remove([name])
@@ -89,15 +95,15 @@ def open_tool_builder(docker: DockerSandbox, scratch: Path) -> Iterator[DockerTo
     user = docker.box_user()
     with new_volume(docker, scratch, "tools") as volume:
         mounts = [Mount(volume, c.UV_CACHE, readonly=False)]
-        with worker(docker, scratch / "log", mounts, ["--own", c.UV_CACHE, *user.words]) as name:
+        with worker(docker, scratch / "log", WorkerSpec(mounts, ["--own", c.UV_CACHE, *user.words])) as name:
             yield DockerToolBuilder(docker, name, user, scratch)
-        docker.keep(scratch, {"tools": volume})
+        docker.record_objects(scratch, {"tools": volume})
     (scratch / "log").unlink()
 
 
 @contextlib.contextmanager
 def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetupBox]:
-    """What the commands leave becomes an image, and a volume where the workspace is kept."""
+    """The container becomes an image after set-up, and the workspace a volume where it is kept."""
     user, workspace = docker.setup_user(), docker.settings.workdir
     source, measured = docker.source(job.submission)
     steps = ["--copy", c.SOURCE, workspace, *user.words] if source else []
@@ -105,16 +111,16 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
     parts = () if source else pack_tree(job.submission, "workspace", owner=user.owner, without=RESERVED)
     with new_volume(docker, job.scratch, "layer") as volume:
         mounts = [Mount(volume, workspace, readonly=False), *([source] if source else [])]
-        expected = measured if source else None
-        with worker(docker, job.scratch / "log", mounts, steps, parts, expected, covered=True) as name:
+        spec = WorkerSpec(mounts, steps, parts, measured if source else None, covered=True)
+        with worker(docker, job.scratch / "log", spec) as name:
             yield DockerSetupBox(docker, name, user, job)
             image = docker.engine.commit(name, entry_label(job.scratch), START_S)
-        docker.check_places(image)
+        docker.check_mount_targets(image)
         if job.keep_workspace:
             (job.scratch / "measured").write_text(docker.measure(volume))
-        docker.keep(job.scratch, {"image": image, **({"layer": volume} if job.keep_workspace else {})})
-    for left in ("log", "output"):
-        (job.scratch / left).unlink(missing_ok=True)
+        docker.record_objects(job.scratch, {"image": image, **({"layer": volume} if job.keep_workspace else {})})
+    for name in ("log", "output"):
+        (job.scratch / name).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +157,22 @@ class DockerToolBuilder:
         return f"/slop/{name}"
 
     def python(self) -> tuple[str, str]:
-        """The image's own where it is recent enough, else one that uv fetches and keeps beside the packages."""
+        """The image's own where it is recent enough, else one that uv downloads next to the packages."""
         self.uv("uv", ["venv", "--quiet", "--python", JUDGE_PYTHON, f"{self.folder}/probe"])
-        told = self.uv("uv", ["run", "--no-project", "--python", f"{self.folder}/probe", "python", "-c", BASE])
-        path, version = told.splitlines()
+        output = self.uv("uv", ["run", "--no-project", "--python", f"{self.folder}/probe", "python", "-c", BASE])
+        path, version = output.splitlines()
         return path, version
 
     def uv(self, tool: str, arguments: Sequence[str]) -> str:
         environment = {
             "PATH": f"{c.SUPPORT}/bin:{self.docker.variables().get('PATH') or PATH}", "HOME": c.HOME,
             "UV_CACHE_DIR": c.UV_CACHE, "UV_PYTHON_INSTALL_DIR": f"{c.UV_CACHE}/python", "UV_NO_CONFIG": "1",
-            "UV_COMPILE_BYTECODE": compiled(tool), "UV_LINK_MODE": "copy",
+            "UV_COMPILE_BYTECODE": compile_bytecode(tool), "UV_LINK_MODE": "copy",
             **network_variables(), **certificate_variables(),
         }  # fmt: skip
         argv = [f"{c.SUPPORT}/bin/{tool}", *arguments]
         words = c.exec_arguments(self.container, self.user, self.folder, environment, argv)
-        answer = self.docker.engine.run(*words, timeout=WARM_S)
+        answer = self.docker.engine.run(*words, timeout=INSTALL_S)
         if answer.exit_code != 0:
-            raise tools_failure(argv, answer.exit_code, answer.errors)
+            raise tool_failure(argv, answer.exit_code, answer.errors)
         return answer.output

@@ -1,4 +1,4 @@
-"""What every container is given: our helper and a uv that runs on any Linux of its processor."""
+"""Support files that every container mounts: the helper, and a uv that runs on any Linux of that processor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def support_identity(machine: str) -> list[str]:
 
 
 def build_support_files(machine: str, folder: Path, cache: Cache) -> None:
-    """`box` and `run` are the helper under both its names; uv comes linked statically, whatever the host's is."""
+    """`box` and `run` are the helper under both its names; this uv is linked statically, unlike the host's perhaps."""
     (folder / "bin").mkdir(parents=True)
     for name in ("box", "run"):
         shutil.copyfile(helper_path(machine), folder / name)

@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from slop_code.errors import UsageError
-from slop_code.execution.entry_points import plugin
+from slop_code.execution.entry_points import load_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ class Exporter(Protocol):
 
 def exporter(name: str) -> Exporter:
     """A built-in exporter, else one that another package brings."""
-    function: Exporter | None = plugin(GROUP, name, BUILT_IN)
+    function: Exporter | None = load_plugin(GROUP, name, BUILT_IN)
     if function is not None:
         return function
     names = dict.fromkeys([*BUILT_IN, *sorted(entry_points(group=GROUP).names)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from slop_code.errors import UsageError
-from slop_code.execution.entry_points import plugin
+from slop_code.execution.entry_points import load_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ class Executor(Protocol):
 
 def executor_class(name: str) -> type[Executor]:
     """Our own, else one that another package brings under the entry point `slop_code.executors`."""
-    found: type[Executor] | None = plugin("slop_code.executors", name, BUILT_IN)
+    found: type[Executor] | None = load_plugin("slop_code.executors", name, BUILT_IN)
     if found is not None:
         return found
     raise UsageError(f"no executor {name!r} in this installation; there are {', '.join(BUILT_IN)}")

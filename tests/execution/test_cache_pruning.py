@@ -10,8 +10,8 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
-from slop_code.execution.docker.engine import ENTRY, OWNER, host
-from slop_code.execution.prune import KINDS, Size, prune, size_of
+from slop_code.execution.cache_pruning import KINDS, FolderSize, folder_size, prune_cache
+from slop_code.execution.docker.owners import ENTRY, OWNER, machine_id
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def removed(tmp_path):
 
 @pytest.fixture
 def dead(cache):
-    return {OWNER: f"{host()}:{cache.root}/owners/1-dead"}
+    return {OWNER: f"{machine_id()}:{cache.root}/owners/1-dead"}
 
 
 def entry(cache, kind, kept):
@@ -71,7 +71,7 @@ def test_what_is_kept_goes_only_when_asked_for(cache, engine, everything):
     for kind in KINDS:
         entry(cache, kind, "")
     (cache.root / "other").mkdir()
-    told = list(prune(cache, engine(), everything=everything))
+    told = list(prune_cache(cache, engine(), everything=everything))
     left = {path.name for path in cache.root.iterdir() if not path.name.startswith(".")}
     assert left == {"other"} | (set() if everything else set(KINDS))
     assert (f"{cache.root / 'tools'}: removed" in told) is everything
@@ -84,23 +84,23 @@ def test_everything_is_refused_while_it_is_used(cache, engine):
     (killed / "lock").touch()
     with cache.shared_lock():
         with pytest.raises(InfrastructureError, match="evaluations are running"):
-            list(prune(cache, engine(), everything=True))
+            list(prune_cache(cache, engine(), everything=True))
         assert (cache.root / "tools" / "key").is_dir()
-        list(prune(cache, engine(), everything=False))
+        list(prune_cache(cache, engine(), everything=False))
         assert not killed.exists()
-    list(prune(cache, engine(), everything=True))
+    list(prune_cache(cache, engine(), everything=True))
     assert not (cache.root / "tools").exists()
 
 
 def test_sizes(cache):
     folder = cache.root / "tests"
-    assert size_of(folder) == Size(0, 0)
+    assert folder_size(folder) == FolderSize(0, 0)
     for name, size in {"a/one": 10, "a/inner/two": 20, "b/three": 30, ".b.lock": 1}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"x" * size)
     (cache.root / "large").write_bytes(b"x" * 1000)
     (folder / "a" / "link").symlink_to(cache.root)
-    assert size_of(folder) == Size(2, 61)
+    assert folder_size(folder) == FolderSize(2, 61)
 
 
 def test_sessions_of_killed_evaluators_go_and_living_ones_stay(cache, engine):
@@ -108,7 +108,7 @@ def test_sessions_of_killed_evaluators_go_and_living_ones_stay(cache, engine):
     killed.mkdir(parents=True)
     (killed / "lock").touch()
     with cache.session_folder() as living:
-        list(prune(cache, engine(), everything=True))
+        list(prune_cache(cache, engine(), everything=True))
         assert living.is_dir()
     assert not killed.exists()
 
@@ -119,7 +119,7 @@ def test_locks_that_nobody_holds_go(cache, engine):
         (cache.root / "owners" / name).touch()
     with (cache.root / "owners" / "2-alive").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        list(prune(cache, engine(), everything=False))
+        list(prune_cache(cache, engine(), everything=False))
         assert [path.name for path in (cache.root / "owners").iterdir()] == ["2-alive"]
 
 
@@ -131,7 +131,7 @@ def test_the_engine_loses_what_nobody_keeps(cache, engine, dead, tmp_path):
         [("v-dead", dead), ("v-kept", kept), ("v-alive", alive), ("v-dropped", kept)],
         {"i-dead": dead, "i-kept": kept, "i-alive": alive, "i-dropped": kept},
     )
-    told = list(prune(cache, command, everything=False))
+    told = list(prune_cache(cache, command, everything=False))
     assert removed(tmp_path) == ["rm c-dead", "rmi i-dead i-dropped", "volume rm v-dead v-dropped"]
     gone = ("c-dead", "v-dead", "v-dropped", "i-dead", "i-dropped")
     # This engine removes nothing, and what is still there is not told as removed.
@@ -145,13 +145,13 @@ def test_with_everything_what_was_kept_here_goes_and_what_is_kept_elsewhere_stay
         volumes=[("v-here", {**dead, **here}), ("v-there", {**dead, **there})],
         images={"i-here": {**dead, **here}, "i-there": {**dead, **there}},
     )
-    list(prune(cache, command, everything=True))
+    list(prune_cache(cache, command, everything=True))
     assert removed(tmp_path) == ["rmi i-here", "volume rm v-here"]
 
 
 def test_without_an_engine_the_cache_is_pruned_all_the_same(cache):
     entry(cache, "tools", "")
-    told = list(prune(cache, "no-such-engine", everything=True))
+    told = list(prune_cache(cache, "no-such-engine", everything=True))
     assert not (cache.root / "tools").exists()
     assert not [line for line in told if "no-such-engine" in line]
 
@@ -159,6 +159,6 @@ def test_without_an_engine_the_cache_is_pruned_all_the_same(cache):
 def test_an_engine_that_does_not_answer_is_named(cache, tmp_path):
     (tmp_path / "docker").write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
     (tmp_path / "docker").chmod(0o755)
-    told = list(prune(cache, str(tmp_path / "docker"), everything=False))
+    told = list(prune_cache(cache, str(tmp_path / "docker"), everything=False))
     assert "left alone" in told[-1]
     assert "no daemon answers" in told[-1]

@@ -1,0 +1,172 @@
+"""bwrap's arguments for the boxes: what each box sees, may write to and may do.
+
+An outer box has the private network and the scratch space. In it `slopbox pair` mounts what both inner boxes share
+and starts the subject's box and the judge's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, OUTER_NAMESPACES, bwrap, bwrap_files
+from slop_code.execution.bubblewrap.system_mounts import ETC_FILES, further_arguments, system_arguments
+from slop_code.execution.fixed_limits import FILE_SIZE, HANDED_SIZE, MIN_INODES
+from slop_code.execution.helper import helper_path
+from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
+from slop_code.execution.uv import uv_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.sandbox import JudgeJob, SetupJob
+
+WORKSPACE = "/workspace"
+HOME = "/home/agent"
+SUBJECT_ENV = "/slop/subject"
+TOOLS = "/slop/bin"
+JUDGE = "/slop/judge"
+IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]
+RESOLVER = ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
+KERNEL = [f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "pressure")]
+PROC = ["--proc", "/proc", *[word for path in KERNEL for word in ("--ro-bind-try", path, path)]]
+"""Where the host's user is root, the kernel's settings and switches would be writable."""
+
+HIDE_PID_1 = ["--tmpfs", "/proc/1", "--remount-ro", "/proc/1"]
+"""Where the host's user is root, the submission could make the kernel kill the box's first process before its own."""
+
+MOUNT_SHOWN_TESTS = ["--ro-bind", "/box/shown", f"{WORKSPACE}/{TESTS_DIR}"]
+"""Of the tests folder the subject sees the files that tests handed over, and nothing else."""
+
+
+def set_environment(environment: Mapping[str, str]) -> list[str]:
+    return [word for name, value in environment.items() for word in ("--setenv", name, value)]
+
+
+def setup_arguments(job: SetupJob) -> list[str]:
+    """The set-up box has the host's network, a temporary home, and the workspace as an overlay that is kept."""
+    network = [*RESOLVER]
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        if path := job.environment.get(name):
+            network += ["--ro-bind-try", path, path]
+    uv, uvx = uv_paths()
+    return [
+        *IDENTITY, *NAMESPACES, *CONTAINED, "--cap-drop", "ALL",
+        *system_arguments(job.hidden), *network,
+        *PROC, "--dev", "/dev",
+        "--bind", str(job.scratch / "tmp"), "/tmp", "--bind", str(job.scratch / "home"), HOME,
+        "--bind", str(job.scratch / "env"), SUBJECT_ENV,
+        "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
+        "--ro-bind", str(helper_path()), "/slop/box",
+        "--overlay-src", str(job.submission),
+        "--overlay", str(job.scratch / "layer"), str(job.scratch / "work"), WORKSPACE,
+        "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(job.environment), "--",
+    ]  # fmt: skip
+
+
+def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, uv_cache: Path, groups: Sequence[Path] = ()) -> list[str]:
+    """The whole command. In the outer box `slopbox pair` makes the shared mounts, below /box, and both inner boxes."""
+    helper, uv_files = str(helper_path()), uv_paths()
+    submission = job.submission or job.scratch / "empty"
+    entry = job.subject.entry
+    lowers = [entry / "layer", submission] if entry and job.subject.has_workspace else [submission]
+    sources = [*bwrap_files(), *uv_files, ETC_FILES, *([entry] if entry else [])]
+    keep = writable_while_collecting(job)
+    arguments = [
+        bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER_NAMESPACES, *CONTAINED,
+        "--cap-add", "ALL",
+        *system_arguments(), *RESOLVER, *further_arguments(sources),
+        # The kernel lets the inner boxes mount /proc only while a /proc without anything mounted over it is visible.
+        "--proc", "/proc", "--bind", "/proc", "/box/allproc", "--dev", "/dev",
+        "--dir", "/tmp", "--dir", "/box/ws", "--dir", "/box/shown", "--dir", "/box/empty",
+        *mount_tests_outside(job), keep, str(uv_cache), "/box/uvcache",
+        "--bind", str(job.request.reports), "/box/reports", "--bind", str(job.scratch / "tmp"), "/box/judgetmp",
+        "--ro-bind", str(job.scratch / "conf"), "/box/conf", "--ro-bind", helper, "/box/slopbox",
+    ]  # fmt: skip
+    for number, lower in enumerate(lowers):
+        arguments += ["--ro-bind", str(lower), f"/box/below/{number}"]
+    for name, file in job.request.files.items():
+        arguments += [keep, str(file), f"/box/judge/{name}"]
+    for number, group in enumerate(groups):
+        arguments += ["--bind", str(group), f"/box/group/{number}"]
+    if spec.network == "full":
+        arguments.remove("--unshare-net")
+    inodes = max(MIN_INODES, spec.limits.disk // 4096)
+    size = f"mode=755,size={spec.limits.disk},nr_inodes={inodes}"
+    steps = ["--tmpfs", "/box/scratch", size, "--tmpfs", "/box/share", size, "--mkdir", "/box/share", "1777"]
+    steps += ["--tmpfs", "/box/handed", f"mode=755,size={HANDED_SIZE}"]
+    folders = [f"/box/scratch/up/{TESTS_DIR}", f"/box/scratch/up/{REPORTS_DIR}", "/box/scratch/work"]
+    folders += ["/box/scratch/home", "/box/handed/up", "/box/handed/work", "/box/handed/done"]
+    steps += [word for folder in folders for word in ("--mkdir", folder, "755")]
+    below = ":".join(f"/box/below/{number}" for number in range(len(lowers)))
+    subject = subject_arguments(job, spec)
+    return [
+        *arguments, "--", "/box/slopbox", "pair", *steps,
+        "--overlay", below, "/box/scratch/up", "/box/scratch/work", "/box/ws",
+        "--overlay", "/box/below/shown", "/box/handed/up", "/box/handed/work", "/box/shown",
+        *[word for number in range(len(groups)) for word in ("--join", f"/box/group/{number}/cgroup.procs")],
+        "--listen", "/box/handed/socket",
+        "--subject", str(len(subject)), *subject,
+        "--judge", *judge_arguments(job, spec),
+    ]  # fmt: skip
+
+
+def mount_tests_outside(job: JudgeJob) -> list[str]:
+    """Mount the tests, and the part of them that the subject sees, where the outer box can hand them on."""
+    tests, shown = str(job.request.tests), str(job.request.shown)
+    return [writable_while_collecting(job), tests, "/box/tests", "--ro-bind", shown, "/box/below/shown"]
+
+
+def mount_tests_for_judge(job: JudgeJob) -> list[str]:
+    """Mount the tests in the workspace, over whatever the submission has there."""
+    return [writable_while_collecting(job), "/box/tests", f"{WORKSPACE}/{TESTS_DIR}"]
+
+
+def writable_while_collecting(job: JudgeJob) -> str:
+    """Without a subject the judge may leave bytecode beside the tests; otherwise it cannot write there."""
+    return "--bind" if job.collecting else "--ro-bind"
+
+
+def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
+    """The subject's box has the workspace and the files that tests hand over, and nothing that decides the verdict."""
+    limits, (uv, uvx) = spec.limits, uv_paths()
+    environment = ["--ro-bind", str(job.subject.entry / "env"), SUBJECT_ENV] if job.subject.entry else []
+    return [
+        bwrap(), *IDENTITY, *NAMESPACES, *CONTAINED, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
+        *system_arguments(job.hidden), *(RESOLVER if spec.network == "full" else ()), *environment,
+        *PROC, *HIDE_PID_1, "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
+        "--remount-ro", "/dev",
+        "--bind", "/box/share", "/tmp", "--bind", "/box/scratch/home", HOME, "--bind", "/box/ws", WORKSPACE,
+        *MOUNT_SHOWN_TESTS, "--ro-bind", "/box/empty", f"{WORKSPACE}/{REPORTS_DIR}",
+        "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
+        "--ro-bind", "/box/slopbox", "/slop/box",
+        "--remount-ro", "/", "--chdir", WORKSPACE, "--",
+        "/slop/box", "serve", "3", str(limits.memory), str(limits.processes), str(limits.disk),
+        str(limits.processes + 1),  # serve itself counts as one
+    ]  # fmt: skip
+
+
+def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
+    """The judge's box has tests and reports of its own; it follows no link that the subject planted."""
+    keep, (uv, uvx) = writable_while_collecting(job), uv_paths()
+    own = [word for name in job.request.files for word in (keep, f"/box/judge/{name}", f"{JUDGE}/{name}")]
+    # While tests are collected uv may write what it learns about the interpreter; later it only reads.
+    layer = ["--overlay-src", "/box/uvcache", "--tmp-overlay", f"{JUDGE}/uv-cache"]
+    uv_cache = ["--bind", "/box/uvcache", f"{JUDGE}/uv-cache"] if job.collecting else layer
+    return [
+        bwrap(), *IDENTITY, *NAMESPACES, *CONTAINED, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
+        *system_arguments(), *(RESOLVER if spec.network == "full" else ()),
+        "--proc", "/proc", "--dev-bind", "/dev", "/dev",
+        "--bind", "/box/share", "/tmp", "--tmpfs", HOME, "--bind", "/box/ws", WORKSPACE,
+        "--bind", "/box/judgetmp", "/slop/tmp",
+        *own, *uv_cache,
+        "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
+        *mount_tests_for_judge(job), "--bind", "/box/reports", f"{WORKSPACE}/{REPORTS_DIR}",
+        "--ro-bind", "/box/slopbox", "/slop/run", "--ro-bind", "/box/slopbox", "/slop/box",
+        "--ro-bind", "/box/conf", "/slop/call/conf", "--bind", "/box/handed/done", "/slop/call/done",
+        "--bind", "/box/shown", "/slop/shown", "--ro-bind", "/box/handed/socket", "/slop/gate/socket",
+        "--remount-ro", "/", "--chdir", WORKSPACE,
+        *set_environment(job.request.environment), "--setenv", "TMPDIR", "/slop/tmp",
+        "--", "/slop/box", "seal", str(FILE_SIZE), "0", WORKSPACE, "/tmp", "--", *job.request.argv,
+    ]  # fmt: skip

@@ -1,0 +1,128 @@
+"""Sandbox of two bubblewrap boxes: unprivileged, without a daemon, made in a few milliseconds."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.execution.bubblewrap.box_arguments import (
+    HOME,
+    JUDGE,
+    SUBJECT_ENV,
+    TOOLS,
+    WORKSPACE,
+    outer_arguments,
+    setup_arguments,
+)
+from slop_code.execution.bubblewrap.bwrap_binary import PROBE_S, bwrap, working_bwrap
+from slop_code.execution.bubblewrap.cgroups import control_groups
+from slop_code.execution.bubblewrap.system_mounts import is_within
+from slop_code.execution.cache import Cache
+from slop_code.execution.fixed_limits import FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
+from slop_code.execution.helper import helper_path
+from slop_code.execution.host_sandbox import HostSandbox
+from slop_code.execution.process import ProcessResult, run
+from slop_code.execution.sandbox import (
+    BoxLayout,
+    JudgeJob,
+    JudgeRequest,
+    JudgeResult,
+    PreparedSubject,
+    SetupJob,
+    launcher_settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slop_code.execution.environment import EnvironmentSpec
+
+BOX_PROCESSES = 4
+"""Processes of the subject's box itself, in addition to those of the subject."""
+
+
+class BubblewrapSandbox(HostSandbox):
+    name = "bubblewrap"
+
+    def layout(self, session: Path) -> BoxLayout:
+        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, ("/slop/run",), JUDGE)
+
+    def subject_env(self, entry: Path) -> str:
+        return SUBJECT_ENV
+
+    def unavailable_reason(self) -> str | None:
+        """Where no helper was built, `helper_path` raises."""
+        if not sys.platform.startswith("linux"):
+            return f"bubblewrap needs Linux, this is {sys.platform}; use an environment with isolation: none"
+        if is_within(Path(sys.base_prefix).resolve(), ["/tmp", WORKSPACE]):
+            return f"the interpreter lies in {sys.base_prefix}, where submissions write; use one outside of /tmp"
+        helper_path()
+        if working_bwrap() is None:
+            return (
+                "no bubblewrap works here: user namespaces, overlay mounts (Linux 5.11) or the binary are missing; "
+                "run `slop-code doctor`, or use an environment with isolation: none"
+            )
+        return None
+
+    def prepare_setup(self, job: SetupJob) -> BubblewrapSetupBox:
+        for name in ("layer", "work"):
+            (job.scratch / name).mkdir()
+        return BubblewrapSetupBox(job)
+
+    def judge(self, job: JudgeJob) -> JudgeResult:
+        for name in ("tmp", "empty"):
+            (job.scratch / name).mkdir(exist_ok=True)
+        limits = self.spec.limits
+        (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), limits.output))
+        with control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups:
+            argv = outer_arguments(job, self.spec, self.cache.uv, groups)
+            request = job.request
+            done = run(argv, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
+        return JudgeResult(
+            done,
+            {
+                "sandbox": self.name,
+                "judge_and_subject_apart": True,
+                "network": self.spec.network,
+                "control_groups": bool(groups),
+                "limits": limits.model_dump(mode="json", exclude={"cpus"}),
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BubblewrapSetupBox:
+    job: SetupJob
+
+    def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
+        unprivileged = ["/slop/box", "seal", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
+        argv = [bwrap(), *setup_arguments(self.job), *unprivileged, *command]
+        with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
+            joined = [str(helper_path()), "join", *[str(group / "cgroup.procs") for group in groups], "--", *argv]
+            return run(joined, env={}, log=self.job.scratch / "log", timeout=timeout)
+
+
+def boxes_error(spec: EnvironmentSpec) -> str | None:
+    """The error of a pair of boxes with nothing in them; None when they work."""
+    with tempfile.TemporaryDirectory(prefix="slop-code-probe-") as folder:
+        empty = {
+            name: Path(folder) / name for name in ("submission", "tests", "shown", "reports", "tools", "scratch", "uv")
+        }
+        for path in empty.values():
+            path.mkdir()
+        request = JudgeRequest(
+            argv=["/slop/run", "/bin/true"],
+            environment={},
+            tests=empty["tests"],
+            shown=empty["shown"],
+            reports=empty["reports"],
+            tools=empty["tools"],
+            files={},
+            timeout=PROBE_S,
+        )
+        job = JudgeJob(request, empty["submission"], PreparedSubject(), empty["scratch"])
+        done = BubblewrapSandbox(spec, Cache(Path(folder))).judge(job).done
+    return None if done.exit_code == 0 else done.output.strip() or f"exit status {done.exit_code}"

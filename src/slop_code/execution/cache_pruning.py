@@ -1,0 +1,75 @@
+"""Pruning of the cache: remains of killed evaluators, and on request everything that can be built again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.cache import Cache, remove_tree
+from slop_code.execution.docker.engine import Engine, LabelledObject
+from slop_code.execution.docker.owners import is_left_over, remove_dead_owners, remove_left_over
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+RESULTS = "results"
+KINDS = ("arrivals", "layers", "probes", RESULTS, "subjects", "support", "tests", "tools", "users", "uv")
+"""Folders of the cache. They are listed because the cache folder may contain other things."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSize:
+    entries: int = 0
+    bytes: int = 0
+
+
+def folder_size(folder: Path) -> FolderSize:
+    """Without following links; others may add to the folder and remove from it meanwhile."""
+    entries, total = 0, 0
+    with contextlib.suppress(OSError):
+        entries = sum(not name.startswith(".") for name in os.listdir(folder))
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_size
+    return FolderSize(entries, total)
+
+
+def prune_cache(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]:
+    """One line for each action; an InfrastructureError when everything is to go while evaluations run."""
+    with cache.exclusive_lock() if everything else contextlib.nullcontext():
+        for folder in cache.remove_abandoned_sessions():
+            yield f"{folder}: removed"
+        if everything:
+            for kind in KINDS:
+                if (cache.root / kind).is_dir():
+                    remove_tree(cache.root / kind)
+                    yield f"{cache.root / kind}: removed"
+        yield from _prune_engine(cache, binary)
+
+
+def _prune_engine(cache: Cache, binary: str) -> Iterator[str]:
+    """Locks of dead owners, and their containers, volumes and images."""
+    remove_dead_owners(cache)
+    engine = Engine(binary)
+    if engine.unavailable_reason():
+        return
+    try:
+        yield from _remove_unowned(engine)
+    except InfrastructureError as error:
+        yield f"{binary}: left alone, {error}"
+
+
+def _remove_unowned(engine: Engine) -> Iterator[str]:
+    removed = remove_left_over(engine, engine.containers(), engine.volumes())
+    images = [
+        image for image in sorted(engine.images()) if is_left_over(LabelledObject(image, engine.image_labels(image)))
+    ]
+    engine.remove(images=images)
+    remaining = {*[item.name for item in [*engine.containers(), *engine.volumes()]], *engine.images()}
+    for name in [*removed, *images]:
+        yield f"{engine.binary}: {name} {'cannot be removed: is it in use?' if name in remaining else 'removed'}"
