@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.measuring import clean_environment, run
-from slop_code.evaluation.command import LOCK
-from slop_code.evaluation.staging import copy_tests, variables_for
+from slop_code.evaluation.command import LOCK, render_ini
+from slop_code.evaluation.staging import choose, copy_tests, variables_for
 from slop_code.execution.cache import Cache
 from slop_code.execution.interpreter import base_python
 from slop_code.execution.sandbox import TESTS_DIR
@@ -50,7 +50,8 @@ class Bare:
     def of(cls, folder: Path, problem: ProblemConfig, checkpoint: CheckpointConfig, submission: Path) -> Bare:
         """The tests lie in the submission's folder, as whoever wrote them would run them."""
         shutil.copytree(submission, folder, dirs_exist_ok=True)
-        copy_tests(problem, checkpoint, folder / TESTS_DIR)
+        selection = choose(problem, checkpoint)
+        copy_tests(problem, selection, render_ini(problem.markers, selection.run), folder / TESTS_DIR)
         temporary = folder.with_name(f"{folder.name}-tmp")
         temporary.mkdir()
         return cls(folder, temporary, checkpoint, variables_for(problem, checkpoint, str(folder / TESTS_DIR)))

@@ -4,7 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, REPORT_LIMIT, STREAM, read_evidence
+from slop_code.evaluation.evidence import (
+    CTRF_REPORT,
+    EXIT,
+    JSON_REPORT,
+    REPORT_LIMIT,
+    ROSTER,
+    STREAM,
+    Evidence,
+    read_evidence,
+    read_roster,
+)
+from slop_code.evaluation.roster import Roster, RosterEntry
+from tests.evidence_records import exit_of
+
+
+def reported(folder):
+    return Evidence(Roster(()), exit_of(1)).with_reports(folder)
+
 
 DATA = Path(__file__).parents[1] / "data" / "reports"
 
@@ -59,49 +76,106 @@ DAMAGES = [
 
 
 def test_the_json_report_is_preferred(folder):
-    evidence = read_evidence(folder)
-    assert (evidence.source, evidence.problems, evidence.reported_exit) == ("json-report", (), 1)
+    evidence = reported(folder)
+    assert (evidence.source, evidence.faults, evidence.reported_exit) == ("json-report", (), 1)
     assert len(evidence.tests) == 24
 
 
 @pytest.mark.parametrize(("damage", "words"), DAMAGES)
-def test_ctrf_stands_in(folder, damage, words):
+def test_ctrf_stands_in_for_the_json_report(folder, damage, words):
     damage(folder / JSON_REPORT)
-    evidence = read_evidence(folder)
+    evidence = reported(folder)
     assert (evidence.source, len(evidence.tests), evidence.reported_exit) == ("ctrf", 24, 1)
-    (problem,) = evidence.problems
-    assert problem.startswith(f"{JSON_REPORT} {words}")
+    (fault,) = evidence.faults
+    assert fault.startswith(f"{JSON_REPORT} {words}")
 
 
 @pytest.mark.parametrize(("damage", "words"), DAMAGES)
-def test_the_stream_stands_in(folder, damage, words):
+def test_the_stream_stands_in_for_both_reports(folder, damage, words):
     damage(folder / JSON_REPORT)
     damage(folder / CTRF_REPORT)
-    evidence = read_evidence(folder)
+    evidence = reported(folder)
     assert (evidence.source, len(evidence.tests)) == ("stream", 24)
     assert [
-        problem.startswith(f"{name} {words}")
-        for name, problem in zip((JSON_REPORT, CTRF_REPORT), evidence.problems, strict=True)
+        fault.startswith(f"{name} {words}")
+        for name, fault in zip((JSON_REPORT, CTRF_REPORT), evidence.faults, strict=True)
     ] == [True, True]
 
 
-def test_nothing_at_all(tmp_path):
-    evidence = read_evidence(tmp_path / "nowhere")
+def test_a_folder_without_reports_has_no_tests(tmp_path):
+    evidence = reported(tmp_path / "nowhere")
     assert (evidence.tests, evidence.source, evidence.running) == ((), "stream", None)
-    assert evidence.problems == tuple(f"{name} is missing" for name in (JSON_REPORT, CTRF_REPORT, STREAM))
+    assert evidence.faults == tuple(f"{name} is missing" for name in (JSON_REPORT, CTRF_REPORT, STREAM))
 
 
 def test_what_was_running_and_deselected_comes_from_the_stream(folder):
     with (folder / STREAM).open("a") as file:
         file.write(json.dumps({"kind": "deselected", "nodeids": [".evaluation_tests/test_a.py::x"]}) + "\n")
         file.write(json.dumps({"kind": "start", "nodeid": "test_a.py::y"}) + "\n")
-    evidence = read_evidence(folder)
+    evidence = reported(folder)
     assert (evidence.running, evidence.deselected) == ("test_a.py::y", {"test_a.py::x"})
 
 
-def test_collection_errors(tmp_path):
+def test_collection_errors_are_the_same_from_either_report(tmp_path):
     shutil.copy(DATA / "stream" / "collection-error.jsonl", tmp_path / STREAM)
-    from_stream = read_evidence(tmp_path).collection_errors
+    from_stream = reported(tmp_path).collection_errors
     shutil.copy(DATA / "pytest-json-report-1.5.0" / "collection-error.json", tmp_path / JSON_REPORT)
-    assert read_evidence(tmp_path).collection_errors == from_stream
+    assert reported(tmp_path).collection_errors == from_stream
     assert len(from_stream) == 1
+
+
+def test_after_a_failure_of_the_boxes_nothing_that_was_left_counts(folder):
+    broken = Evidence(Roster(()), exit_of(1, error="the engine went away")).with_reports(folder)
+    assert (broken.source, broken.tests, broken.running, broken.deselected) == ("stream", (), None, frozenset())
+
+
+def write_exit(folder, text):
+    (folder / ".scbench" / "2").mkdir(parents=True)
+    (folder / ".scbench" / "2" / EXIT).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "exit_status"),
+    [
+        ('{"pair":2,"exit_code":1,"session_timeout":90.0,"error":null}', exit_of(1, pair=2)),
+        ('{"pair":2,"exit_code":null,"session_timeout":null,"error":"x"}',
+         exit_of(None, pair=2, session_timeout=None, error="x")),
+        ('{"pair":1,"exit_code":1,"session_timeout":90.0,"error":null}', "is of pair 1"),
+        ('{"pair":2,"exit_code":1,"error":null}', "is malformed: session_timeout: Field required"),
+        ('{"pair":2,"exit_code":true,"session_timeout":1.0,"error":null}',
+         "is malformed: exit_code: Input should be a valid integer"),
+    ],
+)  # fmt: skip
+def test_the_exit_status_is_read_strictly(tmp_path, text, exit_status):
+    write_exit(tmp_path, text)
+    assert read_evidence(tmp_path, ".scbench/2", Roster(())).exit == exit_status
+
+
+def test_an_exit_status_that_is_not_there_is_said_to_be_missing(tmp_path):
+    assert read_evidence(tmp_path, ".scbench", Roster(())).exit == "is missing"
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("[]", "is malformed: a roster is an object with a list of tests"),
+        ('{"tests": [{"nodeid": "a", "markers": []}, {"nodeid": "a", "markers": []}]}',
+         "is malformed: a roster holds a test twice"),
+        ('{"tests": [{"nodeid": "a", "markers": [], "pair": 0}]}',
+         "is malformed: a: pair needs to be a number from 1 to 1024"),
+        ('{"tests": [{"nodeid": "a", "markers": [], "pair": true}]}',
+         "is malformed: a: pair needs to be a number from 1 to 1024"),
+    ],
+)  # fmt: skip
+def test_a_damaged_roster_says_what_is_wrong(tmp_path, text, fact):
+    (tmp_path / ".scbench").mkdir()
+    (tmp_path / ".scbench" / ROSTER).write_text(text)
+    assert read_roster(tmp_path) == fact
+
+
+def test_a_roster_is_read_as_it_was_written(tmp_path):
+    roster = Roster((RosterEntry("a::1", ("slow",), 2), RosterEntry("a::2", (), None), RosterEntry("b::1", (), 1)))
+    (tmp_path / ".scbench").mkdir()
+    (tmp_path / ".scbench" / ROSTER).write_text(roster.to_json())
+    assert read_roster(tmp_path) == roster
+    assert (roster.pairs, [entry.nodeid for entry in roster.of_pair(2).entries]) == (2, ["a::1"])

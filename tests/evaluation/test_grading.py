@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
-from slop_code.evaluation.evidence import Evidence
-from slop_code.evaluation.grading import MESSAGE_LIMIT, NOT_IN_ROSTER, grade
+from slop_code.evaluation.grading import MESSAGE_LIMIT, NOT_IN_ROSTER, GradingRules, grade
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
+from tests.evidence_records import evidence_of, roster_of
 
 ROSTER = Roster(
     (
@@ -16,17 +18,12 @@ ROSTER = Roster(
 )
 
 
+RULES = GradingRules.with_markers(["checkpoint_1", "checkpoint_2"], "checkpoint_2", {"slow": GroupType.ERROR})
+WITH_ARGUMENTS = replace(RULES, pytest_args=["-k", "x"])
+
+
 def graded(*tests, **more):
-    missing = more.pop("missing", "left no result")
-    evidence = Evidence(tests, "json-report", **more)
-    return grade(
-        ROSTER,
-        evidence,
-        ordered=["checkpoint_1", "checkpoint_2"],
-        current="checkpoint_2",
-        custom={"slow": GroupType.ERROR},
-        missing=missing,
-    )
+    return grade([evidence_of(*tests, roster=ROSTER, **more)], ROSTER, WITH_ARGUMENTS).tests
 
 
 def raw(nodeid, status="passed", **more):
@@ -57,13 +54,15 @@ def test_markers_of_a_report_are_not_believed():
 
 
 def test_no_result_is_an_error_with_a_reason():
-    results = graded(missing="session timeout of 90 s", running="test_checkpoint_2.py::test_core")
+    running = "test_checkpoint_2.py::test_core"
+    results = graded(exit_code=None, running=running)
     assert {result.status for result in results} == {"error"}
+    reason = f"session timeout of 90 s while running {running}"
     assert [result.failure_message for result in results] == [
-        "session timeout of 90 s",
-        "session timeout of 90 s",
-        "session timeout of 90 s (this test was running)",
-        "session timeout of 90 s",
+        reason,
+        reason,
+        f"{reason} (this test was running)",
+        reason,
     ]
 
 
@@ -112,11 +111,98 @@ def test_messages_are_bounded(filler):
     ],
 )
 def test_the_file_name_says_where_a_test_comes_from(file_path, checkpoint, group):
-    (result,) = grade(
-        Roster((RosterEntry(f"{file_path}::test_a", ()),)),
-        Evidence((), "stream"),
-        ordered=["checkpoint_1", "checkpoint_2"],
-        current="checkpoint_2",
-        custom={},
-    )
+    roster = roster_of(f"{file_path}::test_a")
+    (result,) = grade([evidence_of(roster=roster)], roster, RULES).tests
     assert (result.checkpoint, result.group_type) == (checkpoint, group)
+
+
+def pair(*own, code=0, **more):
+    return evidence_of(roster=roster_of(*own), exit_code=code, **more)
+
+
+def together(pairs, pytest_args=("-k", "x")):
+    names = dict.fromkeys(nodeid for pair in pairs for nodeid in sorted(pair.roster.nodeids))
+    return grade(pairs, roster_of(*names), replace(RULES, pytest_args=pytest_args))
+
+
+GOOD, GOOD_TOO = (evidence_of(RawTest(name, "passed", 1.0)) for name in ("a::1", "b::1"))
+BAD_TOO = evidence_of(RawTest("b::1", "failed", 1.0), exit_code=1)
+EMPTY = pair("a::1", code=5, log="collected 3", deselected=["a::1", "b::1"])
+EMPTY_TOO = pair("b::1", code=5, log="collected 4", deselected=["a::1", "b::1"])
+HUNG, HUNG_TOO = (pair(name, code=None) for name in ("a::1", "b::1"))
+TIMEOUT = "session timeout of 90 s with no test running"
+NO_TESTS = "pytest collected no tests (exit code 5)"
+KILLED_TOO = pair("b::1", code=137)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "code"),
+    [
+        ([GOOD], 0),
+        ([GOOD, BAD_TOO], 1),
+        ([BAD_TOO, GOOD], 1),
+        ([BAD_TOO, pair("a::1", code=3)], 3),
+        ([HUNG, KILLED_TOO], -1),
+        ([EMPTY, GOOD_TOO], 0),
+        ([EMPTY, BAD_TOO], 1),
+        ([EMPTY, EMPTY_TOO], 5),
+        ([pair("a::1", code=5), GOOD_TOO], 5),
+    ],
+)
+def test_the_exit_code_of_several_pairs_is_that_of_one_pytest(pairs, code):
+    assert together(pairs).exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("pairs", "reason"),
+    [
+        ([GOOD, BAD_TOO], None),
+        ([HUNG], TIMEOUT),
+        ([replace(HUNG, log=" last words\n")], f"{TIMEOUT}\nlast words"),
+        ([GOOD, HUNG_TOO], f"pair 2 of 2: {TIMEOUT}"),
+        ([HUNG, KILLED_TOO], f"pair 1 of 2: {TIMEOUT}\npair 2 of 2: pytest was killed by signal 9 (SIGKILL)"),
+        ([replace(HUNG, log="one"), replace(HUNG_TOO, log="two")], f"{TIMEOUT}\none"),
+        ([EMPTY, GOOD_TOO], None),
+        ([EMPTY, HUNG_TOO], TIMEOUT),
+        ([EMPTY, EMPTY_TOO], f"{NO_TESTS}\ncollected 3"),
+        ([pair("a::1", code=5), GOOD_TOO], f"pair 1 of 2: {NO_TESTS}"),
+        ([pair("a::1", error="no boxes", log="chatter")], "no boxes"),
+    ],
+)
+def test_the_reason_names_the_pair(pairs, reason):
+    assert together(pairs).infrastructure_failure == reason
+
+
+@pytest.mark.parametrize(
+    ("sources", "source"),
+    [
+        (["json-report", "json-report"], "json-report"),
+        (["json-report", "ctrf"], "ctrf"),
+        (["stream", "json-report"], "stream"),
+    ],
+)
+def test_the_source_is_the_least_that_is_left(sources, source):
+    assert together([pair(source=name) for name in sources]).source == source
+
+
+def test_deselected_tests_count_once_and_only_those_of_the_roster():
+    pairs = [pair("a::1", "c::1", deselected=["a::1", "b::1"]), pair("b::1", deselected=["a::1", "strange::1"])]
+    assert together(pairs).deselected == 2
+    assert together(pairs, pytest_args=()).deselected == 0
+
+
+def test_tests_that_no_pair_was_to_run_are_deselected():
+    assert grade([GOOD], roster_of("a::1", "b::1", "c::1"), RULES).deselected == 2
+
+
+def test_tests_are_listed_as_one_pair_would():
+    pairs = [pair("b::1", "b::2"), evidence_of(RawTest("x::1", "passed", 1.0), roster=roster_of("a::1"))]
+    tests = grade(pairs, roster_of("a::1", "b::1", "b::2"), RULES).tests
+    assert [test.nodeid for test in tests] == ["a::1", "b::1", "b::2", "x::1"]
+
+
+def test_a_pair_has_no_say_in_the_tests_of_another():
+    reported = [RawTest(name, "passed", 1.0) for name in ("a::1", "b::1")]
+    forging = evidence_of(*reported, roster=roster_of("a::1"))
+    tests = {test.nodeid: test.status for test in together([forging, pair("b::1")]).tests}
+    assert tests == {"a::1": "passed", "b::1": "error"}

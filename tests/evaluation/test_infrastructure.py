@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
-from slop_code.evaluation.evidence import Evidence
 from slop_code.evaluation.infrastructure import collection_failure, infrastructure_failure
 from slop_code.evaluation.reports.raw_test import RawTest
+from tests.evidence_records import evidence_of, roster_of
 
 GOOD = RawTest("test_a.py::good", "passed", 1.0)
 BAD = RawTest("test_a.py::bad", "failed", 1.0)
@@ -11,10 +13,9 @@ SKIPPED = RawTest("test_a.py::skipped", "skipped", 1.0)
 XPASSED = RawTest("test_a.py::xpassed", "failed", 1.0, xpassed=True)
 
 
-def verdict(exit_code, *tests, expected=None, ended=None, source="json-report", **more):
+def verdict(exit_code, *tests, expected=None, **more):
     names = [test.nodeid for test in tests] if expected is None else expected
-    more = {"announced": exit_code, **more}
-    return infrastructure_failure(exit_code, evidence=Evidence(tests, source, **more), expected=names, ended=ended)
+    return infrastructure_failure(evidence_of(*tests, roster=roster_of(*names), exit_code=exit_code, **more))
 
 
 @pytest.mark.parametrize("source", ["json-report", "ctrf"])
@@ -37,7 +38,7 @@ def test_success_is_a_complete_report(exit_code, tests, source):
 @pytest.mark.parametrize(
     ("exit_code", "words"),
     [
-        (None, "no exit code"),
+        (None, "session timeout of 90 s with no test running"),
         (2, "interrupted"),
         (3, "internal error"),
         (4, "refused its arguments"),
@@ -81,9 +82,10 @@ def test_collection_errors_are_named(exit_code):
         (1, [XPASSED], {}, "ended with 1 while no test failed"),
         (1, [BAD], {"reported_exit": 0}, "announced exit code 0 and ended with 1"),
         (0, [GOOD], {"source": "stream"}, "no usable report"),
-        (1, [BAD], {"source": "stream", "problems": ("x is missing",)}, "no usable report: x is missing"),
-        (0, [GOOD], {"ended": "session timeout of 90 s"}, "session timeout of 90 s"),
-        (-9, [GOOD], {"ended": "session timeout of 90 s"}, "session timeout of 90 s"),
+        (1, [BAD], {"source": "stream", "faults": ("x is odd",)}, "ctrf-report.json is missing; x is odd"),
+        (0, [GOOD], {"error": "the engine went away"}, "the engine went away"),
+        (None, [GOOD], {"running": BAD.nodeid}, "session timeout of 90 s while running test_a.py::bad"),
+        (137, [GOOD], {"running": BAD.nodeid}, "signal 9 (SIGKILL), while running test_a.py::bad"),
     ],
 )
 def test_what_is_no_success(exit_code, tests, more, words):
@@ -132,4 +134,9 @@ def test_a_run_that_only_collects(exit_code, errors, words):
 
 def test_without_our_plugin_there_is_no_verdict():
     """Whatever the other reports say: the import guard and the bounds are its work."""
-    assert "did not run to its end" in verdict(0, GOOD, announced=None)
+    assert "did not run to its end" in verdict(0, GOOD, finished=None)
+
+
+@pytest.mark.parametrize("fact", ["is missing", "is malformed: exit_code: Field required", "is of pair 2"])
+def test_without_the_exit_status_there_is_no_verdict(fact):
+    assert infrastructure_failure(replace(evidence_of(GOOD), exit=fact)) == f"exit.json {fact}"

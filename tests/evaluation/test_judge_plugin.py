@@ -12,18 +12,19 @@ from textwrap import dedent
 
 import pytest
 
-from slop_code.evaluation.evidence import Evidence, read_evidence
-from slop_code.evaluation.grading import grade
+from slop_code.evaluation.evidence import SHOWN, Evidence
+from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.infrastructure import infrastructure_failure
 from slop_code.evaluation.judge import plugin, watch
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import Roster
-from slop_code.evaluation.run_tests import SHOWN
 from slop_code.evaluation.staging import SETTINGS_VARIABLE
+from tests.evidence_records import exit_of, roster_of
 
 pytestmark = pytest.mark.e2e
 
+ONE_CHECKPOINT = GradingRules.with_markers(["checkpoint_1"], "checkpoint_1", {})
 SOURCE = Path(__file__).parents[1] / "data" / "reports" / "source"
 
 
@@ -35,7 +36,10 @@ class JudgeResult:
 
     @property
     def evidence(self) -> Evidence:
-        return read_evidence(self.folder)
+        return self.of_roster(Roster(()))
+
+    def of_roster(self, roster: Roster) -> Evidence:
+        return Evidence(roster, exit_of(self.exit_code)).with_reports(self.folder)
 
     @property
     def stream(self) -> Stream:
@@ -46,7 +50,7 @@ class JudgeResult:
         return {test.nodeid.partition("::")[2]: test.status for test in self.evidence.tests}
 
     def failure(self, expected) -> str | None:
-        return infrastructure_failure(self.exit_code, evidence=self.evidence, expected=expected, ended=None)
+        return infrastructure_failure(self.of_roster(roster_of(*expected)))
 
 
 class Judge:
@@ -110,20 +114,15 @@ def test_every_outcome_from_collection_to_grades(judge):
     roster = Roster(judge.run("--collect-only").stream.collected)
     judged = judge.run()
     evidence = judged.evidence
-    assert (judged.exit_code, evidence.source, evidence.problems) == (1, "json-report", ())
+    assert (judged.exit_code, evidence.source, evidence.faults) == (1, "json-report", ())
     assert judged.failure(roster.nodeids) is None
     stream = {test.nodeid: test.status for test in judged.stream.results}
     assert stream == {test.nodeid: test.status for test in evidence.tests}
     (judged.folder / "pytest-report.json").unlink()
     assert judged.evidence.source == "ctrf"
     assert judged.failure(roster.nodeids) is None
-    results = grade(
-        roster,
-        evidence,
-        ordered=["checkpoint_1", "checkpoint_2"],
-        current="checkpoint_2",
-        custom={"slow": GroupType.ERROR},
-    )
+    rules = GradingRules.with_markers(["checkpoint_1", "checkpoint_2"], "checkpoint_2", {"slow": GroupType.ERROR})
+    results = grade([judged.of_roster(roster)], roster, rules).tests
     groups = {result.id: result.group_type for result in results}
     assert groups["test_old_error"] is GroupType.REGRESSION
     assert groups["TestGroup::test_each[nan]"] is GroupType.ERROR
@@ -189,9 +188,7 @@ def test_a_kill_leaves_what_came_before(judge):
     roster = Roster(judge.run("--collect-only").stream.collected)
     judged = judge.run()
     assert (judged.evidence.source, judged.statuses) == ("stream", {"test_one": "passed"})
-    results = grade(
-        roster, judged.evidence, ordered=["checkpoint_1"], current="checkpoint_1", custom={}, missing="killed"
-    )
+    results = grade([judged.of_roster(roster)], roster, ONE_CHECKPOINT).tests
     assert [(result.status, result.failure_message) for result in results] == [
         ("passed", None),
         ("error", "killed (this test was running)"),
@@ -604,10 +601,7 @@ def test_what_a_failed_test_ran_and_printed(judge):
     assert (len(many), many[-1]) == (plugin.MAX_CALLS + 1, "[... 10 more]")
     assert all(len(call) < plugin.CALL_LIMIT + 100 for call in many)
     roster = Roster(judge.run("--collect-only").stream.collected)
-    graded = {
-        test.id: test
-        for test in grade(roster, judged.evidence, ordered=["checkpoint_1"], current="checkpoint_1", custom={})
-    }
+    graded = {test.id: test for test in grade([judged.of_roster(roster)], roster, ONE_CHECKPOINT).tests}
     assert graded["test_fails"].calls == ["main.py add 'two words'", "/bin/sh -c 'true && true'"]
     assert graded["test_fails"].output.splitlines()[1] == "said \\x1b <b>"
     assert (graded["test_passes"].calls, graded["test_passes"].output) == ([], None)

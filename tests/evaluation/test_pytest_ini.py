@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from slop_code.evaluation.command import render_ini
 from slop_code.evaluation.config import GroupType, MarkerConfig
-from slop_code.evaluation.pytest_ini import render_ini
 
 if TYPE_CHECKING:
     from pathlib import Path

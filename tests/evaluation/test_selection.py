@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slop_code.errors import ConfigError, UsageError
-from slop_code.evaluation.selection import checkpoint_of, files_to_run, select
+from slop_code.evaluation.selection import checkpoint_files, checkpoint_of, checkpoints_to_run, select
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,12 +59,16 @@ def test_the_checkpoint_of_a_file(file_name, names, expected):
     ],
 )
 def test_the_checkpoints_that_run(current, include_prior, expected):
-    assert files_to_run(NAMES, current, include_prior=include_prior) == expected
+    assert checkpoints_to_run(NAMES, current, include_prior=include_prior) == expected
 
 
 def test_a_checkpoint_that_is_not_configured():
     with pytest.raises(UsageError, match="no checkpoint 'x'; there are checkpoint_1"):
-        files_to_run(NAMES, "x", include_prior=True)
+        checkpoints_to_run(NAMES, "x", include_prior=True)
+
+
+def selected(root, names, current, include_prior=True):
+    return select(root, names, checkpoint_files(root, names, current, include_prior))
 
 
 FILES = [
@@ -114,7 +118,7 @@ HELPERS = [
 )
 def test_selection(tmp_path, current, include_prior, run):
     root = folder_with(tmp_path, *FILES)
-    selection = select(root, NAMES, current, include_prior)
+    selection = selected(root, NAMES, current, include_prior)
     assert selection.root == root
     assert list(selection.run) == run
     assert sorted(map(str, selection.files)) == sorted(HELPERS + run)
@@ -124,14 +128,26 @@ def test_selection(tmp_path, current, include_prior, run):
 
 def test_run_follows_the_order_of_the_checkpoints(tmp_path):
     root = folder_with(tmp_path, "test_a.py", "test_b.py")
-    assert select(root, ["b", "a"], "a", True).run == ("test_b.py", "test_a.py")
+    assert selected(root, ["b", "a"], "a").run == ("test_b.py", "test_a.py")
+
+
+def test_the_files_of_a_checkpoint_begin_with_its_own_tests(tmp_path):
+    root = folder_with(tmp_path, "conftest.py", *(f"test_checkpoint_{number}.py" for number in (1, 2, 3)))
+    names = [f"checkpoint_{number}" for number in (1, 2, 3)]
+    assert checkpoint_files(root, names, "checkpoint_3", True) == [
+        "test_checkpoint_3.py",
+        "test_checkpoint_1.py",
+        "test_checkpoint_2.py",
+        "conftest.py",
+    ]
+    assert checkpoint_files(root, names, "checkpoint_2", False) == ["test_checkpoint_2.py", "conftest.py"]
 
 
 @pytest.mark.parametrize("names", [(), ("conftest.py", "test_checkpoint_10.py")])
 def test_no_tests_for_the_checkpoint(tmp_path, names):
     folder = folder_with(tmp_path, *names)
     with pytest.raises(ConfigError) as caught:
-        select(folder, NAMES, "checkpoint_1", True)
+        checkpoint_files(folder, NAMES, "checkpoint_1", True)
     assert str(caught.value) == f"{tmp_path}: no tests for 'checkpoint_1'; expected tests/test_checkpoint_1.py"
 
 
@@ -141,7 +157,7 @@ def test_links_inside_the_problem_are_followed(tmp_path):
     (tmp_path / "shared" / "case.json").touch()
     (root / "data").symlink_to("../shared")
     (root / "test_a_linked.py").symlink_to("test_a.py")
-    selection = select(root, ["a"], "a", True)
+    selection = selected(root, ["a"], "a")
     assert list(map(str, selection.files)) == ["data/case.json", "test_a.py", "test_a_linked.py"]
     assert selection.run == ("test_a.py", "test_a_linked.py")
 
@@ -162,4 +178,4 @@ def test_links_that_are_refused(tmp_path, target, message):
     root = folder_with(tmp_path / "problem", "test_a.py")
     (root / "link").symlink_to(target)
     with pytest.raises(ConfigError, match=message):
-        select(root, ["a"], "a", True)
+        selected(root, ["a"], "a")

@@ -11,16 +11,14 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from slop_code.evaluation.conclusion import conclude
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, Evidence, read_accounts, read_evidence
-from slop_code.evaluation.exit_record import EXIT, read_ending
+from slop_code.evaluation.evidence import CTRF_REPORT, EXIT, JSON_REPORT, STREAM, Evidence, PytestExit, read_exit
+from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import ReportError, status_of, visible
+from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, normal_nodeid
-from slop_code.evaluation.run_tests import account
-from slop_code.execution.process import ProcessResult
 from slop_code.verification.contradictions import last_line
 from tests.fuzz.odd import TERMINAL, as_json, damaged, edited, fuzzed, odd_text, odd_values
 
@@ -109,7 +107,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def roster_of(folder: Path) -> Roster:
     (folder / STREAM).write_bytes(LINES["all-outcomes"])
-    return Roster(read_accounts(folder).stream.collected)
+    return Roster(read_stream(folder / STREAM).collected)
 
 
 def put(folder: Path, name: str, raw: bytes | None) -> None:
@@ -132,14 +130,15 @@ def test_evidence_to_result(
     put(folder, CTRF_REPORT, ctrf)
     put(folder, JSON_REPORT, report)
     put(folder, STREAM, stream)
-    evidence = read_evidence(folder)
-    part = account(roster, evidence, ProcessResult(exit_code, "printed \x1b[2J"), 10.0)
-    names = ["checkpoint_1", "checkpoint_2"]
-    found = conclude([part], roster, ordered=names, current="checkpoint_2", custom={})
+    ended = PytestExit(pair=1, exit_code=exit_code, session_timeout=10.0, error=None)
+    evidence = Evidence(roster, ended, log="printed \x1b[2J").with_reports(folder)
+    rules = GradingRules.with_markers(["checkpoint_1", "checkpoint_2"], "checkpoint_2", {}, ["-k", "x"])
+    graded = grade([evidence], roster, rules)
     results = CorrectnessResults.model_validate({
-        "problem_name": "p", "checkpoint_name": "checkpoint_2", "duration": 1.0, "tests": found.tests,
-        "pytest_exit_code": found.exit_code, "infrastructure_failure_reason": found.reason, "isolation": {},
-        "phases": {}, "deselected": found.deselected, "evidence": found.source,
+        "problem_name": "p", "checkpoint_name": "checkpoint_2", "duration": 1.0, "tests": graded.tests,
+        "pytest_exit_code": graded.exit_code, "isolation": {},
+        "infrastructure_failure_reason": graded.infrastructure_failure, "phases": {},
+        "deselected": graded.deselected, "evidence": graded.source,
         "provenance": {
             "digests": {"config": "c", "environment": "e"}, "test_dependencies": {}, "python": "3", "platform": "l",
             "slop_code": "0", "command": [], "pytest_args": [],
@@ -150,7 +149,7 @@ def test_evidence_to_result(
     told = {test.nodeid for test in results.tests}
     assert roster.nodeids - evidence.deselected <= told
     assert all(not TERMINAL.search(test.failure_message or "") for test in results.tests)
-    assert not TERMINAL.search(found.reason or "")
+    assert not TERMINAL.search(graded.infrastructure_failure or "")
     if exit_code not in (0, 1):
         assert not any(results.passed.values())
     _check_passes(results, evidence)
@@ -166,7 +165,7 @@ def test_stream(folder: Path, raw: bytes) -> None:
     put(folder, CTRF_REPORT, None)
     put(folder, JSON_REPORT, None)
     put(folder, STREAM, raw)
-    stream = read_accounts(folder).stream
+    stream = read_stream(folder / STREAM)
     ids = [test.nodeid for test in stream.results]
     assert len(ids) == len(set(ids))
     assert stream.last_started is None or stream.last_started not in ids
@@ -177,22 +176,25 @@ def test_stream(folder: Path, raw: bytes) -> None:
 
 def test_a_stream_cut_short_keeps_what_it_had(folder: Path) -> None:
     put(folder, STREAM, LINES["all-outcomes"])
-    whole = read_accounts(folder).stream
+    whole = read_stream(folder / STREAM)
     for end in range(0, len(LINES["all-outcomes"]), 101):
         put(folder, STREAM, LINES["all-outcomes"][:end])
-        part = read_accounts(folder).stream
+        part = read_stream(folder / STREAM)
         assert part.results == whole.results[: len(part.results)]
         assert part.problems == ()
         assert part.finished is None
 
 
-@fuzzed(raw=st.one_of(edited({"exit_code": 1, "reason": None}).map(as_json), st.binary(max_size=30)))
-def test_ending(folder: Path, raw: bytes) -> None:
+EXIT_STATUS = {"pair": 1, "exit_code": 1, "session_timeout": 10.0, "error": None}
+
+
+@fuzzed(raw=st.one_of(edited(EXIT_STATUS).map(as_json), st.binary(max_size=30)))
+def test_exit_status(folder: Path, raw: bytes) -> None:
     put(folder, EXIT, raw)
-    found = read_ending(folder)
-    assert found is not None
-    assert found if isinstance(found, str) else type(found.exit_code) is int
+    status = read_exit(folder / EXIT, 1)
+    assert status if isinstance(status, str) else type(status.exit_code) in (int, type(None))
     put(folder, EXIT, None)
+    assert read_exit(folder / EXIT, 1) == "is missing"
 
 
 @fuzzed(raw=st.one_of(odd_values.map(as_json), edited({"tests": [{"nodeid": "a", "markers": ["b"]}]}).map(as_json)))

@@ -11,7 +11,7 @@ from slop_code.reporting.verification_lines import (
     verification_totals,
     verified,
 )
-from slop_code.verification.discrepancy import Finding
+from slop_code.verification.discrepancy import Discrepancy
 from slop_code.verification.verify import Verification
 
 STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" / "stored" / "evaluation.json")
@@ -20,19 +20,22 @@ STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" 
 @pytest.mark.parametrize(
     ("finding", "words"),
     [
-        (Finding("status", "f::t", "passed", "failed"), "f::t status: stored passed, the raw reports say failed"),
-        (Finding("test", "f::t", "passed", "no such test"), "f::t: stored passed, the raw reports say no such test"),
-        (Finding("passed", "passed.any", "true", "false"), "passed.any: stored true, the raw reports say false"),
-        (Finding("raw report", ".scbench/x.json", "whole", "is missing"), ".scbench/x.json is missing"),
-        (Finding("digest", "digests.tests", "a", "b in c"), "digests.tests: stored a, the problem has b in c"),
+        (Discrepancy("status", "f::t", "passed", "failed"), "f::t status: stored passed, the raw reports say failed"),
         (
-            Finding("snapshot", "digests.submission", "a", "b"),
+            Discrepancy("test", "f::t", "passed", "no such test"),
+            "f::t: stored passed, the raw reports say no such test",
+        ),
+        (Discrepancy("passed", "passed.any", "true", "false"), "passed.any: stored true, the raw reports say false"),
+        (Discrepancy("raw report", ".scbench/x.json", "whole", "is missing"), ".scbench/x.json is missing"),
+        (Discrepancy("digest", "digests.tests", "a", "b in c"), "digests.tests: stored a, the problem has b in c"),
+        (
+            Discrepancy("snapshot", "digests.submission", "a", "b"),
             "digests.submission: stored a, the snapshot is not what was evaluated, it has b",
         ),
-        (Finding("summary", "state", "a", "b"), "state: stored a, checkpoint_results.jsonl says b"),
-        (Finding("contradiction", "f::t", "passed in x", "failed in y"), "f::t: passed in x, but failed in y"),
-        (Finding("status", "f::status", "a", "b"), "f::status status: stored a, the raw reports say b"),
-        (Finding("status", "f::\x1b[2J\n", "a", "b"), "f::\\x1b[2J\\n status: stored a, the raw reports say b"),
+        (Discrepancy("summary", "state", "a", "b"), "state: stored a, checkpoint_results.jsonl says b"),
+        (Discrepancy("contradiction", "f::t", "passed in x", "failed in y"), "f::t: passed in x, but failed in y"),
+        (Discrepancy("status", "f::status", "a", "b"), "f::status status: stored a, the raw reports say b"),
+        (Discrepancy("status", "f::\x1b[2J\n", "a", "b"), "f::\\x1b[2J\\n status: stored a, the raw reports say b"),
     ],
 )
 def test_findings(finding, words):
@@ -50,7 +53,7 @@ def test_all_that_is_said():
     assert [text for text, _ in verified("here", Verification(STORED, [], []))] == [words]
     with_problem = Verification(STORED, [], [], with_problem=True)
     assert [text for text, _ in verified("here", with_problem)] == [f"{words}, and the problem's tests and config"]
-    finding = Finding("status", "f::t", "passed", "failed")
+    finding = Discrepancy("status", "f::t", "passed", "failed")
     said = [text for text, _ in verified("here", Verification(STORED, [finding] * 30, ["the rest"]))]
     assert said[0] == "here: DIFFERS from its raw reports: 30 findings"
     assert said[-2:] == ["  ... and 10 more; --json has them all", "  not checked: the rest"]

@@ -14,7 +14,7 @@ import pytest
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.evaluation.run_tests import RAW_FILES
+from slop_code.evaluation.evidence import EVIDENCE_FILES
 from slop_code.runs import result_archive as module
 from slop_code.runs.result_archive import pack_result, read_archived_results, unpack_result
 
@@ -80,7 +80,7 @@ def test_there_and_back(tmp_path):
     assert read(tmp_path / "deep" / "b") == FILES
 
 
-@pytest.mark.parametrize("name", RAW_FILES)
+@pytest.mark.parametrize("name", EVIDENCE_FILES)
 def test_every_raw_report_goes_in(tmp_path, name):
     files = {"evaluation.json": "{}", f".scbench/{name}": "one", f".scbench/2/{name}": "other"}
     unpack_result(pack_result(write(tmp_path / "a", files)), tmp_path / "b")

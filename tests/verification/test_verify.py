@@ -10,20 +10,25 @@ import pytest
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.conclusion import conclude
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM, read_evidence
-from slop_code.evaluation.exit_record import EXIT, Ending
-from slop_code.evaluation.pairs import Part
+from slop_code.evaluation.evidence import (
+    CTRF_REPORT,
+    EXIT,
+    JSON_REPORT,
+    ROSTER,
+    STREAM,
+    pair_folders,
+    read_evidence,
+    read_roster,
+)
+from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.raw_test import RawTest
-from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.evaluation.run_tests import account
-from slop_code.execution.process import ProcessResult
 from slop_code.execution.submission import tree_digest
 from slop_code.verification.contradictions import last_line, like_ctrf
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
+from tests.evidence_records import exit_of
 
 NO_SNAPSHOT = "provenance.digests.submission: no snapshot beside the result"
 GROUPS = "groups of tests marked slow: give -p PROBLEM"
@@ -344,7 +349,7 @@ def test_a_result_edited_together_with_its_report(result):
     names = [SHOUTS_TWO, "test_checkpoint_2.py::test_nothing"]
     for name in names:
         edit(raw / JSON_REPORT, in_json(name.partition("::")[2], "passed", code=0))
-    ended(raw, 0, None)
+    edit(raw / EXIT, setting("exit_code", to=0))
     gone = {"status": "passed", "failure_message": None, "calls": [], "output": None}
     consistently(path, *(in_test(name, **gone) for name in names), setting("pytest_exit_code", to=0))
     assert found_in(path) == [
@@ -365,7 +370,11 @@ def test_a_test_that_was_taken_out_of_nearly_everything(result):
         if line["kind"] == "collected":
             line["tests"] = [test for test in line["tests"] if test["nodeid"] != SHOUTS]
 
+    def not_listed(roster):
+        roster["tests"] = [test for test in roster["tests"] if test["nodeid"] != SHOUTS]
+
     edit(raw / JSON_REPORT, in_json("::test_shouts", None))
+    edit(raw / ROSTER, not_listed)
     edit_stream(raw, not_collected)
     consistently(path, remove)
     assert found_in(path) == [
@@ -502,27 +511,23 @@ def test_a_problem_that_is_not_the_one(result, tmp_path):
     ]
 
 
-def evaluated(path, pairs, **keys):
-    """What an evaluation makes of raw reports. `pairs`: for each its folder, tests, exit code and time limit."""
-    stored = CorrectnessResults.load(path)
-    parts = [
-        one if isinstance(one, Part) else account(one[1], read_evidence(one[0]), ProcessResult(one[2], ""), 70.0)
-        for one in pairs
-    ]
-    for one, part in zip(pairs, parts, strict=True):
-        folder = path.parent / ".scbench" if isinstance(one, Part) else one[0]
-        Ending.of(part).save(folder / EXIT)
-    roster = Roster(tuple({entry.nodeid: entry for part in parts for entry in part.own.entries}.values()))
+def evaluated(path, roster, exits):
+    """As an evaluation stores what its pairs left, given how the pytest of each ended; its roster is written down."""
+    stored, folder = CorrectnessResults.load(path), path.parent
+    (folder / ".scbench" / ROSTER).write_text(roster.to_json())
+    names = pair_folders(len(exits))
+    for name, status in zip(names, exits, strict=True):
+        (folder / name / EXIT).write_text(status.model_dump_json())
+    evidence = [read_evidence(folder, name, roster.of_pair(pair)) for pair, name in enumerate(names, start=1)]
     made = stored.provenance
-    found = conclude(parts, roster, ordered=made.checkpoints, current="checkpoint_2", custom=made.groups)
+    graded = grade(evidence, roster, GradingRules.with_markers(made.checkpoints, "checkpoint_2", made.groups))
     again = stored.model_copy(
         update={
-            "tests": found.tests,
-            "pytest_exit_code": found.exit_code,
-            REASON: found.reason,
-            "evidence": found.source,
-            "isolation": {"pairs": len(parts)},
-            **keys,
+            "tests": graded.tests,
+            "pytest_exit_code": graded.exit_code,
+            REASON: graded.infrastructure_failure,
+            "evidence": graded.source,
+            "isolation": {"pairs": len(exits)},
         }
     )
     again.save(path)
@@ -545,7 +550,7 @@ KEPT_LINES = 8
     ("code", "lines", "reason"),
     [
         (137, KEPT_LINES, f"pytest was killed by signal 9 (SIGKILL), while running {SHOUTS_TWO}"),
-        (None, KEPT_LINES, f"session timeout of 70 s while running {SHOUTS_TWO}"),
+        (None, KEPT_LINES, f"session timeout of 90 s while running {SHOUTS_TWO}"),
         (0, KEPT_LINES, None),
         (4, 0, "pytest refused its arguments or the tests' conftest.py (exit code 4)"),
     ],
@@ -553,9 +558,8 @@ KEPT_LINES = 8
 def test_a_run_that_broke_off(result, code, lines, reason):
     path = result()
     raw = path.parent / ".scbench"
-    roster = Roster(read_stream(raw / STREAM).collected)
     cut(raw, lines)
-    made = evaluated(path, [(raw, roster, code)])
+    made = evaluated(path, read_roster(path.parent), [exit_of(code)])
     assert reason is None or made.infrastructure_failure_reason == reason
     assert found_in(path) == []
 
@@ -578,32 +582,24 @@ def test_a_run_that_broke_off(result, code, lines, reason):
 def test_edits_of_a_run_that_broke_off(result, change, place):
     path = result()
     raw = path.parent / ".scbench"
-    roster = Roster(read_stream(raw / STREAM).collected)
     cut(raw, KEPT_LINES)
-    evaluated(path, [(raw, roster, 137)])
+    evaluated(path, read_roster(path.parent), [exit_of(137)])
     edit(path, change)
     assert place in [found for _, found, _, _ in found_in(path)]
 
 
-def ended(folder, code, reason):
-    Ending(exit_code=code, reason=reason).save(folder / EXIT)
-
-
 def test_an_end_after_the_reports_were_written(result):
     path = result()
-    raw = path.parent / ".scbench"
-    roster = Roster(read_stream(raw / STREAM).collected)
-    made = evaluated(path, [(raw, roster, None)])
-    assert made.infrastructure_failure_reason == "session timeout of 70 s with no test running"
-    assert found_in(path) == []
-    assert not_checked(path) == [GROUPS, NO_SNAPSHOT]
+    made = evaluated(path, read_roster(path.parent), [exit_of(None)])
+    assert made.infrastructure_failure_reason == "session timeout of 90 s with no test running"
+    assert (found_in(path), not_checked(path)) == ([], [GROUPS, NO_SNAPSHOT])
 
 
 @pytest.mark.parametrize("code", [137, -1])
 def test_a_verdict_that_was_made_a_failure_of_ours(result, code):
     path = result()
     reason = (
-        "pytest was killed by signal 9 (SIGKILL)" if code == 137 else "session timeout of 70 s with no test running"
+        "pytest was killed by signal 9 (SIGKILL)" if code == 137 else "session timeout of 90 s with no test running"
     )
     consistently(path, setting("pytest_exit_code", to=code), setting(REASON, to=reason))
     assert (REASON, REASON, reason, NONE) in found_in(path)
@@ -611,27 +607,49 @@ def test_a_verdict_that_was_made_a_failure_of_ours(result, code):
 
 def test_a_failure_of_ours_that_was_made_a_verdict(result):
     path = result()
-    raw = path.parent / ".scbench"
     reason = "pytest ended with 7, which is none of its exit codes"
-    evaluated(path, [(raw, Roster(read_stream(raw / STREAM).collected), 7)])
-    ended(raw, 7, reason)
+    evaluated(path, read_roster(path.parent), [exit_of(7)])
     assert found_in(path) == []
     consistently(path, setting("pytest_exit_code", to=1), setting(REASON, to=None))
     assert found_in(path)[:2] == [("pytest_exit_code", "pytest_exit_code", "1", "7"), (REASON, REASON, NONE, reason)]
 
 
-def test_a_note_of_the_end_that_is_damaged(result):
+@pytest.mark.parametrize(
+    ("content", "fact"),
+    [
+        (None, "is missing"),
+        ("{}", "is malformed: pair: Field required"),
+        ('{"pair":2,"exit_code":1,"session_timeout":9.0,"error":null}', "is of pair 2"),
+    ],
+)
+def test_a_damaged_exit_status_is_one_finding(result, content, fact):
     path = result()
-    (path.parent / ".scbench" / EXIT).write_text("{}")
-    assert found_in(path) == [("raw report", ".scbench/exit.json", "whole", "is malformed: exit_code: Field required")]
+    file = path.parent / ".scbench" / EXIT
+    file.unlink() if content is None else file.write_text(content)
+    finding = ("raw report", ".scbench/exit.json", "whole", fact)
+    assert found_in(path) == [finding]
+    edit(path, in_test(SHOUTS_TWO, status="passed"))
+    assert found_in(path) == [finding, ("status", SHOUTS_TWO, "passed", "failed")]
 
 
-def test_a_box_that_failed_is_believed(result):
+@pytest.mark.parametrize(
+    ("content", "fact"), [(None, "is missing"), ("{}", "is malformed: a roster needs a list of tests")]
+)
+def test_without_the_roster_no_test_is_verified(result, content, fact):
     path = result()
-    raw = path.parent / ".scbench"
-    roster = Roster(read_stream(raw / STREAM).collected)
-    cut(raw, KEPT_LINES)
-    evaluated(path, [Part(roster, reason="the engine went away")])
+    file = path.parent / ".scbench" / ROSTER
+    file.unlink() if content is None else file.write_text(content)
+    assert found_in(path) == [("raw report", ".scbench/roster.json", "whole", fact)]
+    assert f"tests and verdict: roster.json {fact}" in not_checked(path)
+
+
+def test_a_failure_of_the_boxes_is_believed(result):
+    path = result()
+    cut(path.parent / ".scbench", KEPT_LINES)
+    failed = exit_of(None, session_timeout=None, error="the engine went away")
+    made = evaluated(path, read_roster(path.parent), [failed])
+    assert (made.infrastructure_failure_reason, made.pytest_exit_code) == ("the engine went away", -1)
+    assert {test.failure_message for test in made.tests} == {"the engine went away"}
     assert (found_in(path), not_checked(path)) == ([], [GROUPS, NO_SNAPSHOT])
     path.write_text(path.read_text().replace("the engine went away", "the dog ate it"))
     assert found_in(path)[-1] == (REASON, REASON, "the dog ate it", "the engine went away")
@@ -639,10 +657,9 @@ def test_a_box_that_failed_is_believed(result):
 
 def test_tests_that_the_roster_or_the_run_did_not_have(result):
     path = result()
-    raw = path.parent / ".scbench"
-    collected = read_stream(raw / STREAM).collected
-    roster = Roster((*collected[1:], RosterEntry("test_checkpoint_2.py::test_gone", ("error",))))
-    made = evaluated(path, [(raw, roster, 1)])
+    entries = read_roster(path.parent).entries
+    roster = Roster((*entries[1:], RosterEntry("test_checkpoint_2.py::test_gone", ("error",), 1)))
+    made = evaluated(path, roster, [exit_of(1)])
     assert made.infrastructure_failure_reason == (
         "reported but not among the tests: 1, the first: test_checkpoint_1.py::test_says"
     )
@@ -660,6 +677,7 @@ def pair(result):
     (path.parent / "raw").rename(raw)
     for number, own in ((1, "test_checkpoint_1.py"), (2, "test_checkpoint_2.py")):
         keep_file(raw / str(number), own, 0 if number == 1 else 1)
+        (raw / str(number) / ROSTER).unlink()
     return path
 
 
@@ -682,14 +700,15 @@ def keep_file(folder, file, code):
     (folder / STREAM).write_text("".join(json.dumps(line) + "\n" for line in kept))
 
 
-def both(path, codes=(0, 1)):
-    raw = path.parent / ".scbench"
-    rosters = [Roster(read_stream(raw / number / STREAM).collected) for number in ("1", "2")]
-    return [(raw / str(place), roster, codes[place - 1]) for place, roster in enumerate(rosters, start=1)]
+def evaluated_in_pairs(path, codes=(0, 1)):
+    """Pair 1 ran the tests of the first checkpoint."""
+    tests = CorrectnessResults.load(path).tests
+    entries = [RosterEntry(test.nodeid, tuple(test.markers), int(test.checkpoint[-1])) for test in tests]
+    return evaluated(path, Roster(tuple(entries)), [exit_of(code, pair=pair) for pair, code in enumerate(codes, 1)])
 
 
 def test_two_pairs(pair):
-    made = evaluated(pair, both(pair))
+    made = evaluated_in_pairs(pair)
     assert (made.pytest_exit_code, made.infrastructure_failure_reason, len(made.tests)) == (1, None, 8)
     assert found_in(pair) == []
     edit(pair, in_test(SHOUTS_TWO, status="passed"))
@@ -697,7 +716,7 @@ def test_two_pairs(pair):
 
 
 def test_a_pair_whose_reports_are_lost(pair):
-    evaluated(pair, both(pair))
+    evaluated_in_pairs(pair)
     shutil.rmtree(pair.parent / ".scbench" / "2")
     assert found_in(pair) == [("raw report", ".scbench/2", "whole", "is missing")]
     edit(pair, in_test("test_checkpoint_1.py::test_says", status="failed"))
@@ -705,9 +724,8 @@ def test_a_pair_whose_reports_are_lost(pair):
 
 
 def test_a_pair_that_was_killed(pair):
-    pairs = both(pair, (0, 137))
     cut(pair.parent / ".scbench" / "2", 2)
-    made = evaluated(pair, pairs)
+    made = evaluated_in_pairs(pair, (0, 137))
     assert made.infrastructure_failure_reason == (
         f"pair 2 of 2: pytest was killed by signal 9 (SIGKILL), while running {SHOUTS}"
     )
@@ -717,13 +735,13 @@ def test_a_pair_that_was_killed(pair):
 
 
 def test_how_many_pairs_there_were_is_seen(pair):
-    evaluated(pair, both(pair))
+    evaluated_in_pairs(pair)
     edit(pair, setting("isolation", "pairs", to=1))
     assert found_in(pair) == [("isolation", "isolation.pairs", "1", "2")]
 
 
 def test_reports_of_a_pair_that_there_was_not(pair):
-    evaluated(pair, both(pair))
+    evaluated_in_pairs(pair)
     raw = pair.parent / ".scbench"
     shutil.copytree(raw / "1", raw / "3")
     shutil.copy(raw / "1" / STREAM, raw / STREAM)
@@ -754,14 +772,13 @@ def test_what_lies_there_may_be_no_file(result):
 
 
 def test_two_pairs_that_ended_differently(pair):
-    pairs = both(pair, (137, None))
     for number in ("1", "2"):
         cut(pair.parent / ".scbench" / number, 2)
-    made = evaluated(pair, pairs)
+    made = evaluated_in_pairs(pair, (137, None))
     assert made.infrastructure_failure_reason == (
         "pair 1 of 2: pytest was killed by signal 9 (SIGKILL), while running test_checkpoint_1.py::test_says\n"
-        f"pair 2 of 2: session timeout of 70 s while running {SHOUTS}"
+        f"pair 2 of 2: session timeout of 90 s while running {SHOUTS}"
     )
     assert found_in(pair) == []
-    edit(pair, setting(REASON, to=made.infrastructure_failure_reason.replace("70", "60")))
+    edit(pair, setting(REASON, to=made.infrastructure_failure_reason.replace("90", "60")))
     assert found_in(pair) != []

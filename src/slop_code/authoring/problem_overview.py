@@ -13,6 +13,7 @@ from slop_code.authoring.check.workbench import SOLUTIONS, environment_for
 from slop_code.authoring.reference_times import ReferenceTimes, recall
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.config import CheckpointState, ProblemConfig
+from slop_code.evaluation.context import EvaluationContext
 from slop_code.evaluation.groups import QUARANTINED, GroupType, group_for
 from slop_code.evaluation.pytest_runner import prepare_tests
 from slop_code.evaluation.quarantine import read_ledger
@@ -179,7 +180,7 @@ def _with_tests(
 ) -> CheckpointOverview:
     solution = problem.path / SOLUTIONS / checkpoint.name
     try:
-        roster, resolved = prepare_tests(problem, checkpoint, spec, cache, progress)
+        roster, resolved = prepare_tests(EvaluationContext(problem, checkpoint, spec, cache, progress))
         measured = recall(cache, problem, checkpoint, spec, solution) if plain.solution else None
     except (InfrastructureError, UsageError, OSError) as error:
         return replace(plain, trouble=str(error))

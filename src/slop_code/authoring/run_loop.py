@@ -74,7 +74,7 @@ def run_turn(
         environment,
         solution,
         progress=progress,
-        most_pairs=turn.pairs,
+        max_pairs=turn.pairs,
         follow=follow,
         seed=turn.seed,
         interactive=turn.interactive,

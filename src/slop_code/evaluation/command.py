@@ -1,17 +1,22 @@
-"""The pytest command: words in, no quoting until a person wants to read it."""
+"""The pytest command as a list of words, and the `pytest.ini` that it reads."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT
+from slop_code.evaluation.groups import BUILTIN_MARKERS
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.tool_environment import uvx_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from slop_code.evaluation.config import MarkerConfig
+    from slop_code.evaluation.context import EvaluationContext
 
 TOOL = "pytest"
 TOOLS = ("pytest", "pytest-json-ctrf", "pytest-json-report", "pytest-timeout", "jsonschema", "deepdiff")
@@ -23,22 +28,15 @@ WATCH = "slop_code_watch"
 """Loaded by `-p` alone: notes what the submission is shown."""
 
 
-def pytest_command(
-    *,
-    uvx: str,
-    python: str,
-    constraints: str,
-    test_dependencies: Sequence[str],
-    entrypoint: Sequence[str],
-    checkpoint: str,
-    timeout: float,
-    pytest_args: Sequence[str] = (),
-    tests: str = TESTS_DIR,
-) -> list[str]:
+def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), tests: str = TESTS_DIR) -> list[str]:
     """Run in the workspace; of what lies there, pytest looks at the tests folder alone."""
+    problem, checkpoint, tools = context.problem, context.checkpoint, context.tools
+    layout = context.sandbox.layout(Path())
+    constraints = layout.judge_path("requirements.txt", tools.constraints)
+    entrypoint = [*layout.launcher, *context.environment.entry(problem.entry_file)]
     return [
-        uvx,
-        *uvx_arguments(python, TOOLS, test_dependencies, constraints),
+        f"{layout.tools}/uvx",
+        *uvx_arguments(tools.python, TOOLS, problem.test_dependencies, constraints),
         "--offline",
         "--no-config",
         TOOL,
@@ -52,10 +50,10 @@ def pytest_command(
         PLUGIN,
         "-p",
         "no:cacheprovider",
-        f"--timeout={timeout:g}",
+        f"--timeout={checkpoint.timeout:g}",
         "--timeout-method=signal",
         f"--entrypoint={shlex.join(entrypoint)}",
-        f"--checkpoint={checkpoint}",
+        f"--checkpoint={checkpoint.name}",
         f"--ctrf={REPORTS_DIR}/{CTRF_REPORT}",
         "--json-report",
         f"--json-report-file={REPORTS_DIR}/{JSON_REPORT}",
@@ -63,3 +61,24 @@ def pytest_command(
         *pytest_args,
         tests,
     ]
+
+
+def render_ini(custom: Mapping[str, MarkerConfig], run: Sequence[str]) -> str:
+    """Markers are registered and `run` alone is collected; nothing else about the tests changes."""
+    texts = {name: text for name, (text, _) in BUILTIN_MARKERS.items()}
+    texts |= {name: marker.description for name, marker in custom.items()}
+    markers = [f"{name}: {_one_line(text)}".rstrip() for name, text in texts.items()]
+    return "\n".join(["[pytest]", *_listed("markers", markers), *_listed("python_files", map(_pattern, run)), ""])
+
+
+def _listed(key: str, values: Iterable[str]) -> list[str]:
+    return [f"{key} =", *(f"    {value}" for value in values)]
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def _pattern(file: str) -> str:
+    """pytest splits and matches the value like a shell; a character that either would read is a `?`."""
+    return re.sub(r"[^\w./-]", "?", file)

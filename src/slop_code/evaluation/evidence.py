@@ -1,16 +1,24 @@
-"""What one pytest run left behind, from the best of its three accounts."""
+"""Evidence: everything in `.scbench` that a verdict follows from, one record for each judge/subject pair."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from slop_code._io import TooLargeError, read_bounded
+from pydantic import Field
+
+from slop_code._io import TooLargeError, open_regular, read_bounded, tail
+from slop_code.errors import InfrastructureError, ResultError
+from slop_code.evaluation.report import Duration, Stored, load_stored
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, visible
 from slop_code.evaluation.reports.stream import Stream, read_stream
+from slop_code.evaluation.roster import MAX_PAIRS, Roster
+from slop_code.execution.process import TAIL
+from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,89 +26,195 @@ if TYPE_CHECKING:
 JSON_REPORT = "pytest-report.json"
 CTRF_REPORT = "ctrf-report.json"
 STREAM = "stream.jsonl"
+LOG = "pytest.log"
+SHOWN = "shown.json"
+"""Only where the judge is asked to note what the submission is shown; no verdict follows from it."""
+
+EXIT = "exit.json"
+ROSTER = "roster.json"
+"""One for all pairs."""
+
+FROM_JUDGE = (JSON_REPORT, CTRF_REPORT, STREAM, LOG, SHOWN)
+FROM_EVALUATOR = (EXIT, ROSTER)
+EVIDENCE_FILES = (*FROM_JUDGE, *FROM_EVALUATOR)
 REPORT_LIMIT = 64 * 1024 * 1024
+NEVER_RAN = -1
+"""The exit code of a pytest that was not started, or that did not end by itself."""
 
-Source = Literal["json-report", "ctrf", "stream"]
-Parser = Callable[[bytes], ParsedReport]
-_REPORTS: tuple[tuple[Source, str, Parser], ...] = (
-    ("json-report", JSON_REPORT, parse_json_report),
-    ("ctrf", CTRF_REPORT, parse_ctrf),
-)
+MISSING = "is missing"
+
+ReportSource = Literal["json-report", "ctrf", "stream"]
+"""From the best to the least."""
+
+Parsed = TypeVar("Parsed")
+ReportParser = Callable[[bytes], ParsedReport]
 
 
-@dataclass(frozen=True, slots=True)
+class PytestExit(Stored):
+    """How the pytest of one pair ended, as the evaluator saw it: the judge's own reports cannot say that."""
+
+    pair: int = Field(ge=1, le=MAX_PAIRS)
+    exit_code: int | None
+    """None: pytest did not end by itself."""
+
+    session_timeout: Duration | None
+    """Seconds; None: there was none."""
+
+    error: str | None
+    """The failure of the boxes; nothing that pytest left counts then."""
+
+
+@dataclass(frozen=True)
 class Evidence:
-    tests: tuple[RawTest, ...]
-    source: Source
-    problems: tuple[str, ...] = ()
-    running: str | None = None
-    deselected: frozenset[str] = frozenset()
-    collection_errors: tuple[str, ...] = ()
-    announced: int | None = None
-    """What our own plugin said at the end; None where it did not run to the end."""
-    reported_exit: int | None = None
-    """The exit code that pytest announced, where the account has one."""
+    """What one pair left. A text in place of a record says what is wrong with its file."""
 
+    roster: Roster
+    """The tests that the pair had to run."""
 
-@dataclass(frozen=True, slots=True)
-class Accounts:
-    """All three; a text says why a report cannot be used."""
+    exit: PytestExit | str
+    json_report: ParsedReport | str = MISSING
+    ctrf: ParsedReport | str = MISSING
+    stream: Stream = field(default_factory=Stream)
+    log: str = ""
+    """The end of what pytest printed."""
 
-    json_report: ParsedReport | str
-    ctrf: ParsedReport | str
-    stream: Stream
+    folder: str = REPORTS_DIR
+    """Relative to the folder of the result."""
+
+    isolation: Mapping[str, Any] = field(default_factory=dict)
+    """What was in force; empty where no box was opened, and in evidence that was read back."""
+
+    @classmethod
+    def of_failure(cls, error: InfrastructureError | OSError, roster: Roster, pair: int = 1) -> Evidence:
+        """Of a pair, or of an evaluation, that broke off."""
+        code = error.exit_code if isinstance(error, InfrastructureError) else None
+        ended = PytestExit(pair=pair, exit_code=code, session_timeout=None, error=_in_words(error))
+        return cls(roster, ended)
+
+    def with_reports(self, folder: Path, parse_ctrf: ReportParser = parse_ctrf) -> Evidence:
+        """Never fails: a report that cannot be used is the text that says why."""
+        return replace(
+            self,
+            json_report=_parsed(folder / JSON_REPORT, parse_json_report),
+            ctrf=_parsed(folder / CTRF_REPORT, parse_ctrf),
+            stream=read_stream(folder / STREAM),
+        )
+
+    def without_deselection(self) -> Evidence:
+        return replace(self, stream=replace(self.stream, deselected=frozenset()))
 
     @property
-    def evidence(self) -> Evidence:
-        return _best(self.stream, [self.json_report, self.ctrf])
+    def error(self) -> str | None:
+        return None if isinstance(self.exit, str) else self.exit.error
+
+    @property
+    def exit_code(self) -> int:
+        code = None if isinstance(self.exit, str) else self.exit.exit_code
+        return NEVER_RAN if code is None else code
+
+    @property
+    def source(self) -> ReportSource:
+        """The best report that can be used."""
+        if self.error is None and isinstance(self.json_report, ParsedReport):
+            return "json-report"
+        return "ctrf" if self.error is None and isinstance(self.ctrf, ParsedReport) else "stream"
+
+    @functools.cached_property
+    def _report(self) -> ParsedReport:
+        if self.error is not None:
+            return ParsedReport((), None, ())
+        from_stream = ParsedReport(self.stream.results, self.stream.finished, self.stream.collection_errors)
+        usable = [report for report in (self.json_report, self.ctrf) if isinstance(report, ParsedReport)]
+        return [*usable, from_stream][0]
+
+    @functools.cached_property
+    def tests(self) -> tuple[RawTest, ...]:
+        details = {test.nodeid: test for test in self.stream.results}
+        return tuple(_with_details(test, details.get(test.nodeid)) for test in self._report.tests)
+
+    @property
+    def collection_errors(self) -> tuple[str, ...]:
+        return self._report.collection_errors or self.stream.collection_errors
+
+    @property
+    def reported_exit(self) -> int | None:
+        """The exit code that pytest announced, where a report has one."""
+        return self.stream.finished if self._report.exit_code is None else self._report.exit_code
+
+    @property
+    def running(self) -> str | None:
+        return None if self.error is not None else self.stream.last_started
+
+    @property
+    def deselected(self) -> frozenset[str]:
+        return self.stream.deselected if self.error is None else frozenset()
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with the reports, as far as they were needed."""
+        reports = [(JSON_REPORT, self.json_report), (CTRF_REPORT, self.ctrf)]
+        texts = [f"{name} {report}" for name, report in reports if isinstance(report, str)]
+        return (*(texts if self.source != "json-report" else ()), *self.stream.problems)
 
 
-def read_accounts(folder: Path) -> Accounts:
-    json_report, ctrf = (parsed(folder / name, parse) for _, name, parse in _REPORTS)
-    return Accounts(json_report, ctrf, read_stream(folder / STREAM))
+def _with_details(test: RawTest, streamed: RawTest | None) -> RawTest:
+    """Only the stream has what a test ran and printed."""
+    return replace(test, calls=streamed.calls, output=streamed.output) if streamed and test.status != "passed" else test
 
 
-def read_evidence(folder: Path) -> Evidence:
-    """Never fails: what is missing or damaged stands in `problems`. The second report is read for want of the first."""
-    return _best(read_stream(folder / STREAM), (parsed(folder / name, parse) for _, name, parse in _REPORTS))
+def _in_words(error: InfrastructureError | OSError) -> str:
+    if isinstance(error, InfrastructureError):
+        return str(error)
+    location = error.filename or "input or output"
+    return f"{location}: {error.strerror}; is the disk full, the cache or the output not writable?"
 
 
-def _best(stream: Stream, reports: Iterable[ParsedReport | str]) -> Evidence:
-    problems: list[str] = []
-    source, report = _first(reports, problems)
-    if report is None:
-        report = ParsedReport(stream.results, stream.finished, stream.collection_errors)
-    told = {test.nodeid: test for test in stream.results}
-    return Evidence(
-        tests=tuple(_with_details(test, told.get(test.nodeid)) for test in report.tests),
-        source=source,
-        problems=(*problems, *stream.problems),
-        running=stream.last_started,
-        deselected=stream.deselected,
-        collection_errors=report.collection_errors or stream.collection_errors,
-        announced=stream.finished,
-        reported_exit=stream.finished if report.exit_code is None else report.exit_code,
-    )
+def pair_folders(pairs: int) -> list[str]:
+    """The folders of an evaluation in so many pairs, relative to the folder of the result."""
+    return [REPORTS_DIR] if pairs == 1 else [f"{REPORTS_DIR}/{number}" for number in range(1, pairs + 1)]
 
 
-def _with_details(test: RawTest, told: RawTest | None) -> RawTest:
-    """Only the stream says what a test ran and printed."""
-    return replace(test, calls=told.calls, output=told.output) if told and test.status != "passed" else test
+def read_roster(result_folder: Path) -> Roster | str:
+    def parse(data: bytes) -> Roster:
+        try:
+            return Roster.from_json(data)
+        except ValueError as error:
+            raise ReportError(str(error)) from error
+
+    return _parsed(result_folder / REPORTS_DIR / ROSTER, parse)
 
 
-def _first(reports: Iterable[ParsedReport | str], problems: list[str]) -> tuple[Source, ParsedReport | None]:
-    for (source, name, _), outcome in zip(_REPORTS, reports, strict=False):
-        if isinstance(outcome, ParsedReport):
-            return source, outcome
-        problems.append(f"{name} {outcome}")
-    return "stream", None
+def read_evidence(result_folder: Path, folder: str, roster: Roster) -> Evidence:
+    """Never fails."""
+    path = result_folder / folder
+    last = folder.rpartition("/")[2]
+    ended = read_exit(path / EXIT, int(last) if last.isdecimal() else 1)
+    return Evidence(roster, ended, log=_end_of(path / LOG), folder=folder).with_reports(path)
 
 
-def parsed(path: Path, parse: Parser) -> ParsedReport | str:
+def read_exit(path: Path, pair: int) -> PytestExit | str:
+    try:
+        ended = load_stored(PytestExit, path, "")
+    except ResultError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return MISSING
+        return f"is malformed: {str(error).removeprefix(f'{path}: ').removesuffix('; ')}"
+    return ended if ended.pair == pair else f"is of pair {ended.pair}"
+
+
+def _end_of(log: Path) -> str:
+    try:
+        open_regular(log).close()  # no link, no pipe
+    except OSError:
+        return ""
+    return tail(log, TAIL)
+
+
+def _parsed(path: Path, parse: Callable[[bytes], Parsed]) -> Parsed | str:
     try:
         return parse(read_bounded(path, REPORT_LIMIT))
     except FileNotFoundError:
-        return "is missing"
+        return MISSING
     except TooLargeError:
         return f"is larger than {REPORT_LIMIT // 1024**2} MiB"
     except OSError as error:

@@ -1,12 +1,17 @@
-"""Which group a test counts in."""
+"""Groups of tests, by their checkpoint and their markers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.selection import checkpoint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
 
     from slop_code.evaluation.roster import Roster
 
@@ -53,6 +58,21 @@ def group_for(
     return GroupType.CORE
 
 
+def group_of_ctrf_test(test: Mapping[str, Any], checkpoint_name: Any, custom: Any, ordered: Sequence[str]) -> GroupType:
+    """`custom`: markers to their configuration or to their group; `ordered`: the problem's checkpoints."""
+    path, tags = test.get("filePath"), test.get("tags")
+    if not isinstance(path, str) or not path:
+        raise UsageError("a CTRF test without filePath has no group: its file says which checkpoint it belongs to")
+    if checkpoint_name not in ordered:
+        raise UsageError(f"no checkpoint {checkpoint_name!r}; there are {', '.join(ordered)}")
+    if not isinstance(tags or [], list) or not isinstance(custom, Mapping):
+        raise UsageError("give (test, checkpoint_name, custom_markers): tags are a list, and custom_markers a mapping")
+    file = PurePosixPath(path)
+    home = checkpoint_of(file.name, ordered) or file.stem.removeprefix("test_")
+    groups = {name: GroupType(str(getattr(marker, "group", marker))) for name, marker in custom.items()}
+    return group_for(home, [str(tag).partition("::")[0] for tag in tags or []], checkpoint_name, groups)
+
+
 def misspelt_markers(roster: Roster, custom: Iterable[str]) -> list[str]:
     """Markers that are nearly one that decides a group: such a test counts elsewhere than it was meant to."""
     known = [*BUILTIN_MARKERS, *custom]
@@ -61,8 +81,5 @@ def misspelt_markers(roster: Roster, custom: Iterable[str]) -> list[str]:
         return []
     import difflib
 
-    found = []
-    for marker in sorted(strange):
-        for meant in difflib.get_close_matches(marker, known, n=1):
-            found.append(f"marker {marker!r} decides no group; was {meant!r} meant?")
-    return found
+    close = {marker: difflib.get_close_matches(marker, known, n=1) for marker in sorted(strange)}
+    return [f"marker {marker!r} decides no group; was {names[0]!r} meant?" for marker, names in close.items() if names]

@@ -1,4 +1,4 @@
-"""Whether a run says anything about the submission at all."""
+"""Infrastructure failures: the reasons for which an evaluation has no verdict."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import re
 import signal
 from typing import TYPE_CHECKING
 
+from slop_code.errors import InfrastructureError, SlopCodeError
+from slop_code.evaluation.evidence import EXIT
 from slop_code.evaluation.reports.raw_test import visible
 from slop_code.evaluation.roster import TESTS_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-    from slop_code.evaluation.evidence import Evidence
+    from slop_code.evaluation.evidence import Evidence, PytestExit
+    from slop_code.execution.submission import Tree
 
 _EXIT_CODES = {
     2: "pytest was interrupted (exit code 2)",
@@ -23,20 +27,48 @@ _EXIT_CODES = {
     125: "the boxes could not be opened",
 }
 
-_PLACE = re.compile(rf"{re.escape(TESTS_FOLDER)}/([^\"\n]+?\.py)(?:\", line |:)(\d+)")
+_LOCATION = re.compile(rf"{re.escape(TESTS_FOLDER)}/([^\"\n]+?\.py)(?:\", line |:)(\d+)")
 
 
-def infrastructure_failure(
-    exit_code: int | None, *, evidence: Evidence, expected: Collection[str], ended: str | None
-) -> str | None:
-    """None only for a run that ended by itself and whose report accounts for every expected test."""
-    return (
-        ended
-        or collection_failure(exit_code, evidence.collection_errors)
+def infrastructure_failure(evidence: Evidence) -> str | None:
+    """None only for a pytest that ended by itself and whose report accounts for every test of its roster."""
+    if isinstance(evidence.exit, str):
+        return f"{EXIT} {evidence.exit}"
+    if evidence.error is not None:
+        return evidence.error
+    code = evidence.exit.exit_code
+    reason = (
+        _session_timeout(evidence.exit)
+        or collection_failure(code, evidence.collection_errors)
         or _no_report(evidence)
-        or _unaccounted(evidence, frozenset(expected))
-        or _contradiction(exit_code, evidence)
+        or _unaccounted(evidence)
+        or _contradiction(code, evidence)
     )
+    if reason is None or (code is not None and not evidence.running):
+        return reason
+    running = f"while running {evidence.running}" if evidence.running else "with no test running"
+    return f"{reason} {running}" if code is None else f"{reason}, {running}"
+
+
+def _session_timeout(ended: PytestExit) -> str | None:
+    if ended.exit_code is not None:
+        return None
+    return f"session timeout of {ended.session_timeout:g} s" if ended.session_timeout else "pytest left no exit code"
+
+
+def submission_change(
+    submission: Path, before: Callable[[], Tree], after: Callable[[], Tree]
+) -> InfrastructureError | None:
+    """Not None: the tested submission may be neither the one before the tests nor the one after them."""
+    try:
+        if before().digest == after().digest:
+            return None
+    except InfrastructureError as error:
+        return error
+    except (SlopCodeError, OSError):
+        pass  # it can no longer be read as it could
+    message = "the submission changed while it was evaluated; evaluate it when nothing writes to it"
+    return InfrastructureError(f"{submission}: {message}")
 
 
 def collection_failure(exit_code: int | None, errors: Sequence[str]) -> str | None:
@@ -51,8 +83,8 @@ def _in_short(error: str) -> str:
     """Where in the tests, as far as it says; the last line that pytest marks as the error says why."""
     lines = [line.strip() for line in error.splitlines() if line.strip()] or ["no message"]
     why = [line.removeprefix("E").strip() for line in lines[1:] if line.startswith("E ")]
-    places = [place for line in lines[1:] for place in _PLACE.findall(line)]
-    where = f"{places[-1][0]}:{places[-1][1]}:" if places and why else lines[0]
+    locations = [location for line in lines[1:] for location in _LOCATION.findall(line)]
+    where = f"{locations[-1][0]}:{locations[-1][1]}:" if locations and why else lines[0]
     return visible(" ".join([where, *why[-1:]]), 500)
 
 
@@ -63,18 +95,19 @@ def _exit_failure(exit_code: int | None) -> str | None:
         return "pytest left no exit code"
     # What stands between us and pytest says 128 and the number of the signal, as a shell does.
     number = -exit_code if exit_code < 0 else exit_code - 128
-    if number in {one.value for one in signal.Signals}:
+    if number in {known.value for known in signal.Signals}:
         return f"pytest was killed by signal {number} ({signal.Signals(number).name})"
     return _EXIT_CODES.get(exit_code, f"pytest ended with {exit_code}, which is none of its exit codes")
 
 
 def _no_report(evidence: Evidence) -> str | None:
     if evidence.source in ("json-report", "ctrf"):
-        return None if evidence.announced is not None else "our plugin in the judge did not run to its end"
-    return "no usable report: " + ("; ".join(evidence.problems) or "only the stream was left")
+        return None if evidence.stream.finished is not None else "our plugin in the judge did not run to its end"
+    return "no usable report: " + ("; ".join(evidence.faults) or "only the stream was left")
 
 
-def _unaccounted(evidence: Evidence, roster: frozenset[str]) -> str | None:
+def _unaccounted(evidence: Evidence) -> str | None:
+    roster = evidence.roster.nodeids
     expected = roster - evidence.deselected
     if not expected:
         return "no tests were expected"

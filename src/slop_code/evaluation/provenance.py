@@ -1,4 +1,4 @@
-"""What a verdict rests on, so that anyone can come to it again."""
+"""Provenance: the digests, versions and the command that a verdict rests on."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from slop_code.evaluation.staging import judge_sources
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.sandbox import ToolEnvironment
+    from slop_code.evaluation.context import EvaluationContext
 
 
 EVALUATION = 1
@@ -38,23 +36,22 @@ def platform_name() -> str:
 
 
 def provenance_of(
-    problem: ProblemConfig,
-    checkpoint: CheckpointConfig,
-    spec: EnvironmentSpec,
+    context: EvaluationContext,
     *,
     submission: str | None,
     image: str | None,
     tests: str | None,
-    tools: ToolEnvironment | None,
     command: Sequence[str],
     pytest_args: Sequence[str],
 ) -> Provenance:
+    """Digests are None where the evaluation did not come that far."""
+    problem, tools = context.problem, context.installed_tools
     return Provenance(
         digests={
             "submission": submission,
             "tests": tests,
-            "config": problem.digest(checkpoint),
-            "environment": spec.digest(),
+            "config": problem.digest(context.checkpoint),
+            "environment": context.environment.digest(),
             "image": image,
         },
         evaluation_version=evaluation_version(),

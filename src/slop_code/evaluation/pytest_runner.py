@@ -1,64 +1,92 @@
-"""One checkpoint of one submission, from start to verdict."""
+"""`PytestRunner`: one checkpoint of one submission, from its tests to its results."""
 
 from __future__ import annotations
 
 import contextlib
-import os
+import logging
+import shlex
+import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
-from slop_code.evaluation import pairs
-from slop_code.evaluation.command import LOCK, PLUGIN, TOOL, TOOLS, pytest_command
-from slop_code.evaluation.conclusion import conclude
-from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
+from slop_code._io import read_bounded
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.command import PLUGIN, pytest_command, render_ini
+from slop_code.evaluation.context import EvaluationContext, ignore_progress
+from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence
+from slop_code.evaluation.grading import Grade, GradingRules, grade
+from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, group_for, group_of_ctrf_test
+from slop_code.evaluation.infrastructure import submission_change
+from slop_code.evaluation.pairs import assign_only, assign_pairs, max_pairs_for, weakest_isolation
 from slop_code.evaluation.provenance import platform_name, provenance_of
-from slop_code.evaluation.pytest_ini import render_ini
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
-from slop_code.evaluation.reports.raw_test import RawTest, visible
+from slop_code.evaluation.reports.raw_test import ParsedReport, RawTest, visible
+from slop_code.evaluation.result_warnings import warnings_for
 from slop_code.evaluation.roster import Roster
-from slop_code.evaluation.run_tests import Trial, broken, forget, judge_all, keep, part_of, sessions_for
-from slop_code.evaluation.staging import Staged, choose, copy_tests, stage, variables_for
+from slop_code.evaluation.run_tests import (
+    PytestJob,
+    keep_evidence,
+    read_reports,
+    remove_evidence,
+    run_pairs,
+    sessions_for,
+)
+from slop_code.evaluation.selection import Selection, checkpoint_files, select
+from slop_code.evaluation.staging import Staged, StagingPlan, copy_tests, stage, variables_for
 from slop_code.execution.cache import DAMAGED, Cache
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.manifest import check_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.execution.sandbox import TESTS_DIR, sandbox_for, sandbox_name
+from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.session import Session
 from slop_code.execution.submission import open_submission, read_tree
-from slop_code.execution.tool_environment import ToolRequest, build_tool_environment, read_tool_environment
+from slop_code.execution.tool_environment import read_tool_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
-    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.evaluation.pairs import Part
+    from slop_code.evaluation.config import CheckpointConfig, MarkerConfig, ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.execution.sandbox import Sandbox, ToolEnvironment
     from slop_code.execution.submission import Tree
 
+__all__ = ["BUILTIN_MARKERS", "PytestRunner", "prepare_tests", "run_checkpoint_pytest"]
+
 NAME_LIMIT = 300
+_log = logging.getLogger("slop_code.evaluation")
 
 
-@dataclass(frozen=True, slots=True)
+class _Stopwatch:
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {"prepare": 0.0, "setup": 0.0, "tests": 0.0, "parse": 0.0}
+        self.began = self.last = time.monotonic()
+
+    def lap(self, phase: str) -> None:
+        now = time.monotonic()
+        self.phases[phase] += now - self.last
+        self.last = now
+
+
+@dataclass(slots=True)
 class _Run:
     """What is known so far; an evaluation that breaks off reports what it has."""
 
-    command: Sequence[str] = ()
-    tools: ToolEnvironment | None = None
-    staged: Staged | None = None
-    submission: Tree | None = None
-    image: str | None = None
-    parts: Sequence[Part] = ()
-    phases: dict[str, float] = field(default_factory=dict)
+    context: EvaluationContext
+    submission: Path
+    arguments: list[str]
+    tree: Callable[[], Tree]
+    """The submission before the tests."""
 
-    @property
-    def roster(self) -> Roster:
-        return self.staged.roster if self.staged else Roster(())
+    watch: _Stopwatch = field(default_factory=_Stopwatch)
+    image: str | None = None
+    command: list[str] = field(default_factory=list)
+    staged: Staged | None = None
+    roster: Roster = field(default_factory=lambda: Roster(()))
+    evidence: list[Evidence] = field(default_factory=list)
 
 
 class PytestRunner:
@@ -71,20 +99,22 @@ class PytestRunner:
         *,
         output_dir: Path | None = None,
         cache: Cache | None = None,
-        progress: ProgressCallback = lambda _: None,
-        most_pairs: int | None = None,
+        progress: ProgressCallback = ignore_progress,
+        max_pairs: int | None = None,
         hidden: Sequence[Path] = (),
         only: Sequence[str] | None = None,
         follow: Callable[[bytes], None] | None = None,
         seed: int | None = None,
         interactive: bool = False,
+        verbose: bool = False,
     ) -> None:
-        """With `output_dir`, raw reports and pytest.log are kept in `.scbench` there.
+        """With `output_dir`, the evidence is kept in `.scbench` there.
 
-        `most_pairs` bounds what the problem asks for with `parallel`. The submission sees nothing of `hidden`.
-        `only`: the tests to run (`file::id`), in one pair; the others count as left out, so there is no verdict.
+        `max_pairs` bounds what the problem asks for with `parallel`. The submission sees nothing of `hidden`.
+        `only`: the tests to run (`file::id`), in one pair; the others count as deselected, so there is no verdict.
         `follow` is given what pytest prints, as it is printed. `seed` decides a random order, and the chance in tests.
-        `interactive`: pytest reads this process's standard input, and no end of the session is set.
+        `interactive`: pytest reads this process's standard input, and there is no session timeout.
+        `verbose`: the logger `slop_code` writes every step, to standard error where no handler is set.
         """
         self.problem = problem
         self.checkpoint = checkpoint
@@ -93,89 +123,100 @@ class PytestRunner:
         self.output_dir = output_dir
         self.cache = cache or Cache.default()
         self.progress = progress
-        self.most_pairs = most_pairs
+        self.max_pairs = max_pairs
         self.hidden = hidden
         self.only = only
         self.follow = follow
         self.seed = seed
         self.interactive = interactive
+        self.verbose = verbose
+        self.workspace: Path | None = None
+        """Of the last call of `_copy_tests_from_problem`."""
+        self._context = self._new_context()
 
     def run(self, pytest_args: Sequence[str] | None = None) -> CorrectnessResults:
-        """Never raises for what the submission, the sandbox or pytest do: that is in the result; a stop has none."""
-        began, arguments = time.monotonic(), list(pytest_args or ())
+        """What the submission, the sandbox or pytest do is in the result, and raises nothing. A cancellation raises."""
         submission = open_submission(self.submission_path)
         self.keep_apart()
-        platform, tree = start_thread(platform_name), start_thread(read_tree, submission)
-        with self.cache.shared_lock():
-            state = self._evaluate(submission, arguments, tree)
+        self._context = self._new_context()
+        platform = start_thread(platform_name)
+        run = _Run(self._context, submission, list(pytest_args or ()), start_thread(read_tree, submission))
+        with self.cache.shared_lock(), _verbose_log(self.verbose):
+            remove_evidence(self.output_dir)
+            try:
+                run.image = self._context.sandbox.image()
+                run.command = self._build_pytest_command(run.arguments)
+                run.staged = self._stage_tests()
+                run.roster = self._assign_tests(run.staged.roster, run.arguments)
+                run.watch.lap("prepare")
+                self._run_tests(run)
+            except (InfrastructureError, OSError) as error:
+                run.evidence = [Evidence.of_failure(error, run.roster)]
+            run.watch.lap("parse")
+            graded = self._grade(run)
+            _log.info("graded %d tests: %s", len(graded.tests), graded.infrastructure_failure or "a verdict")
         platform()
-        with contextlib.suppress(InfrastructureError):  # that is why there is no verdict, if there is no other reason
-            state = replace(state, submission=tree())
-        return self._results(state, arguments, time.monotonic() - began)
+        return self._results(run, graded)
 
-    def _evaluate(self, submission: Path, arguments: Sequence[str], before: Callable[[], Tree]) -> _Run:
-        state, watch = _Run(), _Stopwatch()
-        forget(self.output_dir)
-        try:
-            sandbox = sandbox_for(self.environment, self.cache, self.progress)
-            state = replace(state, image=sandbox.image())
-            tools = tools_for(sandbox, self.problem)
-            command = self._command(sandbox, tools, arguments)
-            state = replace(state, command=command, tools=tools)
-            staged = stage_for(sandbox, tools, *self._about, self.cache, self.progress)
-            state = replace(state, staged=staged)
-            watch.lap("prepare")
-            groups = self._groups(staged.roster, arguments)
-            trial = Trial(
-                self.problem,
-                self.checkpoint,
-                staged,
-                tools,
-                command,
-                arguments,
-                follow=self.follow,
-                seed=self.seed,
-                interactive=self.interactive,
-            )
-            opening = Session.open(self.environment, submission, self.cache, self.progress, self._hidden(), sandbox)
-            with opening as session, sessions_for(session, groups) as sessions:
-                watch.lap("setup")
-                count = sum(len(own.entries) for own in groups)
-                self.progress(ProgressEvent(ProgressKind.RUN_TESTS, count=count, total=len(groups)))
-                judged = judge_all(trial, sessions, groups)
-                watch.lap("tests")
-                now = start_thread(_read_again, submission, staged, tools, self.cache)
-                parts = [part_of(trial, *one) for one in zip(sessions, groups, judged, strict=True)]
-                keep(self.output_dir, sessions, parts)
-            state = replace(state, parts=parts if self.only is None else [pairs.alone(parts[0], staged.roster)])
-            if why := not_one_tree(parts, submission, before, now):
-                forget(self.output_dir)
-                raise why
-        except (InfrastructureError, OSError) as error:
-            state = replace(state, parts=[broken(error, state.roster)])
-        watch.lap("parse")
-        return replace(state, phases=watch.phases)
+    def _run_tests(self, run: _Run) -> None:
+        """The tests in their boxes, and the evidence they leave."""
+        context, roster = run.context, run.roster
+        assert run.staged is not None
+        job = PytestJob(context, run.staged, run.command, self.follow, self.seed, self.interactive)
+        opening = Session.open(
+            self.environment, run.submission, self.cache, self.progress, self._hidden(), context.sandbox
+        )
+        with opening as session, sessions_for(session, roster.pairs) as sessions:
+            run.watch.lap("setup")
+            count = sum(entry.pair is not None for entry in roster.entries)
+            self.progress(ProgressEvent(ProgressKind.RUN_TESTS, count=count, total=roster.pairs))
+            _log.info("running %d tests in %d pair(s): %s", count, roster.pairs, shlex.join(run.command))
+            ended = run_pairs(job, sessions, roster)
+            run.watch.lap("tests")
+            after = start_thread(_read_again, run)
+            run.evidence = read_reports(ended, sessions, self._parse_ctrf)
+            for pair in run.evidence:
+                _log.info("%s: %s, tests from %s", pair.folder, pair.exit, pair.source)
+            keep_evidence(self.output_dir, sessions, run.evidence, roster)
+        changed = submission_change(run.submission, run.tree, after)
+        # Where there is no verdict anyway, the reason for that came first.
+        if changed and self._grade(run).infrastructure_failure is None:
+            remove_evidence(self.output_dir)
+            raise changed
 
-    @property
-    def _about(self) -> tuple[ProblemConfig, CheckpointConfig, EnvironmentSpec]:
-        return self.problem, self.checkpoint, self.environment
+    def _new_context(self) -> EvaluationContext:
+        return EvaluationContext(self.problem, self.checkpoint, self.environment, self.cache, self.progress)
 
-    def _groups(self, roster: Roster, arguments: Sequence[str]) -> list[Roster]:
+    def _stage_tests(self) -> Staged:
+        """Collected without any of an evaluation's own arguments."""
+        return stage(self._context, self._staging_plan())
+
+    def _staging_plan(self) -> StagingPlan:
+        copied = ""
+        if type(self)._copy_tests_from_problem is not PytestRunner._copy_tests_from_problem:
+            with self.cache.session_folder() as folder:
+                self._copy_tests_from_problem(folder)
+                copied = read_tree(folder).digest
+        command = self._build_pytest_command()
+        copy = self._copy_tests_from_problem
+        return StagingPlan(self._selection(), self._generate_pytest_ini(), command, copy, copied)
+
+    def _selection(self) -> Selection:
+        names = self._get_test_files(self.checkpoint.name, self.checkpoint.include_prior_tests)
+        return select(self.problem.path / "tests", list(self.problem.checkpoints), names)
+
+    def _assign_tests(self, roster: Roster, arguments: Sequence[str]) -> Roster:
         if self.only is None:
-            return pairs.partition(roster, self.problem.parallel_by, self._pairs(arguments))
-        place = f"{self.problem.name} {self.checkpoint.name}"
-        known, wanted = roster.nodeids, frozenset(self.only)
+            most = max_pairs_for(self.problem, self.environment, arguments)
+            return assign_pairs(roster, self.problem.parallel_by, min(most, self.max_pairs or most))
+        known = roster.nodeids
         if gone := [name for name in self.only if name not in known]:
-            name = visible(gone[0], NAME_LIMIT)
-            raise UsageError(f"{place}: {name} is no longer among the tests; run the checkpoint again as a whole")
-        return [Roster(tuple(entry for entry in roster.entries if entry.nodeid in wanted))]
-
-    def _pairs(self, arguments: Sequence[str]) -> int:
-        found = pairs.pairs_at_most(self.problem, self.environment, arguments)
-        return min(found, self.most_pairs or found)
+            location, name = f"{self.problem.name} {self.checkpoint.name}", visible(gone[0], NAME_LIMIT)
+            raise UsageError(f"{location}: {name} is no longer among the tests; run the checkpoint again as a whole")
+        return assign_only(roster, frozenset(self.only))
 
     def keep_apart(self) -> None:
-        """What lies inside the submission's folder, the submission can read."""
+        """Refuses a problem, a cache or an output inside the submission's folder, where the submission can read it."""
         submission = open_submission(self.submission_path)
         for path in self._hidden():
             if path.resolve().is_relative_to(submission):
@@ -185,86 +226,67 @@ class PytestRunner:
         output = [self.output_dir] if self.output_dir else []
         return [self.problem.path, self.cache.root, *output, *self.hidden]
 
-    def _results(self, state: _Run, arguments: Sequence[str], duration: float) -> CorrectnessResults:
-        found = conclude(
-            state.parts,
-            state.roster,
-            ordered=list(self.problem.checkpoints),
-            current=self.checkpoint.name,
-            custom=self.problem.custom_groups,
-        )
+    def _grade(self, run: _Run) -> Grade:
+        names = list(self.problem.checkpoints)
+        rules = GradingRules(names, self.checkpoint.name, self._determine_group_type, run.arguments)
+        return grade(run.evidence, run.roster, rules)
+
+    def _results(self, run: _Run, graded: Grade) -> CorrectnessResults:
+        tree = None
+        with contextlib.suppress(InfrastructureError):  # that is why there is no verdict, if there is no other reason
+            tree = run.tree()
         return CorrectnessResults(
             problem_name=self.problem.name,
             checkpoint_name=self.checkpoint.name,
-            duration=duration,
-            tests=found.tests,
-            pytest_exit_code=found.exit_code,
-            infrastructure_failure_reason=found.reason,
-            isolation=pairs.isolation_of(state.parts),
-            deselected=found.deselected,
-            phases=state.phases,
+            duration=time.monotonic() - run.watch.began,
+            tests=graded.tests,
+            pytest_exit_code=graded.exit_code,
+            infrastructure_failure_reason=graded.infrastructure_failure,
+            isolation=weakest_isolation(run.evidence),
+            deselected=graded.deselected,
+            phases=run.watch.phases,
             provenance=provenance_of(
-                self.problem,
-                self.checkpoint,
-                self.environment,
-                submission=state.submission.digest if state.submission else None,
-                image=state.image,
-                tests=state.staged.digest if state.staged else None,
-                tools=state.tools,
-                command=state.command,
-                pytest_args=arguments,
+                run.context,
+                submission=tree.digest if tree else None,
+                image=run.image,
+                tests=run.staged.digest if run.staged else None,
+                command=run.command,
+                pytest_args=run.arguments,
             ),
-            evidence=found.source,
-            warnings=self._warnings(state.staged, state.submission),
+            evidence=graded.source,
+            warnings=warnings_for(run.context, self.submission_path, run.staged, tree),
         )
 
-    def _warnings(self, staged: Staged | None, submission: Tree | None) -> list[str]:
-        found = [*self.problem.warnings, *self.environment.warnings]
-        if self.environment.environment.include_os_env and sandbox_name(self.environment) != "none":
-            found.append("include_os_env is ignored: under isolation nothing of the host's environment is passed on")
-        if "cpus" in self.environment.limits.model_fields_set and self.environment.type == "local":
-            found.append("limits.cpus is not enforced by this sandbox")
-        shared = pairs.shared_network(self.environment)
-        if self.problem.parallel > 1 and shared:
-            found.append(f"parallel is ignored: with {shared} all pairs would share one network")
-        entry = self.environment.entry(self.problem.entry_file)[-1]
-        setup = self.environment.setup
-        if not setup.commands and not setup.eval_commands and not os.path.lexists(self.submission_path / entry):
-            found.append(f"the submission has no {entry}; is this the right folder, and the right environment?")
-        if submission is not None and submission.unreadable:
-            found.append(
-                f"{submission.unreadable} of the submission's files and folders cannot be read by this user, and it "
-                f"runs without them, the first: {visible(submission.first, NAME_LIMIT)}; make them readable"
-            )
-        if staged is not None:
-            found += [f"tests/{name} belongs to no checkpoint and is not run" for name in staged.unattributed]
-            found += misspelt_markers(staged.roster, self.problem.markers)
-        return found
+    def _get_test_files(self, checkpoint_name: str, include_prior_tests: bool) -> list[str]:
+        """The files of the tests folder to copy: the checkpoint's tests, those of prior ones, then all others."""
+        tests, ordered = self.problem.path / "tests", list(self.problem.checkpoints)
+        return checkpoint_files(tests, ordered, checkpoint_name, include_prior_tests)
 
-    def _copy_tests_from_problem(self, workspace: Path) -> list[str]:
-        """The names of the test files that will run, copied with all they need below the workspace."""
-        return list(copy_tests(self.problem, self.checkpoint, workspace / TESTS_DIR).run)
+    def _copy_tests_from_problem(self, workspace: Path | None = None) -> list[str]:
+        """The names of the test files that will run, copied with all they need to `.evaluation_tests` of the workspace.
+
+        Without a workspace, `self.workspace` is a new temporary folder, for the caller to remove.
+        """
+        self.workspace = workspace or Path(tempfile.mkdtemp(prefix="slop-code-"))
+        selection = self._selection()
+        copy_tests(self.problem, selection, self._generate_pytest_ini(), self.workspace / TESTS_DIR)
+        return list(selection.run)
 
     def _generate_pytest_ini(self) -> str:
-        return render_ini(self.problem.markers, choose(self.problem, self.checkpoint).run)
+        return render_ini(self.problem.markers, self._selection().run)
 
     def _build_pytest_command(self, pytest_args: Sequence[str] = ()) -> list[str]:
-        sandbox = sandbox_for(self.environment, self.cache, self.progress)
-        tools = tools_for(sandbox, self.problem)
-        return self._command(sandbox, tools, pytest_args)
-
-    def _command(self, sandbox: Sandbox, tools: ToolEnvironment, pytest_args: Sequence[str]) -> list[str]:
-        return command_for(sandbox, tools, *self._about, pytest_args)
+        return pytest_command(self._context, pytest_args)
 
     def command_by_hand(self, pytest_args: Sequence[str] = ()) -> list[str]:
         """The same command for a person's own shell, to be run in a copy of the submission: no boxes."""
-        bare = self.environment.model_copy(update={"type": "local", "isolation": "none"})
-        about = (self.problem, self.checkpoint, bare)
-        sandbox = sandbox_for(bare, self.cache)
-        tools = tools_for(sandbox, self.problem)
-        staged = stage_for(sandbox, tools, *about, self.cache)
+        bare = replace(
+            self._context, environment=self.environment.model_copy(update={"type": "local", "isolation": "none"})
+        )
+        plan = replace(self._staging_plan(), command=pytest_command(bare))
+        staged = stage(bare, plan)
         tests = str(staged.tests)
-        command = command_for(sandbox, tools, *about, pytest_args, tests)
+        command = pytest_command(bare, pytest_args, tests)
         plugin = command.index(PLUGIN)
         modules = f"{staged.plugin}:." if self.problem.in_process else str(staged.plugin)
         ours = {"UV_CACHE_DIR": str(self.cache.uv), "PYTHONPATH": modules}
@@ -272,108 +294,77 @@ class PytestRunner:
         settings = [f"{name}={value}" for name, value in variables.items()]
         return ["env", *settings, *command[: plugin - 1], *command[plugin + 1 :]]
 
-    def _parse_ctrf_report(self, report: bytes) -> list[RawTest]:
+    def _parse_ctrf_report(self, report: bytes | None = None) -> list[RawTest]:
+        """Without a report, the one that `run()` left in the output folder."""
+        if report is None:
+            if self.output_dir is None:
+                raise UsageError("no CTRF report: give its content, or an output_dir and call run() first")
+            path = self.output_dir / REPORTS_DIR / CTRF_REPORT
+            try:
+                report = read_bounded(path, REPORT_LIMIT)
+            except OSError as error:
+                raise UsageError(f"{path}: cannot be read: {error.strerror}; call run() first") from error
         return list(parse_ctrf(report).tests)
 
-    def _determine_group_type(self, test_checkpoint: str, markers: Sequence[str], current_checkpoint: str) -> GroupType:
+    def _parse_ctrf(self, report: bytes) -> ParsedReport:
+        return replace(parse_ctrf(report), tests=tuple(self._parse_ctrf_report(report)))
+
+    def _determine_group_type(
+        self,
+        test_checkpoint: str | Mapping[str, Any],
+        markers: Sequence[str] | str,
+        current_checkpoint: str | Mapping[str, MarkerConfig],
+    ) -> GroupType:
+        """Also as `(test, checkpoint_name, custom_markers)`, where `test` is one of a CTRF report."""
+        ordered = list(self.problem.checkpoints)
+        if isinstance(test_checkpoint, Mapping):
+            return group_of_ctrf_test(test_checkpoint, markers, current_checkpoint, ordered)
+        if isinstance(markers, str) or not isinstance(test_checkpoint, str) or not isinstance(current_checkpoint, str):
+            raise UsageError("give (test_checkpoint, markers, current_checkpoint), or a CTRF test as the first")
+        if current_checkpoint not in ordered:
+            raise UsageError(
+                f"{self.problem.name}: no checkpoint {current_checkpoint!r}; there are {', '.join(ordered)}"
+            )
         return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
 
 
-def not_one_tree(
-    parts: Sequence[Part], submission: Path, before: Callable[[], Tree], now: Callable[[], Tree]
-) -> InfrastructureError | None:
-    """Why there is no verdict: what was tested may be neither what was there before nor what is there now.
-
-    None where there is another reason already: that one is told.
-    """
-    told = "the submission changed while it was evaluated; evaluate it when nothing writes to it"
-    why = InfrastructureError(f"{submission}: {told}")
+def _read_again(run: _Run) -> Tree:
+    """The submission after the tests. What decided must not have changed either."""
+    assert run.staged is not None
     try:
-        if before().digest == now().digest:
-            return None
-    except InfrastructureError as error:
-        why = error
-    except (SlopCodeError, OSError):
-        pass  # it can no longer be read as it could
-    return why if pairs.reason_of(parts) is None else None
-
-
-def _read_again(submission: Path, staged: Staged, tools: ToolEnvironment, cache: Cache) -> Tree:
-    """Nothing that decides may have changed either, since it was looked at before the tests."""
-    try:
-        check_manifest(staged.folder)
-        read_tool_environment(tools.entry, cache)
+        check_manifest(run.staged.folder)
+        read_tool_environment(run.context.tools.entry, run.context.cache)
     except DAMAGED as error:
-        told = "what is kept there was damaged while it was in use; evaluate again, and it is made anew"
-        raise InfrastructureError(f"{cache.root}: {told} ({error})") from error
-    return read_tree(open_submission(submission))
+        message = "what is kept there was damaged while it was in use; evaluate again, and it is made anew"
+        raise InfrastructureError(f"{run.context.cache.root}: {message} ({error})") from error
+    return read_tree(open_submission(run.submission))
 
 
-def tools_for(sandbox: Sandbox, problem: ProblemConfig) -> ToolEnvironment:
-    """Made the first time it is asked for, and kept."""
-    return build_tool_environment(sandbox, ToolRequest(TOOL, TOOLS, LOCK, problem.test_dependencies))
+@contextlib.contextmanager
+def _verbose_log(verbose: bool) -> Iterator[None]:
+    logger = logging.getLogger("slop_code")
+    if not verbose:
+        yield
+        return
+    level, handler = logger.level, None if logger.hasHandlers() else logging.StreamHandler()
+    logger.setLevel(logging.DEBUG)
+    if handler:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if handler:
+            logger.removeHandler(handler)
 
 
-def command_for(
-    sandbox: Sandbox,
-    tools: ToolEnvironment,
-    problem: ProblemConfig,
-    checkpoint: CheckpointConfig,
-    spec: EnvironmentSpec,
-    pytest_args: Sequence[str] = (),
-    tests: str = TESTS_DIR,
-) -> list[str]:
-    layout = sandbox.layout(Path())
-    return pytest_command(
-        uvx=f"{layout.tools}/uvx",
-        python=tools.python,
-        constraints=layout.judge_path("requirements.txt", tools.constraints),
-        test_dependencies=problem.test_dependencies,
-        entrypoint=[*layout.launcher, *spec.entry(problem.entry_file)],
-        checkpoint=checkpoint.name,
-        timeout=checkpoint.timeout,
-        pytest_args=pytest_args,
-        tests=tests,
+def prepare_tests(context: EvaluationContext) -> tuple[Roster, Mapping[str, str]]:
+    """The tests there are, and the versions of what they run with: both found out once, and kept."""
+    runner = PytestRunner(
+        context.problem, context.checkpoint, context.environment, Path(), cache=context.cache, progress=context.progress
     )
-
-
-def stage_for(
-    sandbox: Sandbox,
-    tools: ToolEnvironment,
-    problem: ProblemConfig,
-    checkpoint: CheckpointConfig,
-    spec: EnvironmentSpec,
-    cache: Cache,
-    progress: ProgressCallback = lambda _: None,
-) -> Staged:
-    """The tests, collected without any of an evaluation's own arguments."""
-    command = command_for(sandbox, tools, problem, checkpoint, spec)
-    return stage(problem, checkpoint, spec, sandbox, tools, command, cache, progress)
-
-
-def prepare_tests(
-    problem: ProblemConfig,
-    checkpoint: CheckpointConfig,
-    spec: EnvironmentSpec,
-    cache: Cache,
-    progress: ProgressCallback,
-) -> tuple[Roster, Mapping[str, str]]:
-    """Which tests there are, and the versions of what they run with: both found out once, and kept."""
-    with cache.shared_lock():
-        sandbox = sandbox_for(spec, cache, progress)
-        tools = tools_for(sandbox, problem)
-        return stage_for(sandbox, tools, problem, checkpoint, spec, cache, progress).roster, tools.versions
-
-
-class _Stopwatch:
-    def __init__(self) -> None:
-        self.phases: dict[str, float] = {"prepare": 0.0, "setup": 0.0, "tests": 0.0, "parse": 0.0}
-        self.last = time.monotonic()
-
-    def lap(self, phase: str) -> None:
-        now = time.monotonic()
-        self.phases[phase] += now - self.last
-        self.last = now
+    with context.cache.shared_lock():
+        return runner._stage_tests().roster, runner._context.tools.versions
 
 
 def run_checkpoint_pytest(
@@ -382,5 +373,7 @@ def run_checkpoint_pytest(
     checkpoint: CheckpointConfig,
     env_spec: EnvironmentSpec,
     pytest_args: Sequence[str] | None = None,
+    **options: Any,
 ) -> CorrectnessResults:
-    return PytestRunner(problem, checkpoint, env_spec, submission_path).run(pytest_args)
+    """`options` are the keyword arguments of `PytestRunner`: `output_dir`, `cache`, `progress`, …"""
+    return PytestRunner(problem, checkpoint, env_spec, submission_path, **options).run(pytest_args)

@@ -1,4 +1,4 @@
-"""Which tests exist: what every evaluation has to account for."""
+"""Roster: the tests that every evaluation of a checkpoint has to account for."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 TESTS_FOLDER = ".evaluation_tests"
+MAX_PAIRS = 1024
 
 
 def normal_nodeid(nodeid: str) -> str:
     """The node id relative to the tests folder, whatever folder pytest took as its root."""
     file, separator, name = nodeid.partition("::")
-    _, found, inside = f"/{file}".rpartition(f"/{TESTS_FOLDER}/")
-    return (inside if found else file.removeprefix("./")) + separator + name
+    _, inside, path = f"/{file}".rpartition(f"/{TESTS_FOLDER}/")
+    return (path if inside else file.removeprefix("./")) + separator + name
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,9 @@ class RosterEntry:
     nodeid: str
     markers: tuple[str, ...]
     """Closest to the test first."""
+
+    pair: int | None = None
+    """The judge/subject pair that runs the test, counted from 1; None: no pair does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,19 @@ class Roster:
     def nodeids(self) -> frozenset[str]:
         return frozenset(entry.nodeid for entry in self.entries)
 
+    @property
+    def pairs(self) -> int:
+        return max((entry.pair or 1 for entry in self.entries), default=1)
+
+    def of_pair(self, pair: int) -> Roster:
+        return Roster(tuple(entry for entry in self.entries if entry.pair == pair))
+
     def to_json(self) -> str:
-        tests = [{"nodeid": entry.nodeid, "markers": list(entry.markers)} for entry in self.entries]
+        tests = [{"nodeid": entry.nodeid, "markers": list(entry.markers), "pair": entry.pair} for entry in self.entries]
         return json.dumps({"tests": tests}, indent=1) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> Roster:
+    def from_json(cls, text: str | bytes) -> Roster:
         """Raises ValueError for anything that `to_json` does not write."""
         try:
             document = json.loads(text)
@@ -60,7 +71,9 @@ def entries_from(value: Any) -> tuple[RosterEntry, ...]:
 def _entry(item: Any) -> RosterEntry:
     if not isinstance(item, dict) or not isinstance(item.get("nodeid"), str):
         raise ValueError("a test of a roster needs a nodeid")
-    markers = item.get("markers")
+    markers, pair = item.get("markers"), item.get("pair")
     if not isinstance(markers, list) or not all(isinstance(marker, str) for marker in markers):
         raise ValueError(f"{item['nodeid']}: markers need to be a list of names")
-    return RosterEntry(normal_nodeid(item["nodeid"]), tuple(markers))
+    if pair is not None and not (type(pair) is int and 1 <= pair <= MAX_PAIRS):
+        raise ValueError(f"{item['nodeid']}: pair needs to be a number from 1 to {MAX_PAIRS}")
+    return RosterEntry(normal_nodeid(item["nodeid"]), tuple(markers), pair)

@@ -1,8 +1,9 @@
-"""Which files of a problem's tests folder are copied for a checkpoint, and which of them run."""
+"""Selection of the files in a problem's tests folder: those that are copied for a checkpoint, and those that run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.errors import ConfigError, UsageError
@@ -10,7 +11,7 @@ from slop_code.execution.assets import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path, PurePosixPath
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +38,41 @@ def checkpoint_of(file_name: str, names: Iterable[str]) -> str | None:
     return max(fitting, key=len, default=None)
 
 
-def files_to_run(ordered: Sequence[str], current: str, *, include_prior: bool) -> list[str]:
-    """The checkpoints whose tests run."""
+def checkpoints_to_run(ordered: Sequence[str], current: str, *, include_prior: bool) -> list[str]:
     if current not in ordered:
         raise UsageError(f"no checkpoint {current!r}; there are {', '.join(ordered)}")
     return list(ordered[: ordered.index(current) + 1]) if include_prior else [current]
 
 
-def select(
+def checkpoint_files(
     tests_dir: Path,
     ordered: Sequence[str],
     current: str,
     include_prior: bool,
     files: Iterable[PurePosixPath] | None = None,
-) -> Selection:
-    """`files`: what `files_in` found there, where it was asked before."""
-    wanted = files_to_run(ordered, current, include_prior=include_prior)
+) -> list[str]:
+    """The files to copy: the current checkpoint's tests, those of prior ones, then helpers and data.
+
+    `files`: what `files_in` gave for the folder, if it was called before.
+    """
+    wanted = checkpoints_to_run(ordered, current, include_prior=include_prior)
     files = files_in(tests_dir) if files is None else list(files)
     homes = {file: checkpoint_of(file.name, ordered) for file in files}
     if current not in homes.values():
         expected = f"{tests_dir.name}/test_{current}.py"
         raise ConfigError(f"{tests_dir.parent}: no tests for {current!r}; expected {expected}")
+    homes_in_order = [current, *(name for name in wanted if name != current), None]
+    return [str(file) for home in homes_in_order for file in files if homes[file] == home]
+
+
+def select(tests_dir: Path, ordered: Sequence[str], names: Iterable[str]) -> Selection:
+    """Of the files to copy, those that run."""
+    files = sorted(PurePosixPath(name) for name in dict.fromkeys(names))
+    homes = {file: checkpoint_of(file.name, ordered) for file in files}
     return Selection(
         root=tests_dir,
-        files=tuple(file for file in files if homes[file] is None or homes[file] in wanted),
-        run=tuple(str(file) for name in wanted for file in files if homes[file] == name),
+        files=tuple(files),
+        run=tuple(str(file) for name in ordered for file in files if homes[file] == name),
         unattributed=tuple(str(file) for file in files if is_test_file(file.name) and homes[file] is None),
     )
 
@@ -70,8 +81,8 @@ def files_in(tests_dir: Path) -> list[PurePosixPath]:
     """Everything that any checkpoint may need, helpers and data included."""
     if not tests_dir.is_dir():
         return []
-    found = walk(tests_dir, fence=tests_dir.parent, skip=_is_cache)
-    return sorted(relative for relative, actual in found if actual.is_file())
+    paths = walk(tests_dir, fence=tests_dir.parent, skip=_is_cache)
+    return sorted(relative for relative, actual in paths if actual.is_file())
 
 
 def _is_cache(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The tests folder of a checkpoint: staged once per content, with the roster of its tests."""
+"""Staging: the tests folder of a checkpoint, copied and collected once per content."""
 
 from __future__ import annotations
 
@@ -12,31 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of
 from slop_code._version import __version__
-from slop_code.errors import InfrastructureError
+from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation import judge
-from slop_code.evaluation.command import FIXTURES, INI, PLUGIN, WATCH
-from slop_code.evaluation.evidence import STREAM
+from slop_code.evaluation.command import FIXTURES, INI, PLUGIN, WATCH, render_ini
+from slop_code.evaluation.evidence import ROSTER, STREAM
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
-from slop_code.evaluation.pytest_ini import render_ini
 from slop_code.evaluation.quarantine import read_ledger
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.evaluation.selection import Selection, checkpoint_of, files_in, select
+from slop_code.evaluation.selection import Selection, checkpoint_files, checkpoint_of, files_in, select
 from slop_code.execution.assets import asset_environment, copy_assets, walk
 from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.execution.sandbox import JudgeRequest
+from slop_code.execution.sandbox import TESTS_DIR, JudgeRequest
 from slop_code.execution.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
-    from slop_code.execution.cache import Cache
-    from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.execution.sandbox import BoxLayout, Sandbox, ToolEnvironment
+    from slop_code.evaluation.context import EvaluationContext
+    from slop_code.execution.sandbox import BoxLayout, ToolEnvironment
 
 ASSETS = "assets"
 COLLECT_S = 120.0
@@ -45,8 +42,8 @@ SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What one judge is to run."""
+class JudgeSelection:
+    """The tests that one judge is to run, and in which order."""
 
     only: Sequence[str] | None = None
     """The node ids; None: all."""
@@ -80,23 +77,39 @@ class Staged:
         return self.folder / "judge"
 
 
+@dataclass(frozen=True, slots=True)
+class StagingPlan:
+    """What is staged for a checkpoint; a `PytestRunner` makes it with its own methods."""
+
+    selection: Selection
+    ini: str
+    command: Sequence[str]
+    """The one that collects, without `--collect-only`."""
+
+    copy: Callable[[Path], object]
+    """Copies the tests to `.evaluation_tests` of a folder."""
+
+    copied: str = ""
+    """The digest of what `copy` makes, where that is more than the selection and the ini."""
+
+
 def choose(
     problem: ProblemConfig, checkpoint: CheckpointConfig, files: Iterable[PurePosixPath] | None = None
 ) -> Selection:
-    ordered = list(problem.checkpoints)
-    return select(problem.path / "tests", ordered, checkpoint.name, checkpoint.include_prior_tests, files)
+    """`files`: what `files_in` gave for the tests folder, if it was called before."""
+    tests, ordered = problem.path / "tests", list(problem.checkpoints)
+    names = checkpoint_files(tests, ordered, checkpoint.name, checkpoint.include_prior_tests, files)
+    return select(tests, ordered, names)
 
 
-def copy_tests(problem: ProblemConfig, checkpoint: CheckpointConfig, destination: Path) -> Selection:
+def copy_tests(problem: ProblemConfig, selection: Selection, ini: str, destination: Path) -> None:
     """The selected tests, their helpers and data, the assets and the ini."""
-    chosen = choose(problem, checkpoint)
-    for relative in chosen.files:
+    for relative in selection.files:
         target = destination / relative
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(chosen.root / relative, target)
+        shutil.copy(selection.root / relative, target)
     copy_assets(problem.assets, destination / ASSETS)
-    (destination / INI).write_text(render_ini(problem.markers, chosen.run))
-    return chosen
+    (destination / INI).write_text(ini)
 
 
 def copy_shown(problem: ProblemConfig, tests: Path, destination: Path) -> None:
@@ -127,16 +140,22 @@ class Contents:
             if root.is_file():
                 assets[f"assets/{name}"] = _file_digest(root)
                 continue
-            found = walk(root.resolve(), fence=root.resolve())
-            assets |= {f"assets/{name}/{path}": _file_digest(real) for path, real in found if real.is_file()}
+            paths = walk(root.resolve(), fence=root.resolve())
+            assets |= {f"assets/{name}/{path}": _file_digest(real) for path, real in paths if real.is_file()}
         return cls({path: _file_digest(folder / path) for path in files_in(folder)}, assets)
 
 
 def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> str:
     """Over everything the tests of a checkpoint consist of: files, assets, ini."""
-    chosen = choose(problem, checkpoint, contents.tests)
-    files = {f"tests/{path}": contents.tests[path] for path in chosen.files}
-    return digest_of([{**files, **contents.assets}, render_ini(problem.markers, chosen.run), problem.visible])
+    selection = choose(problem, checkpoint, contents.tests)
+    return _tests_digest(problem, contents, selection, render_ini(problem.markers, selection.run))
+
+
+def _tests_digest(problem: ProblemConfig, contents: Contents, selection: Selection, ini: str) -> str:
+    if missing := [path for path in selection.files if path not in contents.tests]:
+        raise ConfigError(f"{selection.root}: no file {missing[0]}")
+    files = {f"tests/{path}": contents.tests[path] for path in selection.files}
+    return digest_of([{**files, **contents.assets}, ini, problem.visible])
 
 
 def _file_digest(path: Path) -> str:
@@ -145,78 +164,63 @@ def _file_digest(path: Path) -> str:
         return executable + hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def stage(
-    problem: ProblemConfig,
-    checkpoint: CheckpointConfig,
-    spec: EnvironmentSpec,
-    sandbox: Sandbox,
-    tools: ToolEnvironment,
-    command: Sequence[str],
-    cache: Cache,
-    progress: ProgressCallback,
-) -> Staged:
+def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
     """The staged tests, collected once without any subject; every later evaluation accounts for that roster."""
-    digest = tests_digest(problem, checkpoint, Contents.of(problem))
+    problem, checkpoint = context.problem, context.checkpoint
+    digest = _tests_digest(problem, Contents.of(problem), plan.selection, plan.ini)
+    digest = digest_of([digest, plan.copied]) if plan.copied else digest
     content = [
         digest,
         problem.digest(checkpoint),
-        list(command),
-        dict(tools.versions),
-        spec.environment.env,
+        list(plan.command),
+        dict(context.tools.versions),
+        context.environment.environment.env,
     ]
     sources = judge_sources()
-    key = digest_of([*content, *sandbox.identity(), __version__, *map(_file_digest, sources.values())])
+    key = digest_of([*content, *context.sandbox.identity(), __version__, *map(_file_digest, sources.values())])
 
     def build(folder: Path) -> None:
-        progress(ProgressEvent(ProgressKind.COLLECT_TESTS, problem=problem.name, checkpoint=checkpoint.name))
-        copy_tests(problem, checkpoint, folder / "tests")
+        context.progress(ProgressEvent(ProgressKind.COLLECT_TESTS, problem=problem.name, checkpoint=checkpoint.name))
+        plan.copy(folder)
+        (folder / TESTS_DIR).rename(folder / "tests")
         copy_shown(problem, folder / "tests", folder / "shown")
         (folder / "judge" / FIXTURES).mkdir(parents=True)
         for name, source in sources.items():
             shutil.copyfile(source, folder / "judge" / name)
-        roster = _collect(problem, checkpoint, spec, sandbox, tools, command, folder, cache)
-        (folder / "roster.json").write_text(roster.to_json())
+        (folder / ROSTER).write_text(_collect(context, plan.command, folder).to_json())
         write_manifest(folder)
 
     def load(folder: Path) -> Staged:
         check_manifest(folder)
-        roster = Roster.from_json((folder / "roster.json").read_text())
-        if any((folder / "judge" / name).read_bytes() != one.read_bytes() for name, one in sources.items()):
+        roster = Roster.from_json((folder / ROSTER).read_text())
+        if any((folder / "judge" / name).read_bytes() != source.read_bytes() for name, source in sources.items()):
             raise ValueError("not our plugin")
-        return Staged(folder, roster, digest, choose(problem, checkpoint).unattributed)
+        return Staged(folder, roster, digest, plan.selection.unattributed)
 
-    return cache.load_or_build("tests", key, build, load)
+    return context.cache.load_or_build("tests", key, build, load)
 
 
 def judge_sources() -> dict[str, Path]:
-    """What is loaded into the judge's pytest: the files by their names there."""
+    """The files that are loaded into the judge's pytest, by their names there."""
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
-    found = {f"{PLUGIN}.py": own / "plugin.py", f"{WATCH}.py": own / "watch.py"}
-    return found | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
+    plugins = {f"{PLUGIN}.py": own / "plugin.py", f"{WATCH}.py": own / "watch.py"}
+    return plugins | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 
 
-def _collect(
-    problem: ProblemConfig,
-    checkpoint: CheckpointConfig,
-    spec: EnvironmentSpec,
-    sandbox: Sandbox,
-    tools: ToolEnvironment,
-    command: Sequence[str],
-    folder: Path,
-    cache: Cache,
-) -> Roster:
-    with Session.open(spec, None, cache, sandbox=sandbox) as session:
+def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -> Roster:
+    problem, checkpoint = context.problem, context.checkpoint
+    with Session.open(context.environment, None, context.cache, sandbox=context.sandbox) as session:
         reports = session.folder / "reports"
         reports.mkdir()
         plugin = folder / "judge"
         request = JudgeRequest(
             argv=[*command[:-1], "--collect-only", command[-1]],
-            environment=judge_environment(session, problem, checkpoint, plugin, Asked()),
+            environment=judge_environment(session, context, plugin, JudgeSelection()),
             tests=folder / "tests",
             shown=folder / "shown",
             reports=reports,
-            tools=tools.entry,
-            files=judge_files(session, tools, plugin),
+            tools=context.tools.entry,
+            files=judge_files(session, context.tools, plugin),
             timeout=COLLECT_S,
         )
         judged = session.judge(request)
@@ -225,12 +229,8 @@ def _collect(
         raise InfrastructureError(f"collecting the tests did not end within {COLLECT_S:g} s\n{done.output}")
     reason = collection_failure(done.exit_code, stream.collection_errors)
     names = list(problem.checkpoints)
-    own = [
-        e
-        for e in stream.collected
-        if checkpoint_of(PurePosixPath(e.nodeid.split("::")[0]).name, names) == checkpoint.name
-    ]
-    if not reason and not own:
+    files = {entry.nodeid.partition("::")[0] for entry in stream.collected}
+    if not reason and all(checkpoint_of(PurePosixPath(file).name, names) != checkpoint.name for file in files):
         reason = f"no test of {checkpoint.name} itself was collected; is tests/test_{checkpoint.name}.py empty?"
     if reason or not stream.collected:
         raise InfrastructureError(f"{reason or 'no tests were collected'}\n{done.output}".strip(), done.exit_code)
@@ -256,14 +256,15 @@ def variables_for(problem: ProblemConfig, checkpoint: CheckpointConfig, tests: s
 
 
 def judge_environment(
-    session: Session, problem: ProblemConfig, checkpoint: CheckpointConfig, plugin: Path, asked: Asked
+    session: Session, context: EvaluationContext, plugin: Path, request: JudgeSelection
 ) -> dict[str, str]:
     """The judge's own variables; the plugin replaces them by those that tests and submission may see."""
+    problem, checkpoint = context.problem, context.checkpoint
     layout = session.layout
-    chance = {} if asked.seed is None else {"PYTHONHASHSEED": str(asked.seed % HASH_SEEDS)}
+    chance = {} if request.seed is None else {"PYTHONHASHSEED": str(request.seed % HASH_SEEDS)}
     seen = session.environment({**variables_for(problem, checkpoint, layout.tests), **chance})
     path = session.folder / "settings.json"
-    path.write_text(json.dumps(_settings(layout, problem, asked, seen)))
+    path.write_text(json.dumps(_settings(layout, problem, request, seen)))
     # Of what the tests may see, the judge itself starts with nothing that could load a file of the submission's.
     return {
         **{name: seen[name] for name in ("PATH", "HOME", "LANG", "TZ")},
@@ -279,7 +280,9 @@ def judge_environment(
     }
 
 
-def _settings(layout: BoxLayout, problem: ProblemConfig, asked: Asked, seen: Mapping[str, str]) -> dict[str, Any]:
+def _settings(
+    layout: BoxLayout, problem: ProblemConfig, request: JudgeSelection, seen: Mapping[str, str]
+) -> dict[str, Any]:
     return {
         "stream": f"{layout.reports}/{STREAM}",
         "environment": seen,
@@ -288,7 +291,7 @@ def _settings(layout: BoxLayout, problem: ProblemConfig, asked: Asked, seen: Map
         "guard": [layout.workspace, layout.tmp],
         "in_process": problem.in_process,
         "launcher": layout.launcher,
-        "only": asked.only,
-        "seed": asked.seed,
-        "quarantined": list(asked.quarantined),
+        "only": request.only,
+        "seed": request.seed,
+        "quarantined": list(request.quarantined),
     }

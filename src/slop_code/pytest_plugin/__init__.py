@@ -131,9 +131,9 @@ class LocalProblem:
         """Ignores tests of checkpoints that an evaluation of this one leaves out; files named as arguments are run."""
         if self.checkpoint is None:
             return None
-        from slop_code.evaluation.selection import checkpoint_of, files_to_run
+        from slop_code.evaluation.selection import checkpoint_of, checkpoints_to_run
 
         names = list(self.problem.checkpoints)
         home = checkpoint_of(collection_path.name, names)
-        wanted = files_to_run(names, self.checkpoint.name, include_prior=self.checkpoint.include_prior_tests)
+        wanted = checkpoints_to_run(names, self.checkpoint.name, include_prior=self.checkpoint.include_prior_tests)
         return True if home and home not in wanted else None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slop_code.reporting.terminal import StyledLine
-    from slop_code.verification.discrepancy import Finding
+    from slop_code.verification.discrepancy import Discrepancy
     from slop_code.verification.verify import Verification
 
 SHOWN_FINDINGS = 20
@@ -60,7 +60,7 @@ def verification_totals(verified: int, count: int) -> Iterator[StyledLine]:
         yield f"not checked: {NEVER_CHECKED}", "dim"
 
 
-def finding_text(finding: Finding) -> str:
+def finding_text(finding: Discrepancy) -> str:
     stored, raw = from_first_difference(finding.stored, finding.raw)
     name = one_line(finding.place)
     if finding.kind == "raw report":

@@ -1,4 +1,4 @@
-"""Whether the accounts that one pytest run left say the same; each of them is written by a plugin of its own."""
+"""Contradictions between the reports of one pytest run, each of which is written by a plugin of its own."""
 
 from __future__ import annotations
 
@@ -6,109 +6,111 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM
+from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, LOG, STREAM
 from slop_code.evaluation.reports.raw_test import ParsedReport
-from slop_code.verification.discrepancy import CONTRADICTION, Finding
+from slop_code.verification.discrepancy import CONTRADICTION, Discrepancy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
 
+    from slop_code.evaluation.evidence import Evidence
     from slop_code.evaluation.reports.raw_test import RawTest
-    from slop_code.verification.regrade import Raw
 
 Tests = dict[str, "RawTest"]
 
-LOG = "pytest.log"
 _LAST_LINE = re.compile(r"=* ?((?:\d{1,9} [a-z]+(?:, )?)+) in \d+\.\d\ds(?: \([\d:, days]+\))? ?=*")
 _WORDS = {"errors": "error", "xfailed": "skipped"}
 """How pytest's last line calls what the reports' records call otherwise."""
 
 
-def contradictions(raw: Raw) -> Iterator[Finding]:
-    """Of the test that was running when pytest was told to end, reports may say something or not."""
-    accounts, whole = raw.accounts, raw.accounts.stream.finished is not None and not raw.accounts.stream.problems
-    reports = {JSON_REPORT: accounts.json_report, CTRF_REPORT: accounts.ctrf}
+def contradictions(pair: Evidence) -> Iterator[Discrepancy]:
+    """Reports may or may not have the test that was running when pytest was ended."""
+    stream = pair.stream
+    whole = stream.finished is not None and not stream.problems
+    reports = {JSON_REPORT: pair.json_report, CTRF_REPORT: pair.ctrf}
     parsed = {name: report for name, report in reports.items() if isinstance(report, ParsedReport)}
     for name, report in parsed.items():
         if report.miscounted:
-            yield Finding(CONTRADICTION, f"{raw.name}/{name}", *report.miscounted)
-    found = {**{name: report.tests for name, report in parsed.items()}, STREAM: accounts.stream.results}
-    running = accounts.stream.last_started if accounts.stream.finished not in (0, 1) else None
-    tests = {name: {one.nodeid: one for one in some if one.nodeid != running} for name, some in found.items()}
-    yield from _statuses(raw.name, tests)
-    listed = [name for name in tests if whole or name != STREAM]
-    for name in listed[1:]:
-        yield from _names(raw.name, listed[0], tests[listed[0]].keys(), name, tests[name].keys())
-    yield from _ends(raw)
+            yield Discrepancy(CONTRADICTION, f"{pair.folder}/{name}", *report.miscounted)
+    listed = {**{name: report.tests for name, report in parsed.items()}, STREAM: stream.results}
+    running = stream.last_started if stream.finished not in (0, 1) else None
+    tests = {name: {test.nodeid: test for test in some if test.nodeid != running} for name, some in listed.items()}
+    yield from _statuses(pair.folder, tests)
+    first, *others = [name for name in tests if whole or name != STREAM] or [STREAM]
+    for name in others:
+        yield from _names(pair.folder, (first, tests[first].keys()), (name, tests[name].keys()))
+    yield from _ends(pair)
     best = next(iter(tests))
     if best != CTRF_REPORT:
-        yield from _counts(raw, best, tests[best])
+        yield from _counts(pair, best, tests[best])
 
 
-def _statuses(folder: str, tests: Mapping[str, Tests]) -> Iterator[Finding]:
-    """Against the best of the accounts."""
+def _statuses(folder: str, tests: Mapping[str, Tests]) -> Iterator[Discrepancy]:
+    """Against the best of the reports."""
     best, *others = tests
     for nodeid, test in tests[best].items():
-        told = [(name, tests[name][nodeid]) for name in others if nodeid in tests[name]]
-        other = [f"{one.status} in {folder}/{name}" for name, one in told if not _agree(best, test, name, one)]
-        if other:
-            yield Finding(CONTRADICTION, nodeid, f"{test.status} in {folder}/{best}", " and ".join(other))
+        same = [(name, tests[name][nodeid]) for name in others if nodeid in tests[name]]
+        differing = [(name, other) for name, other in same if not _agree(best, test, name, other)]
+        if differing:
+            texts = [f"{other.status} in {folder}/{name}" for name, other in differing]
+            yield Discrepancy(CONTRADICTION, nodeid, f"{test.status} in {folder}/{best}", " and ".join(texts))
 
 
-def _agree(first: str, one: RawTest, second: str, other: RawTest) -> bool:
-    if (one.status, one.xpassed) == (other.status, other.xpassed):
+def _agree(first: str, test: RawTest, second: str, other: RawTest) -> bool:
+    if (test.status, test.xpassed) == (other.status, other.xpassed):
         return True
     if CTRF_REPORT not in (first, second):
         return False
-    ctrf, told = (one, other) if first == CTRF_REPORT else (other, one)
-    return like_ctrf(told, ctrf)
+    ctrf, exact = (test, other) if first == CTRF_REPORT else (other, test)
+    return like_ctrf(exact, ctrf)
 
 
-def like_ctrf(told: RawTest, ctrf: RawTest) -> bool:
+def like_ctrf(exact: RawTest, ctrf: RawTest) -> bool:
     """CTRF has the worst of a test's stages as one word, knows of an expected failure by the written marker alone,
     and takes a skipped part of a test for the whole."""
-    if told.status == "error":
+    if exact.status == "error":
         return ctrf.status in ("error", "failed", "skipped")
-    if told.status == "passed":
+    if exact.status == "passed":
         return ctrf.status in ("passed", "skipped") or ctrf.xpassed
-    return ctrf.status == told.status or (told.xpassed and ctrf.status == "passed")
+    return ctrf.status == exact.status or (exact.xpassed and ctrf.status == "passed")
 
 
-def _names(folder: str, first: str, here: Set[str], second: str, there: Set[str]) -> Iterator[Finding]:
-    if here != there:
-        name = min(here - there, default=None) or min(there - here)
-        which = f"{'without' if name in here else 'with'} {name}"
-        one, other = f"{len(here)} in {folder}/{first}", f"{len(there)} in {folder}/{second}, {which}"
-        yield Finding(CONTRADICTION, "number of tests", one, other)
+def _names(folder: str, first: tuple[str, Set[str]], second: tuple[str, Set[str]]) -> Iterator[Discrepancy]:
+    (here, own), (there, other) = first, second
+    if own != other:
+        name = min(own - other, default=None) or min(other - own)
+        which = f"{'without' if name in own else 'with'} {name}"
+        texts = f"{len(own)} in {folder}/{here}", f"{len(other)} in {folder}/{there}, {which}"
+        yield Discrepancy(CONTRADICTION, "number of tests", *texts)
 
 
-def _ends(raw: Raw) -> Iterator[Finding]:
-    report, finished = raw.accounts.json_report, raw.accounts.stream.finished
+def _ends(pair: Evidence) -> Iterator[Discrepancy]:
+    report, finished = pair.json_report, pair.stream.finished
     announced = report.exit_code if isinstance(report, ParsedReport) else None
     if announced is not None and finished is not None and announced != finished:
-        one, other = f"{announced} in {raw.name}/{JSON_REPORT}", f"{finished} in {raw.name}/{STREAM}"
-        yield Finding(CONTRADICTION, "exit code", one, other)
+        texts = f"{announced} in {pair.folder}/{JSON_REPORT}", f"{finished} in {pair.folder}/{STREAM}"
+        yield Discrepancy(CONTRADICTION, "exit code", *texts)
 
 
-def _counts(raw: Raw, name: str, tests: Tests) -> Iterator[Finding]:
+def _counts(pair: Evidence, name: str, tests: Tests) -> Iterator[Discrepancy]:
     """What pytest printed may be more: it counts stages and parts of tests that ended differently."""
-    printed = last_line(raw.log)
+    printed = last_line(pair.log)
     if printed is None:
         return
-    found = Counter("xpassed" if test.xpassed else test.status for test in tests.values())
-    for status, count in sorted(found.items()):
+    counts = Counter("xpassed" if test.xpassed else test.status for test in tests.values())
+    for status, count in sorted(counts.items()):
         if printed[status] < count:
-            one, other = f"{count} in {raw.name}/{name}", f"{printed[status]} in the last line of {raw.name}/{LOG}"
-            yield Finding(CONTRADICTION, f"number of tests {status}", one, other)
+            texts = f"{count} in {pair.folder}/{name}", f"{printed[status]} in the last line of {pair.folder}/{LOG}"
+            yield Discrepancy(CONTRADICTION, f"number of tests {status}", *texts)
 
 
 def last_line(log: str) -> Counter[str] | None:
     """`12 failed, 57 passed in 3.10s`; None where pytest's last words are others."""
     lines = log.strip().rsplit("\n", 1)
-    found = _LAST_LINE.fullmatch(lines[-1].strip())
-    if found is None:
+    match = _LAST_LINE.fullmatch(lines[-1].strip())
+    if match is None:
         return None
     counts: Counter[str] = Counter()
-    for number, word in (one.split(" ") for one in found.group(1).split(", ")):
+    for number, word in (part.split(" ") for part in match.group(1).split(", ")):
         counts[_WORDS.get(word, word)] += int(number)
     return counts

@@ -1,21 +1,30 @@
-"""Raw reports that have to be there and are not, or are not whole; and those that nobody knows of."""
+"""Damage of the evidence: files that have to be there and are not, or are not whole, and files of no pair."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM
-from slop_code.evaluation.exit_record import EXIT
+from slop_code.evaluation.evidence import (
+    CTRF_REPORT,
+    EVIDENCE_FILES,
+    EXIT,
+    JSON_REPORT,
+    ROSTER,
+    STREAM,
+    Evidence,
+    pair_folders,
+    read_evidence,
+)
+from slop_code.evaluation.roster import Roster
 from slop_code.execution.sandbox import REPORTS_DIR
-from slop_code.verification.regrade import left_any, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.report import CorrectnessResults
-    from slop_code.verification.regrade import Raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,37 +35,54 @@ class Damage:
     fact: str
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return self.folder if self.file is None else f"{self.folder}/{self.file}"
 
 
-def damaged(stored: CorrectnessResults, raws: Sequence[Raw], pairs: int) -> Iterator[Damage]:
+def has_evidence(folder: Path) -> bool:
+    """Of a pair; the roster is of all of them."""
+    return any(os.path.lexists(folder / name) for name in EVIDENCE_FILES if name != ROSTER)
+
+
+def read_pairs(folder: Path, roster: Roster | str, pairs: int) -> list[Evidence]:
+    """Of each pair that left any; `folder`: where `.scbench` lies."""
+    own = [roster.of_pair(number) if isinstance(roster, Roster) else Roster(()) for number in range(1, pairs + 1)]
+    folders = zip(pair_folders(pairs), own, strict=True)
+    return [read_evidence(folder, name, entries) for name, entries in folders if has_evidence(folder / name)]
+
+
+def find_damage(
+    stored: CorrectnessResults, roster: Roster | str, evidence: Sequence[Evidence], pairs: int
+) -> Iterator[Damage]:
     """Of an evaluation without a verdict, only what the result itself rests on."""
-    there = {raw.name for raw in raws}
-    yield from (Damage(name, None, "is missing") for name in places_of(pairs) if name not in there)
-    for raw in raws:
-        yield from (Damage(raw.name, name, fact) for name, fact in _files(stored, raw))
+    if isinstance(roster, str):
+        yield Damage(REPORTS_DIR, ROSTER, roster)
+    present = {pair.folder for pair in evidence}
+    yield from (Damage(name, None, "is missing") for name in pair_folders(pairs) if name not in present)
+    for pair in evidence:
+        yield from (Damage(pair.folder, name, fact) for name, fact in _files(stored, pair))
 
 
-def _files(stored: CorrectnessResults, raw: Raw) -> Iterator[tuple[str, str]]:
+def _files(stored: CorrectnessResults, pair: Evidence) -> Iterator[tuple[str, str]]:
+    if isinstance(pair.exit, str):
+        yield EXIT, pair.exit
+    if pair.error is not None:
+        return  # nothing that such a pair left counts
     verdict = stored.infrastructure_failure_reason is None and stored.evidence != "stream"
-    accounts = raw.accounts
-    if stored.evidence == "json-report" and isinstance(accounts.json_report, str):
-        yield JSON_REPORT, accounts.json_report
-    if (stored.evidence == "ctrf" or verdict) and isinstance(accounts.ctrf, str):
-        yield CTRF_REPORT, accounts.ctrf
+    if stored.evidence == "json-report" and isinstance(pair.json_report, str):
+        yield JSON_REPORT, pair.json_report
+    if (stored.evidence == "ctrf" or verdict) and isinstance(pair.ctrf, str):
+        yield CTRF_REPORT, pair.ctrf
     if verdict or any(test.status != "error" for test in stored.tests):
-        name = f"{STREAM} "
-        yield from ((STREAM, problem.removeprefix(name)) for problem in accounts.stream.problems[:1])
-    if verdict and not accounts.stream.problems and accounts.stream.finished is None:
+        yield from ((STREAM, fault.removeprefix(f"{STREAM} ")) for fault in pair.stream.problems[:1])
+    if verdict and not pair.stream.problems and pair.stream.finished is None:
         yield STREAM, "does not come to its end"
-    if isinstance(raw.ending, str):
-        yield EXIT, f"is malformed: {raw.ending}"
 
 
-def strays(folder: Path, pairs: int) -> list[str]:
-    """Folders with raw reports of pairs that the evaluation did not have."""
+def stray_folders(folder: Path, pairs: int) -> list[str]:
+    """Folders with the evidence of pairs that the evaluation did not have."""
     top = folder / REPORTS_DIR
-    numbered = sorted((place.name for place in top.glob("[0-9]*") if place.name.isdecimal()), key=lambda one: int(one))
-    found = [REPORTS_DIR, *(f"{REPORTS_DIR}/{name}" for name in numbered)]
-    return [name for name in found if name not in places_of(pairs) and left_any(folder / name)]
+    numbers = sorted(int(path.name) for path in top.glob("[0-9]*") if path.name.isdecimal())
+    known = pair_folders(pairs)
+    names = [REPORTS_DIR, *(f"{REPORTS_DIR}/{number}" for number in numbers)]
+    return [name for name in names if name not in known and has_evidence(folder / name)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.submission import read_tree
-from slop_code.verification.discrepancy import CONTRADICTION, Finding
+from slop_code.verification.discrepancy import CONTRADICTION, Discrepancy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,20 +22,20 @@ _LAST_OF_OURS = "-vv"
 """pytest arguments stand between this word of the command and its last."""
 
 
-def of_problem(stored: CorrectnessResults, problem: ProblemConfig) -> Iterator[Finding]:
+def of_problem(stored: CorrectnessResults, problem: ProblemConfig) -> Iterator[Discrepancy]:
     checkpoint, made = problem.checkpoint(stored.checkpoint_name), stored.provenance
     config, tests = problem.digest(checkpoint), tests_digest(problem, checkpoint, Contents.of(problem))
     if made.digests.config != config:
-        yield Finding("digest", "provenance.digests.config", made.digests.config, f"{config} in {problem.path}")
+        yield Discrepancy("digest", "provenance.digests.config", made.digests.config, f"{config} in {problem.path}")
     if made.digests.tests not in (None, tests):
-        yield Finding("digest", "provenance.digests.tests", str(made.digests.tests), f"{tests} in {problem.path}")
+        yield Discrepancy("digest", "provenance.digests.tests", str(made.digests.tests), f"{tests} in {problem.path}")
     if made.checkpoints != list(problem.checkpoints):
-        yield Finding("digest", "provenance.checkpoints", text(made.checkpoints), text(list(problem.checkpoints)))
+        yield Discrepancy("digest", "provenance.checkpoints", text(made.checkpoints), text(list(problem.checkpoints)))
     if made.groups != problem.custom_groups:
-        yield Finding("digest", "provenance.groups", text(made.groups), text(dict(problem.custom_groups)))
+        yield Discrepancy("digest", "provenance.groups", text(made.groups), text(dict(problem.custom_groups)))
 
 
-def of_snapshot(stored: CorrectnessResults, folder: Path) -> tuple[list[Finding], list[str]]:
+def of_snapshot(stored: CorrectnessResults, folder: Path) -> tuple[list[Discrepancy], list[str]]:
     """What was found, and what could not be checked; `folder`: where the result lies."""
     snapshot, place = folder / SNAPSHOT, "provenance.digests.submission"
     told = stored.provenance.digests.submission
@@ -46,10 +46,10 @@ def of_snapshot(stored: CorrectnessResults, folder: Path) -> tuple[list[Finding]
         digest = read_tree(snapshot).digest
     except (SlopCodeError, OSError) as error:
         return [], [f"{place}: {error}"]
-    return ([] if told == digest else [Finding("snapshot", place, told, digest)]), []
+    return ([] if told == digest else [Discrepancy("snapshot", place, told, digest)]), []
 
 
-def of_command(stored: CorrectnessResults) -> Iterator[Finding]:
+def of_command(stored: CorrectnessResults) -> Iterator[Discrepancy]:
     """Names and arguments that stand twice in a result; a command is missing where it did not come that far."""
     command, name = stored.provenance.command, stored.checkpoint_name
     given = [word.partition("=")[2] for word in command if word.startswith("--checkpoint=")][:1]
@@ -65,8 +65,8 @@ def of_command(stored: CorrectnessResults) -> Iterator[Finding]:
             yield _twice("provenance.pytest_args", told, text(arguments), "provenance.command")
 
 
-def _twice(place: str, one: str, other: str, where: str) -> Finding:
-    return Finding(CONTRADICTION, place, one, f"{other} in {where}")
+def _twice(place: str, one: str, other: str, where: str) -> Discrepancy:
+    return Discrepancy(CONTRADICTION, place, one, f"{other} in {where}")
 
 
 def text(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, read_lines
 from slop_code.runs.read_results import RunResults, result_files
 from slop_code.runs.run_layout import LINES_FILE
-from slop_code.verification.discrepancy import Finding
+from slop_code.verification.discrepancy import Discrepancy
 from slop_code.verification.inputs import text
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def recorded(run: RunResults) -> Recorded:
     return Recorded(known, [entry.line for entry in run.entries() if entry.folder is None])
 
 
-def differences(line: CheckpointLine, document: Document) -> Iterator[Finding]:
+def differences(line: CheckpointLine, document: Document) -> Iterator[Discrepancy]:
     """Where the summary was made of another result than the one that is there."""
     stored, facts = document.results, CheckpointFacts.of(document.results)
     same = [
@@ -43,7 +43,7 @@ def differences(line: CheckpointLine, document: Document) -> Iterator[Finding]:
         ("checkpoint_name", stored.checkpoint_name, line.checkpoint),
         ("state", facts.state, line.state),
     ]
-    yield from (Finding("summary", place, one, other) for place, one, other in same if one != other)
+    yield from (Discrepancy("summary", place, one, other) for place, one, other in same if one != other)
     if facts.state != line.state:
         return  # the counts go with it
     for name in ("pass_counts", "total_counts", "passed"):
@@ -51,4 +51,4 @@ def differences(line: CheckpointLine, document: Document) -> Iterator[Finding]:
         for key, other in getattr(line, name).items():
             one = told.get(key) if isinstance(told, dict) else None
             if type(one) is not type(other) or one != other:
-                yield Finding("summary", f"{name}.{key}", text(one), text(other))
+                yield Discrepancy("summary", f"{name}.{key}", text(one), text(other))

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
-from slop_code.evaluation.run_tests import SHOWN
+from slop_code.evaluation.evidence import SHOWN
 from slop_code.evaluation.staging import ASSETS
 from slop_code.execution.sandbox import REPORTS_DIR
 

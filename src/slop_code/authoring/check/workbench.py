@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Union
 from slop_code.authoring.check.strength.mutant_selection import USUAL, MutantBudget
 from slop_code.authoring.reference_times import remember
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.pairs import NEVER_RAN
+from slop_code.evaluation.evidence import NEVER_RAN
 from slop_code.evaluation.problem_lookup import ENVIRONMENT, environment_word
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.evaluation.run_tests import side_by_side
+from slop_code.evaluation.run_tests import run_side_by_side
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
@@ -149,7 +149,7 @@ class Workbench:
 
             return work
 
-        return side_by_side([action(trial) for trial in trials]) if trials else []
+        return run_side_by_side([action(trial) for trial in trials]) if trials else []
 
     def _runner(self, trial: EvaluationRequest) -> PytestRunner:
         if not os.path.isdir(trial.submission):
@@ -162,7 +162,7 @@ class Workbench:
             output_dir=trial.output,
             cache=self.cache,
             progress=self.progress,
-            most_pairs=trial.pairs,
+            max_pairs=trial.pairs,
             only=trial.only,
             seed=trial.seed,
         )

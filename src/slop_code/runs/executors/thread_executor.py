@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.pytest_runner import tools_for
+from slop_code.evaluation.context import tools_for
 from slop_code.execution.cancellation import CancelToken, cancel_scope
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.sandbox import sandbox_for

@@ -54,7 +54,7 @@ def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: Progres
         output_dir=output,
         cache=cache,
         progress=progress,
-        most_pairs=request.weight,
+        max_pairs=request.weight,
         hidden=request.hidden,
     )
     results = runner.run().model_copy(update={"attempts": list(request.attempts)})

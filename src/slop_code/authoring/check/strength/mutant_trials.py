@@ -13,7 +13,7 @@ from slop_code.authoring.check.strength.python_edits import compiles
 from slop_code.authoring.check.strength.python_solution import copy_solution, overwrite
 from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation.pairs import NEVER_RAN
+from slop_code.evaluation.evidence import NEVER_RAN
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:

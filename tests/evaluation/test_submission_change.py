@@ -8,9 +8,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError, SubmissionError
 from slop_code.evaluation import pytest_runner
-from slop_code.evaluation.pairs import Part
-from slop_code.evaluation.pytest_runner import not_one_tree
-from slop_code.evaluation.roster import Roster
+from slop_code.evaluation.infrastructure import submission_change
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.submission import Tree
 
@@ -21,7 +19,7 @@ CHANGED = "/s: the submission changed while it was evaluated; evaluate it when n
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "reason"),
     [
         (ONE, ONE, None),
         (ONE, OTHER, CHANGED),
@@ -32,34 +30,32 @@ CHANGED = "/s: the submission changed while it was evaluated; evaluate it when n
         (GONE, ONE, CHANGED),
     ],
 )
-def test_two_readings(before, now, told):
-    def reading(found):
+def test_a_submission_that_reads_differently_has_changed(before, now, reason):
+    def reading(tree):
         def value():
-            if isinstance(found, Exception):
-                raise found
-            return found
+            if isinstance(tree, Exception):
+                raise tree
+            return tree
 
         return value
 
-    why = not_one_tree([Part(Roster(()))], Path("/s"), reading(before), reading(now))
-    assert (None if why is None else str(why)) == told
-    another = [Part(Roster(()), reason="pytest exited with 4")]
-    assert not_one_tree(another, Path("/s"), reading(before), reading(now)) is None
+    change = submission_change(Path("/s"), reading(before), reading(now))
+    assert (None if change is None else str(change)) == reason
 
 
 def refuse(_):
     raise REFUSED
 
 
-@pytest.mark.parametrize("trouble", ["changed", "unreadable"])
-def test_what_set_up_said_is_not_hidden(make_problem, make_submission, evaluate, monkeypatch, trouble):
+@pytest.mark.parametrize("change", ["changed", "unreadable"])
+def test_a_failed_set_up_stays_the_reason(make_problem, make_submission, evaluate, monkeypatch, change):
     problem = make_problem({"test_checkpoint_1.py": "def test_it():\n    pass\n"})
     submission = make_submission({"main.py": ""})
-    if trouble == "unreadable":
+    if change == "unreadable":
         monkeypatch.setattr(pytest_runner, "read_tree", refuse)
 
     def write(event):
-        if event.name.startswith("echo") and trouble == "changed":
+        if event.name.startswith("echo") and change == "changed":
             (submission / "more.py").touch()
 
     commands = {"setup": {"commands": ["echo no such package; exit 3"]}}
@@ -68,7 +64,7 @@ def test_what_set_up_said_is_not_hidden(make_problem, make_submission, evaluate,
     assert "no such package" in results.infrastructure_failure_reason.partition("\n")[2]
 
 
-def test_tests_that_are_damaged_while_they_are_used(make_problem, make_submission, evaluate, cache, tmp_path):
+def test_damage_of_the_tests_while_they_run_leaves_no_verdict(make_problem, make_submission, evaluate, cache, tmp_path):
     """Whatever they said, nobody knows which tests said it; the next evaluation has them as they are."""
     problem = make_problem({"test_checkpoint_1.py": f"# {tmp_path}\n\ndef test_it():\n    assert 1 == 2\n"})
 

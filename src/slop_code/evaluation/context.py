@@ -1,0 +1,51 @@
+"""Evaluation context: one checkpoint in one environment on this machine."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.evaluation.command import LOCK, TOOL, TOOLS
+from slop_code.execution.sandbox import sandbox_for
+from slop_code.execution.tool_environment import ToolRequest, build_tool_environment
+
+if TYPE_CHECKING:
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.execution.sandbox import Sandbox, ToolEnvironment
+
+
+def ignore_progress(_: object) -> None:
+    """The callback of a caller that wants no progress."""
+
+
+@dataclass(frozen=True)
+class EvaluationContext:
+    """The sandbox is opened, and the test tools are installed, when they are first asked for."""
+
+    problem: ProblemConfig
+    checkpoint: CheckpointConfig
+    environment: EnvironmentSpec
+    cache: Cache
+    progress: ProgressCallback = ignore_progress
+
+    @functools.cached_property
+    def sandbox(self) -> Sandbox:
+        return sandbox_for(self.environment, self.cache, self.progress)
+
+    @functools.cached_property
+    def tools(self) -> ToolEnvironment:
+        return tools_for(self.sandbox, self.problem)
+
+    @property
+    def installed_tools(self) -> ToolEnvironment | None:
+        """None: the evaluation did not come as far as its test tools."""
+        return self.__dict__.get("tools")
+
+
+def tools_for(sandbox: Sandbox, problem: ProblemConfig) -> ToolEnvironment:
+    """Installed the first time, then taken from the cache."""
+    return build_tool_environment(sandbox, ToolRequest(TOOL, TOOLS, LOCK, problem.test_dependencies))
