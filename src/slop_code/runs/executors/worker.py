@@ -7,7 +7,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.evaluation.pytest_runner import run_checkpoint_pytest
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobResult
@@ -46,17 +46,17 @@ def run_job(
 
 
 def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: ProgressCallback) -> JobResult:
-    runner = PytestRunner(
+    results = run_checkpoint_pytest(
+        request.submission,
         request.problem,
         request.problem.checkpoints[request.checkpoint],
         request.environment,
-        request.submission,
         output_dir=output,
         cache=cache,
         progress=progress,
         max_pairs=request.weight,
         hidden=request.hidden,
     )
-    results = runner.run().model_copy(update={"attempts": list(request.attempts)})
+    results = results.model_copy(update={"attempts": list(request.attempts)})
     results.save(output / RESULT_FILE)
     return JobResult(CheckpointFacts.of(results), pack_result(output), folder=output)
