@@ -21,6 +21,7 @@ from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
 from slop_code.runs.run_lock import STATE_DIR
 from slop_code.runs.summary import RunSummary
+from tests.plugin_packages import install_package
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 TESTS = {
@@ -459,3 +460,39 @@ def test_a_name_that_is_no_text(folder):
 @pytest.mark.parametrize(("option", "limits"), [("-j", "from 1 to 1024"), ("--retries", "from 0 to 1000")])
 def test_a_number_that_is_too_large_is_told_the_limits(bare, slop_code, option, limits):
     assert f"expected a whole number {limits}" in slop_code("eval", "good", option, "99999")[2]
+
+
+EXECUTOR = """
+    from concurrent.futures import Future
+
+    from slop_code.runs.job_records import JobResult
+
+    class Refusing:
+        def __init__(self, slots, address, progress, cache):
+            self.slots = slots or 1
+            self.address = address
+
+        def prepare(self, wanted):
+            assert [submission.label for submission in wanted] == ["good/words/checkpoint_1"]
+
+        def submit(self, work):
+            future = Future()
+            future.set_result(JobResult.failed(f"{work.checkpoint} refused at {self.address}", final=True))
+            return future
+
+        def stop(self, future):
+            raise AssertionError("a finished job is never stopped")
+
+        def close(self):
+            pass
+"""
+
+
+def test_another_package_brings_an_executor(bare, slop_code, monkeypatch):
+    site = install_package(bare / "site", "slop_code.executors", "refusing = other_package:Refusing", EXECUTOR)
+    monkeypatch.delitem(sys.modules, "other_package", raising=False)
+    monkeypatch.syspath_prepend(site)
+    status, out, _ = slop_code("eval", "good", "--executor", "refusing", "--ray-address", "nowhere")
+    assert status == 3
+    assert "no verdict good/words/checkpoint_1: checkpoint_1 refused at nowhere" in out.splitlines()
+    assert slop_code("eval", "good", "--executor", "nothing")[2].endswith("there are threads, ray, refusing\n")

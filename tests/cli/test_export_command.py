@@ -16,6 +16,7 @@ from slop_code.cli.main import run
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.exporters import BUILT_IN, exporter
 from slop_code.runs.read_results import read_runs
+from tests.plugin_packages import install_package
 
 FORMATS = [pytest.param(name, marks=[pytest.mark.e2e] if name == "parquet" else []) for name in BUILT_IN]
 """What writes Parquet takes long to load."""
@@ -104,9 +105,9 @@ def test_a_damaged_result_is_a_checkpoint_without_a_verdict(stored, slop_code):
     assert [row[4] for row in rows][:2] == [b"not_evaluated", b"evaluated"]
 
 
-def test_a_file_is_whole_or_not_there(stored, slop_code, tmp_path, monkeypatch):
+def test_a_file_is_whole_or_not_there(stored, slop_code, tmp_path, bring):
     """A package brings a format that fails half-way."""
-    bring(tmp_path / "site", monkeypatch, "out.write(b'half'); raise OSError(28, 'No space left on device')")
+    bring("out.write(b'half'); raise OSError(28, 'No space left on device')")
     file = tmp_path / "results"
     file.write_text("before")
     status, _, complaint = slop_code("export", stored(), "--format", "lines", "-o", file)
@@ -133,26 +134,40 @@ def test_a_place_without_rights_is_named_as_it_was_given(stored, slop_code, monk
     )
 
 
-def bring(site, monkeypatch, body):
-    """Install a package with an exporter called `lines`."""
-    info = site / "lines_exporter-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lines-exporter\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[slop_code.exporters]\nlines = lines_exporter:export\n")
-    (site / "lines_exporter.py").write_text(f"def export(entries, out, policy):\n    {body}\n")
-    monkeypatch.delitem(sys.modules, "lines_exporter", raising=False)
-    monkeypatch.syspath_prepend(site)
+@pytest.fixture
+def bring(tmp_path, monkeypatch):
+    """Install a package with an exporter called `lines`, for this process."""
+
+    def install(body):
+        source = f"def export(entries, out, policy):\n    {body}\n"
+        site = install_package(tmp_path / "site", "slop_code.exporters", "lines = other_package:export", source)
+        monkeypatch.delitem(sys.modules, "other_package", raising=False)
+        monkeypatch.syspath_prepend(site)
+
+    return install
 
 
-def test_another_package_brings_a_format(stored, slop_code, tmp_path, monkeypatch):
-    said = "f'{entry.line.label} {entry.line.passes(policy)}\\n'.encode()"
-    body = f"assert iter(entries) is entries; out.writelines({said} for entry in entries)"
-    bring(tmp_path / "site", monkeypatch, body)
+def test_another_package_brings_a_format(stored, slop_code, tmp_path, bring):
+    line = "f'{entry.line.label} {entry.line.passes(policy)}\\n'.encode()"
+    bring(f"assert iter(entries) is entries; out.writelines({line} for entry in entries)")
     assert slop_code("export", stored(count=2), "--format", "lines", "--pass-policy", "any")[:2] == (
         0,
         b"monday/words/checkpoint_1 True\nmonday/words/checkpoint_2 True\n",
     )
     assert slop_code("export", tmp_path, "--format", "nope")[2].endswith("parquet, markdown, lines\n")
+
+
+@pytest.mark.e2e
+def test_an_installed_package_brings_a_format_to_the_command(stored, tmp_path):
+    source = """
+        def export(entries, out, policy):
+            out.writelines(f"{entry.line.label}\\n".encode() for entry in entries)
+    """
+    site = install_package(tmp_path / "site", "slop_code.exporters", "lines = other_package:export", source)
+    argv = [Path(sys.executable).with_name("slop-code"), "export", stored(), "--format", "lines"]
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "monday/words/checkpoint_1\n", "")
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from slop_code.errors import UsageError
-from slop_code.execution.entry_points import load_plugin
+from slop_code.execution.entry_points import load_plugin, plugin_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,5 +30,5 @@ def exporter(name: str) -> Exporter:
     function: Exporter | None = load_plugin(GROUP, name, BUILT_IN)
     if function is not None:
         return function
-    names = dict.fromkeys([*BUILT_IN, *sorted(entry_points(group=GROUP).names)])
-    raise UsageError(f"no format {name!r} in this installation; there are {', '.join(names)}")
+    names = ", ".join(dict.fromkeys([*BUILT_IN, *plugin_names(GROUP)]))
+    raise UsageError(f"no format {name!r} in this installation; there are {names}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from slop_code.errors import UsageError
-from slop_code.execution.entry_points import load_plugin
+from slop_code.execution.entry_points import load_plugin, plugin_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.job_records import JobRequest, JobResult, Submission
 
+GROUP = "slop_code.executors"
 BUILT_IN = {
     "threads": "slop_code.runs.executors.thread_executor:ThreadExecutor",
     "ray": "slop_code.runs.executors.ray.ray_executor:RayExecutor",
@@ -43,8 +44,9 @@ class Executor(Protocol):
 
 
 def executor_class(name: str) -> type[Executor]:
-    """Our own, else one that another package brings under the entry point `slop_code.executors`."""
-    found: type[Executor] | None = load_plugin("slop_code.executors", name, BUILT_IN)
-    if found is not None:
-        return found
-    raise UsageError(f"no executor {name!r} in this installation; there are {', '.join(BUILT_IN)}")
+    """A built-in executor, else one that another package brings under the entry point `slop_code.executors`."""
+    executor: type[Executor] | None = load_plugin(GROUP, name, BUILT_IN)
+    if executor is not None:
+        return executor
+    names = ", ".join(dict.fromkeys([*BUILT_IN, *plugin_names(GROUP)]))
+    raise UsageError(f"no executor {name!r} in this installation; there are {names}")
