@@ -3,7 +3,12 @@ import os
 import pytest
 
 from slop_code.authoring.check.python_sources import location_of_test
-from slop_code.authoring.check.workbench import EvaluationRequest, all_judged, environment_for, twice
+from slop_code.authoring.check.workbench import (
+    EvaluationRequest,
+    environment_for,
+    evaluate_with_retry,
+    results_or_raise,
+)
 from slop_code.authoring.check.workbench import Workbench as Bench
 from slop_code.errors import InfrastructureError
 from tests.authoring.judged import case, judged
@@ -29,18 +34,18 @@ def test_what_pytest_did_not_end_is_tried_once_more(bench, first, second, found)
     trials = [EvaluationRequest(own.checkpoints[0], own.problem.path, seed=place) for place in range(len(first))]
     asked, answers = [], [list(first), list(second)]
 
-    def try_all(wanted):
+    def evaluate_all(wanted):
         asked.append([trial.seed for trial in wanted])
         return answers.pop(0)
 
-    assert twice(try_all, trials) == found
+    assert evaluate_with_retry(evaluate_all, trials) == found
     assert asked[1] == [place for place, one in enumerate(first) if one in (TIMEOUT, ERROR)]
 
 
 def test_an_error_among_results_is_raised():
-    assert all_judged([GOOD, ENDED]) == [GOOD, ENDED]
+    assert results_or_raise([GOOD, ENDED]) == [GOOD, ENDED]
     with pytest.raises(InfrastructureError, match="no memory"):
-        all_judged([GOOD, ERROR])
+        results_or_raise([GOOD, ERROR])
 
 
 @pytest.mark.parametrize(

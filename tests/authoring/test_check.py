@@ -37,7 +37,7 @@ def test_not_done(bench, error, broken, blocked):
 def test_a_defect_is_told_with_its_place(bench):
     report = do_step(bench(), step(RecursionError("too deep")))
     assert report.broken is not None
-    assert report.broken.startswith("a defect of slop-code")
+    assert report.broken.startswith("a bug in slop-code")
     assert f"{__file__}" in report.broken
     assert report.broken.endswith("RecursionError: too deep\n")
 

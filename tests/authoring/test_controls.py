@@ -6,12 +6,12 @@ import pytest
 from slop_code.authoring.check.control_programs import CONTROLS, PREVIOUS
 from slop_code.authoring.check.controls_step import (
     ControlResult,
-    broken,
     facts,
-    lenient_policies,
-    nothing_new,
-    told,
-    weak_tests,
+    no_verdict_findings,
+    nothing_new_findings,
+    policy_findings,
+    summary_line,
+    weak_test_findings,
 )
 from slop_code.authoring.check.findings import Severity
 from slop_code.authoring.check.steps import check_step
@@ -102,7 +102,7 @@ def test_without_any_file_the_command_stays(authored, tmp_path):
     ],
 )
 def test_what_a_passed_test_means(tmp_path, passed, rule, severity):
-    [finding] = weak_tests(tmp_path, rows(passed))
+    [finding] = weak_test_findings(tmp_path, rows(passed))
     assert (finding.rule.id, finding.severity) == (rule, severity)
 
 
@@ -122,14 +122,14 @@ def test_what_a_passed_test_means(tmp_path, passed, rule, severity):
     ],
 )
 def test_a_step_of_a_class_may_only_prepare(tmp_path, tests, passed, severities):
-    found = weak_tests(tmp_path, rows(passed, tests=[(name, "C") for name in tests]))
+    found = weak_test_findings(tmp_path, rows(passed, tests=[(name, "C") for name in tests]))
     assert [finding.severity for finding in found] == severities
 
 
 def test_a_test_is_told_once_with_every_control(tmp_path):
     first = rows({"silent": ["core"], "echo": ["core"]})
     later = rows({"fails-1": ["core"]}, tests=[("core", "R")], checkpoint="checkpoint_2")
-    [finding] = weak_tests(tmp_path, [*first, *later])
+    [finding] = weak_test_findings(tmp_path, [*first, *later])
     assert (finding.checkpoint, finding.test) == ("checkpoint_1", "test_checkpoint_1.py::core")
     assert "prints nothing" in finding.message
     assert "prints its arguments" in finding.message
@@ -139,16 +139,16 @@ def test_a_test_is_told_once_with_every_control(tmp_path):
 def test_the_previous_reference_may_pass_what_was_there_before(tmp_path):
     passed = {PREVIOUS: ["old", "core"]}
     tests = [("core", "C"), ("other", "C"), ("old", "R")]
-    assert list(weak_tests(tmp_path, rows(passed, tests=tests))) == []
-    [finding] = nothing_new(tmp_path, rows(passed, tests=tests))
+    assert list(weak_test_findings(tmp_path, rows(passed, tests=tests))) == []
+    [finding] = nothing_new_findings(tmp_path, rows(passed, tests=tests))
     assert (finding.test, finding.severity) == ("test_checkpoint_1.py::core", Severity.NOTE)
 
 
 def test_a_whole_group_that_was_there_before_is_graver_unless_a_policy_tells_it(tmp_path):
-    assert list(nothing_new(tmp_path, rows({PREVIOUS: ["core", "old"]}))) == []
-    [finding] = nothing_new(tmp_path, rows({PREVIOUS: ["wrong"]}, tests=[("core", "C"), ("wrong", "E")]))
+    assert list(nothing_new_findings(tmp_path, rows({PREVIOUS: ["core", "old"]}))) == []
+    [finding] = nothing_new_findings(tmp_path, rows({PREVIOUS: ["wrong"]}, tests=[("core", "C"), ("wrong", "E")]))
     assert finding.severity is Severity.WARNING
-    assert list(nothing_new(tmp_path, rows({"echo": ["core"]}, tests=[("core", "C"), ("other", "C")]))) == []
+    assert list(nothing_new_findings(tmp_path, rows({"echo": ["core"]}, tests=[("core", "C"), ("other", "C")]))) == []
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_whole_group_that_was_there_before_is_graver_unless_a_policy_tells_it(
 )
 def test_policies_that_ask_for_all_tests(authored, passed, policies):
     problem = ProblemConfig.from_yaml(authored())
-    found = [finding.message for finding in lenient_policies(problem, rows({PREVIOUS: passed}))]
+    found = [finding.message for finding in policy_findings(problem, rows({PREVIOUS: passed}))]
     assert len(found) == bool(policies)
     assert all(policy in found[0] for policy in policies)
     assert ("all-cases" in "".join(found).replace("non-error", "")) == ("all-cases" in policies)
@@ -183,9 +183,9 @@ def test_the_table():
         "policies": ["any", "any-case"],
         "no_verdict": None,
     }
-    assert told("checkpoint_1", [row]) == "checkpoint_1: echo 1/4 (Functionality 1/1)"
+    assert summary_line("checkpoint_1", [row]) == "checkpoint_1: echo 1/4 (Functionality 1/1)"
     assert (
-        told("checkpoint_1", [ControlResult("checkpoint_1", "echo", judged(reason="gone"))])
+        summary_line("checkpoint_1", [ControlResult("checkpoint_1", "echo", judged(reason="gone"))])
         == "checkpoint_1: echo no verdict"
     )
 
@@ -219,7 +219,7 @@ def test_a_test_that_any_output_satisfies(bench, cache, need_bubblewrap):
     assert report.broken is None
     [finding] = report.outcome.findings
     assert (finding.rule.id, finding.severity, finding.location.line) == ("control-passes", Severity.ERROR, 10)
-    assert "passes for anything" in finding.message
+    assert "passes for every control" in finding.message
     assert [one.test for one in report.allowed] == ["test_checkpoint_1.py::test_starts"]
     assert report.outcome.summary == (
         "checkpoint_1: "
@@ -232,4 +232,4 @@ def test_controls_say_nothing_where_the_tests_themselves_are_broken(bench, cache
     need_bubblewrap()
     own = bench({"tests/test_checkpoint_1.py": "import no_such_module\n"})
     with pytest.raises(UsageError, match="no verdict on the reference of checkpoint_1: collection failed"):
-        list(broken(own, [ControlResult("checkpoint_1", "empty", judged(reason="collection failed"))]))
+        list(no_verdict_findings(own, [ControlResult("checkpoint_1", "empty", judged(reason="collection failed"))]))

@@ -1,6 +1,15 @@
 import pytest
 
-from slop_code.authoring.check.failure_text import DETAIL, LINE, LINES, first_lines, named, outcome, some, why
+from slop_code.authoring.check.failure_text import (
+    MAX_DETAIL,
+    MAX_LINE,
+    MAX_LINES,
+    failure_reason,
+    first_lines,
+    first_names,
+    outcome_verb,
+    shown_test,
+)
 from tests.authoring.judged import case
 
 LONGREPR = """run = <function call>
@@ -25,14 +34,14 @@ E         + hello
     ],
 )
 def test_one_line_says_why(message, line):
-    assert why(message) == line
+    assert failure_reason(message) == line
 
 
 def test_whatever_a_test_prints_stays_within_bounds():
-    assert len(why("E  " + "x" * 10_000)) <= LINE
-    assert len(first_lines("y" * 100_000)) <= DETAIL
-    assert first_lines("a\n" * 100).count("\n") == LINES - 1
-    assert named(case("test_x[\x1b]0;a\nb]")) == "test_checkpoint_1.py::test_x[\\x1b]0;a b]"
+    assert len(failure_reason("E  " + "x" * 10_000)) <= MAX_LINE
+    assert len(first_lines("y" * 100_000)) <= MAX_DETAIL
+    assert first_lines("a\n" * 100).count("\n") == MAX_LINES - 1
+    assert shown_test(case("test_x[\x1b]0;a\nb]")) == "test_checkpoint_1.py::test_x[\\x1b]0;a b]"
 
 
 @pytest.mark.parametrize(
@@ -46,11 +55,11 @@ def test_whatever_a_test_prints_stays_within_bounds():
     ],
 )
 def test_outcomes(status, markers, told):
-    assert outcome(case("test_x", status, markers=markers)) == told
+    assert outcome_verb(case("test_x", status, markers=markers)) == told
 
 
 @pytest.mark.parametrize(
     ("names", "told"), [(["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")]
 )
 def test_some_of_many(names, told):
-    assert some(names) == told
+    assert first_names(names) == told

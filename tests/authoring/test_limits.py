@@ -3,12 +3,12 @@ import pytest
 from slop_code.authoring.check.headroom import (
     FLOORS,
     TimeHeadroom,
-    a_quarter,
-    about,
-    amount,
-    divided,
-    divisible,
+    limit_summary,
+    limit_text,
+    reduced,
+    reducible_limits,
     suggested_timeout,
+    with_reduced_limits,
 )
 from slop_code.authoring.check.limits_step import Shortage, long_sessions, shortage, slow_tests, too_little
 from slop_code.authoring.check.steps import check_step
@@ -32,7 +32,7 @@ def test_the_suggested_timeout_is_round_and_generous(slowest, seconds):
     ("limit", "floor", "tried"), [(100, 2, 25), (7, 2, 2), (2, 2, 2), (1, 2, 1), (1 << 30, 32 << 20, 256 << 20)]
 )
 def test_a_quarter_is_never_less_than_any_program_needs(limit, floor, tried):
-    assert a_quarter(limit, floor) == tried
+    assert reduced(limit, floor) == tried
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_a_quarter_is_never_less_than_any_program_needs(limit, floor, tried):
     ],
 )
 def test_amounts(name, value, text):
-    assert amount(name, value) == text
+    assert limit_text(name, value) == text
 
 
 def test_only_the_named_limits_are_divided():
     spec = EnvironmentSpec.model_validate({"type": "local", "name": "test", "limits": {"memory": "1G", "disk": "1M"}})
-    assert divided(spec, ["memory"]).limits == spec.limits.model_copy(update={"memory": 256 << 20})
-    assert divided(spec, FLOORS).limits == spec.limits.model_copy(
+    assert with_reduced_limits(spec, ["memory"]).limits == spec.limits.model_copy(update={"memory": 256 << 20})
+    assert with_reduced_limits(spec, FLOORS).limits == spec.limits.model_copy(
         update={"memory": 256 << 20, "processes": 25, "disk": 1 << 20, "output": 8 << 20}
     )
 
@@ -64,13 +64,13 @@ def test_only_the_named_limits_are_divided():
     [
         ({"memory": "1G"}, ["memory", "processes", "disk", "output"], "memory 1G (tried 256M)"),
         ({"memory": "64M"}, ["memory", "processes", "disk", "output"], "memory 64M (tried 32M)"),
-        ({"memory": "32M", "processes": 2}, ["disk", "output"], "memory 32M (not tried: the floor)"),
-        ({"memory": "16M", "processes": 1, "disk": "4M", "output": "64K"}, [], "memory 16M (not tried: the floor)"),
+        ({"memory": "32M", "processes": 2}, ["disk", "output"], "memory 32M (not tried: the minimum)"),
+        ({"memory": "16M", "processes": 1, "disk": "4M", "output": "64K"}, [], "memory 16M (not tried: the minimum)"),
     ],
 )
 def test_only_what_can_be_less_is_tried(limits, names, told):
     own = EnvironmentSpec.model_validate({"type": "local", "name": "test", "limits": limits}).limits
-    assert (list(divisible(own)), about(own, "memory")) == (names, told)
+    assert (list(reducible_limits(own)), limit_summary(own, "memory")) == (names, told)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_only_what_can_be_less_is_tried(limits, names, told):
         (
             InfrastructureError("no box"),
             None,
-            "twice it could not even be started, and with the whole limits it can: no box",
+            "it could not be started twice in a row, and with the full limits it can: no box",
         ),
     ],
 )
@@ -189,7 +189,7 @@ def test_the_limit_is_named(bench, cache, need_bubblewrap):
     assert report.outcome.facts["limits"]["disk"] == {"limit": 200 << 20, "tried": 50 << 20}
     assert report.outcome.summary[-1] == (
         "limits: memory 1G (tried 256M), processes 100 (tried 25), disk 200M (tried 50M), output 32M (tried 8M); "
-        "with what was tried not every reference passes"
+        "with the reduced limits not every reference passes"
     )
     assert set(report.outcome.facts["checkpoints"]["checkpoint_1"]) == {
         "slowest_test", "slowest_seconds", "timeout", "suggested_timeout", "tests_seconds", "session_timeout",

@@ -4,8 +4,8 @@ import pytest
 
 from slop_code.authoring.check.findings import Severity
 from slop_code.authoring.check.python_sources import is_allowed, read_source
-from slop_code.authoring.check.reference_step import judged as findings_of
-from slop_code.authoring.check.reference_verdict import location_of_checkpoint, unsound
+from slop_code.authoring.check.reference_step import findings_of
+from slop_code.authoring.check.reference_verdict import location_of_checkpoint, reference_fault
 from slop_code.authoring.check.steps import check_step
 from tests.authoring.judged import case, judged
 
@@ -126,7 +126,7 @@ FLAKY = case("flaky", "failed", markers=["quarantined"])
     ],
 )
 def test_what_other_steps_can_build_on(results, fault):
-    found = unsound("c1", results)
+    found = reference_fault("c1", results)
     assert found is None if fault is None else found.startswith(fault) and found.endswith("fix that first")
 
 

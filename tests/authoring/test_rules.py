@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from slop_code.authoring.check.check_problem import refused
+from slop_code.authoring.check.check_problem import config_report
 from slop_code.authoring.check.steps import STEPS, StepReport, all_rules, check_step, step
 from slop_code.errors import ConfigError
 
@@ -38,7 +38,7 @@ def checked(bench: Callable[..., Workbench], rule: str, which: str, tmp_path: Pa
     try:
         tried = bench(own["both"], own[which], **own["effort"])
     except ConfigError as error:
-        return refused(tmp_path / "shout", error)
+        return config_report(tmp_path / "shout", error)
     report = check_step(tried, STEP_OF[rule])
     assert report.undone is None
     return report

@@ -50,11 +50,11 @@ def test_what_a_file_was_handed_over_with(handed, file, root):
     assert showing.handed_with(file) == root
 
 
-def showing(shown=(), handed=(), read=(), copied=(), told=()):
-    """`told`: pairs of a way and files."""
+def showing(shown=(), handed=(), read=(), copied=(), texts=()):
+    """`texts` has pairs of a way and files."""
     test = "test_checkpoint_1.py::test_x"
-    texts = tuple(PassedText(tuple(files), way, test) for way, files in told)
-    return ShownFiles(tuple(shown), dict.fromkeys(handed, test), frozenset(read), dict.fromkeys(copied, test), texts)
+    passed = tuple(PassedText(tuple(files), way, test) for way, files in texts)
+    return ShownFiles(tuple(shown), dict.fromkeys(handed, test), frozenset(read), dict.fromkeys(copied, test), passed)
 
 
 @pytest.mark.parametrize(
@@ -70,24 +70,26 @@ def showing(shown=(), handed=(), read=(), copied=(), told=()):
         ({"shown": ["assets/units"], "read": ["assets/units"]}, []),
         ({"copied": ["c/expected.txt", "c/in.txt"]}, [("expected-copied", 2)]),
         ({"copied": ["c/case.json"], "read": ["c/case.json"]}, [("expected-copied", 1)]),
-        ({"told": [("an argument", ["c/expected.txt"])]}, [("expected-shown", 2)]),
-        ({"told": [("the environment", ["c/a.out", "c/b.out"])]}, [("expected-shown", 2)]),
-        ({"told": [("a file", ["c/expected.txt"])]}, [("expected-copied", 2)]),
-        ({"told": [("a file", ["c/expected.txt"])], "copied": ["c/expected.txt"]}, [("expected-copied", 2)]),
-        ({"told": [("an argument", ["c/in.txt"])]}, []),
-        ({"told": [("an argument", ["c/expected.txt", "c/in.txt"])]}, []),
-        ({"told": [("an argument", [])]}, []),
+        ({"texts": [("an argument", ["c/expected.txt"])]}, [("expected-shown", 2)]),
+        ({"texts": [("the environment", ["c/a.out", "c/b.out"])]}, [("expected-shown", 2)]),
+        ({"texts": [("a file", ["c/expected.txt"])]}, [("expected-copied", 2)]),
+        ({"texts": [("a file", ["c/expected.txt"])], "copied": ["c/expected.txt"]}, [("expected-copied", 2)]),
+        ({"texts": [("an argument", ["c/in.txt"])]}, []),
+        ({"texts": [("an argument", ["c/expected.txt", "c/in.txt"])]}, []),
+        ({"texts": [("an argument", [])]}, []),
     ],
 )
 def test_what_a_showing_gives_away(tmp_path, what, found):
-    findings = secrecy_step.judged(tmp_path, "checkpoint_1", showing(**what))
+    findings = secrecy_step.findings_of(tmp_path, "checkpoint_1", showing(**what))
     assert [(finding.rule.id, finding.severity) for finding in findings] == found
 
 
 def test_one_finding_for_all_that_came_along_with_a_folder(tmp_path):
     files = [f"c/{name}" for name in "abcdef"]
-    [finding] = secrecy_step.judged(tmp_path, "checkpoint_1", showing(files, ["c"], files))
-    assert "tests/c/a, c/b, c/c and 3 more is shown, as the folder tests/c is handed over" in finding.message
+    [finding] = secrecy_step.findings_of(tmp_path, "checkpoint_1", showing(files, ["c"], files))
+    assert (
+        "tests/c/a, c/b, c/c and 3 more is shown, as the folder tests/c is passed to the submission" in finding.message
+    )
     assert (finding.severity, finding.test) == (Severity.WARNING, "test_checkpoint_1.py::test_x")
 
 
@@ -290,7 +292,8 @@ def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, 
         ("expected-copied", "tests/test_checkpoint_2.py:8", Severity.WARNING),
     ]
     assert (
-        "tests/cases/a/cmd is shown, as the folder tests/cases/a is handed over" in report.outcome.findings[1].message
+        "tests/cases/a/cmd is shown, as the folder tests/cases/a is passed to the submission"
+        in report.outcome.findings[1].message
     )
 
 

@@ -14,32 +14,32 @@ from slop_code.authoring.check.stability.conditions import (
     Condition,
     ConditionKind,
     ReferenceRun,
-    command,
     conditions_for,
-    left_out,
+    reproduce_command,
     seeds_from,
-    split,
+    why_not_parallel,
+    with_pairs,
 )
 from slop_code.authoring.check.stability.flips import (
-    MOST_AGAIN,
+    MAX_REPEATED,
     Cause,
     cause_of,
-    flipping,
-    flips,
-    seed_of,
-    to_try_again,
+    conditions_to_repeat,
+    first_odd_seed,
+    flipping_tests,
+    odd_runs,
 )
-from slop_code.authoring.check.stability.quarantine_writer import quarantine
+from slop_code.authoring.check.stability.quarantine_writer import add_to_ledger
 from slop_code.authoring.check.stability.stability_rules import (
     FLAKY,
     LOAD,
     LOST,
     ORDER,
     ObservedRuns,
-    counted,
-    lost_verdicts,
-    needless,
-    undecided,
+    lost_verdict_findings,
+    needless_quarantine_findings,
+    pass_counts_text,
+    undecided_group_findings,
 )
 from slop_code.authoring.check.stability.stability_rules import PARALLEL as PARALLEL_RULE
 from slop_code.authoring.check.stability.stability_step import first_runs
@@ -103,7 +103,7 @@ def runs(*told: tuple[Condition, str], alone: tuple[tuple[Condition, str], ...] 
 def test_what_decides(told, alone, cause):
     found = runs(*told, alone=alone)
     assert cause_of(found, TEST) is cause
-    assert flipping(found) == ([TEST] if cause else [])
+    assert flipping_tests(found) == ([TEST] if cause else [])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_decides(told, alone, cause):
     ],
 )
 def test_what_is_tried_again(told, again):
-    assert to_try_again(runs(*told), [TEST]) == again
+    assert conditions_to_repeat(runs(*told), [TEST]) == again
 
 
 def test_however_many_flip_little_is_tried_again():
@@ -127,17 +127,17 @@ def test_however_many_flip_little_is_tried_again():
         ReferenceRun(AS_IS, every),
         *[ReferenceRun(order(n), every | {names[n]: False}) for n in range(50)],
     ]
-    assert to_try_again(found, names) == [AS_IS, *[order(number) for number in range(MOST_AGAIN)]]
+    assert conditions_to_repeat(found, names) == [AS_IS, *[order(number) for number in range(MAX_REPEATED)]]
 
 
 def test_the_odd_run_is_the_one_that_differs_from_most():
     told = runs((AS_IS, "-++"), (BUSY, "+"))
-    assert flips(told, TEST) == told[:1]
+    assert odd_runs(told, TEST) == told[:1]
 
 
 def test_the_seed_that_shows_it():
-    assert seed_of(runs((AS_IS, "++"), (order(7), "+"), (order(8), "-"), (order(9), "-")), TEST) == 8
-    assert seed_of(runs((AS_IS, "++"), (BUSY, "-")), TEST) is None
+    assert first_odd_seed(runs((AS_IS, "++"), (order(7), "+"), (order(8), "-"), (order(9), "-")), TEST) == 8
+    assert first_odd_seed(runs((AS_IS, "++"), (BUSY, "-")), TEST) is None
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_the_seed_that_shows_it():
     ],
 )
 def test_how_often_in_words(told, words):
-    assert counted(runs(*told), TEST) == words
+    assert pass_counts_text(runs(*told), TEST) == words
 
 
 def environment(**keys: object) -> EnvironmentSpec:
@@ -177,7 +177,7 @@ def test_every_condition_is_repeated():
 @pytest.mark.parametrize("keys", [{"isolation": "none"}, {"network": "full"}])
 def test_one_network_leaves_out_parallel_tests_and_says_so(keys):
     assert ConditionKind.PARALLEL not in [one.kind for one in conditions_for(environment(**keys), Effort())]
-    assert "one network" in str(left_out(environment(**keys)))
+    assert "one network" in str(why_not_parallel(environment(**keys)))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_tests_are_split_as_the_author_allows(authored, keys, pairs, expected):
     folder = authored()
     with (folder / "config.yaml").open("a") as config:
         config.write(keys)
-    problem = split(ProblemConfig.from_yaml(folder), pairs)
+    problem = with_pairs(ProblemConfig.from_yaml(folder), pairs)
     assert (problem.parallel, problem.parallel_by) == expected
     assert problem.path == folder
 
@@ -206,7 +206,7 @@ def test_tests_are_split_as_the_author_allows(authored, keys, pairs, expected):
 )
 def test_the_command_is_one_that_the_command_line_takes(bench, condition, test, options):
     one = bench()
-    words = shlex.split(command(one, one.checkpoints[0], condition, test))
+    words = shlex.split(reproduce_command(one, one.checkpoints[0], condition, test))
     assert words == ["slop-code", "problems", "run", str(one.problem.path), "-c", "checkpoint_1", *options]
     taken = parser().parse_args(words[1:])
     assert (taken.checkpoint, taken.seed, taken.busy) == ("checkpoint_1", condition.seed, condition == BUSY)
@@ -237,7 +237,7 @@ PARALLEL_TESTS = {"config.yaml": SOUND["config.yaml"] + "parallel: 2\n"}
 def test_the_ledger_gets_what_may_flip_in_an_evaluation(bench, rule, declared, taken):
     one = bench(declared)
     path = ledger_path(one.problem)
-    assert quarantine(one, [flip(rule, TEST)]) == (path if taken else None)
+    assert add_to_ledger(one, [flip(rule, TEST)]) == (path if taken else None)
     assert path.exists() is taken
 
 
@@ -252,19 +252,19 @@ def test_the_ledger_keeps_what_it_has(bench):
         flip(FLAKY, "test_checkpoint_1.py::test_one_word"),
         flip(LOST, "test_checkpoint_1.py::test_lost"),
     ]
-    assert quarantine(one, found) == ledger_path(one.problem)
+    assert add_to_ledger(one, found) == ledger_path(one.problem)
     ledger = read_ledger(one.problem)
     assert [entry.test.partition("::")[2] for entry in ledger.tests] == ["test_a[1]", "test_one_word", "test_second"]
     assert ledger.tests[1] == kept
     assert ledger.tests[2].reason.startswith("load-dependent-test: flips")
     before = ledger_path(one.problem).stat().st_mtime_ns
-    assert quarantine(one, found) is None
+    assert add_to_ledger(one, found) is None
     assert ledger_path(one.problem).stat().st_mtime_ns == before
 
 
 def test_a_name_that_no_ledger_can_hold_is_told(bench):
     with pytest.raises(UsageError, match="rename"):
-        quarantine(bench(), [flip(FLAKY, "a:b.py::test_c")])
+        add_to_ledger(bench(), [flip(FLAKY, "a:b.py::test_c")])
 
 
 LEDGER = {
@@ -290,7 +290,9 @@ def test_needless_entries_of_the_ledger(bench, told, lines):
     """Of a test that nobody has seen, such as that of another checkpoint, nothing is known."""
     one = bench(LEDGER)
     seen = [ObservedRuns(one.checkpoints[0], tuple(runs(*told)))] if told else []
-    assert [finding.location.line for finding in needless(one, seen, read_ledger(one.problem))] == lines
+    assert [
+        finding.location.line for finding in needless_quarantine_findings(one, seen, read_ledger(one.problem))
+    ] == lines
 
 
 BARE = {"environment.yaml": "type: local\nname: bare\nisolation: none\n"}
@@ -348,7 +350,9 @@ def test_planted_flips_are_told_apart_with_the_command_that_shows_them(bench: Ca
 
 
 def _again(finding: Finding) -> str:
-    return next(line.removeprefix("again: ") for line in finding.detail.splitlines() if line.startswith("again: "))
+    return next(
+        line.removeprefix("reproduce: ") for line in finding.detail.splitlines() if line.startswith("reproduce: ")
+    )
 
 
 CHANCE = """\
@@ -387,7 +391,7 @@ def test_a_lost_verdict_has_its_place_in_a_file_that_is_there(bench):
     lost = ObservedRuns(
         one.checkpoints[0], (ReferenceRun(AS_IS, {TEST: True}), ReferenceRun(BUSY, {}, lost="pytest exited with 3"))
     )
-    [finding] = lost_verdicts(one, lost)
+    [finding] = lost_verdict_findings(one, lost)
     assert finding.location == Location("tests/test_checkpoint_1_words.py", 1)
 
 
@@ -405,4 +409,4 @@ APART = {"markers": ["quarantined"]}
     ids=["none", "one of two", "all of a group", "all"],
 )
 def test_groups_in_which_nothing_decides(tests, groups):
-    assert [finding.message.split()[4] for finding in undecided(judged(*tests))] == groups
+    assert [finding.message.split()[4] for finding in undecided_group_findings(judged(*tests))] == groups

@@ -9,23 +9,23 @@ import pytest
 from slop_code.authoring.check.steps import check_step
 from slop_code.authoring.check.strength.distortion_trials import (
     DistortionResult,
-    distorted_of,
+    distortion_result,
     try_distortions,
-    undistortable,
-    unfaithful,
+    why_not_distortable,
+    wrapper_fault,
 )
 from slop_code.authoring.check.strength.distortions import DISTORTIONS
 from slop_code.authoring.check.strength.mutant import Edit, Mutant
 from slop_code.authoring.check.strength.mutant_trials import (
-    MOST_UNBUILT,
-    Tried,
-    goes_on,
-    hurried,
-    telling,
-    tried_of,
+    MAX_UNBUILT,
+    TriedMutant,
+    deciding_tests,
+    mutant_result,
+    should_continue,
     try_mutants,
+    with_short_timeouts,
 )
-from slop_code.authoring.check.strength.strength_step import STEP, StrengthResult, facts, told
+from slop_code.authoring.check.strength.strength_step import STEP, StrengthResult, facts, summary_lines
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import CheckpointConfig, GroupType, TestResult
 from tests.authoring.conftest import SOUND
@@ -184,7 +184,7 @@ def test_a_reference_that_fails_a_test_has_no_mutants(bench, cache, need_bubblew
 )
 def test_why_nothing_is_distorted(bench, keys, reason):
     own = bench({"config.yaml": SOUND["config.yaml"].replace("entry_file: main\n", keys)})
-    assert undistortable(own.problem, own.environment, own.solution(own.checkpoints[0])) == reason
+    assert why_not_distortable(own.problem, own.environment, own.solution(own.checkpoints[0])) == reason
 
 
 NEW = {"checkpoint": "checkpoint_2", "file_path": "test_checkpoint_2.py"}
@@ -197,12 +197,12 @@ def names(*tests: TestResult) -> frozenset[str]:
     return frozenset(test.nodeid for test in tests)
 
 
-def tried(*tests: TestResult, ended: str | None = None) -> Tried:
-    return Tried(MUTANT, names(*tests), ended)
+def tried(*tests: TestResult, ended: str | None = None) -> TriedMutant:
+    return TriedMutant(MUTANT, names(*tests), ended)
 
 
 def strength(
-    *outcomes: Tried, distorted: tuple[DistortionResult, ...] = (), undistorted: str | None = None
+    *outcomes: TriedMutant, distorted: tuple[DistortionResult, ...] = (), undistorted: str | None = None
 ) -> StrengthResult:
     return StrengthResult("checkpoint_2", [CORE, OTHER, ERROR, OLD], 9, outcomes, 0, distorted, undistorted)
 
@@ -215,11 +215,11 @@ def test_counts_by_group():
         GroupType.ERROR: (1, 1, 0),
         GroupType.REGRESSION: (1, 1, 1),
     }
-    assert list(told(found))[:2] == [
+    assert list(summary_lines(found))[:2] == [
         "checkpoint_2: 4 of 5 mutants caught, 9 possible",
         "  caught by Core 2 (1 alone), Error 1 (0 alone), Regression 1 (1 alone)",
     ]
-    assert list(told(found))[2:] == [
+    assert list(summary_lines(found))[2:] == [
         "  survived: main.py:1 number",
         *(f"    {line}" for line in MUTANT.diff.splitlines()),
     ]
@@ -242,10 +242,10 @@ def test_unfailing(by_mutants, by_distortions, unfailing):
 
 def test_what_was_not_distorted_is_told():
     found = strength(undistorted="the reference has no file main")
-    assert list(told(found))[-1] == "  not distorted: the reference has no file main"
+    assert list(summary_lines(found))[-1] == "  not distorted: the reference has no file main"
     assert facts(found)[1]["not_distorted"] == "the reference has no file main"
     found = strength(distorted=(DistortionResult(DISTORTIONS[0], names(CORE), "box gone\nand more"),))
-    assert list(told(found))[-1] == "  no verdict on a program that crashes at once: box gone"
+    assert list(summary_lines(found))[-1] == "  no verdict on a program that crashes at once: box gone"
     assert facts(found)[1]["distorted"][0]["no_verdict"] == "box gone"
 
 
@@ -275,11 +275,11 @@ def test_what_a_mutant_is_to_blame_for(reason, exit_code, isolation, expected):
     """Where it ended, no single test caught it: some were never run."""
     about = {"pytest_exit_code": exit_code, "isolation": isolation}
     outcome = judged(CORE, FAILED, NEVER, reason=reason).model_copy(update=about)
-    assert tried_of(MUTANT, REFERENCE, outcome) == expected
+    assert mutant_result(MUTANT, REFERENCE, outcome) == expected
 
 
 def test_what_cannot_be_evaluated_is_not_tried():
-    assert tried_of(MUTANT, REFERENCE, InfrastructureError("disk full")) == "disk full"
+    assert mutant_result(MUTANT, REFERENCE, InfrastructureError("disk full")) == "disk full"
 
 
 @pytest.mark.parametrize(
@@ -290,10 +290,10 @@ def test_what_cannot_be_evaluated_is_not_tried():
         (19, 0, 20, False, True),
         (0, 0, None, True, True),
         (0, 2, None, False, True),
-        (0, MOST_UNBUILT, None, True, True),
-        (0, MOST_UNBUILT + 1, None, False, False),
-        (0, MOST_UNBUILT, 1, False, True),
-        (0, MOST_UNBUILT + 1, 1, False, False),
+        (0, MAX_UNBUILT, None, True, True),
+        (0, MAX_UNBUILT + 1, None, False, False),
+        (0, MAX_UNBUILT, 1, False, True),
+        (0, MAX_UNBUILT + 1, 1, False, False),
         (0, 40, 20, False, True),
         (0, 41, 20, False, False),
         (15, 30, None, False, True),
@@ -303,7 +303,7 @@ def test_what_cannot_be_evaluated_is_not_tried():
     ],
 )
 def test_how_long_it_goes_on(found, unbuilt, most, late, more):
-    assert goes_on(found, unbuilt, most, late=late) is more
+    assert should_continue(found, unbuilt, most, late=late) is more
 
 
 OWN = (CORE.nodeid, OTHER.nodeid, ERROR.nodeid)
@@ -324,21 +324,21 @@ OWN = (CORE.nodeid, OTHER.nodeid, ERROR.nodeid)
     ids=["all pass", "one fails", "some never ran", "no report", "no evaluation"],
 )  # fmt: skip
 def test_what_comes_of_a_distortion(outcome, failed, no_verdict, unsuited):
-    found = distorted_of(DISTORTIONS[0], OWN, outcome)
+    found = distortion_result(DISTORTIONS[0], OWN, outcome)
     assert found == DistortionResult(DISTORTIONS[0], names(*failed), no_verdict)
-    assert unfaithful(found, len(OWN)) == unsuited
+    assert wrapper_fault(found, len(OWN)) == unsuited
 
 
 def test_all_survivors_are_facts_and_a_few_are_told():
     found = strength(*[tried()] * 12)
-    assert list(told(found))[-1] == "  and 2 more"
+    assert list(summary_lines(found))[-1] == "  and 2 more"
     name, all_of_it = facts(found)
     assert (name, len(all_of_it["mutants"])) == ("checkpoint_2", 12)
 
 
 def test_only_tests_that_pass_and_decide_can_catch():
     others = [case("failed", "failed"), case("skipped", "skipped"), case("flaky", markers=["quarantined"])]
-    assert telling(judged(CORE, *others)) == [CORE]
+    assert deciding_tests(judged(CORE, *others)) == [CORE]
 
 
 @pytest.mark.parametrize(
@@ -352,5 +352,5 @@ def test_only_tests_that_pass_and_decide_can_catch():
 )
 def test_mutants_get_the_time_of_the_reference_many_times_over(longest, whole, given, timeout, session):
     reference = judged(case("quick", seconds=0.001), case("slow", seconds=longest), whole=whole)
-    found = hurried(CheckpointConfig(**given), reference)
+    found = with_short_timeouts(CheckpointConfig(**given), reference)
     assert (found.timeout, found.session_timeout) == (timeout, session)

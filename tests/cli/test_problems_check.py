@@ -80,7 +80,7 @@ def check(problem, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--step", "taste"], "no step 'taste'; there are layout, reference"),
+        (["--step", "taste"], "no step 'taste'; choose from layout, reference"),
         (["--step", "layout", "--skip", "layout"], "no step is left"),
         (["--step", "layout", "--quarantine"], "--quarantine needs the step stability"),
         (["elsewhere"], "elsewhere: no such folder"),
@@ -173,12 +173,12 @@ def test_a_configuration_that_does_not_load_is_a_finding(check, problem):
     assert status == 1
     assert "config.yaml" in out
     assert out.splitlines()[0].endswith(", environment not known)")
-    assert "  reference  NOT DONE: config.yaml is refused; fix that first\n" in out
+    assert "  reference  NOT DONE: config.yaml is invalid; fix that first\n" in out
     assert out.splitlines()[-1] == "1 problem: 1 error; 6 steps NOT DONE"
     [about] = json.loads(check("--json")[1])["problems"]
     assert (about["environment"], {step["blocked"] for step in about["steps"][1:]}) == (
         None,
-        {"config.yaml is refused; fix that first"},
+        {"config.yaml is invalid; fix that first"},
     )
 
 

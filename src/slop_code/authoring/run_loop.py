@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.stability.conditions import SPINNERS, split
+from slop_code.authoring.check.stability.conditions import SPINNERS_PER_CPU, with_pairs
 from slop_code.authoring.check.workbench import SOLUTIONS, environment_for
 from slop_code.errors import UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     """What tells one state of a file from another, by its path."""
 
 LOOK_S = 0.5
-MOST_FILES = 50_000
+MAX_FILES = 50_000
 IGNORED = ("__pycache__", "node_modules")
 INTERRUPTED = 2
 """pytest's status when a person ends it, as by leaving the debugger."""
@@ -69,7 +69,7 @@ def run_turn(
     if not os.path.isdir(solution):
         raise UsageError(f"{solution}: no such folder; write the reference there, or give --solution")
     runner = PytestRunner(
-        split(problem, turn.pairs),
+        with_pairs(problem, turn.pairs),
         checkpoint_of(problem, turn),
         environment,
         solution,
@@ -79,7 +79,7 @@ def run_turn(
         seed=turn.seed,
         interactive=turn.interactive,
     )
-    with cpu_load(SPINNERS * available_cpus()) if turn.busy else contextlib.nullcontext():
+    with cpu_load(SPINNERS_PER_CPU * available_cpus()) if turn.busy else contextlib.nullcontext():
         return runner.run([*turn.pytest_args, *(["--pdb"] if turn.interactive else [])])
 
 
@@ -95,7 +95,7 @@ def look(folders: Sequence[Path]) -> Seen:
         with contextlib.suppress(OSError):  # it has just been renamed
             state = os.lstat(path)
             found[path] = (state.st_mtime_ns, state.st_size, state.st_ino)
-        if len(found) >= MOST_FILES:
+        if len(found) >= MAX_FILES:
             break
     return found
 

@@ -1,4 +1,4 @@
-"""One problem's whole check, as a person asked for it: the steps and the ledger."""
+"""The check of one problem: its steps, and the ledger of flaky tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class CheckRequest:
     steps: Sequence[str]
     checkpoints: Sequence[str] = ()
-    """Names or numbers; none: all."""
+    """Names or numbers; an empty sequence stands for all."""
 
     environment: str | None = None
     effort: Effort = field(default_factory=Effort)
@@ -34,76 +34,76 @@ class CheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class CheckListener:
-    """Who is told of things as they come."""
+    """Callbacks for what happens during a check."""
 
     progress: ProgressCallback
     began: Callable[[str, Path, str | None], None]
-    """A problem by its name, its folder and its environment, where that is known."""
+    """Gets the problem's name, its folder, and its environment where that is known."""
 
     done: Callable[[StepReport, Path], None]
     changed: Callable[[str], None]
-    """Something was written to the problem's folder."""
+    """Gets a message about a file that was written to the problem's folder."""
 
 
-def check_problem(folder: Path, wanted: CheckRequest, listener: CheckListener) -> CheckReport:
-    """Configuration that is refused is a finding, too, and keeps every other step from being done."""
-    bench = _bench(folder, wanted, listener.progress)
+def check_problem(folder: Path, request: CheckRequest, listener: CheckListener) -> CheckReport:
+    """Invalid configuration becomes findings, and blocks every other step."""
+    bench = _bench(folder, request, listener.progress)
     if isinstance(bench, StepReport):
-        return _told(folder, bench, wanted, listener)
+        return _blocked_report(folder, bench, request, listener)
     listener.began(bench.problem.name, folder, bench.environment.name)
     reports = []
-    for name in wanted.steps:
+    for name in request.steps:
         report = check_step(bench, name)
         listener.done(report, folder)
         reports.append(report)
-    if wanted.quarantine:
-        _note(bench, [finding for report in reports for finding in report.outcome.findings], listener)
+    if request.quarantine:
+        _quarantine(bench, [finding for report in reports for finding in report.outcome.findings], listener)
     return CheckReport(bench.problem.name, folder, bench.environment.name, tuple(reports))
 
 
-def _bench(folder: Path, wanted: CheckRequest, progress: ProgressCallback) -> Workbench | StepReport:
-    """A report where configuration of the problem's own is refused."""
+def _bench(folder: Path, request: CheckRequest, progress: ProgressCallback) -> Workbench | StepReport:
+    """A report of the step layout where the problem's own configuration is invalid."""
     try:
         problem = ProblemConfig.from_yaml(folder)
     except ConfigError as error:
-        return refused(folder, error)
+        return config_report(folder, error)
     try:
-        environment = environment_for(problem, wanted.environment)
+        environment = environment_for(problem, request.environment)
     except ConfigError as error:
-        if wanted.environment is not None:
+        if request.environment is not None:
             raise
-        return refused(folder, error, ENVIRONMENT)
+        return config_report(folder, error, ENVIRONMENT)
     return Workbench(
         problem,
         environment,
-        checkpoints=[problem.checkpoint(one) for one in wanted.checkpoints],
-        asked=wanted.environment,
-        effort=wanted.effort,
+        checkpoints=[problem.checkpoint(name) for name in request.checkpoints],
+        asked=request.environment,
+        effort=request.effort,
         progress=progress,
     )
 
 
-def refused(folder: Path, error: ConfigError, file: str = CONFIG) -> StepReport:
-    """Told by the step that looks at files; nothing else can be said about such a problem."""
-    from slop_code.authoring.check.layout.config_rules import refusals
+def config_report(folder: Path, error: ConfigError, file: str = CONFIG) -> StepReport:
+    """Findings about invalid configuration, as a report of the step layout."""
+    from slop_code.authoring.check.layout.config_rules import mistake_findings
 
-    return StepReport("layout", StepOutcome(tuple(refusals(folder, error, file))), 0.0)
+    return StepReport("layout", StepOutcome(tuple(mistake_findings(folder, error, file))), 0.0)
 
 
-def _told(folder: Path, report: StepReport, wanted: CheckRequest, listener: CheckListener) -> CheckReport:
-    """Of a problem that cannot be tried out."""
+def _blocked_report(folder: Path, report: StepReport, request: CheckRequest, listener: CheckListener) -> CheckReport:
+    """The report on a problem whose configuration is invalid."""
     name = folder.absolute().name
-    reason = f"{report.outcome.findings[0].location.file} is refused; fix that first"
-    rest = [one for one in wanted.steps if one != report.name]
-    reports = (report, *(StepReport(one, StepOutcome(), 0.0, blocked=reason) for one in rest))
+    reason = f"{report.outcome.findings[0].location.file} is invalid; fix that first"
+    others = [step for step in request.steps if step != report.name]
+    reports = (report, *(StepReport(step, StepOutcome(), 0.0, blocked=reason) for step in others))
     listener.began(name, folder, None)
-    for one in reports:
-        listener.done(one, folder)
+    for step_report in reports:
+        listener.done(step_report, folder)
     return CheckReport(name, folder, None, reports)
 
 
-def _note(bench: Workbench, findings: Sequence[Finding], listener: CheckListener) -> None:
-    from slop_code.authoring.check.stability.quarantine_writer import quarantine
+def _quarantine(bench: Workbench, findings: Sequence[Finding], listener: CheckListener) -> None:
+    from slop_code.authoring.check.stability.quarantine_writer import add_to_ledger
 
-    if path := quarantine(bench, findings):
-        listener.changed(f"{path}: tests that flake are in it now, and decide no verdict any more")
+    if path := add_to_ledger(bench, findings):
+        listener.changed(f"{path}: flaky tests were added; they no longer decide a verdict")

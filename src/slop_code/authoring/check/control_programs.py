@@ -1,4 +1,4 @@
-"""Submissions that solve nothing: what passes for them, passes for anyone."""
+"""Control programs: submissions that solve nothing, so that tests must fail with them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ COMMAND = "sh"
 class ControlProgram:
     name: str
     about: str
-    """What it is, for a sentence."""
+    """A phrase for messages."""
 
     script: str | None = None
-    """Of a shell, which any environment has, whatever the language of the problem; None: no file at all."""
+    """A shell script, since every environment has a shell; None stands for no file at all."""
 
     fails: bool = False
-    """Whether it ends with another status than 0."""
+    """True where its exit status is not 0."""
 
     def environment(self, spec: EnvironmentSpec) -> EnvironmentSpec:
-        """Nothing is set up for it; without a file the command stays what it is."""
+        """The environment without set-up; the command changes to `sh` where there is a script."""
         command = {} if self.script is None else {"command": COMMAND}
         commands = spec.commands.model_copy(update=command)
         return spec.model_copy(update={"commands": commands, "setup": SetupSpec(timeout=spec.setup.timeout)})
 
     def write(self, folder: Path, problem: ProblemConfig, spec: EnvironmentSpec) -> Path:
-        """Its submission, in a new folder below this one."""
+        """Writes the submission to a new subfolder."""
         submission = folder / self.name
         submission.mkdir(parents=True)
         entry = os.path.normpath(spec.entry(problem.entry_file)[-1])
@@ -52,7 +52,7 @@ def _failing(status: int) -> str:
 
 
 CONTROLS = (
-    ControlProgram("empty", "a submission without any file", fails=True),
+    ControlProgram("empty", "a submission without files", fails=True),
     ControlProgram("silent", "a program that prints nothing and ends with status 0", "exit 0\n"),
     ControlProgram(
         "echo",
@@ -63,4 +63,4 @@ CONTROLS = (
     ControlProgram("fails-2", "a program that always fails with a message and status 2", _failing(2), fails=True),
 )
 PREVIOUS = "previous"
-"""The reference of the checkpoint before."""
+"""The control that is the reference of the previous checkpoint."""

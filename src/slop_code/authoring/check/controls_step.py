@@ -1,4 +1,4 @@
-"""Whether submissions that solve nothing, and the reference of the checkpoint before, fail what they must."""
+"""Step `controls`: programs that solve nothing, and the previous reference, must fail tests."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.control_programs import CONTROLS, PREVIOUS
-from slop_code.authoring.check.failure_text import first_line, first_lines, in_line, named
+from slop_code.authoring.check.failure_text import first_line, first_lines, shown_test, single_line
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
-from slop_code.authoring.check.reference_verdict import location_of_checkpoint, verdict_on
-from slop_code.authoring.check.workbench import EvaluationRequest, all_judged, twice
+from slop_code.authoring.check.reference_verdict import location_of_checkpoint, sound_reference
+from slop_code.authoring.check.workbench import EvaluationRequest, evaluate_with_retry, results_or_raise
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
 
@@ -29,42 +29,42 @@ PASSES = Rule(
     "control-passes",
     Severity.WARNING,
     "A test passes for a program that does nothing",
-    "Look at something that only a solution can get right: the whole output, not a part of it, and the exit status.",
+    "Check something that only a solution gets right: the whole output, not a part of it, and the exit status.",
 )
 EXIT_ONLY = Rule(
     "error-test-weak",
     Severity.WARNING,
     "A test of an error passes for a program that always fails",
-    "Look at the message as well, or run something that has to succeed in the same test.",
+    "Check the error message as well, or add a call that has to succeed to the same test.",
 )
 POLICY = Rule(
     "policy-passes-control",
     Severity.ERROR,
     "A policy is passed by a submission that does not solve the checkpoint",
-    "Add tests that it fails, or make those stronger that it passes.",
+    "Add tests that it fails, or strengthen those that it passes.",
 )
 BREAKS = Rule(
     "control-no-verdict",
     Severity.ERROR,
-    "The tests come to no verdict on a submission that does not work",
-    "Let tests and fixtures fail, with a timeout for whatever they wait for; nothing may end pytest itself.",
+    "The tests give no verdict on a submission that does not work",
+    "Let tests and fixtures fail, with a timeout for everything they wait for; nothing may end pytest itself.",
 )
 NOTHING_NEW = Rule(
     "passes-already",
     Severity.NOTE,
-    "A test of a checkpoint passes with the reference of the checkpoint before",
-    "Mark it regression if it guards what was there before, or make it look at what is new.",
+    "A test of a checkpoint passes with the reference of the previous checkpoint",
+    "Mark it regression if it tests old behaviour, or make it test new behaviour.",
 )
 STRICT = (PassPolicy.ALL_CASES, PassPolicy.ALL_NON_ERROR_CASES, PassPolicy.CORE_CASES, PassPolicy.ALL_CORE_CASES)
-"""The others ask for one test only: what passes those, is told of that test."""
+"""The other policies need a single passed test, which has a finding of its own."""
 
-ABOUT = {control.name: control.about for control in CONTROLS} | {PREVIOUS: "the reference of the checkpoint before"}
+ABOUT = {control.name: control.about for control in CONTROLS} | {PREVIOUS: "the reference of the previous checkpoint"}
 FAILING = frozenset(control.name for control in CONTROLS if control.fails)
 
 
 @dataclass(frozen=True, slots=True)
 class ControlResult:
-    """What one control came to at one checkpoint."""
+    """The result of one control program at one checkpoint."""
 
     checkpoint: str
     control: str
@@ -81,50 +81,57 @@ class ControlResult:
 
 def run(bench: Workbench) -> StepOutcome:
     with tempfile.TemporaryDirectory(prefix="slop-code-controls-") as folder:
-        tries = [one for own in bench.checkpoints for one in trials(bench, own, Path(folder) / own.name)]
-        results = all_judged(twice(bench.try_all, [trial for _, trial in tries]))
-    rows = [ControlResult(trial.checkpoint.name, name, one) for (name, trial), one in zip(tries, results, strict=True)]
+        named = [
+            pair
+            for checkpoint in bench.checkpoints
+            for pair in requests(bench, checkpoint, Path(folder) / checkpoint.name)
+        ]
+        results = results_or_raise(evaluate_with_retry(bench.evaluate_all, [request for _, request in named]))
+    rows = [
+        ControlResult(request.checkpoint.name, name, result)
+        for (name, request), result in zip(named, results, strict=True)
+    ]
     verdicts = [row for row in rows if not row.results.infrastructure_failure]
     findings = [
-        *broken(bench, [row for row in rows if row.results.infrastructure_failure]),
-        *weak_tests(bench.problem.path, verdicts),
-        *lenient_policies(bench.problem, verdicts),
-        *nothing_new(bench.problem.path, verdicts),
+        *no_verdict_findings(bench, [row for row in rows if row.results.infrastructure_failure]),
+        *weak_test_findings(bench.problem.path, verdicts),
+        *policy_findings(bench.problem, verdicts),
+        *nothing_new_findings(bench.problem.path, verdicts),
     ]
-    summary = tuple(told(checkpoint.name, rows) for checkpoint in bench.checkpoints)
+    summary = tuple(summary_line(checkpoint.name, rows) for checkpoint in bench.checkpoints)
     return StepOutcome(tuple(findings), summary, {"controls": [facts(row) for row in rows]})
 
 
-def trials(bench: Workbench, checkpoint: CheckpointConfig, folder: Path) -> Iterator[tuple[str, EvaluationRequest]]:
+def requests(bench: Workbench, checkpoint: CheckpointConfig, folder: Path) -> Iterator[tuple[str, EvaluationRequest]]:
     for control in CONTROLS:
         submission = control.write(folder, bench.problem, bench.environment)
         yield (
             control.name,
             EvaluationRequest(checkpoint, submission, environment=control.environment(bench.environment)),
         )
-    before = bench.before(checkpoint)
+    before = bench.previous_checkpoint(checkpoint)
     if before is not None and os.path.isdir(bench.solution(before)):
         yield PREVIOUS, EvaluationRequest(checkpoint, bench.solution(before))
 
 
-def broken(bench: Workbench, rows: Sequence[ControlResult]) -> Iterator[Finding]:
-    """Where the reference, too, comes to no verdict, nothing can be said of controls."""
+def no_verdict_findings(bench: Workbench, rows: Sequence[ControlResult]) -> Iterator[Finding]:
+    """A UsageError where the reference gets no verdict either."""
     for row in rows:
         checkpoint = bench.problem.checkpoints[row.checkpoint]
         if os.path.isdir(bench.solution(checkpoint)):
-            verdict_on(bench, checkpoint)
+            sound_reference(bench, checkpoint)
         reason = row.results.infrastructure_failure_reason or ""
         yield Finding(
             BREAKS,
             location_of_checkpoint(bench.problem, row.checkpoint),
-            f"no verdict at {row.checkpoint} on {ABOUT[row.control]}: {in_line(first_line(reason))}",
+            f"no verdict at {row.checkpoint} on {ABOUT[row.control]}: {single_line(first_line(reason))}",
             checkpoint=row.checkpoint,
             detail=first_lines(reason),
         )
 
 
-def weak_tests(folder: Path, rows: Sequence[ControlResult]) -> Iterator[Finding]:
-    """Each test once, at the first checkpoint where a control passes it."""
+def weak_test_findings(folder: Path, rows: Sequence[ControlResult]) -> Iterator[Finding]:
+    """One finding for each test, at the first checkpoint where a control program passes it."""
     first: dict[str, tuple[str, TestResult]] = {}
     by: dict[str, list[ControlResult]] = defaultdict(list)
     for row in rows:
@@ -135,21 +142,21 @@ def weak_tests(folder: Path, rows: Sequence[ControlResult]) -> Iterator[Finding]
     for nodeid, (checkpoint, test) in first.items():
         controls = [row.control for row in by[nodeid]]
         weak = test.group_type is GroupType.ERROR and FAILING.issuperset(controls)
-        grave = test.group_type is GroupType.CORE and any(passes_alone(test, row) for row in by[nodeid])
+        is_core = test.group_type is GroupType.CORE and any(passes_alone(test, row) for row in by[nodeid])
         yield Finding(
             EXIT_ONLY if weak else PASSES,
             location_of_test(folder, nodeid),
-            f"{named(test)} ({test.group_type}) passes for {whom(controls)}",
-            own_severity=Severity.ERROR if grave else None,
+            f"{shown_test(test)} ({test.group_type}) passes for {control_names(controls)}",
+            own_severity=Severity.ERROR if is_core else None,
             checkpoint=checkpoint,
             test=nodeid,
         )
 
 
 def passes_alone(test: TestResult, row: ControlResult) -> bool:
-    """The tests of a class are steps: the first may only prepare, as long as one of them fails."""
+    """Tests of a class are steps: the first may pass, as long as another one fails."""
     own = class_of(test)
-    return own is None or all(one.status == "passed" for one in row.results.tests if class_of(one) == own)
+    return own is None or all(step.status == "passed" for step in row.results.tests if class_of(step) == own)
 
 
 def class_of(test: TestResult) -> str | None:
@@ -157,19 +164,19 @@ def class_of(test: TestResult) -> str | None:
     return before if inside and "::" in before else None
 
 
-def lenient_policies(problem: ProblemConfig, rows: Sequence[ControlResult]) -> Iterator[Finding]:
+def policy_findings(problem: ProblemConfig, rows: Sequence[ControlResult]) -> Iterator[Finding]:
     for row in rows:
         if policies := [policy for policy in STRICT if row.results.passes(policy)]:
             yield Finding(
                 POLICY,
                 location_of_checkpoint(problem, row.checkpoint),
-                f"{row.checkpoint} is passed by {ABOUT[row.control]}, under {and_(policies)}",
+                f"{row.checkpoint} is passed by {ABOUT[row.control]}, under {joined(policies)}",
                 checkpoint=row.checkpoint,
             )
 
 
-def nothing_new(folder: Path, rows: Sequence[ControlResult]) -> Iterator[Finding]:
-    """Graver where it is so for a whole group; that of Core a policy tells."""
+def nothing_new_findings(folder: Path, rows: Sequence[ControlResult]) -> Iterator[Finding]:
+    """A warning where a whole group passes; for Core there is a finding about policies instead."""
     for row in rows:
         passed, total = row.results.pass_counts, row.results.total_counts
         for test in row.passed if row.control == PREVIOUS else ():
@@ -180,29 +187,29 @@ def nothing_new(folder: Path, rows: Sequence[ControlResult]) -> Iterator[Finding
             yield Finding(
                 NOTHING_NEW,
                 location_of_test(folder, test.nodeid),
-                f"{named(test)} ({group} of {row.checkpoint}) passes for {ABOUT[PREVIOUS]}",
+                f"{shown_test(test)} ({group} of {row.checkpoint}) passes for {ABOUT[PREVIOUS]}",
                 own_severity=Severity.WARNING if whole else None,
                 checkpoint=row.checkpoint,
                 test=test.nodeid,
             )
 
 
-def whom(controls: Sequence[str]) -> str:
+def control_names(controls: Sequence[str]) -> str:
     if len(controls) == len(CONTROLS):
-        return "anything: even a submission without any file, and programs that print nothing, echo or always fail"
-    return and_(ABOUT[name] for name in controls)
+        return "every control: a submission without files, and programs that print nothing, echo or always fail"
+    return joined(ABOUT[name] for name in controls)
 
 
-def and_(words: Iterable[str]) -> str:
+def joined(words: Iterable[str]) -> str:
     *others, last = words
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def told(checkpoint: str, rows: Sequence[ControlResult]) -> str:
-    return f"{checkpoint}: " + ", ".join(_told(row) for row in rows if row.checkpoint == checkpoint)
+def summary_line(checkpoint: str, rows: Sequence[ControlResult]) -> str:
+    return f"{checkpoint}: " + ", ".join(_control_summary(row) for row in rows if row.checkpoint == checkpoint)
 
 
-def _told(row: ControlResult) -> str:
+def _control_summary(row: ControlResult) -> str:
     if row.results.infrastructure_failure:
         return f"{row.control} no verdict"
     groups = [f"{group} {passed}/{total}" for group, (passed, total) in by_group(row).items() if passed]
@@ -227,7 +234,7 @@ def facts(row: ControlResult) -> dict[str, object]:
 
 STEP = Step(
     "controls",
-    "programs that do nothing, and the reference of the checkpoint before, fail what they must",
+    "programs that solve nothing, and the previous reference, fail the tests that they must fail",
     (PASSES, EXIT_ONLY, POLICY, BREAKS, NOTHING_NEW),
     run,
 )

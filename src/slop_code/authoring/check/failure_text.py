@@ -1,4 +1,4 @@
-"""How a test that did not pass is told: in one line, and in its first lines."""
+"""Texts about failed tests: single lines and excerpts, bounded and without control characters."""
 
 from __future__ import annotations
 
@@ -11,37 +11,36 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.report import TestResult
 
-LINE = 200
-LINES = 20
-DETAIL = 4000
-MOST_NAMES = 3
-OUTCOMES = {"passed": "passes", "failed": "fails", "error": "ends in an error", "skipped": "is skipped"}
+MAX_LINE = 200
+MAX_LINES = 20
+MAX_DETAIL = 4000
+MAX_NAMES = 3
+VERBS = {"passed": "passes", "failed": "fails", "error": "ends in an error", "skipped": "is skipped"}
 
 
-def named(test: TestResult | str) -> str:
-    """Within a line, whatever the name consists of."""
-    return in_line(test if isinstance(test, str) else test.nodeid)
+def shown_test(test: TestResult | str) -> str:
+    return single_line(test if isinstance(test, str) else test.nodeid)
 
 
-def outcome(test: TestResult) -> str:
-    return "is expected to fail" if test.status == "skipped" and "xfail" in test.markers else OUTCOMES[test.status]
+def outcome_verb(test: TestResult) -> str:
+    return "is expected to fail" if test.status == "skipped" and "xfail" in test.markers else VERBS[test.status]
 
 
-def in_line(text: str) -> str:
-    return visible(" ".join(text.split()), LINE).replace("\n", " ")
+def single_line(text: str) -> str:
+    return visible(" ".join(text.split()), MAX_LINE).replace("\n", " ")
 
 
-def some(names: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(names[:MOST_NAMES]) + more
+def first_names(names: Sequence[str]) -> str:
+    """The first few names, and the number of the others."""
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
-def why(message: str | None) -> str:
-    """The first line that pytest marks as the error, else the last one there is."""
+def failure_reason(message: str | None) -> str:
+    """The first line that pytest marks as the error, otherwise the last line."""
     lines = [line for line in (message or "").splitlines() if line.strip()]
     marked = [line[1:] for line in lines if line.startswith("E ")]
-    return in_line((marked or lines[-1:] or ["it left no message"])[0])
+    return single_line((marked or lines[-1:] or ["it left no message"])[0])
 
 
 def first_line(text: str) -> str:
@@ -49,4 +48,4 @@ def first_line(text: str) -> str:
 
 
 def first_lines(message: str | None) -> str:
-    return visible("\n".join((message or "").splitlines()[:LINES]), DETAIL)
+    return visible("\n".join((message or "").splitlines()[:MAX_LINES]), MAX_DETAIL)

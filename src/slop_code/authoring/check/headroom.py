@@ -1,4 +1,4 @@
-"""How far limits are from what a reference needs."""
+"""Distance between limits and the needs of a reference."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec, Limits
 
 FACTOR = 4
-GENEROUS = 10
-STEPS = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600)
-"""Seconds that people write."""
+SUGGESTED_FACTOR = 10
+ROUND_SECONDS = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600)
+"""Usual values of a timeout."""
 
 FLOORS = {"memory": 32 << 20, "processes": 2, "disk": 4 << 20, "output": 64 << 10}
-"""Of each limit that is divided: with less, no program at all would run."""
+"""Lower bounds of reduced limits: with less, no program would run."""
 
 UNITS = (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10))
 
 
 def suggested_timeout(slowest: float) -> int:
-    """Seconds for each test: ten times the slowest one, and more, as others' machines are slower and busier."""
-    wanted = GENEROUS * slowest
-    return next((step for step in STEPS if step >= wanted), math.ceil(wanted / STEPS[-1]) * STEPS[-1])
+    """At least ten times the slowest test, rounded up, as other machines are slower and busier."""
+    target = SUGGESTED_FACTOR * slowest
+    return next(
+        (step for step in ROUND_SECONDS if step >= target), math.ceil(target / ROUND_SECONDS[-1]) * ROUND_SECONDS[-1]
+    )
 
 
-def seconds(test: TestResult) -> float:
+def test_seconds(test: TestResult) -> float:
     return test.duration_ms / 1000
 
 
 @dataclass(frozen=True, slots=True)
 class TimeHeadroom:
-    """Of a checkpoint's reference, in seconds, beside what it may take."""
+    """Seconds that a checkpoint's reference takes, and its timeouts."""
 
     tests: tuple[TestResult, ...]
-    """What passed within the checkpoint's timeout; a test with a marker of its own has its own."""
+    """Passed tests under the checkpoint's timeout, without those that have a timeout marker."""
 
     timeout: float
     whole: float
@@ -55,42 +57,46 @@ class TimeHeadroom:
 
     @property
     def slowest(self) -> TestResult | None:
-        return max(self.tests, key=seconds, default=None)
+        return max(self.tests, key=test_seconds, default=None)
 
     @property
     def suggested(self) -> int | None:
-        return suggested_timeout(seconds(self.slowest)) if self.slowest else None
+        return suggested_timeout(test_seconds(self.slowest)) if self.slowest else None
 
 
-def divided(environment: EnvironmentSpec, names: Iterable[str]) -> EnvironmentSpec:
-    """The same environment with a quarter of these limits."""
+def with_reduced_limits(environment: EnvironmentSpec, names: Iterable[str]) -> EnvironmentSpec:
+    """The environment with a quarter of these limits."""
     limits = environment.limits
-    smaller = {name: tried_with(limits, name) for name in names}
+    smaller = {name: reduced_limit(limits, name) for name in names}
     return environment.model_copy(update={"limits": limits.model_copy(update=smaller)})
 
 
-def divisible(limits: Limits) -> tuple[str, ...]:
-    """Those of which less than the whole can be tried."""
-    return tuple(name for name in FLOORS if tried_with(limits, name) < getattr(limits, name))
+def reducible_limits(limits: Limits) -> tuple[str, ...]:
+    """The names of limits that are above their lower bounds."""
+    return tuple(name for name in FLOORS if reduced_limit(limits, name) < getattr(limits, name))
 
 
-def tried_with(limits: Limits, name: str) -> int:
-    return a_quarter(getattr(limits, name), FLOORS[name])
+def reduced_limit(limits: Limits, name: str) -> int:
+    return reduced(getattr(limits, name), FLOORS[name])
 
 
-def about(limits: Limits, name: str) -> str:
-    """The limit, and what was tried instead of it."""
-    tried = f"tried {amount(name, tried_with(limits, name))}" if name in divisible(limits) else "not tried: the floor"
-    return f"{name} {amount(name, getattr(limits, name))} ({tried})"
+def limit_summary(limits: Limits, name: str) -> str:
+    """The limit, and the reduced limit that was tried."""
+    tried = (
+        f"tried {limit_text(name, reduced_limit(limits, name))}"
+        if name in reducible_limits(limits)
+        else "not tried: the minimum"
+    )
+    return f"{name} {limit_text(name, getattr(limits, name))} ({tried})"
 
 
-def a_quarter(limit: int, floor: int) -> int:
+def reduced(limit: int, floor: int) -> int:
     return min(limit, max(limit // FACTOR, floor))
 
 
-def amount(name: str, value: int) -> str:
-    """As an environment file would say it."""
+def limit_text(name: str, value: int) -> str:
+    """The value as in an environment file."""
     if name == "processes":
         return str(value)
-    unit, size = next((one for one in UNITS if value >= one[1]), ("", 1))
+    unit, size = next((pair for pair in UNITS if value >= pair[1]), ("", 1))
     return f"{value / size:.3g}{unit}" if value < 1000 * size else f"{value // size}{unit}"

@@ -1,27 +1,27 @@
-"""Whether time, memory, processes, disk and output leave room above what the references need."""
+"""Step `limits`: headroom of time, memory, processes, disk and output above the needs of the references."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import first_line, first_lines, in_line, named, why
+from slop_code.authoring.check.failure_text import failure_reason, first_line, first_lines, shown_test, single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.headroom import (
     FACTOR,
     FLOORS,
     TimeHeadroom,
-    about,
-    amount,
-    divided,
-    divisible,
-    seconds,
+    limit_summary,
+    limit_text,
+    reduced_limit,
+    reducible_limits,
     suggested_timeout,
-    tried_with,
+    test_seconds,
+    with_reduced_limits,
 )
 from slop_code.authoring.check.python_sources import location_of_test
-from slop_code.authoring.check.reference_verdict import verdict_on
-from slop_code.authoring.check.workbench import EvaluationRequest, twice
+from slop_code.authoring.check.reference_verdict import sound_reference
+from slop_code.authoring.check.workbench import EvaluationRequest, evaluate_with_retry
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.problem_lookup import ENVIRONMENT
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.authoring.check.workbench import Tried, Workbench
+    from slop_code.authoring.check.workbench import ResultsOrError, Workbench
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import TestResult
 
@@ -57,31 +57,31 @@ LIMIT = Rule(
 
 
 def run(bench: Workbench) -> StepOutcome:
-    plain = {checkpoint.name: verdict_on(bench, checkpoint) for checkpoint in bench.solved()}
+    plain = {checkpoint.name: sound_reference(bench, checkpoint) for checkpoint in bench.checkpoints_with_reference()}
     times = {name: TimeHeadroom.of(bench.problem.checkpoints[name], results) for name, results in plain.items()}
-    left = room(bench)
+    reduced = limit_headroom(bench)
     return StepOutcome(
-        (*slow_tests(bench.problem.path, times), *long_sessions(times), *left.findings),
-        (*[line for name, own in times.items() for line in told(name, own)], left.summary),
-        {"checkpoints": {name: facts(own) for name, own in times.items()}, "limits": left.facts},
+        (*slow_tests(bench.problem.path, times), *long_sessions(times), *reduced.findings),
+        (*[line for name, own in times.items() for line in summary_lines(name, own)], reduced.summary),
+        {"checkpoints": {name: facts(own) for name, own in times.items()}, "limits": reduced.facts},
     )
 
 
 def slow_tests(folder: Path, times: Mapping[str, TimeHeadroom]) -> Iterator[Finding]:
-    """Each once, where it has the least room."""
+    """One finding for each test, at the checkpoint with the least headroom."""
     worst: dict[str, tuple[float, str, TestResult]] = {}
     for name, own in times.items():
         for test in own.tests:
-            room = own.timeout / max(seconds(test), 0.001)
-            if room < worst.get(test.nodeid, (FACTOR,))[0]:
-                worst[test.nodeid] = (room, name, test)
-    for nodeid, (room, name, test) in worst.items():
+            ratio = own.timeout / max(test_seconds(test), 0.001)
+            if ratio < worst.get(test.nodeid, (FACTOR,))[0]:
+                worst[test.nodeid] = (ratio, name, test)
+    for nodeid, (ratio, name, test) in worst.items():
         yield Finding(
             TIMEOUT,
             location_of_test(folder, nodeid),
-            f"{named(test)} takes {seconds(test):.1f} s with the reference of {name}; "
-            f"the timeout of {times[name].timeout:g} s is {room:.1f} times that",
-            f"Set timeout: {suggested_timeout(seconds(test))} in config.yaml, or make the test quicker.",
+            f"{shown_test(test)} takes {test_seconds(test):.1f} s with the reference of {name}; "
+            f"the timeout of {times[name].timeout:g} s is {ratio:.1f} times that",
+            f"Set timeout: {suggested_timeout(test_seconds(test))} in config.yaml, or make the test quicker.",
             checkpoint=name,
             test=nodeid,
         )
@@ -100,82 +100,100 @@ def long_sessions(times: Mapping[str, TimeHeadroom]) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What is left of memory, processes, disk and output."""
+class LimitHeadroom:
+    """Headroom of memory, processes, disk and output."""
 
     summary: str
     findings: tuple[Finding, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
-def room(bench: Workbench) -> Room:
+def limit_headroom(bench: Workbench) -> LimitHeadroom:
     if sandbox_name(bench.environment) == "none":
-        return Room("with isolation: none there are no limits on memory, processes, disk and output")
+        return LimitHeadroom("with isolation: none there are no limits on memory, processes, disk and output")
     limits = bench.environment.limits
-    names = divisible(limits)
+    names = reducible_limits(limits)
     findings = tuple(shortages(bench, names)) if names else ()
-    texts = ", ".join(about(limits, name) for name in FLOORS)
+    texts = ", ".join(limit_summary(limits, name) for name in FLOORS)
     end = "not every reference passes" if findings else "every reference passes"
     facts = {
-        name: {"limit": getattr(limits, name), "tried": tried_with(limits, name) if name in names else None}
+        name: {"limit": getattr(limits, name), "tried": reduced_limit(limits, name) if name in names else None}
         for name in FLOORS
     }
-    return Room(f"limits: {texts}; {f'with what was tried {end}' if names else 'nothing was tried'}", findings, facts)
+    return LimitHeadroom(
+        f"limits: {texts}; {f'with the reduced limits {end}' if names else 'nothing was tried'}", findings, facts
+    )
 
 
 def shortages(bench: Workbench, names: tuple[str, ...]) -> list[Finding]:
-    """With all of them at a quarter, once; only where that is too little, one at a time."""
-    together = list(with_less(bench, [(checkpoint, names) for checkpoint in bench.solved()]))
+    """First all limits are reduced together; where that is too little, each limit alone."""
+    together = list(
+        reduced_limit_findings(bench, [(checkpoint, names) for checkpoint in bench.checkpoints_with_reference()])
+    )
     if len(names) == 1:
         return together
     short = {finding.checkpoint for finding in together}
-    alone = list(with_less(bench, [(one, (name,)) for one in bench.solved() if one.name in short for name in names]))
+    alone = list(
+        reduced_limit_findings(
+            bench,
+            [
+                (checkpoint, (name,))
+                for checkpoint in bench.checkpoints_with_reference()
+                if checkpoint.name in short
+                for name in names
+            ],
+        )
+    )
     known = {finding.checkpoint for finding in alone}
     return [*alone, *(finding for finding in together if finding.checkpoint not in known)]
 
 
-def with_less(bench: Workbench, wanted: Sequence[tuple[CheckpointConfig, tuple[str, ...]]]) -> Iterator[Finding]:
-    """Of the references with a quarter of these limits, those that do not pass."""
-    trials = [
-        EvaluationRequest(one, bench.solution(one), environment=divided(bench.environment, names))
-        for one, names in wanted
+def reduced_limit_findings(
+    bench: Workbench, cases: Sequence[tuple[CheckpointConfig, tuple[str, ...]]]
+) -> Iterator[Finding]:
+    """Findings about references that do not pass with a quarter of these limits."""
+    requests = [
+        EvaluationRequest(item, bench.solution(item), environment=with_reduced_limits(bench.environment, names))
+        for item, names in cases
     ]
-    for (checkpoint, names), tried in zip(wanted, twice(bench.try_all, trials), strict=True):
-        if isinstance(tried, InfrastructureError):
-            bench.evaluate(EvaluationRequest(checkpoint, bench.solution(checkpoint)))  # raises where it is the machine
-        if short := shortage(tried):
+    for (checkpoint, names), outcome in zip(cases, evaluate_with_retry(bench.evaluate_all, requests), strict=True):
+        if isinstance(outcome, InfrastructureError):
+            bench.evaluate(
+                EvaluationRequest(checkpoint, bench.solution(checkpoint))
+            )  # raises where the machine is the cause
+        if short := shortage(outcome):
             yield too_little(bench, checkpoint.name, names, short)
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Why too little was left."""
+    """The reason why reduced limits were too low."""
 
     reason: str
     test: TestResult | None = None
-    """The first that does not pass, where it came to that."""
+    """The first test that does not pass, if tests ran."""
 
 
-def shortage(tried: Tried) -> Shortage | None:
-    """Of a reference that passes with its whole limits."""
-    if isinstance(tried, InfrastructureError):
-        return Shortage(f"twice it could not even be started, and with the whole limits it can: {tried}")
-    if tried.infrastructure_failure_reason:
-        return Shortage(tried.infrastructure_failure_reason)
-    first = next((test for test in tried.tests if test.status != "passed" and not test.quarantined), None)
+def shortage(outcome: ResultsOrError) -> Shortage | None:
+    """None where the reference still passes; with the full limits it does."""
+    if isinstance(outcome, InfrastructureError):
+        return Shortage(f"it could not be started twice in a row, and with the full limits it can: {outcome}")
+    if outcome.infrastructure_failure_reason:
+        return Shortage(outcome.infrastructure_failure_reason)
+    first = next((test for test in outcome.tests if test.status != "passed" and not test.quarantined), None)
     return Shortage(first.failure_message or "it left no message", first) if first else None
 
 
 def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: Shortage) -> Finding:
     test, limits = short.test, bench.environment.limits
     parts = [
-        f"{name} {amount(name, tried_with(limits, name))} instead of {amount(name, getattr(limits, name))}"
+        f"{name} {limit_text(name, reduced_limit(limits, name))} instead of {limit_text(name, getattr(limits, name))}"
         for name in names
     ]
-    failed = f"{named(test)} does not pass: {why(short.reason)}" if test else None
-    what = failed or f"no verdict: {in_line(first_line(short.reason))}"
-    more = [f"{name}: {amount(name, 2 * getattr(limits, name))}" for name in names]
-    file = bench.environment_file or in_line(bench.asked or ENVIRONMENT)
+    failed = f"{shown_test(test)} does not pass: {failure_reason(short.reason)}" if test else None
+    what = failed or f"no verdict: {single_line(first_line(short.reason))}"
+    more = [f"{name}: {limit_text(name, 2 * getattr(limits, name))}" for name in names]
+    file = bench.environment_file or single_line(bench.asked or ENVIRONMENT)
     return Finding(
         LIMIT,
         location_of_test(bench.problem.path, test.nodeid) if test else Location(bench.environment_file or CONFIG),
@@ -187,10 +205,10 @@ def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: S
     )
 
 
-def told(name: str, own: TimeHeadroom) -> Iterator[str]:
+def summary_lines(name: str, own: TimeHeadroom) -> Iterator[str]:
     if own.slowest:
         yield (
-            f"{name}: the slowest test takes {seconds(own.slowest):.2f} s ({named(own.slowest)}), "
+            f"{name}: the slowest test takes {test_seconds(own.slowest):.2f} s ({shown_test(own.slowest)}), "
             f"the timeout is {own.timeout:g} s; suggested: {own.suggested} s"
         )
     yield f"{name}: all tests take {own.whole:.1f} s, the session timeout is {own.session_timeout:g} s"
@@ -199,7 +217,7 @@ def told(name: str, own: TimeHeadroom) -> Iterator[str]:
 def facts(own: TimeHeadroom) -> dict[str, object]:
     return {
         "slowest_test": own.slowest.nodeid if own.slowest else None,
-        "slowest_seconds": round(seconds(own.slowest), 3) if own.slowest else None,
+        "slowest_seconds": round(test_seconds(own.slowest), 3) if own.slowest else None,
         "timeout": own.timeout,
         "suggested_timeout": own.suggested,
         "tests_seconds": round(own.whole, 3),

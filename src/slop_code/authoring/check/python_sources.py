@@ -1,4 +1,4 @@
-"""The Python files of a problem's tests, read once: where a test stands, and what its author allows there."""
+"""Python files of a problem's tests: lines of tests, and comments that allow findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-LARGEST = 1 << 20
+MAX_BYTES = 1 << 20
 ALLOW = re.compile(r"#\s*slop-code:\s*allow\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
 
 
@@ -34,24 +34,24 @@ class PythonSource:
 
     @property
     def allowed(self) -> Mapping[int, frozenset[str]]:
-        """The rules that a comment lets pass, by its line: `# slop-code: allow RULE, RULE`."""
+        """Rules by the line of the comment that allows them: `# slop-code: allow RULE, RULE`."""
         return _allowed(self.text)
 
 
 @functools.lru_cache(maxsize=256)
 def _allowed(text: str) -> Mapping[int, frozenset[str]]:
-    found = {}
+    rules = {}
     with contextlib.suppress(tokenize.TokenError, SyntaxError):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT and (match := ALLOW.search(token.string)):
-                found[token.start[0]] = frozenset(re.split(r"\s*,\s*", match.group(1)))
-    return found
+                rules[token.start[0]] = frozenset(re.split(r"\s*,\s*", match.group(1)))
+    return rules
 
 
 def read_source(folder: Path, file: str) -> PythonSource | SyntaxError:
-    """A SyntaxError, as a value, where Python cannot read it."""
+    """Returns the SyntaxError of a file that Python cannot read."""
     try:
-        data = io.BytesIO(read_bounded((folder / file).resolve(), LARGEST))
+        data = io.BytesIO(read_bounded((folder / file).resolve(), MAX_BYTES))
         encoding, _ = tokenize.detect_encoding(data.readline)
         data.seek(0)
         text = io.TextIOWrapper(data, encoding).read()
@@ -67,29 +67,29 @@ def read_source(folder: Path, file: str) -> PythonSource | SyntaxError:
 
 
 def location_of_test(folder: Path, test: str) -> Location:
-    """Where a test (`file::Class::name[parameters]`) stands, as far as its source tells."""
+    """The location of a test (`file::Class::name[parameters]`), as far as its source tells."""
     name, _, inside = test.partition("::")
     file = f"tests/{name}"
-    source = _kept(folder, file)
+    source = _cached_source(folder, file)
     if not isinstance(source, PythonSource):
         return Location(file)
     body: list[ast.stmt] = source.tree.body
     line = None
     for part in inside.partition("[")[0].split("::"):
-        node = next((one for one in definitions(body) if one.name == part), None)
+        node = next((item for item in definitions(body) if item.name == part), None)
         if node is None:
             break
         line, body = node.lineno, node.body
     return Location(file, line)
 
 
-def _kept(folder: Path, file: str) -> PythonSource | SyntaxError | None:
-    """None where there is no such file; parsed once, however many tests are looked up, until it changes."""
+def _cached_source(folder: Path, file: str) -> PythonSource | SyntaxError | None:
+    """None for a missing file; a file is parsed again only after a change."""
     try:
-        found = (folder / file).stat()
+        state = (folder / file).stat()
     except (OSError, ValueError):
         return None
-    return _read(folder, file, (found.st_mtime_ns, found.st_size)) if stat.S_ISREG(found.st_mode) else None
+    return _read(folder, file, (state.st_mtime_ns, state.st_size)) if stat.S_ISREG(state.st_mode) else None
 
 
 @functools.lru_cache(maxsize=64)
@@ -105,7 +105,7 @@ def definitions(body: list[ast.stmt]) -> Iterator[Definition]:
 
 
 def is_allowed(finding: Finding, source: PythonSource) -> bool:
-    """By a comment on its line, or on a line of its own, or a decorator's, directly above."""
+    """A comment counts on the line itself, and on comment and decorator lines directly above."""
     line = finding.location.line
     if line is None:
         return False

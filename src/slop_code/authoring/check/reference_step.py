@@ -1,10 +1,17 @@
-"""Whether each checkpoint's reference passes every test, those of earlier checkpoints included."""
+"""Step `reference`: each reference passes every test, including those of earlier checkpoints."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import first_line, first_lines, in_line, named, outcome, why
+from slop_code.authoring.check.failure_text import (
+    failure_reason,
+    first_line,
+    first_lines,
+    outcome_verb,
+    shown_test,
+    single_line,
+)
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.reference_verdict import location_of_checkpoint
@@ -20,21 +27,23 @@ FAILS = Rule(
     "reference-fails",
     Severity.ERROR,
     "The reference does not pass a test",
-    "Mend the reference or the test. A test that is skipped or expected to fail is not passed either: remove it.",
+    "Fix the reference or the test. A test that is skipped or expected to fail does not pass either: remove it.",
 )
 NO_VERDICT = Rule(
     "reference-no-verdict",
     Severity.ERROR,
-    "The tests come to no verdict on the reference",
-    "Mend what the reason names; `slop-code problems run` shows all that pytest prints.",
+    "The tests give no verdict on the reference",
+    "Fix what the reason names; `slop-code problems run` shows the whole output of pytest.",
 )
 
 
 def run(bench: Workbench) -> StepOutcome:
-    solved = bench.solved()
-    results = {checkpoint.name: bench.reference(checkpoint) for checkpoint in solved}
-    findings = [one for checkpoint in solved for one in judged(bench, checkpoint, results[checkpoint.name])]
-    summary = [told(name, result) for name, result in results.items()]
+    checkpoints = bench.checkpoints_with_reference()
+    results = {checkpoint.name: bench.reference(checkpoint) for checkpoint in checkpoints}
+    findings = [
+        finding for checkpoint in checkpoints for finding in findings_of(bench, checkpoint, results[checkpoint.name])
+    ]
+    summary = [summary_line(name, result) for name, result in results.items()]
     return StepOutcome(
         tuple(findings),
         tuple(summary),
@@ -42,13 +51,13 @@ def run(bench: Workbench) -> StepOutcome:
     )
 
 
-def judged(bench: Workbench, checkpoint: CheckpointConfig, results: CorrectnessResults) -> Iterator[Finding]:
+def findings_of(bench: Workbench, checkpoint: CheckpointConfig, results: CorrectnessResults) -> Iterator[Finding]:
     folder, name = bench.problem.path, checkpoint.name
     if reason := results.infrastructure_failure_reason:
         yield Finding(
             NO_VERDICT,
             location_of_checkpoint(bench.problem, name),
-            f"no verdict on the reference of {name}: {in_line(first_line(reason))}",
+            f"no verdict on the reference of {name}: {single_line(first_line(reason))}",
             checkpoint=name,
             detail=first_lines(reason),
         )
@@ -59,7 +68,8 @@ def judged(bench: Workbench, checkpoint: CheckpointConfig, results: CorrectnessR
         yield Finding(
             FAILS,
             location_of_test(folder, test.nodeid),
-            f"{named(test)} {outcome(test)} with the reference of {name}: {why(test.failure_message)}",
+            f"{shown_test(test)} {outcome_verb(test)} with the reference of {name}: "
+            f"{failure_reason(test.failure_message)}",
             own_severity=Severity.NOTE if test.quarantined else None,
             checkpoint=name,
             test=test.nodeid,
@@ -71,7 +81,7 @@ def passed(results: CorrectnessResults) -> int:
     return sum(test.status == "passed" for test in results.tests)
 
 
-def told(name: str, results: CorrectnessResults) -> str:
+def summary_line(name: str, results: CorrectnessResults) -> str:
     if results.infrastructure_failure:
         return f"{name}: no verdict"
     return f"{name}: {passed(results)} of {len(results.tests)} tests passed in {results.phases.get('tests', 0.0):.1f} s"

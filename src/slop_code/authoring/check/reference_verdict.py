@@ -1,10 +1,10 @@
-"""The references that most steps build on: where their tests are, and whether they are sound."""
+"""Soundness of a reference, which most steps require."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import first_line, in_line
+from slop_code.authoring.check.failure_text import first_line, single_line
 from slop_code.authoring.check.findings import Location
 from slop_code.errors import UsageError
 from slop_code.evaluation.selection import checkpoint_of, files_in
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 
 def location_of_checkpoint(problem: ProblemConfig, checkpoint: str) -> Location:
-    """The top of the first file with tests of that checkpoint: a comment there can let a finding pass."""
+    """The first line of the checkpoint's tests, where a comment can allow a finding."""
     files = files_in(problem.path / "tests")
     own = [file for file in files if checkpoint_of(file.name, problem.checkpoints) == checkpoint]
     return Location(f"tests/{own[0]}", 1) if own else Location("tests")
 
 
-def verdict_on(bench: Workbench, checkpoint: CheckpointConfig) -> CorrectnessResults:
-    """For steps that build on a sound reference; a UsageError where it is not."""
+def sound_reference(bench: Workbench, checkpoint: CheckpointConfig) -> CorrectnessResults:
+    """The results of the reference; a UsageError where it is not sound."""
     results = bench.reference(checkpoint)
-    if fault := unsound(checkpoint.name, results):
+    if fault := reference_fault(checkpoint.name, results):
         raise UsageError(fault)
     return results
 
 
-def unsound(checkpoint: str, results: CorrectnessResults) -> str | None:
-    """Why nothing can be built on the reference; what is quarantined does not count."""
+def reference_fault(checkpoint: str, results: CorrectnessResults) -> str | None:
+    """The reason why the reference is not sound; quarantined tests do not count."""
     if reason := results.infrastructure_failure_reason:
-        return f"no verdict on the reference of {checkpoint}: {in_line(first_line(reason))}; fix that first"
+        return f"no verdict on the reference of {checkpoint}: {single_line(first_line(reason))}; fix that first"
     counted = [test for test in results.tests if not test.quarantined]
-    lost = sum(test.status != "passed" for test in counted)
-    if lost:
-        return f"{lost} of {len(counted)} tests fail with the reference of {checkpoint}; fix that first"
+    failures = sum(test.status != "passed" for test in counted)
+    if failures:
+        return f"{failures} of {len(counted)} tests fail with the reference of {checkpoint}; fix that first"
     return None

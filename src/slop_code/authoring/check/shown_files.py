@@ -1,4 +1,4 @@
-"""What a submission was shown of the tests folder, as the judge noted it, and what of it gives answers away."""
+"""Files of the tests folder that a submission was shown, as recorded by the judge."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ ENDINGS = (".out", ".ans", ".exp", ".ok", ".want")
 
 @dataclass(frozen=True, slots=True)
 class PassedText:
-    """A text of the tests folder that a test gave to the program it started."""
+    """The content of a file of the tests folder that a test passed to the program it started."""
 
     files: tuple[str, ...]
-    """All that have this text."""
+    """All files with this content."""
 
     way: str
     """`an argument`, `the environment` or `a file`."""
@@ -43,7 +43,7 @@ class PassedText:
 
     @property
     def expected(self) -> str | None:
-        """None where an input has the same text: that one may have been meant."""
+        """None where an input file has the same content, since a test may mean that file."""
         return self.files[0] if self.files and all(map(looks_expected, self.files)) else None
 
 
@@ -53,35 +53,35 @@ class ShownFiles:
 
     shown: tuple[str, ...]
     handed: Mapping[str, str]
-    """Files and folders that were handed over, each with the first test that did it."""
+    """Files and folders that tests passed to the submission, each with the first such test."""
 
     read: frozenset[str]
     copied: Mapping[str, str]
-    told: tuple[PassedText, ...] = ()
+    texts: tuple[PassedText, ...] = ()
 
     def handed_with(self, file: str) -> str | None:
-        """Itself, else the innermost folder that brought it along."""
+        """The file itself, or the innermost passed folder that contains it."""
         path = PurePosixPath(file)
-        return next((str(one) for one in (path, *path.parents) if str(one) in self.handed), None)
+        return next((str(parent) for parent in (path, *path.parents) if str(parent) in self.handed), None)
 
 
 def looks_expected(file: str) -> bool:
-    """By its name, or that of a folder it lies in: `expected/a.txt`, `a.out`, `a_expected_output.json`."""
+    """Judged by the name of the file or of its folders: `expected/a.txt`, `a.out`, `a_expected_output.json`."""
     words = {word for word in re.split(r"[^a-z]+", file.lower()) if word}
     return bool(words & WORDS) or file.lower().endswith(ENDINGS)
 
 
 def read_showing(output: Path) -> ShownFiles | None:
-    """None where the judge left none that can be read."""
+    """None where the judge left no readable record."""
     try:
-        found = json.loads(read_bounded(output / REPORTS_DIR / SHOWN, SIZE_LIMIT))
+        record = json.loads(read_bounded(output / REPORTS_DIR / SHOWN, SIZE_LIMIT))
         return ShownFiles(
-            shown=tuple(_texts(found["shown"])),
-            handed=_by_test(found["handed"]),
-            read=frozenset(_texts(found["read"])),
-            copied=_by_test(found["copied"]),
-            told=tuple(
-                PassedText(tuple(_texts(one["files"])), str(one["way"]), str(one["test"])) for one in found["told"]
+            shown=tuple(_texts(record["shown"])),
+            handed=_by_test(record["handed"]),
+            read=frozenset(_texts(record["read"])),
+            copied=_by_test(record["copied"]),
+            texts=tuple(
+                PassedText(tuple(_texts(item["files"])), str(item["way"]), str(item["test"])) for item in record["told"]
             ),
         )
     except (OSError, TooLargeError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -89,7 +89,7 @@ def read_showing(output: Path) -> ShownFiles | None:
 
 
 def _texts(value: Any) -> list[str]:
-    return [str(one) for one in value]
+    return [str(item) for item in value]
 
 
 def _by_test(value: Any) -> dict[str, str]:
@@ -97,7 +97,7 @@ def _by_test(value: Any) -> dict[str, str]:
 
 
 def covering(checkpoints: Sequence[CheckpointConfig]) -> list[CheckpointConfig]:
-    """As few as have all the tests between them: a later one runs those of the earlier ones too, as a rule."""
+    """The fewest checkpoints that run all tests: a checkpoint usually includes the tests of earlier ones."""
     chosen: list[CheckpointConfig] = []
     for checkpoint in reversed(checkpoints):
         chosen.insert(0, checkpoint)

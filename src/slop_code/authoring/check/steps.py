@@ -1,4 +1,4 @@
-"""`problems check`: the chosen steps, one after the other, over one problem."""
+"""Steps of `problems check`: their order, their execution and their reports."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def all_rules() -> dict[str, Rule]:
 def choose_steps(wanted: Sequence[str], skipped: Sequence[str]) -> list[str]:
     for name in (*wanted, *skipped):
         if name not in STEPS:
-            raise UsageError(f"no step {name!r}; there are {', '.join(STEPS)}")
+            raise UsageError(f"no step {name!r}; choose from {', '.join(STEPS)}")
     return [name for name in STEPS if name in (wanted or STEPS) and name not in skipped]
 
 
@@ -60,16 +60,17 @@ class StepReport:
     outcome: StepOutcome
     seconds: float
     allowed: tuple[Finding, ...] = ()
-    """What the author lets pass by a comment."""
+    """Findings that a comment in the code allows."""
 
     broken: str | None = None
-    """Why it could not be done: nothing is known, which is not the same as nothing found."""
+    """The reason why this machine could not run the step, so that nothing is known."""
 
     blocked: str | None = None
-    """The same where the problem itself stands in the way: fix that first."""
+    """The reason why the problem itself prevents the step."""
 
     @property
     def undone(self) -> str | None:
+        """The reason why the step was not done, for either cause."""
         return self.broken if self.broken is not None else self.blocked
 
 
@@ -78,7 +79,7 @@ class CheckReport:
     problem: str
     path: Path
     environment: str | None
-    """None where the problem's files do not even tell that."""
+    """None where invalid configuration leaves it unknown."""
 
     steps: tuple[StepReport, ...]
 
@@ -100,26 +101,26 @@ class CheckReport:
 
 
 def check_step(bench: Workbench, name: str) -> StepReport:
-    """One that cannot be done, for whatever reason, leaves what the others found alone."""
+    """A step that cannot be done never affects the findings of others."""
     began = time.monotonic()
     bench.progress(ProgressEvent(ProgressKind.CHECK_STEP, name, problem=bench.problem.name))
     report = _without_allowed(do_step(bench, step(name)), bench.problem.path)
     return replace(report, seconds=time.monotonic() - began)
 
 
-def do_step(bench: Workbench, wanted: Step) -> StepReport:
-    nothing = StepReport(wanted.name, StepOutcome(), 0.0)
+def do_step(bench: Workbench, chosen: Step) -> StepReport:
+    empty = StepReport(chosen.name, StepOutcome(), 0.0)
     try:
-        return replace(nothing, outcome=wanted.run(bench))
+        return replace(empty, outcome=chosen.run(bench))
     except UsageError as error:
-        return replace(nothing, blocked=str(error))
+        return replace(empty, blocked=str(error))
     except (InfrastructureError, OSError) as error:
-        return replace(nothing, broken=str(error))
-    except SlopCodeError:  # a person has had enough
+        return replace(empty, broken=str(error))
+    except SlopCodeError:  # cancelled by the user
         raise
-    except Exception as error:  # noqa: BLE001  (a defect of ours is no finding, and no end of the other steps)
+    except Exception as error:  # noqa: BLE001  (a bug in one step must not end the others)
         lines = traceback.format_exception(error, limit=-MAX_TRACEBACK_CALLS)
-        return replace(nothing, broken="a defect of slop-code; please report this:\n" + "".join(lines))
+        return replace(empty, broken="a bug in slop-code; please report this:\n" + "".join(lines))
 
 
 def _without_allowed(report: StepReport, folder: Path) -> StepReport:
@@ -133,6 +134,6 @@ def _without_allowed(report: StepReport, folder: Path) -> StepReport:
         source = sources[file]
         return isinstance(source, PythonSource) and is_allowed(finding, source)
 
-    passed = tuple(finding for finding in report.outcome.findings if allowed(finding))
-    kept = tuple(finding for finding in report.outcome.findings if finding not in passed)
-    return replace(report, outcome=replace(report.outcome, findings=kept), allowed=passed)
+    let_pass = tuple(finding for finding in report.outcome.findings if allowed(finding))
+    kept = tuple(finding for finding in report.outcome.findings if finding not in let_pass)
+    return replace(report, outcome=replace(report.outcome, findings=kept), allowed=let_pass)

@@ -1,4 +1,4 @@
-"""Where a problem is tried out: submissions of every kind against its tests, in the boxes of an evaluation."""
+"""Evaluations that the steps of a check need, with the results of the references."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Union
 
-from slop_code.authoring.check.strength.mutant_selection import USUAL, MutantBudget
+from slop_code.authoring.check.strength.mutant_selection import DEFAULT_BUDGET, MutantBudget
 from slop_code.authoring.reference_times import remember
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.evidence import NEVER_RAN
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
 
-Tried = Union["CorrectnessResults", InfrastructureError]
-"""What came of a trial; the error where this machine could not evaluate it at all."""
+ResultsOrError = Union["CorrectnessResults", InfrastructureError]
+"""The error stands for an evaluation that this machine could not run."""
 
 SOLUTIONS = "solutions"
 
@@ -40,23 +40,23 @@ def environment_for(problem: ProblemConfig, given: str | None) -> EnvironmentSpe
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is done by the steps that could go on for ever."""
+    """Bounds for the steps that could repeat without end."""
 
     repeat: int = 3
     """Runs for each condition of the step stability."""
 
     seed: int = 1
-    """The first; others follow from it."""
+    """The first seed; others follow from it."""
 
-    budget: MutantBudget = USUAL
-    """Of the step strength."""
+    budget: MutantBudget = DEFAULT_BUDGET
+    """Mutants of the step strength."""
 
     jobs: int = field(default_factory=available_cpus)
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """One evaluation that a step wants: what differs from the plain one is said here."""
+    """An evaluation for a step, by its differences from a plain evaluation."""
 
     checkpoint: CheckpointConfig
     submission: Path
@@ -65,15 +65,15 @@ class EvaluationRequest:
     seed: int | None = None
     only: tuple[str, ...] | None = None
     pairs: int = 1
-    """At most so many at a time; more only where `problem.parallel` allows it."""
+    """An upper bound; more than 1 has an effect only where `problem.parallel` allows it."""
 
     pytest_args: tuple[str, ...] = ()
     output: Path | None = None
-    """Where raw reports are kept, in `.scbench`."""
+    """A folder that keeps the raw reports, in `.scbench`."""
 
 
 class Workbench:
-    """One problem, and what was found out about it so far."""
+    """One problem, with the results of its references as far as they were evaluated."""
 
     def __init__(
         self,
@@ -83,43 +83,42 @@ class Workbench:
         checkpoints: Sequence[CheckpointConfig] = (),
         asked: str | None = None,
         effort: Effort | None = None,
-        cache: Cache | None = None,
         progress: ProgressCallback = lambda _: None,
     ) -> None:
-        """`checkpoints`: those to look at; none: all. `asked`: the word that the environment was asked for with."""
+        """No `checkpoints` stands for all. `asked` is the environment that the user named, if any."""
         self.problem = problem
         self.environment = environment
         self.checkpoints = tuple(checkpoints) or tuple(problem.checkpoints.values())
         self.asked = asked
         self.effort = effort or Effort()
-        self.cache = cache or Cache.default()
+        self.cache = Cache.default()
         self.progress = progress
         self._references: dict[str, CorrectnessResults] = {}
 
     @property
     def environment_file(self) -> str | None:
-        """In the problem's folder; None where the environment comes from elsewhere."""
+        """The problem's own environment file; None where the environment comes from elsewhere."""
         own = self.asked is None and os.path.lexists(self.problem.path / ENVIRONMENT)
         return ENVIRONMENT if own else None
 
     def solution(self, checkpoint: CheckpointConfig) -> Path:
-        """Where its reference is, or would be."""
+        """The folder of the reference, whether or not it exists."""
         return self.problem.path / SOLUTIONS / checkpoint.name
 
-    def solved(self) -> Sequence[CheckpointConfig]:
-        """Those to look at; a UsageError where one has no reference: nothing can be proven there."""
-        if missing := [one.name for one in self.checkpoints if not os.path.isdir(self.solution(one))]:
-            where = f"{SOLUTIONS}/{missing[0]}"
-            raise UsageError(f"no reference for {', '.join(missing)}: expected in {where}; fix that first")
+    def checkpoints_with_reference(self) -> Sequence[CheckpointConfig]:
+        """All checkpoints of this check; a UsageError where one of them has no reference."""
+        if missing := [item.name for item in self.checkpoints if not os.path.isdir(self.solution(item))]:
+            folder = f"{SOLUTIONS}/{missing[0]}"
+            raise UsageError(f"no reference for {', '.join(missing)}: expected in {folder}; fix that first")
         return self.checkpoints
 
-    def before(self, checkpoint: CheckpointConfig) -> CheckpointConfig | None:
+    def previous_checkpoint(self, checkpoint: CheckpointConfig) -> CheckpointConfig | None:
         names = list(self.problem.checkpoints)
-        place = names.index(checkpoint.name)
-        return self.problem.checkpoints[names[place - 1]] if place else None
+        index = names.index(checkpoint.name)
+        return self.problem.checkpoints[names[index - 1]] if index else None
 
     def reference(self, checkpoint: CheckpointConfig) -> CorrectnessResults:
-        """The reference as any submission is evaluated; once, however many steps ask."""
+        """The reference, evaluated like any submission; only once, however many steps ask."""
         if checkpoint.name not in self._references:
             self.progress(
                 ProgressEvent(ProgressKind.EVALUATE_REFERENCE, problem=self.problem.name, checkpoint=checkpoint.name)
@@ -128,67 +127,67 @@ class Workbench:
             remember(self.cache, self._references[checkpoint.name])
         return self._references[checkpoint.name]
 
-    def evaluate(self, trial: EvaluationRequest) -> CorrectnessResults:
-        """An InfrastructureError where this machine cannot evaluate anything; else whatever came of it."""
-        results = self._runner(trial).run(trial.pytest_args)
+    def evaluate(self, request: EvaluationRequest) -> CorrectnessResults:
+        """Raises InfrastructureError where this machine cannot evaluate anything."""
+        results = self._runner(request).run(request.pytest_args)
         if results.infrastructure_failure_reason and results.pytest_exit_code == NEVER_RAN and not results.isolation:
             raise InfrastructureError(results.infrastructure_failure_reason)
         return results
 
-    def try_all(self, trials: Sequence[EvaluationRequest]) -> list[Tried]:
-        """As many at a time as `effort.jobs` says, in their order; an error of one leaves the others alone."""
+    def evaluate_all(self, requests: Sequence[EvaluationRequest]) -> list[ResultsOrError]:
+        """Results in the order of the requests. At most `effort.jobs` run at a time."""
         free = threading.BoundedSemaphore(self.effort.jobs)
 
-        def action(trial: EvaluationRequest) -> Callable[[], Tried]:
-            def work() -> Tried:
+        def action(request: EvaluationRequest) -> Callable[[], ResultsOrError]:
+            def work() -> ResultsOrError:
                 with free:
                     try:
-                        return self.evaluate(trial)
+                        return self.evaluate(request)
                     except InfrastructureError as error:
                         return error
 
             return work
 
-        return run_side_by_side([action(trial) for trial in trials]) if trials else []
+        return run_side_by_side([action(request) for request in requests]) if requests else []
 
-    def _runner(self, trial: EvaluationRequest) -> PytestRunner:
-        if not os.path.isdir(trial.submission):
-            raise UsageError(f"{trial.submission}: no such folder; a reference solution is expected there")
+    def _runner(self, request: EvaluationRequest) -> PytestRunner:
+        if not os.path.isdir(request.submission):
+            raise UsageError(f"{request.submission}: no such folder; a reference solution is expected there")
         return PytestRunner(
-            trial.problem or self.problem,
-            trial.checkpoint,
-            trial.environment or self.environment,
-            trial.submission,
-            output_dir=trial.output,
+            request.problem or self.problem,
+            request.checkpoint,
+            request.environment or self.environment,
+            request.submission,
+            output_dir=request.output,
             cache=self.cache,
             progress=self.progress,
-            max_pairs=trial.pairs,
-            only=trial.only,
-            seed=trial.seed,
+            max_pairs=request.pairs,
+            only=request.only,
+            seed=request.seed,
         )
 
 
-def all_judged(found: Sequence[Tried]) -> list[CorrectnessResults]:
-    judged = []
-    for one in found:
-        if isinstance(one, InfrastructureError):
-            raise one
-        judged.append(one)
-    return judged
+def results_or_raise(outcomes: Sequence[ResultsOrError]) -> list[CorrectnessResults]:
+    results = []
+    for outcome in outcomes:
+        if isinstance(outcome, InfrastructureError):
+            raise outcome
+        results.append(outcome)
+    return results
 
 
-def twice(
-    try_all: Callable[[Sequence[EvaluationRequest]], list[Tried]], trials: Sequence[EvaluationRequest]
-) -> list[Tried]:
-    """What pytest itself did not end may be the fault of the machine: it is tried once more."""
-    found = try_all(trials)
-    again = [place for place, one in enumerate(found) if unended(one)]
-    for place, one in zip(again, try_all([trials[place] for place in again]), strict=True):
-        found[place] = one
-    return found
+def evaluate_with_retry(
+    evaluate_all: Callable[[Sequence[EvaluationRequest]], list[ResultsOrError]], requests: Sequence[EvaluationRequest]
+) -> list[ResultsOrError]:
+    """An evaluation that pytest did not end itself may have failed by the machine, so it is repeated once."""
+    outcomes = evaluate_all(requests)
+    retried = [index for index, outcome in enumerate(outcomes) if needs_retry(outcome)]
+    for index, outcome in zip(retried, evaluate_all([requests[index] for index in retried]), strict=True):
+        outcomes[index] = outcome
+    return outcomes
 
 
-def unended(one: Tried) -> bool:
-    if isinstance(one, InfrastructureError):
+def needs_retry(outcome: ResultsOrError) -> bool:
+    if isinstance(outcome, InfrastructureError):
         return True
-    return one.infrastructure_failure and one.pytest_exit_code == NEVER_RAN
+    return outcome.infrastructure_failure and outcome.pytest_exit_code == NEVER_RAN

@@ -1,4 +1,4 @@
-"""Assets and data files that no test uses, as far as the tests' own words tell."""
+"""Rules about assets and data files that no test names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import fnmatch
 import re
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.layout.problem_files import TESTS, called, nodes, strings
 from slop_code.authoring.check.yaml_keys import line_of
@@ -25,7 +25,7 @@ UNUSED_ASSET = Rule(
     "asset-unused",
     Severity.WARNING,
     "No test and no specification names an asset",
-    "Use it, or take it out of static_assets.",
+    "Use it, or remove it from static_assets.",
     in_code=False,
 )
 UNUSED_DATA = Rule(
@@ -43,49 +43,51 @@ GLOBS = frozenset({"glob", "rglob", "iglob"})
 ASIDE = ("README*", "LICENSE*", ".git*", "py.typed", "pytest.ini", "*.pyi", "*_test.py", LEDGER)
 
 
-def unused_assets(reading: ProblemFiles) -> Iterator[Finding]:
-    if not reading.complete:
+def unused_assets(files: ProblemFiles) -> Iterator[Finding]:
+    if not files.complete:
         return
-    said = [text for source in reading.sources for text in strings(source.tree)]
-    if _all_assets(reading, said):
+    texts = [text for source in files.sources for text in strings(source.tree)]
+    if _all_assets(files, texts):
         return
-    words = "\n".join([*said, reading.specs])
-    for name, asset in reading.problem.static_assets.items():
+    words = "\n".join([*texts, files.specs])
+    for name, asset in files.problem.static_assets.items():
         if not any(word in words for word in (asset_variable(name), name, asset.path.rstrip("/").rpartition("/")[2])):
-            line = line_of(reading.config, f"static_assets.{name}")
-            message = f"nothing names the asset {in_line(name)} or {in_line(asset_variable(name))}"
+            line = line_of(files.config, f"static_assets.{name}")
+            message = f"nothing names the asset {single_line(name)} or {single_line(asset_variable(name))}"
             yield Finding(UNUSED_ASSET, Location(CONFIG, line), message)
 
 
-def _all_assets(reading: ProblemFiles, said: list[str]) -> bool:
-    """Whether the tests look at whatever assets there are."""
-    if any(text.endswith((ASSETS_DIR_VARIABLE, PREFIX)) for text in said):
+def _all_assets(files: ProblemFiles, texts: list[str]) -> bool:
+    """True where the tests list all assets."""
+    if any(text.endswith((ASSETS_DIR_VARIABLE, PREFIX)) for text in texts):
         return True
     return any(
-        isinstance(node, ast.arg) and node.arg == "assets" for source in reading.sources for node in nodes(source.tree)
+        isinstance(node, ast.arg) and node.arg == "assets" for source in files.sources for node in nodes(source.tree)
     )
 
 
-def unused_data(reading: ProblemFiles) -> Iterator[Finding]:
-    if not reading.complete or _lists_folders(reading):
+def unused_data(files: ProblemFiles) -> Iterator[Finding]:
+    if not files.complete or _lists_folders(files):
         return
-    said = segments(reading)
-    patterns = [*globs(reading), *reading.problem.visible]
-    assets = [asset.path.removeprefix("./").rstrip("/") for asset in reading.problem.static_assets.values()]
-    for file in reading.data:
+    names = segments(files)
+    patterns = [*globs(files), *files.problem.visible]
+    assets = [asset.path.removeprefix("./").rstrip("/") for asset in files.problem.static_assets.values()]
+    for file in files.data:
         path = f"{TESTS}/{file}"
         if any(fnmatch.fnmatchcase(file.name, aside) for aside in ASIDE):
             continue
         if any(path == asset or path.startswith(f"{asset}/") for asset in assets):
             continue
-        if not is_named(file, said, patterns):
-            yield Finding(UNUSED_DATA, Location(path), f"no test names {in_line(path)}, or a folder that it lies in")
+        if not is_named(file, names, patterns):
+            yield Finding(
+                UNUSED_DATA, Location(path), f"no test names {single_line(path)}, or a folder that contains it"
+            )
 
 
-def is_named(file: PurePosixPath, said: Collection[str], patterns: Collection[str]) -> bool:
-    """`said`: the parts of paths in strings; `patterns`: globs of a file's name or of its path below tests/."""
-    names = (file.name, file.stem, file.name.partition(".")[0], *file.parts[:-1])
-    if any(name in said for name in names):
+def is_named(file: PurePosixPath, names: Collection[str], patterns: Collection[str]) -> bool:
+    """`names` are parts of paths in strings, `patterns` globs of a file name or of a path below tests/."""
+    own = (file.name, file.stem, file.name.partition(".")[0], *file.parts[:-1])
+    if any(name in names for name in own):
         return True
     for pattern in patterns:
         last = pattern.rpartition("/")[2]
@@ -94,18 +96,18 @@ def is_named(file: PurePosixPath, said: Collection[str], patterns: Collection[st
     return False
 
 
-def segments(reading: ProblemFiles) -> set[str]:
-    """Split at anything that can stand between two names, so that `f"{case}/in.txt"` names `in.txt`."""
-    found: set[str] = set()
-    for source in reading.sources:
+def segments(files: ProblemFiles) -> set[str]:
+    """All strings, also split at separators, so that `f"{case}/in.txt"` names `in.txt`."""
+    names: set[str] = set()
+    for source in files.sources:
         for text in strings(source.tree):
-            found |= {text, *re.split(r"[/\\\s,;:'\"]+", text)}
-    return found
+            names |= {text, *re.split(r"[/\\\s,;:'\"]+", text)}
+    return names
 
 
-def globs(reading: ProblemFiles) -> Iterator[str]:
-    """Strings with a star anywhere, a star alone where folders are listed, and names that are put together."""
-    for source in reading.sources:
+def globs(files: ProblemFiles) -> Iterator[str]:
+    """Strings with a star, arguments of glob functions, and f-strings with a star for each value."""
+    for source in files.sources:
         for node in nodes(source.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "*" in node.value.strip("*/"):
                 yield node.value
@@ -116,20 +118,20 @@ def globs(reading: ProblemFiles) -> Iterator[str]:
 
 
 def _joined(node: ast.JoinedStr) -> Iterator[str]:
-    """`f"case_{number}.txt"` as `case_*.txt`; one that says nothing is left out."""
+    """`f"case_{number}.txt"` becomes `case_*.txt`; a pattern that matches everything is left out."""
     parts = [part.value if isinstance(part, ast.Constant) else "*" for part in node.values]
     pattern = "".join(str(part) for part in parts)
     if pattern.strip("*/ "):
         yield pattern
 
 
-def _lists_folders(reading: ProblemFiles) -> bool:
-    """Whether a test takes what it finds in a folder; which folder that is cannot be told."""
-    for source in reading.sources:
+def _lists_folders(files: ProblemFiles) -> bool:
+    """True where a test lists a folder, since it is unknown which one."""
+    for source in files.sources:
         for node in nodes(source.tree):
             if isinstance(node, ast.Call):
                 if called(node) in LISTING:
                     return True
-                if called(node) in GLOBS and not any(isinstance(one, ast.Constant) for one in node.args):
+                if called(node) in GLOBS and not any(isinstance(argument, ast.Constant) for argument in node.args):
                     return True
     return False

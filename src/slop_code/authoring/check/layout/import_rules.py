@@ -1,11 +1,11 @@
-"""What the tests import: packages that nobody asked for, and packages that nobody imports."""
+"""Rules about undeclared imports and unused dependencies of tests."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.layout.problem_files import module_name, nodes, strings
 from slop_code.authoring.check.layout.python_packages import distribution, given_modules, modules_of, package_for
@@ -28,32 +28,32 @@ UNUSED = Rule(
     "dependency-unused",
     Severity.WARNING,
     "No test imports a package of test_dependencies",
-    "Take it out of config.yaml: it is installed for every evaluation.",
+    "Remove it from config.yaml: it is installed for every evaluation.",
     in_code=False,
 )
 RULES = (UNDECLARED, UNUSED)
 
 
-def undeclared(reading: ProblemFiles) -> Iterator[Finding]:
-    """A package that is asked for may bring others: with any, what is missing is no more than likely."""
-    wanted = reading.problem.test_dependencies
-    packages = [distribution(one) for one in wanted]
-    if None in packages or reading.problem.in_process:
+def undeclared(files: ProblemFiles) -> Iterator[Finding]:
+    """Only a warning where the problem has dependencies, since these may bring the package along."""
+    declared = files.problem.test_dependencies
+    packages = [distribution(requirement) for requirement in declared]
+    if None in packages or files.problem.in_process:
         return
     given = {module for package in packages if package for module in modules_of(package)}
-    given |= given_modules() | solution_modules(reading.folder)
-    given |= {module_name(file) for file in reading.files if file.suffix == ".py"}
-    given |= {part for file in reading.files for part in file.parts[:-1]}
-    for source in reading.sources:
+    given |= given_modules() | solution_modules(files.folder)
+    given |= {module_name(file) for file in files.files if file.suffix == ".py"}
+    given |= {part for file in files.files for part in file.parts[:-1]}
+    for source in files.sources:
         for line, module in imports(source.tree):
             if module in given:
                 continue
             package = package_for(module)
-            name = package or "the package that gives it"
-            message = f"{in_line(module)} is imported, and nothing in test_dependencies gives it"
-            grave = Severity.WARNING if wanted else None
+            name = package or "the package that provides it"
+            message = f"{single_line(module)} is imported, and nothing in test_dependencies provides it"
+            severity = Severity.WARNING if declared else None
             fix = f"Add {name} to test_dependencies in config.yaml."
-            yield Finding(UNDECLARED, Location(source.file, line), message, fix, grave)
+            yield Finding(UNDECLARED, Location(source.file, line), message, fix, severity)
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -86,18 +86,18 @@ def _forgives(handler: ast.ExceptHandler) -> bool:
     return handler.type is None or bool(names & {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
 
-def unused(reading: ProblemFiles) -> Iterator[Finding]:
-    """A package may be there for its fixtures or its command, so any mention counts; plugins work unmentioned."""
-    if not reading.complete or reading.problem.in_process:
+def unused(files: ProblemFiles) -> Iterator[Finding]:
+    """Any mention counts, as a package may be needed for its fixtures or its command; plugins need no mention."""
+    if not files.complete or files.problem.in_process:
         return
-    mentioned = _mentioned(reading)
-    for requirement in reading.problem.test_dependencies:
+    mentioned = _mentioned(files)
+    for requirement in files.problem.test_dependencies:
         package = distribution(requirement)
         if package is None or package.startswith("pytest"):
             continue
         if not mentioned & {package, *modules_of(package)}:
-            line = _entry_line(reading.config, requirement)
-            yield Finding(UNUSED, Location(CONFIG, line), f"no test imports {in_line(package)}")
+            line = _entry_line(files.config, requirement)
+            yield Finding(UNUSED, Location(CONFIG, line), f"no test imports {single_line(package)}")
 
 
 def _entry_line(config: str, requirement: str) -> int | None:
@@ -111,16 +111,16 @@ def _entry_line(config: str, requirement: str) -> int | None:
     return start
 
 
-def _mentioned(reading: ProblemFiles) -> set[str]:
-    found: set[str] = set()
-    for source in reading.sources:
+def _mentioned(files: ProblemFiles) -> set[str]:
+    names: set[str] = set()
+    for source in files.sources:
         for text in strings(source.tree):
-            found |= {*text.replace("=", " ").replace(".", " ").split()} if len(text) < 1000 else set()
+            names |= {*text.replace("=", " ").replace(".", " ").split()} if len(text) < 1000 else set()
         for node in nodes(source.tree):
             if isinstance(node, ast.arg):
-                found |= {*node.arg.split("_"), node.arg}
+                names |= {*node.arg.split("_"), node.arg}
             elif isinstance(node, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in node.names}
+                names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
-                found.add(node.module.partition(".")[0])
-    return found
+                names.add(node.module.partition(".")[0])
+    return names

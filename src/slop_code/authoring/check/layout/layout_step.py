@@ -1,4 +1,4 @@
-"""The step `layout`: what the files alone tell. Nothing of them is run."""
+"""Step `layout`: rules about the files of a problem, none of which is run."""
 
 from __future__ import annotations
 
@@ -43,34 +43,36 @@ PARTS = (
 
 
 def run(bench: Workbench) -> StepOutcome:
-    reading = read_problem(bench.problem, bench.environment)
-    found = sorted(
-        _findings(reading), key=lambda one: (one.location.file, one.location.line or 0, one.rule.id, one.message)
-    )
-    summary = [f"{len(reading.files)} files in tests/, {len(reading.sources)} of them Python"]
-    summary += [f"too large to look into: {len(reading.unread)}"] if reading.unread else []
-    facts = {"test_files": len(reading.files), "python_files": len(reading.sources), "unread": list(reading.unread)}
-    return StepOutcome(tuple(dict.fromkeys(found)), tuple(summary), facts)
+    files = read_problem(bench.problem, bench.environment)
+    findings = sorted(_findings(files), key=_sort_key)
+    summary = [f"{len(files.files)} files in tests/, {len(files.sources)} of them Python"]
+    summary += [f"too large to parse: {len(files.unread)}"] if files.unread else []
+    facts = {"test_files": len(files.files), "python_files": len(files.sources), "unread": list(files.unread)}
+    return StepOutcome(tuple(dict.fromkeys(findings)), tuple(summary), facts)
 
 
-def _findings(reading: ProblemFiles) -> Iterator[Finding]:
-    yield from config_rules.unknown_keys(reading)
-    yield from file_rules.missing(reading)
-    yield from file_rules.unclaimed(reading)
-    yield from file_rules.leftovers(reading)
-    yield from name_rules.unreadable(reading)
-    yield from name_rules.named(reading)
-    yield from marker_rules.markers(reading)
-    yield from data_file_rules.unused_assets(reading)
-    yield from data_file_rules.unused_data(reading)
-    yield from import_rules.undeclared(reading)
-    yield from import_rules.unused(reading)
-    yield from submission_import_rules.imports_submission(reading)
-    yield from port_rules.fixed_ports(reading)
-    yield from sleep_and_network_rules.sleeping(reading)
-    yield from sleep_and_network_rules.networking(reading)
-    yield from write_rules.writing(reading)
-    yield from ledger_rules.ledger(reading)
+def _sort_key(finding: Finding) -> tuple[str, int, str, str]:
+    return finding.location.file, finding.location.line or 0, finding.rule.id, finding.message
+
+
+def _findings(files: ProblemFiles) -> Iterator[Finding]:
+    yield from config_rules.unknown_keys(files)
+    yield from file_rules.missing(files)
+    yield from file_rules.unclaimed(files)
+    yield from file_rules.leftovers(files)
+    yield from name_rules.unreadable(files)
+    yield from name_rules.named(files)
+    yield from marker_rules.markers(files)
+    yield from data_file_rules.unused_assets(files)
+    yield from data_file_rules.unused_data(files)
+    yield from import_rules.undeclared(files)
+    yield from import_rules.unused(files)
+    yield from submission_import_rules.imports_submission(files)
+    yield from port_rules.fixed_ports(files)
+    yield from sleep_and_network_rules.sleeping(files)
+    yield from sleep_and_network_rules.networking(files)
+    yield from write_rules.writing(files)
+    yield from ledger_rules.ledger(files)
 
 
 STEP = Step(

@@ -1,4 +1,4 @@
-"""tests/flaky.json: readable, and about tests that are there."""
+"""Rules about the ledger of flaky tests, tests/flaky.json."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.layout.problem_files import TESTS
 from slop_code.authoring.check.python_sources import definitions
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 UNREADABLE = Rule(
     "ledger-unreadable",
     Severity.ERROR,
-    "The ledger of flaky tests cannot be read",
+    "The ledger of flaky tests is invalid",
     f"Write {EXPECTED} into tests/flaky.json, or remove it.",
     in_code=False,
 )
 UNKNOWN_TEST = Rule(
     "ledger-test-unknown",
     Severity.WARNING,
-    "The ledger of flaky tests names a test that is not there",
-    "Take the entry out of tests/flaky.json, or write the id of the test as it is now.",
+    "The ledger of flaky tests names a test that does not exist",
+    "Remove the entry from tests/flaky.json, or correct the id of the test.",
     in_code=False,
 )
 RULES = (UNREADABLE, UNKNOWN_TEST)
@@ -38,30 +38,30 @@ RULES = (UNREADABLE, UNKNOWN_TEST)
 FILE = f"{TESTS}/{LEDGER}"
 
 
-def ledger(reading: ProblemFiles) -> Iterator[Finding]:
-    path = ledger_path(reading.problem)
+def ledger(files: ProblemFiles) -> Iterator[Finding]:
+    path = ledger_path(files.problem)
     try:
-        entries = read_ledger(reading.problem).tests
+        entries = read_ledger(files.problem).tests
     except ConfigError as error:
-        message = in_line(str(error).removeprefix(f"{path}: "))
+        message = single_line(str(error).removeprefix(f"{path}: "))
         yield Finding(UNREADABLE, Location(FILE), message)
         return
-    sources = {source.file: source for source in reading.sources}
-    files = {f"{TESTS}/{file}" for file in reading.files}
+    sources = {source.file: source for source in files.sources}
+    paths = {f"{TESTS}/{file}" for file in files.files}
     for entry in entries:
         file = f"{TESTS}/{entry.test.partition('::')[0]}"
-        if file not in files or (file in sources and not _has(sources[file], entry.test)):
-            message = f"there is no test {in_line(entry.test)}"
-            line = line_in_ledger(reading.problem, entry.test)
+        if file not in paths or (file in sources and not _has(sources[file], entry.test)):
+            message = f"there is no test {single_line(entry.test)}"
+            line = line_in_ledger(files.problem, entry.test)
             yield Finding(UNKNOWN_TEST, Location(FILE, line), message, test=entry.test)
 
 
 def _has(source: PythonSource, test: str) -> bool:
-    """A class with a base may have its tests from there; a name that is only mentioned may be bound in any way."""
+    """True also where the test may be inherited from a base class, or is mentioned by name."""
     body: list[ast.stmt] = source.tree.body
     inherits = "import *" in source.text
     for part in test.partition("::")[2].partition("[")[0].split("::"):
-        node = next((one for one in definitions(body) if one.name == part), None)
+        node = next((item for item in definitions(body) if item.name == part), None)
         if node is None:
             return inherits or (body is source.tree.body and bool(re.search(rf"\b{re.escape(part)}\b", source.text)))
         body = node.body

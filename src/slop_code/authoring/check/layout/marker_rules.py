@@ -1,4 +1,4 @@
-"""Markers: unknown ones, misspelt ones, and those of config.yaml that no test carries."""
+"""Rules about unknown, misspelt and unused markers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import difflib
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.layout.problem_files import aliases, called, full_name, nodes, strings
 from slop_code.authoring.check.layout.python_packages import distribution
@@ -24,19 +24,19 @@ UNKNOWN = Rule(
     "marker-unknown",
     Severity.WARNING,
     "A marker is registered nowhere",
-    "Name it in config.yaml under markers, with the group it stands for, or take it out.",
+    "Declare it in config.yaml under markers, with its group, or remove it.",
 )
 MISSPELT = Rule(
     "marker-misspelt",
     Severity.ERROR,
-    "A marker is nearly one that has a meaning",
-    "Write the marker that was meant: as it stands, the test counts in another group.",
+    "A marker is probably a misspelling",
+    "Write the intended marker: with the misspelling, the test counts in another group.",
 )
 UNUSED = Rule(
     "marker-unused",
     Severity.WARNING,
-    "No test carries a marker of config.yaml",
-    "Mark the tests that it was meant for, or take it out of config.yaml.",
+    "No test has a marker of config.yaml",
+    "Mark the intended tests, or remove the marker from config.yaml.",
     in_code=False,
 )
 RULES = (UNKNOWN, MISSPELT, UNUSED)
@@ -56,42 +56,42 @@ OF_PLUGINS = {
 }
 
 
-def markers(reading: ProblemFiles) -> Iterator[Finding]:
-    plugins = [distribution(one) or one for one in reading.problem.test_dependencies]
-    known = {*BUILTIN_MARKERS, *PYTEST_MARKERS, *reading.problem.markers, *_registered(reading)}
+def markers(files: ProblemFiles) -> Iterator[Finding]:
+    plugins = [distribution(item) or item for item in files.problem.test_dependencies]
+    known = {*BUILTIN_MARKERS, *PYTEST_MARKERS, *files.problem.markers, *_registered(files)}
     known |= {marker for plugin in plugins for marker in OF_PLUGINS.get(plugin, ())}
     foreign = any(plugin.startswith("pytest-") and plugin not in OF_PLUGINS for plugin in plugins)
     used: set[str] = set()
-    for source in reading.sources:
+    for source in files.sources:
         for node in marks(source.tree):
             used.add(node.attr)
             if node.attr not in known:
-                yield from _strange(source, node, sorted(known), foreign)
-    if reading.complete:
-        yield from _unused(reading, used)
+                yield from _unknown(source, node, sorted(known), foreign)
+    if files.complete:
+        yield from _unused(files, used)
 
 
-def _strange(source: PythonSource, node: ast.Attribute, known: list[str], foreign: bool) -> Iterator[Finding]:
-    """`foreign`: a plugin that is not known here may have markers of its own."""
-    place = Location(source.file, node.end_lineno or node.lineno)
+def _unknown(source: PythonSource, node: ast.Attribute, known: list[str], foreign: bool) -> Iterator[Finding]:
+    """`foreign`: an unknown plugin may have its own markers."""
+    location = Location(source.file, node.end_lineno or node.lineno)
     near = difflib.get_close_matches(node.attr, known, n=1, cutoff=0.8)
     if near:
-        message = f"marker {in_line(node.attr)} has no meaning; was {near[0]} meant?"
-        yield Finding(MISSPELT, place, message, f"Write {near[0]}.")
+        message = f"marker {single_line(node.attr)} is unknown; did you mean {near[0]}?"
+        yield Finding(MISSPELT, location, message, f"Write {near[0]}.")
     elif not foreign:
-        yield Finding(UNKNOWN, place, f"marker {in_line(node.attr)} is registered nowhere")
+        yield Finding(UNKNOWN, location, f"marker {single_line(node.attr)} is registered nowhere")
 
 
-def _unused(reading: ProblemFiles, used: set[str]) -> Iterator[Finding]:
-    named = {text for source in reading.sources for text in strings(source.tree)}
-    for name in reading.problem.markers:
+def _unused(files: ProblemFiles, used: set[str]) -> Iterator[Finding]:
+    named = {text for source in files.sources for text in strings(source.tree)}
+    for name in files.problem.markers:
         if name not in used and name not in named:
-            line = line_of(reading.config, f"markers.{name}")
-            yield Finding(UNUSED, Location(CONFIG, line), f"no test carries the marker {in_line(name)}")
+            line = line_of(files.config, f"markers.{name}")
+            yield Finding(UNUSED, Location(CONFIG, line), f"no test has the marker {single_line(name)}")
 
 
 def marks(tree: ast.Module) -> Iterator[ast.Attribute]:
-    """Every `pytest.mark.NAME`, whatever pytest and its mark are called in that file."""
+    """Every `pytest.mark.NAME`, under any alias."""
     known = dict(aliases(tree))
     for node in nodes(tree):
         if isinstance(node, ast.Assign) and full_name(node.value, known) == "pytest.mark":
@@ -101,9 +101,9 @@ def marks(tree: ast.Module) -> Iterator[ast.Attribute]:
             yield node
 
 
-def _registered(reading: ProblemFiles) -> Iterator[str]:
-    """By a conftest: `config.addinivalue_line("markers", "slow: takes long")`."""
-    for source in reading.sources:
+def _registered(files: ProblemFiles) -> Iterator[str]:
+    """Markers that a conftest registers: `config.addinivalue_line("markers", "slow: takes long")`."""
+    for source in files.sources:
         for node in nodes(source.tree):
             if isinstance(node, ast.Call) and called(node) == "addinivalue_line" and len(node.args) == 2:
                 for text in strings(node.args[1]):

@@ -1,4 +1,4 @@
-"""Tests that never run because of how they are named, or because Python cannot read their file."""
+"""Rules about tests that never run: invalid files, hidden definitions, names that pytest does not collect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.layout.problem_files import dotted, nodes
 from slop_code.authoring.check.python_sources import Definition, definitions
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 UNREADABLE = Rule(
     "python-unreadable",
     Severity.ERROR,
-    "Python cannot read a file of the tests",
-    "Correct it: nothing of this checkpoint can be evaluated as it is.",
+    "A Python file of the tests is invalid",
+    "Correct it: until then, the checkpoint cannot be evaluated.",
     in_code=False,
 )
 HIDDEN = Rule(
     "test-hidden",
     Severity.ERROR,
-    "A later test of the same name hides this one",
+    "A later test of the same name hides a test",
     "Rename one of the two.",
 )
 NOT_COLLECTED = Rule(
     "test-not-collected",
     Severity.WARNING,
-    "pytest does not see a test",
-    "Name test functions test_…, test classes Test…, and give these no __init__.",
+    "pytest does not collect a test",
+    "Name test functions test_…, name test classes Test…, and give these classes no __init__.",
 )
 FIXTURE_NAME = Rule(
     "fixture-named-like-test",
     Severity.NOTE,
     "A fixture is named like a test",
-    "Rename it: a reader takes it for a test, and pytest is asked for it by a name that looks like one.",
+    "Rename it: a reader takes it for a test.",
 )
 RULES = (UNREADABLE, HIDDEN, NOT_COLLECTED, FIXTURE_NAME)
 
@@ -50,7 +50,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def has_tests(tree: ast.Module) -> bool:
-    """Whether pytest would look for tests in here."""
+    """True where pytest would collect tests."""
     return any(
         (node.name.startswith("test") and not isinstance(node, ast.ClassDef))
         or (node.name.startswith("Test") and isinstance(node, ast.ClassDef))
@@ -58,14 +58,16 @@ def has_tests(tree: ast.Module) -> bool:
     )
 
 
-def unreadable(reading: ProblemFiles) -> Iterator[Finding]:
-    for file, error in reading.broken:
-        yield Finding(UNREADABLE, Location(file, error.lineno), f"{in_line(file)}: {in_line(error.msg or str(error))}")
+def unreadable(files: ProblemFiles) -> Iterator[Finding]:
+    for file, error in files.broken:
+        yield Finding(
+            UNREADABLE, Location(file, error.lineno), f"{single_line(file)}: {single_line(error.msg or str(error))}"
+        )
 
 
-def named(reading: ProblemFiles) -> Iterator[Finding]:
-    used = _used_names(reading)
-    for source in reading.sources:
+def named(files: ProblemFiles) -> Iterator[Finding]:
+    used = _used_names(files)
+    for source in files.sources:
         test_file = is_test_file(source.file.rpartition("/")[2])
         for scope in _scopes(source.tree):
             yield from _fixtures(source, scope)
@@ -86,7 +88,7 @@ def _hidden(source: PythonSource, scope: list[ast.stmt]) -> Iterator[Finding]:
     for node in definitions(scope):
         later = last.get(node.name)
         if later is not None and later is not node and _counts(node):
-            message = f"{in_line(node.name)} never runs: line {later.lineno} defines the same name again"
+            message = f"{single_line(node.name)} never runs: line {later.lineno} defines the same name again"
             yield _finding(HIDDEN, source, node, message)
 
 
@@ -102,9 +104,9 @@ def _functions(source: PythonSource, used: set[str]) -> Iterator[Finding]:
             if isinstance(node, ast.ClassDef) or node.name.startswith("test") or is_fixture(node) or node.name in used:
                 continue
             if MISSPELT.match(node.name):
-                yield _finding(NOT_COLLECTED, source, node, f"{in_line(node.name)} is no name of a test")
+                yield _finding(NOT_COLLECTED, source, node, f"{single_line(node.name)} is not the name of a test")
             elif _is_marked(node):
-                message = f"{in_line(node.name)} has a pytest marker, but no name of a test"
+                message = f"{single_line(node.name)} has a pytest marker, and not the name of a test"
                 yield _finding(NOT_COLLECTED, source, node, message)
 
 
@@ -115,51 +117,51 @@ def _test_classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
 
 
 def _classes(source: PythonSource, used: set[str]) -> Iterator[Finding]:
-    """A class with a base may be one of unittest's; one that is used elsewhere may be a base itself."""
+    """Classes with a base may be unittest classes; classes that are used elsewhere may be bases."""
     for node in definitions(source.tree.body):
         if not isinstance(node, ast.ClassDef) or node.bases:
             continue
-        methods = [one for one in definitions(node.body) if isinstance(one, Function)]
-        if not any(one.name.startswith("test") and not is_fixture(one) for one in methods):
+        methods = [item for item in definitions(node.body) if isinstance(item, Function)]
+        if not any(method.name.startswith("test") and not is_fixture(method) for method in methods):
             continue
         if node.name.startswith("Test"):
-            if any(one.name in ("__init__", "__new__") for one in methods):
-                message = f"pytest leaves out {in_line(node.name)}: it has an __init__"
+            if any(method.name in ("__init__", "__new__") for method in methods):
+                message = f"pytest ignores {single_line(node.name)}: it has an __init__"
                 yield _finding(NOT_COLLECTED, source, node, message)
         elif node.name not in used:
-            message = f"the tests in {in_line(node.name)} are not seen: the name of their class has to begin with Test"
+            message = f"tests in {single_line(node.name)} are not collected: the class name has to begin with Test"
             yield _finding(NOT_COLLECTED, source, node, message)
 
 
 def _fixtures(source: PythonSource, scope: list[ast.stmt]) -> Iterator[Finding]:
     for node in definitions(scope):
         if isinstance(node, Function) and node.name.startswith("test_") and is_fixture(node):
-            yield _finding(FIXTURE_NAME, source, node, f"the fixture {in_line(node.name)} is named like a test")
+            yield _finding(FIXTURE_NAME, source, node, f"the fixture {single_line(node.name)} is named like a test")
 
 
 def is_fixture(node: Definition) -> bool:
-    return any(dotted(_plain(one)).rpartition(".")[2] in ("fixture", "yield_fixture") for one in node.decorator_list)
+    return any(dotted(_plain(item)).rpartition(".")[2] in ("fixture", "yield_fixture") for item in node.decorator_list)
 
 
 def _is_marked(node: Definition) -> bool:
-    return any(".mark." in f".{dotted(_plain(one))}" for one in node.decorator_list)
+    return any(".mark." in f".{dotted(_plain(item))}" for item in node.decorator_list)
 
 
 def _plain(decorator: ast.expr) -> ast.expr:
     return decorator.func if isinstance(decorator, ast.Call) else decorator
 
 
-def _used_names(reading: ProblemFiles) -> set[str]:
-    found: set[str] = set()
-    for source in reading.sources:
+def _used_names(files: ProblemFiles) -> set[str]:
+    names: set[str] = set()
+    for source in files.sources:
         for node in nodes(source.tree):
             if isinstance(node, ast.Name):
-                found.add(node.id)
+                names.add(node.id)
             elif isinstance(node, ast.Attribute):
-                found.add(node.attr)
+                names.add(node.attr)
             elif isinstance(node, ast.ImportFrom):
-                found |= {alias.name for alias in node.names}
-    return found
+                names |= {alias.name for alias in node.names}
+    return names
 
 
 def _finding(rule: Rule, source: PythonSource, node: Definition, message: str) -> Finding:

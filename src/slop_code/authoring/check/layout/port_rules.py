@@ -1,4 +1,4 @@
-"""Ports that stand in the tests as numbers, though no specification asks for them."""
+"""Rules about fixed ports that no specification names."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 FIXED = Rule(
     "fixed-port",
     Severity.WARNING,
-    "A test uses a port of its own choice",
-    "Bind port 0, or ask the fixture `server` for a free one, and pass its number on: a fixed one may be taken.",
+    "A test uses a fixed port",
+    "Bind port 0, or use the fixture `server`, and pass the number on: a fixed port may be taken.",
 )
 RULES = (FIXED,)
 
@@ -37,12 +37,12 @@ ADDRESS_NAME = re.compile(r"(?:\w*_)?(?:addr|address|url|uri|base|base_url|endpo
 URL = re.compile(r"(?:https?://|wss?://|tcp://)?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):([1-9]\d{1,4})(?:/.*)?")
 
 
-def fixed_ports(reading: ProblemFiles) -> Iterator[Finding]:
-    """What a specification names is for everyone to use."""
-    for source in reading.sources:
+def fixed_ports(files: ProblemFiles) -> Iterator[Finding]:
+    """Ports that a specification names do not count."""
+    for source in files.sources:
         seen: set[int] = set()
         for line, port in ports(source.tree):
-            if line not in seen and not re.search(rf"(?<!\d){port}(?!\d)", reading.specs):
+            if line not in seen and not re.search(rf"(?<!\d){port}(?!\d)", files.specs):
                 seen.add(line)
                 yield Finding(
                     FIXED, Location(source.file, line), f"port {port} is fixed, and no specification names it"
@@ -50,7 +50,7 @@ def fixed_ports(reading: ProblemFiles) -> Iterator[Finding]:
 
 
 def ports(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """Line and number of each port that is bound to a name, or handed to what listens, connects or is started."""
+    """Line and number of each port that is assigned, or passed to a server, a client or a command."""
     for node in nodes(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -59,7 +59,7 @@ def ports(tree: ast.Module) -> Iterator[tuple[int, int]]:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _defaults(node.args)
         elif isinstance(node, ast.Call):
-            yield from _handed(node)
+            yield from _passed(node)
 
 
 def _bound(names: list[str], value: ast.expr) -> Iterator[tuple[int, int]]:
@@ -81,7 +81,7 @@ def _defaults(arguments: ast.arguments) -> Iterator[tuple[int, int]]:
             yield from _number(value)
 
 
-def _handed(call: ast.Call) -> Iterator[tuple[int, int]]:
+def _passed(call: ast.Call) -> Iterator[tuple[int, int]]:
     name = called(call)
     for keyword in call.keywords:
         if keyword.arg and PORT_NAME.fullmatch(keyword.arg):
@@ -103,7 +103,7 @@ def _number(value: ast.expr) -> Iterator[tuple[int, int]]:
 
 
 def _address(value: ast.expr, hosts: frozenset[str] | None) -> Iterator[tuple[int, int]]:
-    """A pair of host and port; `hosts`: only these, as anything else may be no address at all."""
+    """A pair of host and port; with `hosts`, only these hosts count."""
     if isinstance(value, ast.Tuple) and len(value.elts) == 2:
         host, port = value.elts
         if hosts is None or (isinstance(host, ast.Constant) and host.value in hosts):
@@ -112,19 +112,19 @@ def _address(value: ast.expr, hosts: frozenset[str] | None) -> Iterator[tuple[in
 
 def _in_url(value: ast.expr) -> Iterator[tuple[int, int]]:
     for node in [value, *(value.values if isinstance(value, ast.JoinedStr) else ())]:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and (found := URL.fullmatch(node.value)):
-            yield node.lineno, int(found.group(1))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and (match := URL.fullmatch(node.value)):
+            yield node.lineno, int(match.group(1))
 
 
 def _in_command(value: ast.expr) -> Iterator[tuple[int, int]]:
-    """`[*argv, "--port", "8080"]`, as it is handed to subprocess."""
+    """`[*argv, "--port", "8080"]`, an argument of subprocess."""
     if not isinstance(value, ast.List | ast.Tuple):
         return
     for before, word in zip(value.elts, value.elts[1:], strict=False):
-        said = next(strings(word), "") if isinstance(word, ast.Constant) else ""
+        text = next(strings(word), "") if isinstance(word, ast.Constant) else ""
         if (
             isinstance(before, ast.Constant)
             and before.value in ("--port", "-p")
-            and re.fullmatch(r"[1-9]\d{1,4}", said)
+            and re.fullmatch(r"[1-9]\d{1,4}", text)
         ):
-            yield word.lineno, int(said)
+            yield word.lineno, int(text)

@@ -1,4 +1,4 @@
-"""A problem's files, read once for every rule: nothing is executed."""
+"""Files of a problem, read once for all rules of the step `layout`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code._io import read_bounded
-from slop_code.authoring.check.python_sources import LARGEST, PythonSource, read_source
+from slop_code.authoring.check.python_sources import MAX_BYTES, PythonSource, read_source
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import ConfigError
 from slop_code.evaluation.selection import files_in, is_test_file
@@ -30,22 +30,22 @@ class ProblemFiles:
     environment: EnvironmentSpec
     config: str
     specs: str
-    """What the submission is told, all checkpoints together."""
+    """The specifications of all checkpoints."""
 
     files: tuple[PurePosixPath, ...]
-    """Everything below tests/, as seen from there."""
+    """All files below tests/, relative to it."""
 
     sources: tuple[PythonSource, ...]
-    """What Python loads: test files, conftests, and what these import of the tests folder."""
+    """Test files, conftests, and modules of the tests folder that these import."""
 
     broken: tuple[tuple[str, SyntaxError], ...] = ()
-    """The same, of files that Python cannot read."""
+    """Those that Python cannot parse."""
 
     unread: tuple[str, ...] = ()
-    """The same, of files that are too large to look into."""
+    """Those that are too large to parse."""
 
     failure: str | None = None
-    """Why the tests folder cannot be listed."""
+    """The reason why the tests folder cannot be listed."""
 
     @property
     def folder(self) -> Path:
@@ -53,12 +53,12 @@ class ProblemFiles:
 
     @property
     def complete(self) -> bool:
-        """Whether something that is not found is really not there."""
+        """True where all files were read, so that a missing name is really missing."""
         return not (self.broken or self.unread or self.failure)
 
     @property
     def data(self) -> list[PurePosixPath]:
-        """What no test file loads as Python."""
+        """Files that are not loaded as Python."""
         code = {source.file for source in self.sources} | {file for file, _ in self.broken} | {*self.unread}
         return [file for file in self.files if f"{TESTS}/{file}" not in code]
 
@@ -78,9 +78,9 @@ def read_problem(problem: ProblemConfig, environment: EnvironmentSpec) -> Proble
 
 
 def read_text(path: Path) -> str:
-    """Empty for anything that is no text of some size."""
+    """Empty for files that are missing, too large or not readable."""
     try:
-        return read_bounded(path.resolve(), LARGEST).decode("utf-8", "replace")
+        return read_bounded(path.resolve(), MAX_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError, RuntimeError):
         return ""
 
@@ -89,7 +89,7 @@ Loaded = tuple[tuple[PythonSource, ...], tuple[tuple[str, SyntaxError], ...], tu
 
 
 def _load(folder: Path, files: Sequence[PurePosixPath]) -> Loaded:
-    """Test files and conftests, then whatever they import, as long as there is more."""
+    """Test files and conftests, with everything that they import from the tests folder."""
     sources, broken, unread = [], [], []
     by_name: dict[str, list[PurePosixPath]] = {}
     for file in files:
@@ -99,7 +99,7 @@ def _load(folder: Path, files: Sequence[PurePosixPath]) -> Loaded:
     seen = set(waiting)
     while waiting:
         name = f"{TESTS}/{waiting.pop(0)}"
-        if _size(folder / name) > LARGEST:
+        if _size(folder / name) > MAX_BYTES:
             unread.append(name)
             continue
         source = read_source(folder, name)
@@ -122,12 +122,12 @@ def _size(path: Path) -> int:
 
 
 def module_name(file: PurePosixPath) -> str:
-    """A package by its folder."""
+    """The name to import; a package has the name of its folder."""
     return file.parent.name if file.name == "__init__.py" else file.stem
 
 
 def imported_names(tree: ast.Module) -> Iterator[str]:
-    """Every part of every import, and what pytest or importlib are told to load by its name."""
+    """Every part of every import, of `pytest_plugins`, and of calls that import by name."""
     for node in nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -149,7 +149,7 @@ def _is_name(node: ast.AST, name: str) -> bool:
 
 
 def called(call: ast.Call) -> str:
-    """The last part of what is called: `sleep` of `time.sleep(1)`."""
+    """The last part of the function's name: `sleep` of `time.sleep(1)`."""
     function = call.func
     if isinstance(function, ast.Attribute):
         return function.attr
@@ -167,7 +167,7 @@ def dotted(node: ast.AST) -> str:
 
 @functools.lru_cache(maxsize=256)
 def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
-    """All of a file's, listed once for every rule."""
+    """All nodes of a file, cached for all rules."""
     return tuple(ast.walk(tree))
 
 
@@ -179,20 +179,20 @@ def strings(node: ast.AST) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=256)
 def aliases(tree: ast.Module) -> Mapping[str, str]:
-    """What a name stands for by the imports of a file: `{"nap": "time.sleep", "t": "time"}`."""
-    found: dict[str, str] = {}
+    """Full names by the aliases of a file's imports: `{"nap": "time.sleep", "t": "time"}`."""
+    names: dict[str, str] = {}
     for node in nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.partition(".")[0]
-                found[bound] = alias.name if alias.asname else bound
+                names[bound] = alias.name if alias.asname else bound
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
-                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    return found
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
 
 
 def full_name(node: ast.AST, known: Mapping[str, str]) -> str:
-    """`time.sleep` of `nap` after `from time import sleep as nap`; empty where no import tells."""
+    """`time.sleep` for `nap` after `from time import sleep as nap`; empty for names that are not imported."""
     first, dot, rest = dotted(node).partition(".")
     return f"{known[first]}{dot}{rest}" if first in known else ""

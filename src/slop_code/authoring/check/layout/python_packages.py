@@ -1,4 +1,4 @@
-"""Which package gives which module: the locked test tools, and what is well known."""
+"""Distribution packages and the modules that they provide."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MODULES = {
     "setuptools": ("setuptools", "pkg_resources"),
     "websocket-client": ("websocket",),
 }
-"""Where a package and its module have different names; the first package of a module is the one to ask for."""
+"""Packages whose modules have other names; the first package of a module is the one to suggest."""
 
 SAME_NAME = (
     "aiohttp", "anyio", "click", "cryptography", "faker", "fastapi", "flask", "freezegun", "h11", "httpx", "hypothesis",
@@ -51,10 +51,10 @@ SAME_NAME = (
     "pydantic", "redis", "regex", "requests", "respx", "rich", "scipy", "sqlalchemy", "sympy", "tenacity", "toml",
     "tomli", "tqdm", "urllib3", "websockets", "werkzeug", "xmltodict",
 )  # fmt: skip
-"""Packages well known enough to be asked for by the name of their module."""
+"""Well-known packages that have the name of their module."""
 
 SHARED = frozenset({"google", "ruamel"})
-"""Modules that several packages have a part of."""
+"""Namespace modules, which several packages share."""
 
 OWN = frozenset({"slop_code", "slop_code_fixtures"})
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:$|[\[<>=!~;@(,\s])")
@@ -62,7 +62,7 @@ _LOCKED = re.compile(r"^([A-Za-z0-9._-]+)==\S+( *;.*sys_platform.*)?", re.MULTIL
 
 
 def distribution(requirement: str) -> str | None:
-    """The normalised name of what a requirement asks for; None for an address or a path."""
+    """The normalised name of a requirement's package; None for a URL or a path."""
     match = _REQUIREMENT.match(requirement)
     return re.sub(r"[-_.]+", "-", match.group(1)).lower() if match else None
 
@@ -72,7 +72,7 @@ def modules_of(package: str) -> tuple[str, ...]:
 
 
 def package_for(module: str) -> str | None:
-    """The well-known package that gives a module; None where a guess could name somebody else's."""
+    """The well-known package that provides a module; None where a guess could name a wrong package."""
     for package, modules in MODULES.items():
         if module in modules and module not in SHARED:
             return package
@@ -81,7 +81,7 @@ def package_for(module: str) -> str | None:
 
 @functools.cache
 def given_modules() -> frozenset[str]:
-    """What every test can import without asking for it."""
+    """Modules that every test can import: the standard library and the test tools."""
     lock = LOCK.read_text(encoding="utf-8")
     locked = [match.group(1) for match in _LOCKED.finditer(lock) if not match.group(2)]
     tools = {module for package in locked for module in modules_of(package)}

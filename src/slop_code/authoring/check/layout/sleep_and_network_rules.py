@@ -1,4 +1,4 @@
-"""Habits that make verdicts depend on time, or on what is out there."""
+"""Rules about fixed sleeps, and about the network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.layout.problem_files import aliases, called, full_name, nodes, strings
 
@@ -20,20 +20,20 @@ SLEEPS = Rule(
     "fixed-sleep",
     Severity.WARNING,
     "A test sleeps for a fixed time",
-    "Wait for what it is about, in a loop with an end: look, sleep for some hundredths of a second, look again.",
+    "Wait for the event in a bounded loop that checks, sleeps for some hundredths of a second, and checks again.",
 )
 NETWORK = Rule(
     "uses-network",
     Severity.WARNING,
-    "A test asks the network",
-    "Serve what it needs on loopback, or keep it as a file: tests have no network while they run.",
+    "A test uses the network",
+    "Serve the data on loopback, or store it as a file: tests have no network while they run.",
 )
 RULES = (SLEEPS, NETWORK)
 
 SLEEPERS = frozenset({"time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep"})
-LONG = 1.0
+MIN_LONG_SLEEP = 1.0
 HANDLERS = re.compile(r"do_[A-Z]+|handle\w*|on_\w+")
-"""A server that a test itself plays may be slow on purpose."""
+"""Handlers of a server inside a test may be slow on purpose."""
 
 VERBS = ("get", "post", "put", "patch", "delete", "head", "options", "request", "stream")
 ASKERS = frozenset({
@@ -41,20 +41,23 @@ ASKERS = frozenset({
     "http.client.HTTPSConnection", "socket.create_connection", *(f"requests.{verb}" for verb in VERBS),
     *(f"httpx.{verb}" for verb in VERBS),
 })  # fmt: skip
+REPLACED = frozenset({"proxies", "proxy", "transport"})
+"""Arguments that replace the connection."""
+
 COMMANDS = frozenset({"curl", "wget", "git"})
 LOOPBACK = re.compile(r"(?:.*\.)?localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|::1?|.*\.invalid|", re.IGNORECASE)
 HOST = re.compile(r"(?=.*\.)[A-Za-z0-9.-]+")
 
 
-def sleeping(reading: ProblemFiles) -> Iterator[Finding]:
-    for source in reading.sources:
+def sleeping(files: ProblemFiles) -> Iterator[Finding]:
+    for source in files.sources:
         for line, seconds in sleeps(source.tree):
             time = f" for {seconds:g} s" if seconds is not None else ""
-            yield Finding(SLEEPS, Location(source.file, line), f"sleeps{time} instead of waiting for something")
+            yield Finding(SLEEPS, Location(source.file, line), f"sleeps{time} instead of waiting for an event")
 
 
 def sleeps(tree: ast.Module) -> Iterator[tuple[int, float | None]]:
-    """Outside of a loop, and any of a second or more; with the time where it is a number."""
+    """Line and seconds of each sleep outside of a loop, and of each sleep of a second or more."""
     known = aliases(tree)
     waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
     while waiting:
@@ -63,7 +66,7 @@ def sleeps(tree: ast.Module) -> Iterator[tuple[int, float | None]]:
             continue
         if isinstance(node, ast.Call) and full_name(node.func, known) in SLEEPERS:
             seconds = _seconds(node)
-            if seconds != 0 and (not polling or (seconds is not None and seconds >= LONG)):
+            if seconds != 0 and (not polling or (seconds is not None and seconds >= MIN_LONG_SLEEP)):
                 yield node.lineno, seconds
         polling = polling or isinstance(node, ast.While | ast.For | ast.AsyncFor)
         waiting += [(inner, polling) for inner in ast.iter_child_nodes(node)]
@@ -76,20 +79,24 @@ def _seconds(call: ast.Call) -> float | None:
     return None
 
 
-def networking(reading: ProblemFiles) -> Iterator[Finding]:
-    for source in reading.sources:
+def networking(files: ProblemFiles) -> Iterator[Finding]:
+    for source in files.sources:
         for line, host in hosts(source.tree):
-            yield Finding(NETWORK, Location(source.file, line), f"asks {in_line(host)}, which is not this machine")
+            yield Finding(
+                NETWORK, Location(source.file, line), f"connects to {single_line(host)}, which is not this machine"
+            )
 
 
 def hosts(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and name of each host out there that stands in a call that connects."""
+    """Line and name of each remote host in a call that connects."""
     known = aliases(tree)
     for node in nodes(tree):
-        if not isinstance(node, ast.Call) or any(one.arg in ("proxies", "proxy", "transport") for one in node.keywords):
+        if not isinstance(node, ast.Call) or any(
+            keyword.arg in ("proxies", "proxy", "transport") for keyword in node.keywords
+        ):
             continue
         name = full_name(node.func, known)
-        asked = [*node.args, *(one.value for one in node.keywords if one.arg in ("url", "host", "address"))]
+        asked = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("url", "host", "address"))]
         for argument in asked:
             if name in ASKERS:
                 host = _host(argument, bare=name.startswith("http.client."))
@@ -104,7 +111,7 @@ def hosts(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _host(argument: ast.expr, *, bare: bool) -> str:
-    """Of an address, of a pair of host and port, or, where `bare`, a name alone."""
+    """The host of a URL or of a pair of host and port; with `bare`, also a plain host name."""
     if isinstance(argument, ast.Tuple):
         first = argument.elts[0] if len(argument.elts) == 2 else None
         text = first.value if isinstance(first, ast.Constant) else None
@@ -123,8 +130,8 @@ def _host(argument: ast.expr, *, bare: bool) -> str:
 
 def _host_of(url: str) -> str:
     try:
-        found = urlsplit(url)
-        return (found.hostname or "") if found.scheme in ("http", "https", "ftp", "ws", "wss", "git") else ""
+        parts = urlsplit(url)
+        return (parts.hostname or "") if parts.scheme in ("http", "https", "ftp", "ws", "wss", "git") else ""
     except ValueError:
         return ""
 
@@ -133,7 +140,7 @@ def _commanded(argument: ast.expr) -> str:
     """`["git", "clone", "https://…"]`."""
     if not isinstance(argument, ast.List | ast.Tuple) or not argument.elts:
         return ""
-    words = [next(strings(one), "") if isinstance(one, ast.Constant) else "" for one in argument.elts]
+    words = [next(strings(item), "") if isinstance(item, ast.Constant) else "" for item in argument.elts]
     if words[0] not in COMMANDS:
         return ""
     return next((host for word in words[1:] if "://" in word and (host := _host_of(word))), "")

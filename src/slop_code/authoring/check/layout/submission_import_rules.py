@@ -1,4 +1,4 @@
-"""Tests that load the submission into their own process instead of running it."""
+"""Rules about tests that import the submission instead of starting it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.layout.problem_files import aliases, full_name, module_name, nodes, strings
 from slop_code.authoring.check.layout.python_packages import distribution, given_modules, modules_of
@@ -24,7 +24,7 @@ IMPORTED = Rule(
     "imports-submission",
     Severity.ERROR,
     "A test imports the submission",
-    "Run it by its entrypoint, or set in_process: true in config.yaml if the specification asks for a module: "
+    "Start it by its entrypoint. If the specification asks for a module, set in_process: true in config.yaml: "
     "the submission can then forge its verdict.",
 )
 RULES = (IMPORTED,)
@@ -36,24 +36,24 @@ LOADERS = {
     "runpy.run_module": 0,
     "runpy.run_path": 0,
 }
-"""What loads code by its name, and which argument says so."""
+"""Functions that load code by name, with the index of the argument that holds the name."""
 
 
-def imports_submission(reading: ProblemFiles) -> Iterator[Finding]:
-    if reading.problem.in_process:
+def imports_submission(files: ProblemFiles) -> Iterator[Finding]:
+    if files.problem.in_process:
         return
-    tested = {module_name(file) for file in reading.files if file.suffix == ".py"}
-    tested |= {part for file in reading.files for part in file.parts[:-1]}
-    packages = map(distribution, reading.problem.test_dependencies)
+    tested = {module_name(file) for file in files.files if file.suffix == ".py"}
+    tested |= {part for file in files.files for part in file.parts[:-1]}
+    packages = map(distribution, files.problem.test_dependencies)
     asked = {module for package in packages if package for module in modules_of(package)}
-    modules = solution_modules(reading.folder) - tested - given_modules() - asked
-    for source in reading.sources:
+    modules = solution_modules(files.folder) - tested - given_modules() - asked
+    for source in files.sources:
         for line, what in loads(source.tree, modules, _outer(source)):
             yield Finding(IMPORTED, Location(source.file, line), what)
 
 
 def _outer(source: PythonSource) -> int:
-    """How often one has to go up from this file to leave the tests folder."""
+    """The number of parent folders up to the folder above the tests folder."""
     return len(PurePosixPath(source.file).parts)
 
 
@@ -70,7 +70,7 @@ def loads(tree: ast.Module, modules: set[str], up: int = 2) -> Iterator[tuple[in
         else:
             continue
         yield from (
-            (node.lineno, f"{in_line(name)} is a module of the submission") for name in names if name in modules
+            (node.lineno, f"{single_line(name)} is a module of the submission") for name in names if name in modules
         )
 
 
@@ -79,15 +79,15 @@ def _call(call: ast.Call, name: str, modules: set[str], up: int) -> Iterator[tup
         for text in strings(call.args[LOADERS[name]]):
             loaded = PurePosixPath(text).name.removesuffix(".py").partition(".")[0]
             if loaded in modules:
-                yield call.lineno, f"{name} loads {in_line(text)}, which is a file of the submission"
+                yield call.lineno, f"{name} loads {single_line(text)}, which is a file of the submission"
     elif name in ("sys.path.insert", "sys.path.append") and call.args and _leads_to_submission(call.args[-1], up):
-        yield call.lineno, "sys.path is led to the submission"
+        yield call.lineno, "sys.path includes the submission"
 
 
 def _leads_to_submission(path: ast.expr, up: int) -> bool:
-    """The folder that the tests run in, the references, or what lies above the tests."""
+    """True for the working directory, the references, and folders above the tests."""
     text = ast.unparse(path) if sum(1 for _ in ast.walk(path)) < 200 else ""
-    if "cwd()" in text or any(PurePosixPath(one).parts[:1] == (SOLUTIONS,) for one in strings(path)):
+    if "cwd()" in text or any(PurePosixPath(text).parts[:1] == (SOLUTIONS,) for text in strings(path)):
         return True
     if isinstance(path, ast.Constant):
         return path.value in (".", "")
@@ -96,20 +96,20 @@ def _leads_to_submission(path: ast.expr, up: int) -> bool:
 
 
 def solution_modules(folder: Path) -> set[str]:
-    """What an import could find in any reference solution."""
-    found: set[str] = set()
+    """Modules that an import could load from any reference solution."""
+    modules: set[str] = set()
     for solution in _entries(folder / SOLUTIONS):
         for entry in _entries(solution.path):
             if entry.name.endswith(".py"):
-                found.add(entry.name.removesuffix(".py"))
+                modules.add(entry.name.removesuffix(".py"))
             elif entry.is_dir() and any(inner.name.endswith(".py") for inner in _entries(entry.path)):
-                found.add(entry.name)
-    return found
+                modules.add(entry.name)
+    return modules
 
 
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []

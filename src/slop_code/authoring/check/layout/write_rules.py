@@ -1,4 +1,4 @@
-"""Tests that write anywhere but into a folder of their own."""
+"""Rules about tests that write outside of tmp_path."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import in_line
+from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.layout.problem_files import aliases, called, full_name, nodes
 from slop_code.authoring.check.python_sources import Definition
@@ -20,7 +20,7 @@ OUTSIDE = Rule(
     "writes-outside-tmp",
     Severity.WARNING,
     "A test writes outside tmp_path",
-    "Write below tmp_path: the tests folder is read-only, and what lies elsewhere is met by other tests.",
+    "Write below tmp_path: the tests folder is read-only, and other folders are shared with other tests.",
 )
 RULES = (OUTSIDE,)
 
@@ -30,7 +30,7 @@ FUNCTIONS = {
     "os.symlink": 1, "shutil.copy": 1, "shutil.copy2": 1, "shutil.copyfile": 1, "shutil.copytree": 1, "shutil.move": 1,
     "shutil.rmtree": 0,
 }  # fmt: skip
-"""Which argument is changed."""
+"""The index of the argument that names the written path."""
 
 MOVES = frozenset({"chdir", "fchdir", "change_cwd", "working_directory", "isolated_filesystem", "pushd"})
 
@@ -39,19 +39,17 @@ CWD = "the working directory"
 FIXED = "a fixed path"
 
 
-def writing(reading: ProblemFiles) -> Iterator[Finding]:
+def writing(files: ProblemFiles) -> Iterator[Finding]:
     moves = any(
-        isinstance(node, ast.Call) and called(node) in MOVES
-        for source in reading.sources
-        for node in nodes(source.tree)
+        isinstance(node, ast.Call) and called(node) in MOVES for source in files.sources for node in nodes(source.tree)
     )
-    for source in reading.sources:
+    for source in files.sources:
         for line, where in writes(source.tree, moves=moves):
             yield Finding(OUTSIDE, Location(source.file, line), f"writes to {where}")
 
 
 def writes(tree: ast.Module, *, moves: bool = False) -> Iterator[tuple[int, str]]:
-    """Line and place of each. `moves`: some test changes its folder, so that relative paths may be fine."""
+    """Line and target of each write. `moves`: a test changes the working directory, so relative paths do not count."""
     known = aliases(tree)
     outer = _names(tree.body, known, {})
     for node in tree.body:
@@ -63,8 +61,10 @@ def _in_scope(root: ast.AST, outer: dict[str, str], known: Mapping[str, str], mo
     while waiting:
         node, names = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            own = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
-            own |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+            own = {item.arg for item in ast.walk(node.args) if isinstance(item, ast.arg)}
+            own |= {
+                item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+            }
             names = {name: where for name, where in names.items() if name not in own}
             names |= _names(node.body, known, names)
         elif isinstance(node, ast.Call):
@@ -76,7 +76,7 @@ def _in_scope(root: ast.AST, outer: dict[str, str], known: Mapping[str, str], mo
 
 
 def _names(body: list[ast.stmt], known: Mapping[str, str], outer: dict[str, str]) -> dict[str, str]:
-    """Names that are bound once, to a path outside: `HERE = Path(__file__).parent`."""
+    """Names that are assigned once, to a path outside of tmp_path: `HERE = Path(__file__).parent`."""
     plain = [node for node in body if not isinstance(node, Definition)]
     bound = Counter(
         inner.id
@@ -84,17 +84,17 @@ def _names(body: list[ast.stmt], known: Mapping[str, str], outer: dict[str, str]
         for inner in ast.walk(node)
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
     )
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for node in plain:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Name):
-            where = _where(node.value, {**outer, **found}, known)
+            where = _where(node.value, {**outer, **names}, known)
             if where and bound[target.id] == 1:
-                found[target.id] = where
-    return found
+                names[target.id] = where
+    return names
 
 
 def _written(call: ast.Call, known: Mapping[str, str]) -> ast.expr | None:
-    """The path that a call changes."""
+    """The path that a call writes to."""
     name = full_name(call.func, known)
     if name in FUNCTIONS and len(call.args) > FUNCTIONS[name]:
         return call.args[FUNCTIONS[name]]
@@ -107,13 +107,13 @@ def _written(call: ast.Call, known: Mapping[str, str]) -> ast.expr | None:
 
 
 def _for_writing(call: ast.Call, position: int) -> bool:
-    given = [one.value for one in call.keywords if one.arg == "mode"] or call.args[position : position + 1]
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"] or call.args[position : position + 1]
     mode = given[0].value if given and isinstance(given[0], ast.Constant) else ""
     return isinstance(mode, str) and len(mode) <= 4 and bool(set(mode) & set("wax+"))
 
 
 def _where(path: ast.expr, names: dict[str, str], known: Mapping[str, str]) -> str | None:
-    """What a path is built on, where that is outside; None for anything that cannot be told."""
+    """The base of a path outside of tmp_path; None for other and unknown paths."""
     while True:
         if isinstance(path, ast.BinOp) and isinstance(path.op, ast.Div | ast.Add):
             path = path.left
@@ -136,7 +136,7 @@ def _where(path: ast.expr, names: dict[str, str], known: Mapping[str, str]) -> s
                 path = path.args[0]
             elif isinstance(path.func, ast.Name) and path.func.id == "str" and path.args:
                 path = path.args[0]
-            elif isinstance(path.func, ast.Attribute) and path.func.attr in _SAME_PLACE:
+            elif isinstance(path.func, ast.Attribute) and path.func.attr in _SAME_BASE:
                 path = path.func.value
             else:
                 return None
@@ -147,12 +147,12 @@ def _where(path: ast.expr, names: dict[str, str], known: Mapping[str, str]) -> s
     return _constant(path.value) if isinstance(path, ast.Constant) and isinstance(path.value, str) else None
 
 
-_SAME_PLACE = frozenset({"resolve", "absolute", "joinpath", "with_name", "with_suffix", "expanduser"})
+_SAME_BASE = frozenset({"resolve", "absolute", "joinpath", "with_name", "with_suffix", "expanduser"})
 
 
 def _constant(text: str) -> str | None:
     if text.startswith("/dev/") or not text.strip():
         return None
     if text.startswith(("/", "~")):
-        return f"{FIXED}, {in_line(text)}"
-    return f"the relative path {in_line(text)}"
+        return f"{FIXED}, {single_line(text)}"
+    return f"the relative path {single_line(text)}"

@@ -1,4 +1,4 @@
-"""The conditions a reference is repeated under: as it is, in another order, on a busy machine, in parallel."""
+"""Conditions under which a reference is repeated: plain, another order, a busy machine, parallel."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.environment import EnvironmentSpec
 
-SPINNERS = 3
-"""For each processor: a test has a quarter of one for itself."""
+SPINNERS_PER_CPU = 3
+"""With these, a test gets a quarter of a processor."""
 
 REVERSE = 0
-"""The seed of the order in which every two tests have changed places: no test that needs another stays unseen."""
+"""The seed of the reverse order, in which no test comes after a test that it needs."""
 
-MOST_PAIRS = 4
-COMMAND = 4000
+MAX_PAIRS = 4
+MAX_COMMAND = 4000
 
 
 class ConditionKind(StrEnum):
-    """Each reads on after "3 of 3 runs"."""
+    """The values continue the phrase "3 of 3 runs"."""
 
     AS_IS = "as it is"
     ORDER = "in another order"
@@ -54,7 +54,7 @@ class Condition:
 
     @property
     def options(self) -> list[str]:
-        """Those of `problems run` that make it."""
+        """Options of `problems run` that create the condition."""
         seed = [] if self.seed is None else ["--seed", str(self.seed)]
         load = ["--busy"] if self.kind is ConditionKind.BUSY else []
         return [*seed, *load, *(["--parallel", str(self.pairs)] if self.pairs > 1 else [])]
@@ -65,50 +65,50 @@ AS_IS = Condition()
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRun:
-    """One evaluation of the reference: what became of each test."""
+    """One evaluation of the reference, with the result of each test."""
 
     condition: Condition
     passed: Mapping[str, bool]
-    """By node id; empty where there is no verdict."""
+    """Results by node id; empty where there is no verdict."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     messages: Mapping[str, str] = field(default_factory=dict)
-    """Of tests that did not pass."""
+    """Failure messages of tests that did not pass."""
 
     lost: str | None = None
-    """Why there is no verdict."""
+    """The reason why there is no verdict."""
 
     alone: str | None = None
     """The test that was run without the others."""
 
 
 def conditions_for(environment: EnvironmentSpec, effort: Effort) -> list[Condition]:
-    """In the order they are tried in, besides the reference's own first run."""
+    """In the order of execution, without the first run of the reference."""
     numbers = range(effort.repeat)
-    most = 1 if left_out(environment) else min(available_cpus(), MOST_PAIRS)
+    max_pairs = 1 if why_not_parallel(environment) else min(available_cpus(), MAX_PAIRS)
     return [
         *[AS_IS for _ in numbers],
         *[Condition(ConditionKind.ORDER, seed=seed) for seed in seeds_from(effort)],
         *[Condition(ConditionKind.BUSY) for _ in numbers],
-        *[Condition(ConditionKind.PARALLEL, pairs=2 + number % (most - 1)) for number in numbers if most > 1],
+        *[Condition(ConditionKind.PARALLEL, pairs=2 + number % (max_pairs - 1)) for number in numbers if max_pairs > 1],
     ]
 
 
 def seeds_from(effort: Effort) -> list[int]:
-    """The reverse first, whatever the seed."""
+    """The reverse order comes first, whatever the seed."""
     drawn = [seed for seed in range(effort.seed, effort.seed + effort.repeat) if seed != REVERSE]
     return [REVERSE, *drawn][: effort.repeat]
 
 
-def left_out(environment: EnvironmentSpec) -> str | None:
-    """Why tests cannot be tried in parallel here."""
+def why_not_parallel(environment: EnvironmentSpec) -> str | None:
+    """The reason why tests cannot run in parallel on this machine."""
     if shared := shared_network(environment):
         return f"with {shared} all pairs would share one network"
-    return "there is one processor only" if available_cpus() == 1 else None
+    return "there is only one processor" if available_cpus() == 1 else None
 
 
-def split(problem: ProblemConfig, pairs: int) -> ProblemConfig:
-    """As the author allows it; where nothing is said, test by test."""
+def with_pairs(problem: ProblemConfig, pairs: int) -> ProblemConfig:
+    """Split as config.yaml allows, and test by test where it has no `parallel`."""
     by = problem.parallel_by if problem.parallel > 1 else "test"
     return problem.model_copy(update={"parallel": pairs, "parallel_by": by}) if pairs > 1 else problem
 
@@ -117,23 +117,27 @@ def run_under(bench: Workbench, checkpoint: CheckpointConfig, condition: Conditi
     trial = EvaluationRequest(
         checkpoint,
         bench.solution(checkpoint),
-        problem=split(bench.problem, condition.pairs),
+        problem=with_pairs(bench.problem, condition.pairs),
         seed=condition.seed,
         pairs=condition.pairs,
     )
-    with cpu_load(SPINNERS * available_cpus()) if condition.kind is ConditionKind.BUSY else contextlib.nullcontext():
-        return run_of(condition, bench.evaluate(trial))
+    with (
+        cpu_load(SPINNERS_PER_CPU * available_cpus())
+        if condition.kind is ConditionKind.BUSY
+        else contextlib.nullcontext()
+    ):
+        return run_from_results(condition, bench.evaluate(trial))
 
 
 def run_alone(
     bench: Workbench, checkpoint: CheckpointConfig, condition: Condition, test: str, mates: list[str]
 ) -> ReferenceRun:
-    """`mates`: the tests that it may build on, itself among them."""
+    """`mates` are the tests of the same unit, including `test` itself."""
     trial = EvaluationRequest(checkpoint, bench.solution(checkpoint), seed=condition.seed, only=tuple(mates))
-    return run_of(condition, bench.evaluate(trial), alone=test)
+    return run_from_results(condition, bench.evaluate(trial), alone=test)
 
 
-def run_of(condition: Condition, results: CorrectnessResults, alone: str | None = None) -> ReferenceRun:
+def run_from_results(condition: Condition, results: CorrectnessResults, alone: str | None = None) -> ReferenceRun:
     if results.infrastructure_failure_reason:
         return ReferenceRun(condition, {}, lost=results.infrastructure_failure_reason, alone=alone)
     return ReferenceRun(
@@ -145,12 +149,14 @@ def run_of(condition: Condition, results: CorrectnessResults, alone: str | None 
     )
 
 
-def command(bench: Workbench, checkpoint: CheckpointConfig, condition: Condition, test: str | None = None) -> str:
-    """What a person types to see it again; `test`: this one alone."""
+def reproduce_command(
+    bench: Workbench, checkpoint: CheckpointConfig, condition: Condition, test: str | None = None
+) -> str:
+    """The command that reproduces a run; `test` alone, if given."""
     name = (test or "").partition("[")[0].rpartition("::")[2]
     chosen = ["-k", name] if name.isidentifier() and condition.pairs == 1 else []
     path, here = bench.problem.path, Path.cwd()
     folder = path.relative_to(here) if path.is_relative_to(here) else path
     where = ["-e", bench.asked] if bench.asked else []
     argv = ["slop-code", "problems", "run", str(folder), "-c", checkpoint.name, *where, *condition.options, *chosen]
-    return visible(shlex.join(argv), COMMAND)
+    return visible(shlex.join(argv), MAX_COMMAND)

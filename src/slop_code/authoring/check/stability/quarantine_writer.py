@@ -1,4 +1,4 @@
-"""Writing the ledger of flaky tests, `tests/flaky.json`, from what the step stability found."""
+"""Additions to the ledger of flaky tests, `tests/flaky.json`, from findings of the step `stability`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from slop_code.authoring.check.failure_text import named
+from slop_code.authoring.check.failure_text import shown_test
 from slop_code.authoring.check.stability.stability_rules import FLAKY, LOAD, PARALLEL
 from slop_code.errors import UsageError
 from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.workbench import Workbench
 
 
-def quarantine(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
-    """Adds the tests that may flip in an evaluation; what is there stays. None where there is nothing to add.
+def add_to_ledger(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
+    """Adds tests that can flip in an evaluation; returns None where there is nothing to add.
 
-    The order of an evaluation is fixed, and its tests run side by side only where the problem says so.
+    Order-dependent tests cannot, as the order of an evaluation is fixed. Parallel-dependent tests can only where the
+    problem allows parallel tests.
     """
     known = read_ledger(bench.problem)
     rules = (FLAKY, LOAD, PARALLEL) if bench.problem.parallel > 1 else (FLAKY, LOAD)
@@ -34,7 +35,7 @@ def quarantine(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
     if not added:
         return None
     path = ledger_path(bench.problem)
-    Ledger(tests=tuple(sorted((*known.tests, *added.values()), key=lambda one: one.test))).save(path)
+    Ledger(tests=tuple(sorted((*known.tests, *added.values()), key=lambda entry: entry.test))).save(path)
     return path
 
 
@@ -42,4 +43,6 @@ def _entry(test: str, reason: str) -> Quarantined:
     try:
         return Quarantined(test=test, reason=reason)
     except ValidationError as error:
-        raise UsageError(f"{named(test)}: no name that a ledger can hold; rename the test or its file") from error
+        raise UsageError(
+            f"{shown_test(test)}: the ledger cannot hold this name; rename the test or its file"
+        ) from error

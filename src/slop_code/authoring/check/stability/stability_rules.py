@@ -1,4 +1,4 @@
-"""What the repeated runs of a reference come to: findings, each with the command that shows it again."""
+"""Rules of the step `stability`, and their findings with commands that reproduce them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import first_lines, in_line, named
+from slop_code.authoring.check.failure_text import first_lines, shown_test, single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.reference_verdict import location_of_checkpoint
-from slop_code.authoring.check.stability.conditions import AS_IS, ConditionKind, command
-from slop_code.authoring.check.stability.flips import Cause, cause_of, flipping, flips, steady, whole
+from slop_code.authoring.check.stability.conditions import AS_IS, ConditionKind, reproduce_command
+from slop_code.authoring.check.stability.flips import Cause, cause_of, flipping_tests, full_runs, is_steady, odd_runs
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.quarantine import LEDGER, line_in_ledger
 
@@ -27,47 +27,47 @@ if TYPE_CHECKING:
 FLAKY = Rule(
     "flaky-test",
     Severity.ERROR,
-    "A test gives one result and then another, though nothing differs",
-    "Take chance out of the test and the reference: fixed seeds, sorted output, no dates, no races. "
-    "Until then `problems check --quarantine` keeps it from deciding verdicts.",
+    "A test gives different results under the same conditions",
+    "Remove randomness from the test and the reference: fix seeds, sort output, use no dates, avoid races. "
+    "Until then `problems check --quarantine` keeps the test from deciding verdicts.",
 )
 ORDER = Rule(
     "order-dependent-test",
     Severity.WARNING,
-    "A test gives another result when other tests run before it",
-    "Let it make all that it needs, in `tmp_path` or in a fixture, and leave nothing behind. "
-    "Steps that build on each other belong into one class.",
+    "A test gives another result in another order of the tests",
+    "Let the test create everything it needs, in `tmp_path` or in a fixture, and leave nothing behind. "
+    "Put steps that build on each other into one class.",
 )
 LOAD = Rule(
     "load-dependent-test",
     Severity.ERROR,
     "A test gives another result on a busy machine",
-    "Wait for what has to happen instead of a fixed time, give timeouts room, never assert how long something took.",
+    "Wait for an event instead of a fixed time, use generous timeouts, never assert how long something took.",
 )
 PARALLEL = Rule(
     "parallel-dependent-test",
     Severity.WARNING,
-    "A test gives another result when the tests are split into pairs that run at the same time",
-    "Let it need no other test, no fixture that other tests have filled, and no fixed place on the machine.",
+    "A test gives another result when tests run in parallel",
+    "Let the test depend on no other test, no fixture that other tests fill, and no fixed path or port.",
 )
 LOST = Rule(
     "unstable-verdict",
     Severity.ERROR,
-    "The reference has a verdict as it is, and none under other conditions",
-    "Mend what the reason names: a test must not end pytest, and the whole session needs time on a busy machine.",
+    "The reference gets a verdict in a plain run, and none under other conditions",
+    "Fix what the reason names: a test must not end pytest, and the session timeout has to suffice on a busy machine.",
 )
 NOTHING_DECIDES = Rule(
     "group-in-quarantine",
     Severity.WARNING,
-    "All tests of a group are in quarantine, so nothing decides there",
-    "Mend one of them and take it out of tests/flaky.json, or write a test for that group that does not flip.",
+    "All tests of a group are in quarantine, so that the group decides nothing",
+    "Fix one of them and remove it from tests/flaky.json, or write a test for that group that does not flip.",
     in_code=False,
 )
 NEEDLESS = Rule(
     "needless-quarantine",
     Severity.NOTE,
-    "A test stands in the ledger of flaky tests and does not flip",
-    "Take it out of tests/flaky.json if it is mended; raise --repeat if it is seldom seen to flip.",
+    "A test is in the ledger of flaky tests and does not flip",
+    "Remove it from tests/flaky.json if it is fixed; raise --repeat if it flips rarely.",
     in_code=False,
 )
 RULES = (FLAKY, ORDER, LOAD, PARALLEL, LOST, NOTHING_DECIDES, NEEDLESS)
@@ -79,22 +79,22 @@ RULE_OF = {
     Cause.LOAD: LOAD,
     Cause.PARALLEL: PARALLEL,
 }
-MOST_SEEDS = 5
+MAX_SEEDS = 5
 RUNNING = re.compile(r"while running (.+)$")
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedRuns:
-    """One checkpoint's reference, as often as it was run; first as it is."""
+    """All runs of one checkpoint's reference; the first is a plain one."""
 
     checkpoint: CheckpointConfig
     runs: tuple[ReferenceRun, ...]
 
 
-def unstable(bench: Workbench, observed: ObservedRuns, ledger: Ledger) -> Iterator[Finding]:
-    """Tests that flip; those of the ledger are known to."""
+def flip_findings(bench: Workbench, observed: ObservedRuns, ledger: Ledger) -> Iterator[Finding]:
+    """Findings about tests that flip, except those in the ledger."""
     name, runs = observed.checkpoint.name, observed.runs
-    for test in flipping(runs):
+    for test in flipping_tests(runs):
         cause = cause_of(runs, test)
         if cause is None or ledger.covers(test):
             continue
@@ -103,7 +103,7 @@ def unstable(bench: Workbench, observed: ObservedRuns, ledger: Ledger) -> Iterat
         yield Finding(
             rule,
             location_of_test(bench.problem.path, test),
-            f"{named(test)} flips with the reference of {name}: {counted(runs, test)}",
+            f"{shown_test(test)} flips with the reference of {name}: {pass_counts_text(runs, test)}",
             own_severity=Severity.ERROR if declared else None,
             checkpoint=name,
             test=test,
@@ -111,16 +111,16 @@ def unstable(bench: Workbench, observed: ObservedRuns, ledger: Ledger) -> Iterat
         )
 
 
-def counted(runs: Sequence[ReferenceRun], test: str) -> str:
+def pass_counts_text(runs: Sequence[ReferenceRun], test: str) -> str:
     """`passed in 4 of 4 runs as it is, 1 of 3 in another order (not with seeds 2, 3)`."""
     parts: list[str] = []
-    odd = flips(runs, test)
+    odd = odd_runs(runs, test)
     for kind in ConditionKind:
-        told = whole(runs, test, kind)
-        if told and (kind is ConditionKind.AS_IS or any(run in odd for run in told)):
-            passed = sum(run.passed[test] for run in told)
+        matching = full_runs(runs, test, kind)
+        if matching and (kind is ConditionKind.AS_IS or any(run in odd for run in matching)):
+            passed = sum(run.passed[test] for run in matching)
             runs_word = "" if parts else " runs"
-            parts.append(f"{passed} of {len(told)}{runs_word} {kind}{_seeds(told, test)}")
+            parts.append(f"{passed} of {len(matching)}{runs_word} {kind}{_seeds(matching, test)}")
     return f"passed in {', '.join(parts)}"
 
 
@@ -128,7 +128,7 @@ def _seeds(runs: Sequence[ReferenceRun], test: str) -> str:
     seeds = dict.fromkeys(run.condition.seed for run in runs if run.condition.seed is not None and not run.passed[test])
     if not seeds:
         return ""
-    some = ", ".join(map(str, list(seeds)[:MOST_SEEDS])) + (", …" if len(seeds) > MOST_SEEDS else "")
+    some = ", ".join(map(str, list(seeds)[:MAX_SEEDS])) + (", …" if len(seeds) > MAX_SEEDS else "")
     return f" (not with seed{'s' if len(seeds) > 1 else ''} {some})"
 
 
@@ -137,66 +137,69 @@ def _detail(bench: Workbench, observed: ObservedRuns, test: str, cause: Cause) -
     failed = next((run.messages[test] for run in observed.runs if test in run.messages), "")
     lines = [
         f"decided by: {cause}",
-        *_alone(observed.runs, test),
-        f"again: {command(bench, observed.checkpoint, _shown(observed.runs, test), by_itself)}",
+        *_alone_lines(observed.runs, test),
+        f"reproduce: {reproduce_command(bench, observed.checkpoint, _odd_condition(observed.runs, test), by_itself)}",
         *([first_lines(failed)] if failed else []),
     ]
     return "\n".join(lines)
 
 
-def _shown(runs: Sequence[ReferenceRun], test: str) -> Condition:
-    """As it is, where it flips so; else the first condition that makes it."""
-    return AS_IS if not steady(runs, test) else flips(runs, test)[0].condition
+def _odd_condition(runs: Sequence[ReferenceRun], test: str) -> Condition:
+    """The plain condition where the test flips under it, otherwise the first that makes it flip."""
+    return AS_IS if not is_steady(runs, test) else odd_runs(runs, test)[0].condition
 
 
-def _alone(runs: Sequence[ReferenceRun], test: str) -> Iterator[str]:
+def _alone_lines(runs: Sequence[ReferenceRun], test: str) -> Iterator[str]:
     for run in runs:
         if run.alone == test and test in run.passed:
             seed = "without a seed" if run.condition.seed is None else f"with seed {run.condition.seed}"
             yield f"alone {seed}: {'passed' if run.passed[test] else 'not passed'}"
 
 
-def lost_verdicts(bench: Workbench, observed: ObservedRuns) -> Iterator[Finding]:
-    """One for each kind of condition."""
+def lost_verdict_findings(bench: Workbench, observed: ObservedRuns) -> Iterator[Finding]:
+    """At most one finding for each kind of condition."""
     name = observed.checkpoint.name
     for kind in ConditionKind:
-        told = [run for run in observed.runs if run.alone is None and run.condition.kind is kind]
-        lost = [run for run in told if run.lost is not None]
+        matching = [run for run in observed.runs if run.alone is None and run.condition.kind is kind]
+        lost = [run for run in matching if run.lost is not None]
         if not lost:
             continue
         reason = lost[0].lost or ""
-        test = _running(reason, observed.runs)
+        test = _running_test(reason, observed.runs)
+        again = reproduce_command(bench, observed.checkpoint, lost[0].condition)
         yield Finding(
             LOST,
             location_of_test(bench.problem.path, test) if test else location_of_checkpoint(bench.problem, name),
-            f"no verdict on the reference of {name} in {len(lost)} of {len(told)} runs {kind}: "
-            f"{in_line(reason.partition(chr(10))[0])}",
+            f"no verdict on the reference of {name} in {len(lost)} of {len(matching)} runs {kind}: "
+            f"{single_line(reason.partition(chr(10))[0])}",
             checkpoint=name,
             test=test,
-            detail=f"again: {command(bench, observed.checkpoint, lost[0].condition)}\n{first_lines(reason)}",
+            detail=f"reproduce: {again}\n{first_lines(reason)}",
         )
 
 
-def _running(reason: str, runs: Sequence[ReferenceRun]) -> str | None:
-    found = RUNNING.search(reason.partition("\n")[0])
+def _running_test(reason: str, runs: Sequence[ReferenceRun]) -> str | None:
+    match = RUNNING.search(reason.partition("\n")[0])
     known = {test for run in runs for test in run.passed}
-    return found.group(1) if found and found.group(1) in known else None
+    return match.group(1) if match and match.group(1) in known else None
 
 
-def needless(bench: Workbench, seen: Sequence[ObservedRuns], ledger: Ledger) -> Iterator[Finding]:
-    """Entries of the ledger for tests that were seen and did not flip; those for no test are for the step layout."""
-    known = {test for observed in seen for run in observed.runs for test in run.passed}
-    odd = {test for observed in seen for test in flipping(observed.runs)}
+def needless_quarantine_findings(
+    bench: Workbench, observed: Sequence[ObservedRuns], ledger: Ledger
+) -> Iterator[Finding]:
+    """Findings about ledger entries of tests that ran and did not flip; unknown tests belong to the step layout."""
+    known = {test for item in observed for run in item.runs for test in run.passed}
+    odd = {test for item in observed for test in flipping_tests(item.runs)}
     for entry in ledger.tests:
         covered = {test for test in known if entry.covers(test)}
         if not covered or covered & odd:
             continue
-        place = Location(f"tests/{LEDGER}", line_in_ledger(bench.problem, entry.test))
-        yield Finding(NEEDLESS, place, f"{named(entry.test)} did not flip in any run", test=entry.test)
+        location = Location(f"tests/{LEDGER}", line_in_ledger(bench.problem, entry.test))
+        yield Finding(NEEDLESS, location, f"{shown_test(entry.test)} did not flip in any run", test=entry.test)
 
 
-def undecided(results: CorrectnessResults) -> Iterator[Finding]:
-    """One for each group of the checkpoint without a test that counts."""
+def undecided_group_findings(results: CorrectnessResults) -> Iterator[Finding]:
+    """Findings about groups of the checkpoint whose tests are all in quarantine."""
     name = results.checkpoint_name
     for group in GroupType:
         tests = [test for test in results.tests if test.group_type is group]

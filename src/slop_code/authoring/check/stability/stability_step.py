@@ -1,4 +1,4 @@
-"""Whether the reference's results stay the same: again, in another order, on a busy machine, in parallel."""
+"""Step `stability`: repeated runs of the reference under several conditions."""
 
 from __future__ import annotations
 
@@ -6,28 +6,36 @@ from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from slop_code.authoring.check.failure_text import named
+from slop_code.authoring.check.failure_text import shown_test
 from slop_code.authoring.check.findings import Step, StepOutcome
-from slop_code.authoring.check.reference_verdict import unsound
+from slop_code.authoring.check.reference_verdict import reference_fault
 from slop_code.authoring.check.stability.conditions import (
     AS_IS,
     Condition,
     ConditionKind,
     conditions_for,
-    left_out,
     run_alone,
-    run_of,
+    run_from_results,
     run_under,
+    why_not_parallel,
 )
-from slop_code.authoring.check.stability.flips import Cause, cause_of, flipping, seed_of, to_try_again, usual, whole
+from slop_code.authoring.check.stability.flips import (
+    Cause,
+    cause_of,
+    conditions_to_repeat,
+    first_odd_seed,
+    flipping_tests,
+    full_runs,
+    usual_result,
+)
 from slop_code.authoring.check.stability.stability_rules import (
     RULES,
     ObservedRuns,
-    counted,
-    lost_verdicts,
-    needless,
-    undecided,
-    unstable,
+    flip_findings,
+    lost_verdict_findings,
+    needless_quarantine_findings,
+    pass_counts_text,
+    undecided_group_findings,
 )
 from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.errors import UsageError
@@ -43,22 +51,26 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.quarantine import Ledger
 
-MOST_ALONE = 5
-"""Tests of a checkpoint that are run by themselves, to tell order from chance."""
+MAX_ALONE = 5
+"""Tests of a checkpoint that are run alone, to distinguish order from chance."""
 
 
 def run(bench: Workbench) -> StepOutcome:
-    ledger, solved = read_ledger(bench.problem), bench.solved()
-    seen = [observe(bench, checkpoint, ledger) for checkpoint in solved]
+    ledger, checkpoints = read_ledger(bench.problem), bench.checkpoints_with_reference()
+    observed = [observe_runs(bench, checkpoint, ledger) for checkpoint in checkpoints]
     findings = [
-        *[finding for one in seen for finding in (*unstable(bench, one, ledger), *lost_verdicts(bench, one))],
-        *[finding for checkpoint in solved for finding in undecided(bench.reference(checkpoint))],
-        *needless(bench, seen, ledger),
+        *[
+            finding
+            for runs in observed
+            for finding in (*flip_findings(bench, runs, ledger), *lost_verdict_findings(bench, runs))
+        ],
+        *[finding for checkpoint in checkpoints for finding in undecided_group_findings(bench.reference(checkpoint))],
+        *needless_quarantine_findings(bench, observed, ledger),
     ]
-    why_not = left_out(bench.environment)
+    why_not = why_not_parallel(bench.environment)
     summary = [
-        *[line for one in seen for line in told(one, ledger)],
-        *([f"not tried in parallel: {why_not}"] if why_not and seen else []),
+        *[line for runs in observed for line in summary_lines(runs, ledger)],
+        *([f"not tried in parallel: {why_not}"] if why_not and observed else []),
     ]
     return StepOutcome(
         tuple(findings),
@@ -67,13 +79,13 @@ def run(bench: Workbench) -> StepOutcome:
             "repeat": bench.effort.repeat,
             "seed": bench.effort.seed,
             "not_in_parallel": why_not,
-            "checkpoints": {one.checkpoint.name: facts(one, ledger) for one in seen},
+            "checkpoints": {runs.checkpoint.name: facts(runs, ledger) for runs in observed},
         },
     )
 
 
-def observe(bench: Workbench, checkpoint: CheckpointConfig, ledger: Ledger) -> ObservedRuns:
-    """Under every condition, and then again where something flipped: what decides it?"""
+def observe_runs(bench: Workbench, checkpoint: CheckpointConfig, ledger: Ledger) -> ObservedRuns:
+    """Runs under every condition, and further runs that find the cause of a flip."""
     runs = first_runs(bench, checkpoint)
     conditions = conditions_for(bench.environment, bench.effort)
     for number, condition in enumerate(conditions, start=1):
@@ -89,19 +101,19 @@ def observe(bench: Workbench, checkpoint: CheckpointConfig, ledger: Ledger) -> O
         runs.append(run_under(bench, checkpoint, condition))
     if any(run.lost for run in runs):
         bench.progress(ProgressEvent(ProgressKind.RETRY_WITHOUT_VERDICT, str(AS_IS), checkpoint=checkpoint.name))
-        runs.append(run_of(AS_IS, bench.evaluate(EvaluationRequest(checkpoint, bench.solution(checkpoint)))))
-    unknown = [test for test in flipping(runs) if not ledger.covers(test)]
-    for condition in to_try_again(runs, unknown):
+        runs.append(run_from_results(AS_IS, bench.evaluate(EvaluationRequest(checkpoint, bench.solution(checkpoint)))))
+    unknown = [test for test in flipping_tests(runs) if not ledger.covers(test)]
+    for condition in conditions_to_repeat(runs, unknown):
         bench.progress(ProgressEvent(ProgressKind.RETRY_CONDITION, str(condition), checkpoint=checkpoint.name))
         runs.append(run_under(bench, checkpoint, condition))
-    runs += alone(bench, checkpoint, runs, unknown)
+    runs += runs_alone(bench, checkpoint, runs, unknown)
     return ObservedRuns(checkpoint, tuple(runs))
 
 
 def first_runs(bench: Workbench, checkpoint: CheckpointConfig) -> list[ReferenceRun]:
-    """As it is; twice where a test fails. With the same results again nothing can be said, else that is a flip."""
+    """One plain run; two where a test fails. The same failures again are a UsageError, other ones a flip."""
     results = bench.reference(checkpoint)
-    first, fault = run_of(AS_IS, results), unsound(checkpoint.name, results)
+    first, fault = run_from_results(AS_IS, results), reference_fault(checkpoint.name, results)
     if fault is None:
         return [first]
     again = first if first.lost else run_under(bench, checkpoint, AS_IS)
@@ -112,33 +124,35 @@ def first_runs(bench: Workbench, checkpoint: CheckpointConfig) -> list[Reference
     return [first, again]
 
 
-def alone(
+def runs_alone(
     bench: Workbench, checkpoint: CheckpointConfig, runs: Sequence[ReferenceRun], tests: Sequence[str]
 ) -> Iterator[ReferenceRun]:
-    """Those that flip in another order each time, without the others: with the seed, and if they flip so, without."""
+    """Order-dependent tests without the others: with the seed, and if they still flip, without it."""
     ordered = [test for test in tests if cause_of(runs, test) is Cause.ORDER]
-    for test in ordered[:MOST_ALONE]:
-        mates = [one for one in runs[0].passed if unit_of(one, "test") == unit_of(test, "test")]
-        for seed in (seed_of(runs, test), None):
+    for test in ordered[:MAX_ALONE]:
+        mates = [other for other in runs[0].passed if unit_of(other, "test") == unit_of(test, "test")]
+        for seed in (first_odd_seed(runs, test), None):
             condition = Condition(ConditionKind.AS_IS if seed is None else ConditionKind.ORDER, seed)
             bench.progress(
-                ProgressEvent(ProgressKind.RUN_TEST_ALONE, str(condition), checkpoint=checkpoint.name, test=named(test))
+                ProgressEvent(
+                    ProgressKind.RUN_TEST_ALONE, str(condition), checkpoint=checkpoint.name, test=shown_test(test)
+                )
             )
-            found = run_alone(bench, checkpoint, condition, test, mates)
-            yield found
-            if found.passed.get(test) == usual(runs, test):
+            run = run_alone(bench, checkpoint, condition, test, mates)
+            yield run
+            if run.passed.get(test) == usual_result(runs, test):
                 break
 
 
-def told(observed: ObservedRuns, ledger: Ledger) -> Iterator[str]:
+def summary_lines(observed: ObservedRuns, ledger: Ledger) -> Iterator[str]:
     name, runs = observed.checkpoint.name, observed.runs
     kinds = Counter(run.condition.kind for run in runs if run.alone is None)
-    odd = flipping(runs)
+    odd = flipping_tests(runs)
     how_often = ", ".join(f"{kinds[kind]} {kind}" for kind in ConditionKind if kinds[kind])
     yield f"{name}: runs: {how_often}; {len(odd)} of {len(runs[0].passed)} tests flip"
     for test in odd:
         if ledger.covers(test):
-            yield f"{name}: in quarantine: {named(test)} {counted(runs, test)}"
+            yield f"{name}: in quarantine: {shown_test(test)} {pass_counts_text(runs, test)}"
 
 
 def facts(observed: ObservedRuns, ledger: Ledger) -> dict[str, Any]:
@@ -151,23 +165,23 @@ def facts(observed: ObservedRuns, ledger: Ledger) -> dict[str, Any]:
                 "quarantined": ledger.covers(test),
                 "conditions": _by_condition(runs, test),
             }
-            for test in flipping(runs)
+            for test in flipping_tests(runs)
         },
         "seconds": {test: _spread(runs, test) for test in runs[0].passed},
     }
 
 
 def _by_condition(runs: Sequence[ReferenceRun], test: str) -> dict[str, dict[str, int]]:
-    told = whole(runs, test)
-    count = Counter(str(run.condition) for run in told)
-    passed = Counter(str(run.condition) for run in told if run.passed[test])
+    matching = full_runs(runs, test)
+    count = Counter(str(run.condition) for run in matching)
+    passed = Counter(str(run.condition) for run in matching if run.passed[test])
     return {name: {"runs": count[name], "passed": passed[name]} for name in count}
 
 
 def _spread(runs: Sequence[ReferenceRun], test: str) -> dict[str, float]:
-    """Over the runs as it is."""
-    found = [run.seconds[test] for run in whole(runs, test, ConditionKind.AS_IS)]
-    return {"min": round(min(found), 4), "median": round(median(found), 4), "max": round(max(found), 4)}
+    """Only plain runs count."""
+    seconds = [run.seconds[test] for run in full_runs(runs, test, ConditionKind.AS_IS)]
+    return {"min": round(min(seconds), 4), "median": round(median(seconds), 4), "max": round(max(seconds), 4)}
 
 
 STEP = Step(

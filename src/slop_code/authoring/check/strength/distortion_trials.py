@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import first_line, in_line
+from slop_code.authoring.check.failure_text import first_line, single_line
 from slop_code.authoring.check.strength.distortions import DISTORTIONS, FAITHFUL, can_distort, distort
-from slop_code.authoring.check.strength.mutant_trials import hurried
+from slop_code.authoring.check.strength.mutant_trials import with_short_timeouts
 from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.errors import InfrastructureError
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -38,9 +38,9 @@ def try_distortions(
 ) -> list[DistortionResult] | str:
     """With these tests, until each has failed; a text says why the reference cannot be distorted."""
     problem, solution = bench.problem, bench.solution(checkpoint)
-    if reason := undistortable(problem, bench.environment, solution):
+    if reason := why_not_distortable(problem, bench.environment, solution):
         return reason
-    quick, only = hurried(checkpoint, bench.reference(checkpoint)), tuple(tests)
+    quick, only = with_short_timeouts(checkpoint, bench.reference(checkpoint)), tuple(tests)
     bench.progress(ProgressEvent(ProgressKind.EVALUATE_DISTORTIONS, checkpoint=checkpoint.name))
     with tempfile.TemporaryDirectory(prefix="slop-code-mutants-") as scratch:
 
@@ -50,11 +50,11 @@ def try_distortions(
             return EvaluationRequest(quick, folder, environment=environment, only=only)
 
         def distorted(distortions: Sequence[Distortion]) -> list[DistortionResult]:
-            outcomes = bench.try_all([trial(one) for one in distortions])
-            return [distorted_of(one, only, outcome) for one, outcome in zip(distortions, outcomes, strict=True)]
+            outcomes = bench.evaluate_all([trial(one) for one in distortions])
+            return [distortion_result(one, only, outcome) for one, outcome in zip(distortions, outcomes, strict=True)]
 
         [faithful] = distorted([FAITHFUL])
-        if reason := unfaithful(faithful, len(only)):
+        if reason := wrapper_fault(faithful, len(only)):
             return reason
         left, found = frozenset(only), list[DistortionResult]()
         while left and len(found) < len(DISTORTIONS):
@@ -63,24 +63,24 @@ def try_distortions(
     return found
 
 
-def undistortable(problem: ProblemConfig, spec: EnvironmentSpec, solution: Path) -> str | None:
+def why_not_distortable(problem: ProblemConfig, spec: EnvironmentSpec, solution: Path) -> str | None:
     if problem.in_process:
         return "the tests load the program into their own process"
     if not can_distort(spec, problem.entry_file, solution):
-        return f"the reference has no file {in_line(spec.entry(problem.entry_file)[-1])}"
+        return f"the reference has no file {single_line(spec.entry(problem.entry_file)[-1])}"
     return None
 
 
-def unfaithful(faithful: DistortionResult, tests: int) -> str | None:
+def wrapper_fault(faithful: DistortionResult, tests: int) -> str | None:
     """Why a wrapper that changes nothing is not the reference."""
     if faithful.no_verdict is not None:
-        return f"no verdict on the reference behind a wrapper: {in_line(first_line(faithful.no_verdict))}"
+        return f"no verdict on the reference behind a wrapper: {single_line(first_line(faithful.no_verdict))}"
     if faithful.failed:
         return f"{len(faithful.failed)} of {tests} tests fail when the reference runs behind a wrapper"
     return None
 
 
-def distorted_of(
+def distortion_result(
     distortion: Distortion, tests: Iterable[str], outcome: CorrectnessResults | InfrastructureError
 ) -> DistortionResult:
     if isinstance(outcome, InfrastructureError):

@@ -34,7 +34,7 @@ class MutantBudget:
         return str(self.mutants) if self.seconds is None else f"{self.seconds:g}s"
 
 
-USUAL = MutantBudget(mutants=20)
+DEFAULT_BUDGET = MutantBudget(mutants=20)
 
 
 def parse_budget(text: str) -> MutantBudget:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 WAITING = 4
 """Mutants on disk for each that is evaluated at the time."""
 
-LEAST_TEST_S, LEAST_SESSION_S = 5.0, 20.0
-MOST_UNBUILT = 20
+MIN_TEST_SECONDS, MIN_SESSION_SECONDS = 5.0, 20.0
+MAX_UNBUILT = 20
 """Mutants in vain before a solution is given up, unless twice as many others were wanted or found."""
 
 ENDED_BY_PROGRAM = frozenset({NEVER_RAN, 2, 3, 4, 5})
@@ -36,7 +36,7 @@ ENDED_BY_PROGRAM = frozenset({NEVER_RAN, 2, 3, 4, 5})
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedMutant:
     mutant: Mutant
     failed: frozenset[str]
     """The tests, as `file::id`, that pass with the reference and not with this."""
@@ -49,21 +49,21 @@ class Tried:
         return bool(self.failed) or self.ended is not None
 
 
-def telling(reference: CorrectnessResults) -> list[TestResult]:
+def deciding_tests(reference: CorrectnessResults) -> list[TestResult]:
     """The tests that can catch anything: they pass with the reference, and decide."""
     return [test for test in reference.tests if test.status == "passed" and not test.quarantined]
 
 
-def hurried(checkpoint: CheckpointConfig, reference: CorrectnessResults) -> CheckpointConfig:
+def with_short_timeouts(checkpoint: CheckpointConfig, reference: CorrectnessResults) -> CheckpointConfig:
     """The same with the time that its reference needs, many times over: an endless loop ends soon.
 
     In steps, so that what is kept by content is the same after every measurement.
     """
     longest = max((test.duration_ms / 1000 for test in reference.tests), default=0.0)
-    session = _step(LEAST_SESSION_S, 5 * reference.phases.get("tests", 0.0))
+    session = _step(MIN_SESSION_SECONDS, 5 * reference.phases.get("tests", 0.0))
     return checkpoint.model_copy(
         update={
-            "timeout": min(checkpoint.timeout, _step(LEAST_TEST_S, 10 * longest)),
+            "timeout": min(checkpoint.timeout, _step(MIN_TEST_SECONDS, 10 * longest)),
             "session_timeout": min(checkpoint.session_timeout or session, session),
         }
     )
@@ -77,23 +77,23 @@ def _step(least: float, needed: float) -> float:
 
 def try_mutants(
     bench: Workbench, checkpoint: CheckpointConfig, mutants: Iterable[Mutant], most: int | None, end: float
-) -> tuple[list[Tried], int]:
+) -> tuple[list[TriedMutant], int]:
     """At most so many, until `end` on the monotonic clock but never none; and how many could not be tried."""
     reference = bench.reference(checkpoint)
-    quick, solution = hurried(checkpoint, reference), bench.solution(checkpoint)
-    source, found, unbuilt = _each_once(mutants), list[Tried](), list[str]()
+    quick, solution = with_short_timeouts(checkpoint, reference), bench.solution(checkpoint)
+    source, found, unbuilt = _each_once(mutants), list[TriedMutant](), list[str]()
     room = WAITING * bench.effort.jobs if most is not None else bench.effort.jobs
-    while goes_on(len(found), len(unbuilt), most, late=time.monotonic() >= end):
+    while should_continue(len(found), len(unbuilt), most, late=time.monotonic() >= end):
         batch = list(itertools.islice(source, room if most is None else min(room, most - len(found))))
         if not batch:
             break
         bench.progress(ProgressEvent(ProgressKind.EVALUATE_MUTANTS, checkpoint=checkpoint.name, count=len(found)))
         with tempfile.TemporaryDirectory(prefix="slop-code-mutants-") as scratch:
             folders = [_written(one, solution, Path(scratch) / f"mutant{place}") for place, one in enumerate(batch)]
-            outcomes = bench.try_all([EvaluationRequest(quick, folder) for folder in folders])
+            outcomes = bench.evaluate_all([EvaluationRequest(quick, folder) for folder in folders])
         for mutant, outcome in zip(batch, outcomes, strict=True):
-            one = tried_of(mutant, reference, outcome)
-            if isinstance(one, Tried):
+            one = mutant_result(mutant, reference, outcome)
+            if isinstance(one, TriedMutant):
                 found.append(one)
             else:
                 unbuilt.append(one)
@@ -102,27 +102,27 @@ def try_mutants(
     return found, len(unbuilt)
 
 
-def goes_on(found: int, unbuilt: int, most: int | None, *, late: bool) -> bool:
+def should_continue(found: int, unbuilt: int, most: int | None, *, late: bool) -> bool:
     if found and late:
         return False
-    return (most is None or found < most) and unbuilt <= max(MOST_UNBUILT, 2 * (most or found))
+    return (most is None or found < most) and unbuilt <= max(MAX_UNBUILT, 2 * (most or found))
 
 
-def tried_of(
+def mutant_result(
     mutant: Mutant, reference: CorrectnessResults, outcome: CorrectnessResults | InfrastructureError
-) -> Tried | str:
+) -> TriedMutant | str:
     """A text, the reason, where there is no verdict by no fault of the mutant's."""
     if isinstance(outcome, InfrastructureError):
         return str(outcome)
     reason = outcome.infrastructure_failure_reason
     if reason is None:
-        return Tried(mutant, failed(reference, outcome))
+        return TriedMutant(mutant, failed(reference, outcome))
     ended = outcome.isolation and outcome.pytest_exit_code in ENDED_BY_PROGRAM
-    return Tried(mutant, frozenset(), reason) if ended else reason
+    return TriedMutant(mutant, frozenset(), reason) if ended else reason
 
 
 def failed(reference: CorrectnessResults, results: CorrectnessResults) -> frozenset[str]:
-    able = {test.nodeid for test in telling(reference)}
+    able = {test.nodeid for test in deciding_tests(reference)}
     return frozenset(test.nodeid for test in results.tests if test.nodeid in able and test.status != "passed")
 
 

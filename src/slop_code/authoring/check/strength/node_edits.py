@@ -13,10 +13,10 @@ from slop_code.authoring.check.strength.mutant import Edit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-LONGEST_STATEMENT = 3
+MAX_STATEMENT_LINES = 3
 """Lines of a statement that is taken out; the diff of a longer one shows too much to be read."""
 
-LARGEST_NUMBER = 10**15
+MAX_NUMBER = 10**15
 _LINE = re.compile(r"\r\n|\n|\r")
 _QUOTE = re.compile(r"""[A-Za-z]{0,2}("{3}|'{3}|"|')""")
 _COMPARISONS: Mapping[type[ast.cmpop], tuple[str, str]] = {
@@ -120,7 +120,7 @@ def _constant(node: ast.Constant, where: Positions) -> Iterator[Edit]:
     match node.value:
         case bool(value):
             yield Edit(start, end, str(not value), "constant")
-        case int(value) | float(value) if math.isfinite(value) and abs(value) < LARGEST_NUMBER:
+        case int(value) | float(value) if math.isfinite(value) and abs(value) < MAX_NUMBER:
             yield Edit(start, end, repr(value + 1), "number")
             if value >= 1:
                 yield Edit(start, end, repr(value - 1), "number")
@@ -144,7 +144,7 @@ def _condition(node: ast.If | ast.While | ast.IfExp, where: Positions) -> Iterat
 
 
 def _removal(node: ast.stmt, where: Positions) -> Iterator[Edit]:
-    if (node.end_lineno or node.lineno) - node.lineno < LONGEST_STATEMENT:
+    if (node.end_lineno or node.lineno) - node.lineno < MAX_STATEMENT_LINES:
         yield Edit(*where.span(node), "pass", "statement")
 
 
@@ -169,7 +169,7 @@ def _result(node: ast.Return, where: Positions) -> Iterator[Edit]:
 
 
 def _is_short(node: ast.expr | ast.stmt) -> bool:
-    return (node.end_lineno or node.lineno) - node.lineno < LONGEST_STATEMENT
+    return (node.end_lineno or node.lineno) - node.lineno < MAX_STATEMENT_LINES
 
 
 def _loop(node: ast.For | ast.AsyncFor, where: Positions) -> Iterator[Edit]:

@@ -7,13 +7,13 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from slop_code.authoring.check.failure_text import first_line, in_line
+from slop_code.authoring.check.failure_text import first_line, single_line
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
-from slop_code.authoring.check.reference_verdict import location_of_checkpoint, verdict_on
+from slop_code.authoring.check.reference_verdict import location_of_checkpoint, sound_reference
 from slop_code.authoring.check.strength.distortion_trials import try_distortions
 from slop_code.authoring.check.strength.mutant_selection import spread
-from slop_code.authoring.check.strength.mutant_trials import telling, try_mutants
+from slop_code.authoring.check.strength.mutant_trials import deciding_tests, try_mutants
 from slop_code.authoring.check.strength.python_solution import mutants_of, python_files
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.raw_test import visible
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.strength.distortion_trials import DistortionResult
     from slop_code.authoring.check.strength.mutant_selection import MutantBudget
-    from slop_code.authoring.check.strength.mutant_trials import Tried
+    from slop_code.authoring.check.strength.mutant_trials import TriedMutant
     from slop_code.authoring.check.workbench import Workbench
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import TestResult
 
-ENOUGH = 0.7
+MIN_CAUGHT_SHARE = 0.7
 """Of the mutants; the rest may well be no faults at all."""
 
-FEWEST = 5
+MIN_MUTANTS = 5
 """Mutants that it takes to say anything."""
 
 NO_PYTHON = "only Python solutions are mutated"
@@ -59,7 +59,7 @@ class StrengthResult:
     checkpoint: str
     tests: Sequence[TestResult]
     made: int
-    tried: Sequence[Tried]
+    tried: Sequence[TriedMutant]
     unbuilt: int
     distorted: Sequence[DistortionResult] = ()
     undistorted: str | None = None
@@ -68,7 +68,7 @@ class StrengthResult:
     no_mutants: str | None = None
 
     @property
-    def survivors(self) -> list[Tried]:
+    def survivors(self) -> list[TriedMutant]:
         return [one for one in self.tried if not one.caught]
 
     @property
@@ -78,7 +78,7 @@ class StrengthResult:
     @property
     def unfailed(self) -> list[TestResult]:
         """Tests of this checkpoint that neither a mutant nor anything done to the output made fail."""
-        trials: list[Tried | DistortionResult] = [*self.tried, *self.distorted]
+        trials: list[TriedMutant | DistortionResult] = [*self.tried, *self.distorted]
         failing = frozenset[str]().union(*(one.failed for one in trials))
         return [test for test in self.tests if test.checkpoint == self.checkpoint and test.nodeid not in failing]
 
@@ -103,26 +103,26 @@ class StrengthResult:
 
 
 def run(bench: Workbench) -> StepOutcome:
-    effort, solved = bench.effort, bench.solved()
-    able = [checkpoint for checkpoint in solved if telling(verdict_on(bench, checkpoint))]
+    effort, solved = bench.effort, bench.checkpoints_with_reference()
+    able = [checkpoint for checkpoint in solved if deciding_tests(sound_reference(bench, checkpoint))]
     began, found = time.monotonic(), list[StrengthResult]()
     for place, checkpoint in enumerate(able, start=1):
         end = began + (effort.budget.seconds or float("inf")) * place / len(able)
         found.append(strength_of(bench, checkpoint, effort.budget, end))
     unknown = [f"{one.name}: none of its tests counts, so none can catch a mutant" for one in solved if one not in able]
     return StepOutcome(
-        tuple(finding for one in found for finding in judged(bench, one)),
-        (*(line for one in found for line in told(one)), *unknown),
+        tuple(finding for one in found for finding in findings_of(bench, one)),
+        (*(line for one in found for line in summary_lines(one)), *unknown),
         {"budget": str(effort.budget), "seed": effort.seed, "checkpoints": dict(map(facts, found))},
     )
 
 
 def strength_of(bench: Workbench, checkpoint: CheckpointConfig, budget: MutantBudget, end: float) -> StrengthResult:
-    before = bench.before(checkpoint)
+    before = bench.previous_checkpoint(checkpoint)
     earlier = bench.solution(before) if before else None
     mutants = mutants_of(bench.solution(checkpoint), earlier)
     tried, unbuilt = try_mutants(bench, checkpoint, spread(mutants, bench.effort.seed), budget.mutants, end)
-    one = StrengthResult(checkpoint.name, telling(bench.reference(checkpoint)), len(mutants), tried, unbuilt)
+    one = StrengthResult(checkpoint.name, deciding_tests(bench.reference(checkpoint)), len(mutants), tried, unbuilt)
     if not python_files(bench.solution(checkpoint)):
         one = replace(one, no_mutants=NO_PYTHON)
     left = [test.nodeid for test in one.unfailed]
@@ -130,8 +130,8 @@ def strength_of(bench: Workbench, checkpoint: CheckpointConfig, budget: MutantBu
     return replace(one, undistorted=distorted) if isinstance(distorted, str) else replace(one, distorted=distorted)
 
 
-def judged(bench: Workbench, one: StrengthResult) -> Iterator[Finding]:
-    if len(one.tried) >= FEWEST and one.caught < ENOUGH * len(one.tried):
+def findings_of(bench: Workbench, one: StrengthResult) -> Iterator[Finding]:
+    if len(one.tried) >= MIN_MUTANTS and one.caught < MIN_CAUGHT_SHARE * len(one.tried):
         yield Finding(
             WEAK,
             location_of_checkpoint(bench.problem, one.checkpoint),
@@ -159,7 +159,7 @@ def _by_function(tests: Sequence[TestResult]) -> dict[str, list[TestResult]]:
     return dict(found)
 
 
-def told(one: StrengthResult) -> Iterator[str]:
+def summary_lines(one: StrengthResult) -> Iterator[str]:
     by = [f"{group} {caught} ({alone} alone)" for group, (_, caught, alone) in one.groups().items()]
     left = f"; {one.unbuilt} could not be tried" if one.unbuilt else ""
     if one.no_mutants:
@@ -181,7 +181,7 @@ def told(one: StrengthResult) -> Iterator[str]:
 
 
 def _in_short(reason: str) -> str:
-    return in_line(first_line(reason))
+    return single_line(first_line(reason))
 
 
 def facts(one: StrengthResult) -> tuple[str, dict[str, Any]]:
