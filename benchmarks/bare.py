@@ -11,9 +11,8 @@ from benchmarks.measuring import clean_environment, run
 from slop_code.evaluation.command import LOCK, render_ini
 from slop_code.evaluation.staging import choose, copy_tests, variables_for
 from slop_code.execution.cache import Cache
-from slop_code.execution.interpreter import base_python
 from slop_code.execution.sandbox import TESTS_DIR
-from slop_code.execution.uv import uv_paths
+from slop_code.execution.uv import base_python, uv_paths
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -52,14 +52,14 @@ def open_streams() -> None:
     """All three are there, take any text, and messages that nobody reads end nothing."""
     from typing import cast
 
-    from slop_code._io import Forgiving
+    from slop_code._io import BestEffortStream
 
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # it was closed when we were started
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")
-    sys.stderr = cast("TextIO", Forgiving(sys.stderr))
+    sys.stderr = cast("TextIO", BestEffortStream(sys.stderr))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, reads with an end, digests."""
+"""Atomic writes, bounded reads, digests, and streams whose reader may be gone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TooLargeError(ValueError):
-    """A file is larger than its reader is ready to take."""
+    """A file is larger than the limit of its reader."""
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
@@ -27,7 +27,7 @@ def write_atomic(path: Path, data: str | bytes) -> None:
 
 @contextlib.contextmanager
 def open_atomic(path: Path) -> Iterator[BinaryIO]:
-    """Write beside the target and rename, so that a file that exists is whole. Errors name the target."""
+    """Write to a temporary file and rename it, so that a file that exists is complete. Errors name the target."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
@@ -46,7 +46,7 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_bounded(path: Path, limit: int) -> bytes:
-    """The content of a regular file, never more than `limit` bytes; links are not followed."""
+    """The content of a regular file of at most `limit` bytes; links are not followed."""
     with open_regular(path) as stream:
         data = stream.read(limit + 1)
     if len(data) > limit:
@@ -55,7 +55,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A regular file for reading: no link is followed, no pipe waited for."""
+    """Open a regular file for reading without following a link or waiting for a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -64,7 +64,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def tail(path: Path, limit: int) -> str:
-    """The end of a text file for a person to read; empty when there is none."""
+    """The end of a text file, for a person to read; empty when the file cannot be read."""
     try:
         with path.open("rb") as stream:
             stream.seek(0, os.SEEK_END)
@@ -93,12 +93,12 @@ def keep_ends(path: Path, limit: int) -> None:
         stream.truncate()
 
 
-_NOBODY_READS = (OSError, ValueError, RuntimeError)
-"""Gone or full; closed; or written to by a signal handler amid another write."""
+_WRITE_ERRORS = (OSError, ValueError, RuntimeError)
+"""The reader is gone or the disk full; the stream is closed; a signal handler wrote during another write."""
 
 
-class Forgiving:
-    """A stream for people, that may not be there to take what is written: the work goes on."""
+class BestEffortStream:
+    """A stream whose errors are ignored: work goes on when nobody reads its messages."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -107,10 +107,10 @@ class Forgiving:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        with contextlib.suppress(*_NOBODY_READS):
+        with contextlib.suppress(*_WRITE_ERRORS):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with contextlib.suppress(*_NOBODY_READS):
+        with contextlib.suppress(*_WRITE_ERRORS):
             self._stream.flush()

@@ -10,7 +10,7 @@ from slop_code.attacks.trial import AttackState
 from slop_code.cli.doctor_attacks import EXITS
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.main import run
-from slop_code.execution.cache import VARIABLE
+from slop_code.execution.cache import CACHE_VARIABLE
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def own_cache(cache, tmp_path, monkeypatch):
     folder = tmp_path / "cache"
     folder.mkdir()
     (folder / "tools").symlink_to(cache.root / "tools")
-    monkeypatch.setenv(VARIABLE, str(folder))
+    monkeypatch.setenv(CACHE_VARIABLE, str(folder))
     return folder
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slop_code.execution.interpreter import base_python
+from slop_code.execution.uv import base_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

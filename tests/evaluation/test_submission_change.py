@@ -10,9 +10,9 @@ from slop_code.errors import InfrastructureError, SubmissionError
 from slop_code.evaluation import pytest_runner
 from slop_code.evaluation.infrastructure import submission_change
 from slop_code.execution.progress_events import ProgressKind
-from slop_code.execution.submission import Tree
+from slop_code.execution.submission import SubmissionTree
 
-ONE, OTHER = Tree("1"), Tree("2")
+ONE, OTHER = SubmissionTree("1"), SubmissionTree("2")
 REFUSED = InfrastructureError("/s: cannot be read to its end: Too many open files")
 GONE = SubmissionError("/s: there is no such folder")
 CHANGED = "/s: the submission changed while it was evaluated; evaluate it when nothing writes to it"

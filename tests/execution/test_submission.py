@@ -187,7 +187,7 @@ def test_open_submission_refuses(tree, name, message):
         open_submission(tree.parent / name)
 
 
-@pytest.mark.parametrize(("limit", "most"), [("LARGEST", 1199), ("MOST_ENTRIES", 1)])
+@pytest.mark.parametrize(("limit", "most"), [("MAX_BYTES", 1199), ("MAX_ENTRIES", 1)])
 def test_too_much_is_what_there_is_in_all(tmp_path, monkeypatch, limit, most):
     for name in ("one", "other"):
         (tmp_path / name).touch()

@@ -18,8 +18,7 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.environment import load_environment
 from slop_code.execution.helper import helper_path
-from slop_code.execution.interpreter import base_python
-from slop_code.execution.uv import uv_paths
+from slop_code.execution.uv import base_python, uv_paths
 
 if TYPE_CHECKING:
     import argparse

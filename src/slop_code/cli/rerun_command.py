@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code._io import Forgiving
+from slop_code._io import BestEffortStream
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import make_folder, print_progress, print_written
 from slop_code.cli.shared_options import add_problems_dir
@@ -107,7 +107,7 @@ def _evaluate(
         make_folder(arguments.output)
     if test is None:
         return evaluate_again(stored, folder, submission, print_progress)
-    live = LiveOutput(Forgiving(sys.stderr if arguments.json else sys.stdout))
+    live = LiveOutput(BestEffortStream(sys.stderr if arguments.json else sys.stdout))
     return run_one(test, folder, submission, print_progress, live)
 
 

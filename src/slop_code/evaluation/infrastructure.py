@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.evaluation.evidence import Evidence, PytestExit
-    from slop_code.execution.submission import Tree
+    from slop_code.execution.submission import SubmissionTree
 
 _EXIT_CODES = {
     2: "pytest was interrupted (exit code 2)",
@@ -57,7 +57,7 @@ def _session_timeout(ended: PytestExit) -> str | None:
 
 
 def submission_change(
-    submission: Path, before: Callable[[], Tree], after: Callable[[], Tree]
+    submission: Path, before: Callable[[], SubmissionTree], after: Callable[[], SubmissionTree]
 ) -> InfrastructureError | None:
     """Not None: the tested submission may be neither the one before the tests nor the one after them."""
     try:

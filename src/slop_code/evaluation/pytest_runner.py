@@ -37,7 +37,7 @@ from slop_code.evaluation.run_tests import (
 )
 from slop_code.evaluation.selection import Selection, checkpoint_files, select
 from slop_code.evaluation.staging import Staged, StagingPlan, copy_tests, stage, variables_for
-from slop_code.execution.cache import DAMAGED, Cache
+from slop_code.execution.cache import DAMAGE_ERRORS, Cache
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.manifest import check_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, MarkerConfig, ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.execution.submission import Tree
+    from slop_code.execution.submission import SubmissionTree
 
 __all__ = ["BUILTIN_MARKERS", "PytestRunner", "prepare_tests", "run_checkpoint_pytest"]
 
@@ -78,7 +78,7 @@ class _Run:
     context: EvaluationContext
     submission: Path
     arguments: list[str]
-    tree: Callable[[], Tree]
+    tree: Callable[[], SubmissionTree]
     """The submission before the tests."""
 
     watch: _Stopwatch = field(default_factory=_Stopwatch)
@@ -328,13 +328,13 @@ class PytestRunner:
         return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
 
 
-def _read_again(run: _Run) -> Tree:
+def _read_again(run: _Run) -> SubmissionTree:
     """The submission after the tests. What decided must not have changed either."""
     assert run.staged is not None
     try:
         check_manifest(run.staged.folder)
         read_tool_environment(run.context.tools.entry, run.context.cache)
-    except DAMAGED as error:
+    except DAMAGE_ERRORS as error:
         message = "what is kept there was damaged while it was in use; evaluate again, and it is made anew"
         raise InfrastructureError(f"{run.context.cache.root}: {message} ({error})") from error
     return read_tree(open_submission(run.submission))

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from slop_code.evaluation.context import EvaluationContext
     from slop_code.evaluation.staging import Staged
     from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.submission import Tree
+    from slop_code.execution.submission import SubmissionTree
 
 NAME_LIMIT = 300
 
 
 def warnings_for(
-    context: EvaluationContext, submission_path: Path, staged: Staged | None, submission: Tree | None
+    context: EvaluationContext, submission_path: Path, staged: Staged | None, submission: SubmissionTree | None
 ) -> list[str]:
     problem, environment = context.problem, context.environment
     warnings = [*problem.warnings, *environment.warnings, *_ignored_settings(environment)]

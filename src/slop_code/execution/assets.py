@@ -1,4 +1,4 @@
-"""Static assets of a problem: where they lie and how a test finds them."""
+"""Static assets of a problem: copies of them, and the variables that name their paths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def asset_environment(names: Iterable[str], assets_dir: str) -> dict[str, str]:
 
 
 def copy_assets(assets: Mapping[str, Path], destination: Path) -> None:
-    """Each asset, a file or a folder, as `destination/<name>`; what is there already is replaced."""
+    """Copy each asset, a file or a folder, to `destination/<name>`; files there are replaced."""
     for name, path in assets.items():
         source = _resolved(path)
         if not source.is_dir():
@@ -43,10 +43,10 @@ def copy_assets(assets: Mapping[str, Path], destination: Path) -> None:
 def walk(
     root: Path, *, fence: Path, skip: Callable[[str], bool] = lambda _: False
 ) -> Iterator[tuple[PurePosixPath, Path]]:
-    """Everything below `root`, sorted, with the place it really lies at.
+    """Everything below `root`, sorted, with its resolved path.
 
-    Links are followed while they stay inside `fence`; one that leaves it, that leads nowhere or that
-    leads to a folder it lies in is a `ConfigError`. `skip` is asked for each bare name.
+    Links are followed inside `fence`. A link that leaves it, that leads nowhere or that leads to a folder
+    above it is a `ConfigError`. `skip` decides by the bare name.
     """
     return _walk(root, PurePosixPath(), _resolved(fence), (_resolved(root),), skip)
 

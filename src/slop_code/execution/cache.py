@@ -1,9 +1,10 @@
-"""What is built once and kept by content, safe for several evaluators at a time."""
+"""Cache of folders that are built once per key, and session folders; safe for several evaluators at a time."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import shutil
 import sys
@@ -19,13 +20,15 @@ from slop_code.execution.process import succeeds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-VARIABLE = "SCBENCH_CACHE_DIR"
-Value = TypeVar("Value")
-DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError)
-"""What it takes to read an entry that is incomplete, or of another version."""
+logger = logging.getLogger(__name__)
 
-IN_USE = ".in-use.lock"
-STEP_S = 0.02
+CACHE_VARIABLE = "SCBENCH_CACHE_DIR"
+Value = TypeVar("Value")
+DAMAGE_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
+"""Errors of reading an entry that is incomplete or of another version."""
+
+LOCK = ".in-use.lock"
+POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Cache:
     @classmethod
     def default(cls) -> Cache:
         """$SCBENCH_CACHE_DIR, else slop-code in the user's cache folder."""
-        given = os.environ.get(VARIABLE)
+        given = os.environ.get(CACHE_VARIABLE)
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         root = Path(given).expanduser() if given else Path(base).expanduser() / "slop-code"
         try:
@@ -43,7 +46,8 @@ class Cache:
             (root / "sessions").mkdir(exist_ok=True)
         except OSError as error:
             raise InfrastructureError(
-                f"{root}: cannot make the cache folder: {error.strerror}; set {VARIABLE} to a folder you can write to"
+                f"{root}: cannot make the cache folder: {error.strerror}; "
+                f"set {CACHE_VARIABLE} to a folder you can write to"
             ) from error
         return cls(root.resolve())
 
@@ -55,42 +59,37 @@ class Cache:
         return self.load_or_build(kind, key, build, lambda entry: entry)
 
     def load_or_build(self, kind: str, key: str, build: Callable[[Path], None], load: Callable[[Path], Value]) -> Value:
-        """What `load` makes of the folder of this key, which is built now if it is not there or damaged.
+        """The value that `load` reads from the entry of this key; a missing or damaged entry is built first.
 
-        A folder that exists is whole: a build that fails leaves nothing; two that want the same wait for one.
+        An entry that exists is complete: a build that fails leaves nothing. One evaluator builds, the others wait.
         """
         target = self.root / kind / key
         if target.is_dir():
-            with contextlib.suppress(*DAMAGED):
-                return load(target)
+            with contextlib.suppress(*DAMAGE_ERRORS):
+                value = load(target)
+                logger.debug("cache hit: %s/%s", kind, key)
+                return value
         with file_lock(target.parent / f".{key}.lock"):
             if target.is_dir():
                 try:
                     return load(target)
-                except DAMAGED:
+                except DAMAGE_ERRORS as error:
+                    logger.info("cache entry is damaged: %s/%s: %s", kind, key, error)
                     remove_tree(target)
-            if not target.is_dir():
-                for left in target.parent.glob(f".{key}.*/"):
-                    remove_tree(left)  # of a builder that was killed: we hold the lock
-                scratch = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=target.parent))
-                try:
-                    build(scratch)
-                    scratch.rename(target)
-                except BaseException:
-                    remove_tree(scratch)
-                    raise
+            logger.info("cache miss: building %s/%s", kind, key)
+            _build(target, build)
         return load(target)
 
     @contextlib.contextmanager
     def shared_lock(self) -> Iterator[None]:
-        """Nothing that is kept here goes while this lasts; many at a time may want that."""
-        with file_lock(self.root / IN_USE, shared=True):
+        """Nothing is pruned while this is held; any number of evaluators hold it at a time."""
+        with file_lock(self.root / LOCK, shared=True):
             yield
 
     @contextlib.contextmanager
     def exclusive_lock(self) -> Iterator[None]:
-        """For whoever takes away what is kept here: never waits, and nobody begins to use it meanwhile."""
-        with open_lock(self.root / IN_USE) as lock:
+        """For pruning: no evaluation starts while this is held, and an InfrastructureError if one runs."""
+        with open_lock(self.root / LOCK) as lock:
             if not try_lock(lock, fcntl.LOCK_EX):
                 raise InfrastructureError(
                     f"{self.root}: evaluations are running with this cache; try again when they have ended"
@@ -98,25 +97,38 @@ class Cache:
             yield
 
     def remove_abandoned_sessions(self) -> list[Path]:
-        """Remove the sessions of evaluators that were killed."""
-        return [left for left in (self.root / "sessions").glob("*") if _reap(left)]
+        """Remove the session folders of killed evaluators; their paths."""
+        return [folder for folder in (self.root / "sessions").glob("*") if _remove_if_abandoned(folder)]
 
     @contextlib.contextmanager
     def session_folder(self) -> Iterator[Path]:
-        """A folder for one evaluation; those of evaluators that were killed go first."""
+        """A folder for one evaluation; folders of killed evaluators are removed first."""
         parent = self.root / "sessions"
         parent.mkdir(parents=True, exist_ok=True)
         self.remove_abandoned_sessions()
         folder, lock = _new_session(parent)
-        with lock:  # until it is gone: nobody else takes it for one of an evaluator that was killed
+        with lock:  # held until the folder is gone, so that nobody takes it for one of a killed evaluator
             try:
                 yield folder
             finally:
                 _remove_session(folder)
 
 
+def _build(target: Path, build: Callable[[Path], None]) -> None:
+    """The caller holds the entry's lock, so scratch folders of this key are remains of killed builders."""
+    for abandoned in target.parent.glob(f".{target.name}.*/"):
+        remove_tree(abandoned)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        build(scratch)
+        scratch.rename(target)
+    except BaseException:
+        remove_tree(scratch)
+        raise
+
+
 def _new_session(parent: Path) -> tuple[Path, IO[str]]:
-    """Until we hold the lock others take the folder for one of an evaluator that was killed: then it is another one."""
+    """Try again when another evaluator removed the folder as abandoned before it was locked."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix="s", dir=parent))
         with contextlib.ExitStack() as undo:
@@ -124,14 +136,14 @@ def _new_session(parent: Path) -> tuple[Path, IO[str]]:
             with contextlib.suppress(FileNotFoundError):
                 lock = undo.enter_context((folder / "new").open("w"))
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                # Whoever holds a lock of this name has a whole session.
+                # A lock of this name belongs to a complete session.
                 (folder / "new").rename(folder / "lock")
                 undo.pop_all()
                 return folder, lock
 
 
 def _remove_session(folder: Path) -> None:
-    """The lock goes last: whoever is killed meanwhile leaves a folder that is still known for what it is."""
+    """The lock is removed last: if we are killed meanwhile, the rest can still be recognised as abandoned."""
     for inner in folder.iterdir():
         if inner.name in ("lock", "new"):
             continue
@@ -143,17 +155,17 @@ def _remove_session(folder: Path) -> None:
 
 
 def entry_for_scratch(scratch: Path) -> Path:
-    """The folder that a builder's scratch folder will become."""
+    """The entry that a builder's scratch folder will become."""
     return scratch.with_name(scratch.name[1:].partition(".")[0])
 
 
 @contextlib.contextmanager
 def file_lock(path: Path, *, shared: bool = False) -> Iterator[None]:
-    """Waits for its turn, or until there comes a stop."""
+    """Hold the lock during the block; waiting for it can be cancelled."""
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with open_lock(path) as lock:
         while not try_lock(lock, kind):
-            wait_for(None, STEP_S)
+            wait_for(None, POLL_S)
         yield
 
 
@@ -163,7 +175,7 @@ def open_lock(path: Path) -> IO[str]:
 
 
 def try_lock(lock: IO[str], kind: int) -> bool:
-    """Without waiting; an OSError where there is no locking at all."""
+    """Without waiting; an OSError where the file system has no locks."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -171,8 +183,8 @@ def try_lock(lock: IO[str], kind: int) -> bool:
     return True
 
 
-def _reap(folder: Path) -> bool:
-    """Remove a session's folder unless its evaluator holds the lock; one that has yet to take it makes another."""
+def _remove_if_abandoned(folder: Path) -> bool:
+    """Remove a session's folder unless its evaluator holds the lock; one that has yet to lock it makes another."""
     for name in ("lock", "new"):
         try:
             with (folder / name).open("r") as lock:
@@ -185,16 +197,16 @@ def _reap(folder: Path) -> bool:
         except OSError:
             return False
     try:
-        folder.rmdir()  # its maker came no further than this; not when it has by now
+        folder.rmdir()  # empty: its maker was killed at once; otherwise this fails
     except OSError:
         return False
     return True
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove what a hostile process may have filled: folders that may not be read or written first become so."""
+    """Remove a tree that a hostile process may have filled: folders without permissions are made writable first."""
 
-    def open_up(_function: object, path: str, _error: object) -> None:
+    def make_writable(_function: object, path: str, _error: object) -> None:
         with contextlib.suppress(OSError):
             os.chmod(os.path.dirname(path), 0o700)
             if os.path.isdir(path) and not os.path.islink(path):
@@ -209,8 +221,8 @@ def remove_tree(folder: Path) -> None:
 
     try:
         if sys.version_info >= (3, 12):
-            shutil.rmtree(folder, onexc=open_up)
+            shutil.rmtree(folder, onexc=make_writable)
         else:
-            shutil.rmtree(folder, onerror=open_up)
-    except RecursionError:  # deeper than Python goes; rm is not
+            shutil.rmtree(folder, onerror=make_writable)
+    except RecursionError:  # deeper than Python recurses; rm has no such limit
         succeeds(["rm", "-rf", "--", str(folder)])

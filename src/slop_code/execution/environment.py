@@ -22,6 +22,16 @@ _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(?:([KMG])(?:I?B)?|B)?", 
 _MULTIPLES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _PLACEHOLDER = "{entry_file}"
 
+FILE_SIZE = 2 << 30
+"""Bytes of any one file of the judge or of set-up, in every sandbox."""
+
+HANDED_SIZE = 1 << 30
+"""Bytes of all files that tests hand over; the copies are not the subject's to fill."""
+
+SETUP_MEMORY = 8 << 30
+SETUP_PROCESSES = 1000
+MIN_INODES = 10_000
+
 
 def parse_size(value: Any) -> int:
     """Bytes, of a number or of text such as `512M`, `1.5 GiB`; multiples are binary."""
@@ -114,7 +124,7 @@ class LocalSpec(FileModel):
 
 
 class Limits(FileModel):
-    """What the submission may use; sizes in bytes."""
+    """Limits of the submission while the tests run; sizes in bytes."""
 
     memory: Annotated[Size, Field(ge=1 << 20)] = 1 << 30
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -138,7 +148,7 @@ class EnvironmentSpec(FileModel):
 
     limits: Limits = Field(default_factory=Limits)
     network: Literal["none", "full"] = "none"
-    """While the tests run; set-up has its own."""
+    """While the tests run; set-up always has network."""
 
     @field_validator("docker")
     @classmethod
@@ -152,7 +162,7 @@ class EnvironmentSpec(FileModel):
         return load_yaml_model(Path(path), cls)
 
     def entry(self, entry_file: str) -> list[str]:
-        """The argv that runs a submission; a suffix that the problem wrote out is not doubled."""
+        """The argv that starts a submission; a suffix that the problem's entry_file has already is not added again."""
         template = self.commands.entry_file
         suffix = template.rpartition(_PLACEHOLDER)[2] if _PLACEHOLDER in template else ""
         file = template.replace(_PLACEHOLDER, entry_file.removesuffix(suffix))
@@ -162,7 +172,7 @@ class EnvironmentSpec(FileModel):
         return [*command, file]
 
     def interpreter(self) -> str | None:
-        """The Python that runs a submission, as the command names it; None where something else does."""
+        """The Python that runs a submission, as the command names it; None for other languages."""
         word = self.entry("x")[0]
         return word if os.path.basename(word).startswith("python") else None
 

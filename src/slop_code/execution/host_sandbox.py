@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import remove_tree
-from slop_code.execution.interpreter import base_python, python_identity
 from slop_code.execution.tool_environment import HostToolBuilder
+from slop_code.execution.uv import base_python, python_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.execution.cache import DAMAGED, Cache, file_lock, remove_tree
+from slop_code.execution.cache import DAMAGE_ERRORS, Cache, file_lock, remove_tree
 from slop_code.execution.manifest import check_manifest, write_manifest
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _is_sound(cache: Cache, name: str) -> bool:
     """One that nobody sealed is of a builder that was killed: what became of it since, nobody knows."""
     try:
         check_installed(cache, name)
-    except DAMAGED:
+    except DAMAGE_ERRORS:
         return False
     return True
 
@@ -79,7 +79,7 @@ def matches_record(wheel: Path) -> bool:
                 if digest and _digest(path, digest.partition("=")[0]) != digest:
                     return False
                 there.discard(path)
-    except DAMAGED:
+    except DAMAGE_ERRORS:
         return False
     return not there
 

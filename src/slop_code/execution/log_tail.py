@@ -1,4 +1,4 @@
-"""A file that grows, handed on while it does."""
+"""Follower of a growing log file."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHUNK = 1 << 16
-STEP_S = 0.05
+POLL_S = 0.05
 
 
 @contextlib.contextmanager
-def follow_file(path: Path, tell: Callable[[bytes], None] | None) -> Iterator[None]:
-    """While the block runs, `tell` is given what comes into the file, once it is there; then the rest."""
-    if tell is None:
+def follow_file(path: Path, write: Callable[[bytes], None] | None) -> Iterator[None]:
+    """Pass everything that is appended to the file to `write` while the block runs, and the rest at its end."""
+    if write is None:
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_follow, args=(path, tell, done), daemon=True)
+    thread = threading.Thread(target=_follow, args=(path, write, done), daemon=True)
     thread.start()
     try:
         yield
@@ -32,20 +32,20 @@ def follow_file(path: Path, tell: Callable[[bytes], None] | None) -> Iterator[No
         thread.join()
 
 
-def _follow(path: Path, tell: Callable[[bytes], None], done: threading.Event) -> None:
+def _follow(path: Path, write: Callable[[bytes], None], done: threading.Event) -> None:
     stream, ended = None, False
     try:
         while not ended:
-            ended = done.wait(STEP_S)
-            stream = stream or _opened(path)
+            ended = done.wait(POLL_S)
+            stream = stream or _open_if_there(path)
             while stream and (chunk := stream.read(CHUNK)):
-                tell(chunk)
+                write(chunk)
     finally:
         if stream:
             stream.close()
 
 
-def _opened(path: Path) -> BinaryIO | None:
+def _open_if_there(path: Path) -> BinaryIO | None:
     with contextlib.suppress(OSError):
         return open_regular(path)
     return None

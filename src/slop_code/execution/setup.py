@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from slop_code._io import TooLargeError, digest_of, read_bounded
 from slop_code._version import __version__
 from slop_code.errors import InfrastructureError
-from slop_code.execution.interpreter import network_variables
 from slop_code.execution.manifest import check_sample_manifest, write_sample_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, PreparedSubject, SetupJob
 from slop_code.execution.submission import tree_digest
-from slop_code.execution.uv import uv_identity
+from slop_code.execution.uv import network_variables, uv_identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The submission as a tree: its digest, and whether it can be evaluated at all."""
+"""The submission as a tree of files: its digest, and reasons why it cannot be evaluated."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-DEEPEST = 500
+MAX_DEPTH = 500
 CHUNK = 1 << 20
-LARGEST = 16 << 30
-"""What is larger in all, be it holes, takes longer to read than anyone waits."""
+MAX_BYTES = 16 << 30
+"""Of all files together, holes included: reading more takes too long."""
 
-MOST_ENTRIES = 1_000_000
-OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
+MAX_ENTRIES = 1_000_000
+MACHINE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 """Errors of the machine, which say nothing about the submission."""
 
 RESERVED = (TESTS_DIR, REPORTS_DIR)
-"""Names the evaluation puts into the workspace; a submission's own are never looked at."""
+"""Names that the evaluation uses in the workspace; a submission's own files of these names are ignored."""
 
 
 def open_submission(path: Path) -> Path:
-    """The submission's folder, made absolute, or the reason why it is none."""
+    """The absolute path of the submission's folder; a SubmissionError if it is none."""
     try:
         resolved = path.resolve(strict=True)
         os.listdir(resolved)
@@ -44,10 +44,10 @@ def open_submission(path: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class SubmissionTree:
     digest: str
     unreadable: int = 0
-    """How many files and folders this user cannot read."""
+    """Number of files and folders that this user cannot read."""
 
     first: str = ""
     """The path of the first of them."""
@@ -57,10 +57,10 @@ def tree_digest(root: Path) -> str:
     return read_tree(root).digest
 
 
-def read_tree(root: Path) -> Tree:
+def read_tree(root: Path) -> SubmissionTree:
     """SHA-256 over names, kinds, the owner's permissions, contents and link targets, without following links.
 
-    Walks by descriptors, so that no path is too long; what cannot be read counts as unreadable, since
+    The walk uses descriptors, so that no path is too long. A file that cannot be read counts as unreadable, since
     the subject, the same user, cannot read it either.
     """
     walk, unreadable, first = _Walk(hashlib.sha256()), 0, b""
@@ -69,16 +69,16 @@ def read_tree(root: Path) -> Tree:
         for path in walk.folder(descriptor, b"", 0):
             unreadable, first = unreadable + 1, first or path
     except OSError as error:
-        kind = InfrastructureError if error.errno in OURS else SubmissionError
+        kind = InfrastructureError if error.errno in MACHINE_ERRORS else SubmissionError
         raise kind(f"{root}: cannot be read to its end: {error.strerror}") from error
     except _TooLargeError:
-        most = f"more than {LARGEST >> 30} GiB, or {MOST_ENTRIES} files and folders"
-        raise SubmissionError(f"{root}: {most}; leave out what is no source") from None
+        limit = f"more than {MAX_BYTES >> 30} GiB, or {MAX_ENTRIES} files and folders"
+        raise SubmissionError(f"{root}: {limit}; leave out what is no source") from None
     except _TooDeepError:
-        raise SubmissionError(f"{root}: folders are nested more than {DEEPEST} deep; flatten them") from None
+        raise SubmissionError(f"{root}: folders are nested more than {MAX_DEPTH} deep; flatten them") from None
     finally:
         os.close(descriptor)
-    return Tree(walk.digest.hexdigest(), unreadable, os.fsdecode(first.removeprefix(b"/")))
+    return SubmissionTree(walk.digest.hexdigest(), unreadable, os.fsdecode(first.removeprefix(b"/")))
 
 
 class _TooDeepError(Exception):
@@ -96,8 +96,8 @@ class _Walk:
     size: int = 0
 
     def folder(self, folder: int, prefix: bytes, depth: int) -> Iterator[bytes]:
-        """The paths of what cannot be read; the rest goes into the digest."""
-        if depth > DEEPEST:
+        """Yield the paths that cannot be read; everything else goes into the digest."""
+        if depth > MAX_DEPTH:
             raise _TooDeepError
         for name in sorted(os.fsencode(entry) for entry in os.listdir(folder)):
             if depth == 0 and os.fsdecode(name) in RESERVED:
@@ -130,7 +130,7 @@ class _Walk:
     def _count(self, info: os.stat_result) -> None:
         self.entries += 1
         self.size += info.st_size if stat.S_ISREG(info.st_mode) else 0
-        if self.size > LARGEST or self.entries > MOST_ENTRIES:
+        if self.size > MAX_BYTES or self.entries > MAX_ENTRIES:
             raise _TooLargeError
 
 

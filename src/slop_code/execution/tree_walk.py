@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.errors import SubmissionError
-from slop_code.execution.submission import DEEPEST, RESERVED
+from slop_code.execution.submission import MAX_DEPTH, RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,8 +73,8 @@ def walk_tree(root: Path, without: tuple[str, ...] = ()) -> Iterator[TreeEntry]:
 
 
 def _walk(folder: int, prefix: str, depth: int, without: tuple[str, ...] = ()) -> Iterator[TreeEntry]:
-    if depth > DEEPEST:
-        raise SubmissionError(f"folders are nested more than {DEEPEST} deep; flatten them")
+    if depth > MAX_DEPTH:
+        raise SubmissionError(f"folders are nested more than {MAX_DEPTH} deep; flatten them")
     for name in sorted(os.listdir(folder)):
         info = os.stat(name, dir_fd=folder, follow_symlinks=False)
         kind = stat.S_IFMT(info.st_mode)

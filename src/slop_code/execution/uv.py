@@ -1,12 +1,35 @@
-"""The uv that comes with the package."""
+"""The host's uv and Python interpreter, and the variables that lead uv to the package index."""
 
 from __future__ import annotations
 
 import functools
+import os
+import platform
 import shutil
+import sys
 from pathlib import Path
 
 from slop_code.errors import InfrastructureError
+
+NETWORK_VARIABLES = (
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL",
+    "UV_HTTP_TIMEOUT", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS",
+)  # fmt: skip
+"""The only variables of the host that set-up gets."""
+
+
+def network_variables() -> dict[str, str]:
+    return {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
+
+
+def base_python() -> str:
+    """The interpreter behind a virtual environment, if this is one."""
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+
+
+def python_identity() -> list[str]:
+    return [platform.python_implementation(), platform.python_version(), platform.machine(), base_python()]
 
 
 @functools.cache
@@ -17,10 +40,10 @@ def uv_paths() -> tuple[Path, Path]:
 
         uv = Path(find_uv_bin())
     except (ImportError, FileNotFoundError):
-        found = shutil.which("uv")
-        if found is None:
+        system = shutil.which("uv")
+        if system is None:
             raise InfrastructureError("uv is not installed; run `pip install uv`") from None
-        uv = Path(found)
+        uv = Path(system)
     uv = uv.resolve()
     uvx = uv.with_name("uvx")
     if not uvx.exists():
@@ -29,6 +52,6 @@ def uv_paths() -> tuple[Path, Path]:
 
 
 def uv_identity() -> list[int]:
-    """Tells one uv from another without asking it."""
+    """Size and time tell one uv from another without running it."""
     info = uv_paths()[0].stat()
     return [info.st_size, info.st_mtime_ns]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from rich.text import Text
 
-from slop_code._io import Forgiving
+from slop_code._io import BestEffortStream
 from slop_code.authoring.check.check_problem import CheckListener
 from slop_code.reporting.check_lines import ending, heading, step_lines
 from slop_code.reporting.progress_text import progress_text
@@ -30,7 +30,7 @@ class Now:
     """What is being done, in one line of a terminal that the next one replaces; elsewhere only what takes long."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = Forgiving(stream)
+        self._stream = BestEffortStream(stream)
         self._live = stream.isatty()
         self._lock = threading.Lock()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from slop_code.reporting.text import printable
 
 if TYPE_CHECKING:
-    from slop_code._io import Forgiving
+    from slop_code._io import BestEffortStream
 
 MAX_CHARACTERS = 1 << 20
 
@@ -17,7 +17,7 @@ MAX_CHARACTERS = 1 << 20
 class LiveOutput:
     """Decodes bytes and writes them as text, with control characters escaped and no more than `limit` characters."""
 
-    def __init__(self, stream: TextIO | Forgiving, limit: int = MAX_CHARACTERS) -> None:
+    def __init__(self, stream: TextIO | BestEffortStream, limit: int = MAX_CHARACTERS) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._left = limit

@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from slop_code._io import Forgiving
+from slop_code._io import BestEffortStream
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.progress_text import progress_text
 from slop_code.reporting.text import first_line, format_duration, one_line
@@ -49,7 +49,7 @@ class RunProgress:
         """
         self._tracker = tracker
         self._kept = kept
-        out = cast("TextIO", Forgiving(stream or sys.stderr))
+        out = cast("TextIO", BestEffortStream(stream or sys.stderr))
         self._console = Console(file=out, highlight=False, force_terminal=True if live else None)
         self._live = _live(self._console, self.view) if live else None
         self._last_pace = 0.0

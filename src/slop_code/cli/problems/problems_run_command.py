@@ -87,11 +87,11 @@ def _problem(arguments: argparse.Namespace) -> ProblemConfig:
 
 
 def _run(problem: ProblemConfig, turn: RunOptions) -> CorrectnessResults:
-    from slop_code._io import Forgiving
+    from slop_code._io import BestEffortStream
     from slop_code.authoring.run_loop import run_turn
     from slop_code.reporting.live_output import MAX_CHARACTERS, LiveOutput
 
-    live = LiveOutput(Forgiving(sys.stdout), limit=sys.maxsize if turn.interactive else MAX_CHARACTERS)
+    live = LiveOutput(BestEffortStream(sys.stdout), limit=sys.maxsize if turn.interactive else MAX_CHARACTERS)
     return run_turn(problem, turn, print_progress, live)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, OUTER_NAMESPACES, bwrap, bwrap_files
 from slop_code.execution.bubblewrap.system_mounts import ETC_FILES, further_arguments, system_arguments
-from slop_code.execution.fixed_limits import FILE_SIZE, HANDED_SIZE, MIN_INODES
+from slop_code.execution.environment import FILE_SIZE, HANDED_SIZE, MIN_INODES
 from slop_code.execution.helper import helper_path
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.uv import uv_paths

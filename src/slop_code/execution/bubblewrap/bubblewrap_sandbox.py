@@ -21,7 +21,7 @@ from slop_code.execution.bubblewrap.bwrap_binary import PROBE_S, bwrap, working_
 from slop_code.execution.bubblewrap.cgroups import control_groups
 from slop_code.execution.bubblewrap.system_mounts import is_within
 from slop_code.execution.cache import Cache
-from slop_code.execution.fixed_limits import FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
+from slop_code.execution.environment import FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
 from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox
 from slop_code.execution.process import ProcessResult, run

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError
 from slop_code.execution.docker.extra_mounts import Mount, is_reserved
 from slop_code.execution.docker.owners import ENTRY, OWNER
-from slop_code.execution.fixed_limits import FILE_SIZE, MIN_INODES, SETUP_MEMORY, SETUP_PROCESSES
+from slop_code.execution.environment import FILE_SIZE, MIN_INODES, SETUP_MEMORY, SETUP_PROCESSES
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 
 if TYPE_CHECKING:

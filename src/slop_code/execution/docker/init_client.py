@@ -15,9 +15,9 @@ from slop_code.execution.archive import pack_tree, unpack_reports
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker.container_arguments import NET
-from slop_code.execution.interpreter import network_variables
 from slop_code.execution.process import TAIL, PipedProcess, ProcessResult
 from slop_code.execution.tree_walk import TreeSummary
+from slop_code.execution.uv import network_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

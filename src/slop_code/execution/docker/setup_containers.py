@@ -15,11 +15,11 @@ from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, wait_until_ready
-from slop_code.execution.interpreter import network_variables
 from slop_code.execution.process import ProcessResult, open_piped, run
 from slop_code.execution.sandbox import PATH, SetupJob
 from slop_code.execution.submission import RESERVED
 from slop_code.execution.tool_environment import INSTALL_S, compile_bytecode, tool_failure
+from slop_code.execution.uv import network_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
