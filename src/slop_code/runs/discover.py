@@ -1,4 +1,4 @@
-"""What a run folder holds: `<problem>/<checkpoint>/snapshot`, and what of it cannot be evaluated."""
+"""Discovery of runs: the snapshots of run folders, and what cannot be evaluated there."""
 
 from __future__ import annotations
 
@@ -29,35 +29,38 @@ from slop_code.runs.run_layout import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    _Spec = EnvironmentSpec | UsageError
+    _SpecOrError = EnvironmentSpec | UsageError
 
-MISNAMED = "environment.yml"
+MISNAMED_ENVIRONMENT = "environment.yml"
 UNNAMED_RUN = ""
-"""What a run is called that is none: submissions that lie anywhere."""
+"""Name of the run of submissions that were given one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredRun:
-    """A folder whose results are summarised together."""
+    """A run folder, whose results are summarised together; or submissions that were given one by one."""
 
     name: str
     folder: Path | None
-    """None: they lie anywhere, and nothing is summarised."""
+    """None for submissions that were given one by one: they have no summary."""
 
     submissions: tuple[Submission, ...] = ()
     issues: tuple[RunIssue, ...] = ()
     within: Path | None = None
-    """The run's folder, where this one is a problem's of it."""
+    """The run folder around this one, where this is the folder of one of its problems."""
 
     @property
     def warnings(self) -> list[str]:
-        """What is probably not meant as it is written, each once."""
-        folders = [self.within, self.folder, *{one.output.parent: None for one in self.submissions if one.output}]
-        paths = [folder / MISNAMED for folder in dict.fromkeys(folders) if folder is not None]
-        found = [f"{path}: ignored; an environment is called {ENVIRONMENT}" for path in paths if os.path.lexists(path)]
-        for one in self.submissions:
-            found += [*one.problem.warnings, *one.environment.warnings]
-        return list(dict.fromkeys(found))
+        """Probable mistakes, each once."""
+        outputs = {submission.output.parent: None for submission in self.submissions if submission.output}
+        folders = dict.fromkeys([self.within, self.folder, *outputs])
+        paths = [folder / MISNAMED_ENVIRONMENT for folder in folders if folder is not None]
+        warnings = [
+            f"{path}: ignored; an environment is called {ENVIRONMENT}" for path in paths if os.path.lexists(path)
+        ]
+        for submission in self.submissions:
+            warnings += [*submission.problem.warnings, *submission.environment.warnings]
+        return list(dict.fromkeys(warnings))
 
 
 def discover(
@@ -67,35 +70,35 @@ def discover(
     environment: EnvironmentSpec | None = None,
     only: Collection[str] = (),
 ) -> list[DiscoveredRun]:
-    """Every run, in the order given. `only`: these problems alone; one that no run has is a mistake."""
+    """Every run, in the order given. `only`: names of problems; a name that no run has is a UsageError."""
     named = named_runs(folders)
-    wanted = frozenset(os.path.normpath(one) for one in only)
-    there = {name for folder in folders for name in names_or_none(folder)} if wanted else set()
-    if unknown := sorted(wanted - there):
-        known = sorted(name for name in there if any(os.path.isdir(folder / name) for folder in folders))
+    wanted = frozenset(os.path.normpath(name) for name in only)
+    existing = {name for folder in folders for name in names_or_none(folder)} if wanted else set()
+    if unknown := sorted(wanted - existing):
+        known = sorted(name for name in existing if any(os.path.isdir(folder / name) for folder in folders))
         raise UsageError(
             f"no problem {unknown[0]!r} in {', '.join(str(folder) for folder in folders[:3])}; "
             f"there {listed(known) if known else 'are none'}"
         )
-    given = problems_dir is not None or bool(os.environ.get(PROBLEMS_VARIABLE))
-    found = _Finder(problems_folder(problems_dir), given, environment, wanted)
-    runs = [found.run(name, folder) for name, folder in named]
-    return runs if len(runs) == 1 else [_with_something(run) for run in runs]
+    explicit = problems_dir is not None or bool(os.environ.get(PROBLEMS_VARIABLE))
+    discovery = _Discovery(problems_folder(problems_dir), explicit, environment, wanted)
+    runs = [discovery.run(name, folder) for name, folder in named]
+    return runs if len(runs) == 1 else [_with_issue_if_empty(run) for run in runs]
 
 
 def discover_problem(folder: Path, problem: ProblemConfig, environment: EnvironmentSpec | None = None) -> DiscoveredRun:
-    """A folder of one problem's checkpoints, which belongs to the run it lies in."""
+    """The folder of one problem's checkpoints, as a part of the run around it."""
     check_folder(folder)
     within = folder.resolve().parent
     run = DiscoveredRun(text_of(within.name), folder, within=within)
     spec = environment or environment_in(folder, within, problem.path)
-    return _collected(run, _checkpoints(run, folder, problem, spec))
+    return _without_duplicates(run, _checkpoints(run, folder, problem, spec))
 
 
-def environment_in(*folders: Path) -> _Spec:
-    """That of the first of these folders that has one, else the usual one."""
-    found = (_own_environment(folder) for folder in folders)
-    return next((spec for spec in found if spec is not None), None) or load_environment(DEFAULT_ENVIRONMENT)
+def environment_in(*folders: Path) -> _SpecOrError:
+    """The environment of the first of these folders that has one, else the default."""
+    specs = (_own_environment(folder) for folder in folders)
+    return next((spec for spec in specs if spec is not None), None) or load_environment(DEFAULT_ENVIRONMENT)
 
 
 def checkpoint_number(problem: ProblemConfig, checkpoint: str) -> int:
@@ -103,8 +106,8 @@ def checkpoint_number(problem: ProblemConfig, checkpoint: str) -> int:
     return list(problem.checkpoints).index(checkpoint) + 1
 
 
-def _with_something(run: DiscoveredRun) -> DiscoveredRun:
-    """Among several runs, one without anything must not keep the others from being evaluated."""
+def _with_issue_if_empty(run: DiscoveredRun) -> DiscoveredRun:
+    """Among several runs, an empty one must not keep the others from being evaluated."""
     if run.submissions or run.issues:
         return run
     return replace(run, issues=(RunIssue(run.name, None, None, nothing_in(run)),))
@@ -115,15 +118,15 @@ def nothing_in(run: DiscoveredRun) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Finder:
+class _Discovery:
     problems: Path
-    given: bool
-    """Whether someone said where problems are."""
+    explicit: bool
+    """The user named the folder of problems."""
 
     environment: EnvironmentSpec | None
     only: frozenset[str]
     loaded: dict[Path, ProblemConfig] = field(default_factory=dict)
-    """Many runs have the same problems."""
+    """Problems that were read before: many runs have the same ones."""
 
     def run(self, name: str, folder: Path) -> DiscoveredRun:
         run = DiscoveredRun(name, folder)
@@ -131,62 +134,62 @@ class _Finder:
             names = names_in(folder)
         except OSError as error:
             return replace(run, issues=(RunIssue(name, None, None, unreadable(folder, error)),))
-        wanted = [one for one in names if not self.only or one in self.only]
-        found = {one: list(self.problem(run, folder, folder / one)) for one in wanted}
-        missing = [one for one in sorted(self.only) if not found.get(one)]
-        issues = [RunIssue(name, one, None, "no such problem in this run") for one in missing]
-        return _collected(run, [*(item for items in found.values() for item in items), *issues])
+        wanted = [problem for problem in names if not self.only or problem in self.only]
+        items = {problem: list(self.problem(run, folder, folder / problem)) for problem in wanted}
+        missing = [problem for problem in sorted(self.only) if not items.get(problem)]
+        issues = [RunIssue(name, problem, None, "no such problem in this run") for problem in missing]
+        return _without_duplicates(run, [*(item for group in items.values() for item in group), *issues])
 
     def problem(self, run: DiscoveredRun, within: Path, folder: Path) -> Iterator[Submission | RunIssue]:
-        """Nothing for what is no problem's: logs, for one."""
-        where = self.problems / folder.name
+        """Nothing for a folder that belongs to no problem, such as one of logs."""
+        path = self.problems / folder.name
         try:
-            if not os.path.isdir(where):
-                yield from _on_disk(run, folder, self.missing()) if os.path.isdir(folder) else ()
+            if not os.path.isdir(path):
+                yield from _issues_of_snapshots(run, folder, self.missing()) if os.path.isdir(folder) else ()
                 return
             try:
-                problem = self.load(where)
+                problem = self.load(path)
             except UsageError as error:
-                found = list(_on_disk(run, folder, str(error)))
-                yield from found or [RunIssue(run.name, folder.name, None, str(error))]
+                issues = list(_issues_of_snapshots(run, folder, str(error)))
+                yield from issues or [RunIssue(run.name, folder.name, None, str(error))]
                 return
             spec = self.environment or environment_in(folder, within, problem.path)
             yield from _checkpoints(run, folder, problem, spec)
         except OSError as error:
             yield RunIssue(run.name, folder.name, None, unreadable(folder, error))
 
-    def load(self, where: Path) -> ProblemConfig:
-        if where not in self.loaded:
-            self.loaded[where] = ProblemConfig.from_yaml(where)
-        return self.loaded[where]
+    def load(self, path: Path) -> ProblemConfig:
+        if path not in self.loaded:
+            self.loaded[path] = ProblemConfig.from_yaml(path)
+        return self.loaded[path]
 
     def missing(self) -> str:
         if (self.problems / "config.yaml").is_file():
             return f"{self.problems} is itself a problem; give the folder that holds it as --problems-dir"
-        known = f"no such problem in {self.problems}"
+        reason = f"no such problem in {self.problems}"
         if not self.problems.is_dir():
-            known = f"{self.problems}: there is no such folder of problems"
-        return known if self.given else f"{known}; give --problems-dir"
+            reason = f"{self.problems}: there is no such folder of problems"
+        return reason if self.explicit else f"{reason}; give --problems-dir"
 
 
-def _on_disk(run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
-    """Each checkpoint of a problem that cannot be known: planned, and not evaluated."""
+def _issues_of_snapshots(run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
+    """An issue for each checkpoint of a problem that cannot be loaded."""
     names = [name for name in names_in(folder) if os.path.lexists(folder / name / SNAPSHOT)]
     for order, name in enumerate(sorted(names, key=natural_order), start=1):
         yield RunIssue(run.name, folder.name, name, reason, order)
 
 
 def _checkpoints(
-    run: DiscoveredRun, folder: Path, problem: ProblemConfig, spec: _Spec
+    run: DiscoveredRun, folder: Path, problem: ProblemConfig, spec: _SpecOrError
 ) -> Iterator[Submission | RunIssue]:
     try:
-        strangers = [name for name in names_in(folder) if name not in problem.checkpoints]
+        unknown = [name for name in names_in(folder) if name not in problem.checkpoints]
     except OSError as error:
         yield RunIssue(run.name, problem.name, None, unreadable(folder, error))
         return
     for order, (name, checkpoint) in enumerate(problem.iterate_checkpoint_items(), start=1):
-        place = folder / name
-        snapshot = place / SNAPSHOT
+        output = folder / name
+        snapshot = output / SNAPSHOT
         try:
             if not snapshot.is_dir():
                 yield RunIssue(run.name, problem.name, name, f"{snapshot}: no snapshot", order)
@@ -199,27 +202,29 @@ def _checkpoints(
             yield RunIssue(run.name, problem.name, name, str(spec), order)
             continue
         yield Submission(
-            problem=problem, checkpoint=checkpoint, environment=spec, path=snapshot, output=place, run=run.name
+            problem=problem, checkpoint=checkpoint, environment=spec, path=snapshot, output=output, run=run.name
         )
-    for name in strangers:
+    for name in unknown:
         if os.path.lexists(folder / name / SNAPSHOT):
             yield RunIssue(run.name, problem.name, None, f"{folder / name}: the problem has no such checkpoint")
 
 
-def _collected(run: DiscoveredRun, found: Iterable[Submission | RunIssue]) -> DiscoveredRun:
-    """The same problem under two folders would be counted as one; of two results in one place, one would be lost."""
-    items = list(found)
+def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssue]) -> DiscoveredRun:
+    """Duplicates become issues: one of two results with the same name, or in the same folder, would be lost."""
+    items = list(items)
     submissions = [item for item in items if isinstance(item, Submission)]
     issues = [item for item in items if isinstance(item, RunIssue)]
-    names = Counter(_identity(one) for one in submissions)
-    places = Counter(_place(one) for one in submissions)
-    for one in {_identity(one): one for one in submissions if names[_identity(one)] > 1}.values():
-        issues.append(issue_for(one, "two folders of this run hold this problem"))
-    alone = [one for one in submissions if names[_identity(one)] == 1]
-    for one in alone:
-        if places[_place(one)] > 1:
-            issues.append(issue_for(one, f"{one.output}: the folder of another checkpoint, too"))
-    unique = tuple(one for one in alone if places[_place(one)] == 1)
+    names = Counter(_name_of(submission) for submission in submissions)
+    folders = Counter(_real_folder(submission) for submission in submissions)
+    duplicates = {_name_of(submission): submission for submission in submissions if names[_name_of(submission)] > 1}
+    issues += [issue_for(submission, "two folders of this run hold this problem") for submission in duplicates.values()]
+    named_once = [submission for submission in submissions if names[_name_of(submission)] == 1]
+    unique = tuple(submission for submission in named_once if folders[_real_folder(submission)] == 1)
+    issues += [
+        issue_for(submission, f"{submission.output}: the folder of another checkpoint, too")
+        for submission in named_once
+        if folders[_real_folder(submission)] > 1
+    ]
     return replace(run, submissions=unique, issues=tuple(issues))
 
 
@@ -228,16 +233,16 @@ def issue_for(submission: Submission, reason: str) -> RunIssue:
     return RunIssue(submission.run, problem.name, checkpoint, reason, checkpoint_number(problem, checkpoint))
 
 
-def _identity(submission: Submission) -> tuple[str, str]:
+def _name_of(submission: Submission) -> tuple[str, str]:
     return submission.problem.name, submission.checkpoint.name
 
 
-def _place(submission: Submission) -> str:
+def _real_folder(submission: Submission) -> str:
     return os.path.realpath(submission.path.parent)
 
 
-def _own_environment(folder: Path) -> _Spec | None:
-    """A wrong one is what is wrong with it: it costs those who would have been evaluated there."""
+def _own_environment(folder: Path) -> _SpecOrError | None:
+    """An error in the file is returned: it concerns only the submissions that would use it."""
     path = folder / ENVIRONMENT
     try:
         return EnvironmentSpec.from_yaml(path) if os.path.lexists(path) else None
@@ -245,13 +250,13 @@ def _own_environment(folder: Path) -> _Spec | None:
         return error
 
 
-def snapshot_around(place: Path, runs: Iterable[DiscoveredRun]) -> Path | None:
-    """The snapshot of these runs that the place is or lies in, be it there or not."""
-    real = Path(os.path.realpath(place))
+def snapshot_around(path: Path, runs: Iterable[DiscoveredRun]) -> Path | None:
+    """The snapshot of these runs that the path is or lies in, whether the path exists or not."""
+    real = Path(os.path.realpath(path))
     for run in runs:
         root = run.folder.resolve() if run.folder else None
         if root and real.is_relative_to(root) and SNAPSHOT in real.relative_to(root).parts:
-            return place
+            return path
         for submission in run.submissions:
             if real.is_relative_to(submission.path.resolve()):
                 return submission.path
