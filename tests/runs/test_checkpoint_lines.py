@@ -9,7 +9,7 @@ from slop_code.runs.checkpoint_lines import (
     CheckpointFacts,
     CheckpointLine,
     Regressions,
-    compare,
+    count_regressions,
     json_line,
     passed_by_test,
     read_lines,
@@ -68,12 +68,12 @@ def test_only_a_verdict_passes(state):
     ],
 )
 def test_compare(earlier, later, introduced, repaired):
-    found = compare(passed_by_test(result(earlier)), passed_by_test(result(later)), since="checkpoint_1")
+    found = count_regressions(passed_by_test(result(earlier)), passed_by_test(result(later)), since="checkpoint_1")
     assert found == Regressions(since="checkpoint_1", introduced=introduced, repaired=repaired)
 
 
 def test_tests_are_known_by_file_and_id():
-    assert compare({("a.py", "t"): True}, {("b.py", "t"): False}, since="x").introduced == 0
+    assert count_regressions({("a.py", "t"): True}, {("b.py", "t"): False}, since="x").introduced == 0
 
 
 def test_lines_round_trip_in_their_order(tmp_path):

@@ -179,7 +179,7 @@ def test_a_run_that_cannot_be_written_to(world, copies):
     put(world, copies[0], 2)
     (place(world.folder / "monday", 2) / ".scbench").symlink_to("x")
     (place(world.folder / "monday", 2) / f".{RESULT_FILE}.x").mkdir()
-    with pytest.raises(InfrastructureError, match=r"checkpoint_2: .*what was gathered before is whole"):
+    with pytest.raises(InfrastructureError, match=r"checkpoint_2: .*every result merged before is whole"):
         merged(world, copies)
     assert results(world) == ["+", None, None]
 

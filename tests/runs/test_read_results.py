@@ -212,13 +212,13 @@ def test_where_nothing_is_written(save, tmp_path):
     (tmp_path / "link").symlink_to(path)
     os.mkfifo(tmp_path / "pipe")
     for refused, words in [
-        (path, "a name of the results' own"),
-        (tmp_path / "run" / "summary.json", "a name of the results' own"),
-        (path.parent / ".scbench" / "x.csv", "a name of the results' own"),
+        (path, "a file name of the results themselves"),
+        (tmp_path / "run" / "summary.json", "a file name of the results themselves"),
+        (path.parent / ".scbench" / "x.csv", "a file name of the results themselves"),
         (inside / "x.csv", "lies in a snapshot"),
-        (inside / "link.csv", "lies in a snapshot|not a plain file"),
-        (tmp_path / "link", "not a plain file"),
-        (tmp_path / "pipe", "not a plain file"),
+        (inside / "link.csv", "lies in a snapshot|not a regular file"),
+        (tmp_path / "link", "not a regular file"),
+        (tmp_path / "pipe", "not a regular file"),
         (tmp_path / "run", "a folder"),
     ]:
         with pytest.raises(UsageError, match=words):

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from slop_code.runs.statistics import (
-    MOST_ARRANGEMENTS,
+    MAX_ARRANGEMENTS,
     fisher,
     holm,
     mean_bounds,
@@ -165,9 +165,9 @@ def test_a_permutation_test_of_many_runs_draws_by_its_seed():
     one, other = [1] * 10 + [0] * 10, [1] * 17 + [0] * 3
     found = permutation_test(one, other, seed=7)
     assert found == permutation_test(one, other, seed=7)
-    assert (found.arrangements, found.seed) == (MOST_ARRANGEMENTS, 7)
+    assert (found.arrangements, found.seed) == (MAX_ARRANGEMENTS, 7)
     assert found.p == pytest.approx(fisher(10, 20, 17, 20), abs=0.005)
-    assert permutation_test([0] * 20, [9] * 20).p == 1 / (MOST_ARRANGEMENTS + 1)  # never 0
+    assert permutation_test([0] * 20, [9] * 20).p == 1 / (MAX_ARRANGEMENTS + 1)  # never 0
 
 
 @pytest.mark.parametrize("sizes", list(itertools.product(range(1, 6), repeat=2)), ids=str)
@@ -222,7 +222,7 @@ def test_the_smallest_p_is_that_of_the_most_extreme_runs(sizes):
 @pytest.mark.parametrize("sizes", [(8, 9), (12, 12), (3, 100)])
 def test_where_arrangements_are_drawn_at_random_there_are_no_smaller_p(sizes):
     runs, others = sizes
-    assert smallest_p(runs, others) == 1 / (MOST_ARRANGEMENTS + 1) <= permutation_test([0] * runs, [9] * others).p
+    assert smallest_p(runs, others) == 1 / (MAX_ARRANGEMENTS + 1) <= permutation_test([0] * runs, [9] * others).p
 
 
 @pytest.mark.parametrize(

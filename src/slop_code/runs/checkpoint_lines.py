@@ -1,4 +1,4 @@
-"""What is known of a checkpoint without its tests: small, whatever the number of tests."""
+"""Facts of a checkpoint without its tests, and the lines of checkpoint_results.jsonl."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 VerdictState = Literal["evaluated", "infrastructure_failure", "not_evaluated"]
 RegressionKind = Literal["introduced", "repaired"]
-WARNINGS_LIMIT = 100
+MAX_WARNINGS = 100
 PassedByTest = dict[tuple[str, str], bool]
 """Whether a test passed, by its file and id."""
 
@@ -40,16 +40,16 @@ class CheckpointFacts(Stored):
     duration: Duration = 0.0
     phases: dict[str, Duration] = Field(default_factory=dict)
     attempts: int = Field(default=1, ge=0)
-    """How often it was tried; more than 1 means that infrastructure failed before."""
+    """More than 1 after infrastructure failures."""
 
     digests: Digests | None = None
     evaluation_version: str = ""
     warnings: list[str] = Field(default_factory=list)
-    """What is probably not meant as it is: of the problem, the environment, or the submission."""
+    """Probable mistakes in the problem, the environment or the submission."""
 
     @classmethod
     def of(cls, results: CorrectnessResults) -> CheckpointFacts:
-        """pytest arguments make another evaluation than that of a run, and a part of the tests is no verdict."""
+        """A result with pytest arguments, or of a part of the tests, is no verdict of a run."""
         if arguments := results.provenance.pytest_args:
             return cls.no_verdict(f"evaluated with pytest arguments: {' '.join(arguments)}")
         if results.deselected:
@@ -65,7 +65,7 @@ class CheckpointFacts(Stored):
             attempts=len(results.attempts) + 1,
             digests=results.provenance.digests,
             evaluation_version=results.provenance.evaluation_version,
-            warnings=results.warnings[:WARNINGS_LIMIT],
+            warnings=results.warnings[:MAX_WARNINGS],
         )
 
     @classmethod
@@ -81,14 +81,14 @@ class CheckpointFacts(Stored):
         )
 
     def passes(self, policy: Policy) -> bool:
-        """What is not proven to be a pass is none."""
+        """False wherever a pass is not proven."""
         if isinstance(policy, PassPolicy):
             return self.state == "evaluated" and self.passed.get(policy, False)
         return passes(policy, self.pass_counts, self.total_counts, self.state != "evaluated")
 
 
 class Regressions(Stored):
-    """Of the tests that ran at both checkpoints."""
+    """Changes of the tests that ran at both checkpoints."""
 
     since: str
     """The nearest earlier checkpoint that has a verdict."""
@@ -107,13 +107,13 @@ class CheckpointLine(CheckpointFacts):
     problem: str
     checkpoint: str
     order: int = Field(ge=1)
-    """Its place among the problem's checkpoints, from 1."""
+    """Number among the problem's checkpoints, from 1."""
 
     regressions: Regressions | None = None
     """None for the first checkpoint with a verdict, and where there is no verdict."""
 
     evaluation: str | None = None
-    """Where its evaluation.json lies, seen from the file that holds this line."""
+    """Path of its evaluation.json, relative to the folder of this file."""
 
     @property
     def label(self) -> str:
@@ -125,19 +125,19 @@ def passed_by_test(results: CorrectnessResults) -> PassedByTest:
 
 
 def regression_kind(earlier: bool | None, later: bool | None) -> RegressionKind | None:
-    """What became of one test; None: nothing. One that is missing says nothing: it came or went with the checkpoint."""
+    """None where nothing changed. A test that is missing at one checkpoint was added or removed with it."""
     if earlier is None or later is None or earlier == later:
         return None
     return "repaired" if later else "introduced"
 
 
-def compare(earlier: Mapping[tuple[str, str], bool], later: PassedByTest, *, since: str) -> Regressions:
-    turns = Counter(regression_kind(earlier.get(test), passed) for test, passed in later.items())
-    return Regressions(since=since, introduced=turns["introduced"], repaired=turns["repaired"])
+def count_regressions(earlier: Mapping[tuple[str, str], bool], later: PassedByTest, *, since: str) -> Regressions:
+    kinds = Counter(regression_kind(earlier.get(test), passed) for test, passed in later.items())
+    return Regressions(since=since, introduced=kinds["introduced"], repaired=kinds["repaired"])
 
 
 def json_line(record: BaseModel) -> str:
-    """ASCII alone, so that no other character is ever taken for the end of the line."""
+    """ASCII only: some Unicode characters end a line."""
     return json.dumps(record.model_dump(mode="json"), separators=(",", ":"), allow_nan=False) + "\n"
 
 

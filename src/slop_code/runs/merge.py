@@ -1,4 +1,4 @@
-"""Results of shards that ran on copies of a run folder, brought together in one."""
+"""Merge of the results of shards that ran on copies of a run folder."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Statuses = dict[tuple[str, str], str]
 
 
 def merge_copies(run: DiscoveredRun, copies: Sequence[Path]) -> DiscoveredRun:
-    """What is up to date in a copy and not here is taken; two verdicts that differ are a trouble.
+    """Take results that are up to date in a copy and not in the run; two that differ are an issue.
 
-    A submission or a problem that is wrong is left alone: whoever plans the run says so.
+    Submissions and problems with errors are skipped here: the plan reports them.
     """
     for copy in copies:
         if not copy.is_dir():
             raise UsageError(f"{copy}: there is no such folder")
     expected, issues = ExpectedDigests(), list(run.issues)
     for copy in copies if run.submissions else ():
-        if not any(os.path.lexists(place / RESULT_FILE) for place in _places(run, copy)):
+        if not any(os.path.lexists(folder / RESULT_FILE) for folder in _result_folders(run, copy)):
             reason = f"{copy}: no result of this run in it; expected <problem>/<checkpoint>/{RESULT_FILE}"
             issues.append(RunIssue(run.name, None, None, reason))
     for submission in run.submissions:
@@ -45,17 +45,17 @@ def merge_copies(run: DiscoveredRun, copies: Sequence[Path]) -> DiscoveredRun:
         except UsageError:
             continue
         try:
-            _bring(submission, run, copies, digests)
+            _merge_submission(submission, run, copies, digests)
         except UsageError as error:
             issues.append(issue_for(submission, str(error)))
         except OSError as error:
             raise InfrastructureError(
-                f"{submission.output}: {error.strerror}; what was gathered before is whole: mend it and start again"
+                f"{submission.output}: {error.strerror}; every result merged before is whole: fix this and start again"
             ) from error
     return replace(run, issues=tuple(issues))
 
 
-def _places(run: DiscoveredRun, copy: Path) -> Iterator[Path]:
+def _result_folders(run: DiscoveredRun, copy: Path) -> Iterator[Path]:
     return (copy / _relative(submission, run) for submission in run.submissions)
 
 
@@ -65,7 +65,7 @@ def _relative(submission: Submission, run: DiscoveredRun) -> Path:
     return submission.output.relative_to(run.folder)
 
 
-def _bring(submission: Submission, run: DiscoveredRun, copies: Sequence[Path], digests: Digests) -> None:
+def _merge_submission(submission: Submission, run: DiscoveredRun, copies: Sequence[Path], digests: Digests) -> None:
     assert submission.output is not None
     relative = _relative(submission, run)
     chosen: Statuses | None = None

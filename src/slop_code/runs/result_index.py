@@ -1,4 +1,4 @@
-"""What was found in each evaluation.json of a run, so that a finished run is known without reading any of them."""
+"""Index of a run's results: the facts of each evaluation.json, so that a finished run is planned without reading it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from slop_code.runs.checkpoint_lines import (
     CheckpointFacts,
     PassedByTest,
     Regressions,
-    compare,
+    count_regressions,
     json_line,
     passed_by_test,
 )
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 INDEX_FILE = "index"
 FORMAT = 3
-"""Goes up with every change of what facts and regressions are made of."""
+"""Increased with every change of the fields of facts and regressions."""
 
 _MADE_BY = f"{__version__} {FORMAT}"
 _RECENT = 2
 
 Stamp = str
-"""Size, mtime, ctime and inode: another content has another one."""
+"""Size, mtime, ctime and inode: a file with another content has another stamp."""
 
 
-class Compared(Stored):
+class ComparedResult(Stored):
     earlier: Stamp
     """Of the result that the regressions were counted from."""
     regressions: Regressions
@@ -47,26 +47,26 @@ class _IndexEntry(Stored):
     path: str
     stamp: Stamp
     facts: CheckpointFacts
-    compared: Compared | None = None
+    compared: ComparedResult | None = None
 
 
 class ResultIndex:
-    """Of the results in one folder. It is a help: whatever it does not know for certain is read again."""
+    """Of the results in one run folder. Results that it does not know for certain are read again."""
 
     def __init__(self, folder: Path | None, entries: dict[str, _IndexEntry]) -> None:
         self.folder = folder
         self._entries = entries
         self._changed = False
         self._recent: dict[str, tuple[Stamp, PassedByTest]] = {}
-        """Of the last results that were read, as a checkpoint is compared with the one before it."""
+        """The last results that were read: a checkpoint is compared with the one before it."""
 
     @classmethod
     def load(cls, folder: Path | None) -> Self:
-        """None: nothing is remembered from one time to the next."""
+        """`folder` None: an index in memory only."""
         return cls(folder, _read_entries(folder / STATE_DIR / INDEX_FILE) if folder else {})
 
     def facts(self, path: Path) -> CheckpointFacts | None:
-        """None where there is no file. A result that is damaged is none, with the reason."""
+        """None where there is no file. A damaged result has no verdict, with the reason."""
         try:
             stamp = _stamp(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -82,7 +82,7 @@ class ResultIndex:
             return CheckpointFacts.no_verdict(str(error))
 
     def regressions(self, path: Path, earlier_path: Path, since: str) -> Regressions | None:
-        """`since`: what the earlier checkpoint is called. None if one of them is no longer there to be read."""
+        """`since`: name of the earlier checkpoint. None if one of the files cannot be read."""
         key = self._key(path)
         try:
             stamp, earlier = _stamp(path), _stamp(earlier_path)
@@ -90,57 +90,62 @@ class ResultIndex:
             known = entry.compared if entry and entry.stamp == stamp else None
             if known and known.earlier == earlier:
                 return known.regressions.model_copy(update={"since": since})
-            before = self._outcomes(earlier_path, earlier)
-            found = compare(before, self._outcomes(path, stamp), since=since)
+            before = self._passed_by_test(earlier_path, earlier)
+            regressions = count_regressions(before, self._passed_by_test(path, stamp), since=since)
         except (OSError, ResultError):
             return None
         entry, other = self._entries.get(key), self._entries.get(self._key(earlier_path))
         if entry and other and (entry.stamp, other.stamp) == (stamp, earlier):
-            compared = Compared(earlier=earlier, regressions=found)
+            compared = ComparedResult(earlier=earlier, regressions=regressions)
             self._entries[key] = entry.model_copy(update={"compared": compared})
             self._changed = True
-        return found
+        return regressions
 
     def save(self) -> None:
-        """What is no longer there is forgotten."""
+        """Without entries of files that no longer exist."""
         if self.folder is None or not self._changed:
             return
-        there = [key for key in sorted(self._entries) if os.path.lexists(self.folder / key)]
+        existing = [key for key in sorted(self._entries) if os.path.lexists(self.folder / key)]
         write_atomic(
-            self.folder / STATE_DIR / INDEX_FILE, "".join(with_digest(json_line(self._entries[key])) for key in there)
+            self.folder / STATE_DIR / INDEX_FILE,
+            "".join(with_digest(json_line(self._entries[key])) for key in existing),
         )
         self._changed = False
 
     def _key(self, path: Path) -> str:
         return os.path.relpath(path, self.folder) if self.folder else str(path)
 
-    def _outcomes(self, path: Path, stamp: Stamp) -> PassedByTest:
+    def _passed_by_test(self, path: Path, stamp: Stamp) -> PassedByTest:
         recent = self._recent.get(self._key(path))
         return recent[1] if recent and recent[0] == stamp else self._read(path)[1]
 
     def _read(self, path: Path) -> tuple[CheckpointFacts, PassedByTest]:
-        """Remembered only if the file is the same before and after: what was read is then what the stamp stands for."""
+        """Indexed only if the stamp is the same before and after: then it stands for what was read."""
         key = self._key(path)
         self._changed |= self._entries.pop(key, None) is not None
         self._recent.pop(key, None)
         before = _stamp_or_none(path)
         results = CorrectnessResults.load(path)
-        facts, outcomes = CheckpointFacts.of(results), passed_by_test(results)
+        facts, passed = CheckpointFacts.of(results), passed_by_test(results)
         if before is not None and before == _stamp_or_none(path):
-            # When checkpoints are asked for in their order, the last one read is the one to compare with.
+            # Checkpoints are read in their order: the last one read is the one to compare with.
             last = next(reversed(self._recent.values()), None)
-            compared = Compared(earlier=last[0], regressions=compare(last[1], outcomes, since="")) if last else None
+            compared = (
+                ComparedResult(earlier=last[0], regressions=count_regressions(last[1], passed, since=""))
+                if last
+                else None
+            )
             self._entries[key] = _IndexEntry(made_by=_MADE_BY, path=key, stamp=before, facts=facts, compared=compared)
             self._changed = True
             while len(self._recent) >= _RECENT:
                 del self._recent[next(iter(self._recent))]
-            self._recent[key] = (before, outcomes)
-        return facts, outcomes
+            self._recent[key] = (before, passed)
+        return facts, passed
 
 
 def _stamp(path: Path) -> Stamp:
-    found = os.lstat(path)
-    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
+    status = os.lstat(path)
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
 
 
 def _stamp_or_none(path: Path) -> Stamp | None:
@@ -151,7 +156,7 @@ def _stamp_or_none(path: Path) -> Stamp | None:
 
 
 def with_digest(line: str) -> str:
-    """With a digest before it: a line that was damaged or edited is none, and its result is read again."""
+    """The line with its digest in front: a damaged or edited line is ignored, and its result is read again."""
     return f"{_digest(line.encode().rstrip()).decode()} {line}"
 
 
@@ -160,7 +165,7 @@ def _digest(text: bytes) -> bytes:
 
 
 def _read_entries(path: Path) -> dict[str, _IndexEntry]:
-    """A line that is damaged, or of another version, is as if it were not there."""
+    """Damaged lines, and those of another version, are ignored."""
     try:
         raw = read_bounded(path, SIZE_LIMIT)
     except (OSError, TooLargeError):

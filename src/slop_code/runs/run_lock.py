@@ -1,4 +1,4 @@
-"""A run folder belongs to one evaluator at a time, or to the shards of one plan."""
+"""Run lock: a run folder has one evaluator at a time, or the shards of one plan."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from slop_code.runs.plan import Shard
 
 STATE_DIR = ".slop-code"
-"""Our folder in a run's folder: locks, and what is remembered of its results."""
+"""Folder of slop-code in a run folder: locks, and the index of results."""
 
-WHO_LIMIT = 4096
-COMMAND_LIMIT = 300
+MAX_HOLDER_LENGTH = 4096
+MAX_COMMAND_LENGTH = 300
 
 
-class _HeldError(Exception):
+class _LockedError(Exception):
     pass
 
 
 @contextlib.contextmanager
 def lock_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> Iterator[list[DiscoveredRun]]:
-    """The runs, with those that cannot be held as troubles: another evaluator has them, or nothing can be written."""
+    """The runs. Those that another evaluator holds, or where nothing can be written, have an issue instead."""
     with contextlib.ExitStack() as stack:
         held = []
         for run in runs:
@@ -49,10 +49,10 @@ def lock_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> Iterator[li
                 continue
             try:
                 if run.within is not None and (run.within / STATE_DIR).is_dir():
-                    stack.enter_context(_hold_shared(run.within))
-                stack.enter_context(_hold(run.folder, shard))
+                    stack.enter_context(_lock_shared(run.within))
+                stack.enter_context(_lock(run.folder, shard))
                 held.append(run)
-            except _HeldError as error:
+            except _LockedError as error:
                 held.append(replace(run, submissions=(), issues=(RunIssue(run.name, None, None, str(error)),)))
             except OSError as error:
                 reason = (
@@ -64,32 +64,32 @@ def lock_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> Iterator[li
 
 
 @contextlib.contextmanager
-def _hold_shared(folder: Path) -> Iterator[None]:
-    """Against a whole evaluation of the run that a problem's folder lies in."""
+def _lock_shared(folder: Path) -> Iterator[None]:
+    """Excludes an evaluation of the whole run around a problem's folder."""
     with _open(folder / STATE_DIR / "lock") as whole:
         if not try_lock(whole, fcntl.LOCK_SH):
-            raise _HeldError(_held_by(folder, [_holder(whole)]))
+            raise _LockedError(_held_by(folder, [_holder(whole)]))
         yield
 
 
 @contextlib.contextmanager
-def _hold(folder: Path, shard: Shard | None) -> Iterator[None]:
-    """A whole evaluation excludes all others; shards exclude only their like."""
+def _lock(folder: Path, shard: Shard | None) -> Iterator[None]:
+    """A whole evaluation excludes all others; a shard excludes only the same shard and those of other plans."""
     own = folder / STATE_DIR
     own.mkdir(exist_ok=True)
     with contextlib.ExitStack() as stack:
         whole = stack.enter_context(_open(own / "lock"))
         if not try_lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
-            raise _HeldError(_held_by(folder, [_holder(whole), *_shards(own), *_problems(folder)]))
+            raise _LockedError(_held_by(folder, [_holder(whole), *_shards(own), *_problems(folder)]))
         if shard is not None:
-            whole.truncate(0)  # of a holder that was killed
+            whole.truncate(0)  # the text of a holder that was killed
             part = stack.enter_context(_open(own / _shard_name(shard)))
             if not try_lock(part, fcntl.LOCK_EX):
-                raise _HeldError(_held_by(folder, [_holder(part)]))
+                raise _LockedError(_held_by(folder, [_holder(part)]))
             if others := _shards(own, but_of=shard.count):
-                raise _HeldError(_held_by(folder, others))
+                raise _LockedError(_held_by(folder, others))
             whole = part
-        _sign(whole)
+        _write_holder(whole)
         try:
             yield
         finally:
@@ -97,14 +97,14 @@ def _hold(folder: Path, shard: Shard | None) -> Iterator[None]:
 
 
 def _open(path: Path) -> IO[str]:
-    """A file of our own: what is truncated when it is signed must not be another's behind a link."""
+    """Never through a link: the file is truncated, and must not be that of somebody else."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if path.parent.is_symlink():
         raise OSError(errno.ELOOP, f"{path.parent} is a link", str(path))
     descriptor = os.open(path, flags, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, f"{path} is no plain file", str(path))
+        raise OSError(errno.EINVAL, f"{path} is not a regular file", str(path))
     return os.fdopen(descriptor, "a+")
 
 
@@ -112,13 +112,13 @@ def _shard_name(shard: Shard) -> str:
     return f"shard-{shard.number}-of-{shard.count}.lock"
 
 
-def _sign(file: IO[str]) -> None:
+def _write_holder(file: IO[str]) -> None:
     who = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "user": _user(),
         "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        "command": textwrap.shorten(shlex.join(sys.argv), COMMAND_LIMIT, placeholder=" …"),
+        "command": textwrap.shorten(shlex.join(sys.argv), MAX_COMMAND_LENGTH, placeholder=" …"),
     }
     file.truncate(0)
     file.write(json.dumps(who) + "\n")
@@ -138,30 +138,30 @@ def _held_by(folder: Path, holders: Sequence[str | None]) -> str:
 
 
 def _shards(own: Path, but_of: int | None = None) -> list[str | None]:
-    """Who holds shards; `but_of`: of other plans than that of so many."""
+    """Holders of shards; `but_of`: except those of a plan of so many shards."""
     paths = sorted(own.glob("shard-*.lock"))
     return _holders([path for path in paths if but_of is None or not path.name.endswith(f"-of-{but_of}.lock")])
 
 
 def _problems(folder: Path) -> list[str | None]:
-    """Who evaluates single problems of the run."""
+    """Holders of single problems of the run."""
     return _holders(sorted(folder.glob(f"*/{STATE_DIR}/lock")))
 
 
 def _holders(paths: Sequence[Path]) -> list[str | None]:
-    found: list[str | None] = []
+    holders: list[str | None] = []
     for path in paths:
         with contextlib.suppress(OSError), _open(path) as file:
             if not try_lock(file, fcntl.LOCK_EX):
-                found.append(_holder(file))
-    return found
+                holders.append(_holder(file))
+    return holders
 
 
 def _holder(file: IO[str]) -> str | None:
-    """Words for a person; whatever stands there, as it was written by someone else."""
+    """For the message; the file may hold anything, as another process wrote it."""
     file.seek(0)
     try:
-        who = json.loads(file.read(WHO_LIMIT))
+        who = json.loads(file.read(MAX_HOLDER_LENGTH))
         return f"process {who['pid']} of {who['user']} on {who['host']} since {who['since']} ({who['command']})"
     except (ValueError, LookupError, TypeError, RecursionError, OSError):
         return None

@@ -1,4 +1,4 @@
-"""What several runs of the same problems say together."""
+"""Estimates over several runs of the same problems: pass rates, intervals, pass@k."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Figures(BaseModel):
-    """Numbers alone, by names of our own: made by the thousand, and nothing in them has to be made storable."""
+    """Base of records of numbers. They are made by the thousand and need no validation of text."""
 
     model_config = Stored.model_config
 
@@ -56,12 +56,12 @@ class Samples(Figures):
 
 @dataclass(frozen=True, slots=True)
 class PassTable:
-    """Who passed what of one problem, by one policy. A checkpoint that a run does not have is not passed by it."""
+    """Passed checkpoints of one problem by run, under one policy. A checkpoint that a run lacks is not passed."""
 
     runs: tuple[str, ...]
     checkpoints: tuple[str, ...]
     passed: frozenset[tuple[str, str]]
-    """Of run and checkpoint."""
+    """Pairs of run and checkpoint."""
 
     def passes(self, checkpoint: str) -> int:
         return sum((run, checkpoint) in self.passed for run in self.runs)
@@ -74,16 +74,16 @@ class PassTable:
 
 
 def samples_of(problems: Sequence[Mapping[Policy, PassTable]]) -> Samples | None:
-    """None where there is one run alone."""
-    some = [next(iter(sheets.values())) for sheets in problems]
-    runs = sorted({run for sheet in some for run in sheet.runs})
+    """None for a single run."""
+    some = [next(iter(tables.values())) for tables in problems]
+    runs = sorted({run for table in some for run in table.runs})
     if len(runs) < 2:
         return None
     return Samples(
         runs=len(runs),
         problems=len(some),
-        checkpoints=sum(len(sheet.checkpoints) for sheet in some),
-        policies={policy: _estimates([sheets[policy] for sheets in problems], runs) for policy in problems[0]},
+        checkpoints=sum(len(table.checkpoints) for table in some),
+        policies={policy: _estimates([tables[policy] for tables in problems], runs) for policy in problems[0]},
     )
 
 
@@ -91,16 +91,16 @@ def share_interval(passed: int, runs: int) -> Interval | None:
     return _interval(wilson(passed, runs), "wilson") if runs > 1 else None
 
 
-def _estimates(sheets: Sequence[PassTable], runs: Sequence[str]) -> PolicySamples:
-    own = {run: [sheet for sheet in sheets if run in sheet.runs] for run in runs}
+def _estimates(tables: Sequence[PassTable], runs: Sequence[str]) -> PolicySamples:
+    own = {run: [table for table in tables if run in table.runs] for run in runs}
     shares = [
-        sum(sheet.passed_by(run) for sheet in own[run]) / sum(len(sheet.checkpoints) for sheet in own[run])
+        sum(table.passed_by(run) for table in own[run]) / sum(len(table.checkpoints) for table in own[run])
         for run in runs
     ]
-    solved = [statistics.fmean(sheet.solved_by(run) for sheet in own[run]) for run in runs]
-    alone = share_interval(round(sum(solved)), len(runs)) if len(sheets) == 1 else None
-    tasks = [(len(sheet.runs), sheet.passes(checkpoint)) for sheet in sheets for checkpoint in sheet.checkpoints]
-    problems = [(len(sheet.runs), sum(map(sheet.solved_by, sheet.runs))) for sheet in sheets]
+    solved = [statistics.fmean(table.solved_by(run) for table in own[run]) for run in runs]
+    alone = share_interval(round(sum(solved)), len(runs)) if len(tables) == 1 else None
+    tasks = [(len(table.runs), table.passes(checkpoint)) for table in tables for checkpoint in table.checkpoints]
+    problems = [(len(table.runs), sum(map(table.solved_by, table.runs))) for table in tables]
     return PolicySamples(
         checkpoints=Estimate(
             rate=statistics.fmean(shares), interval=_interval(mean_bounds(shares), "t"), pass_at_k=_by_k(tasks)
@@ -114,10 +114,10 @@ def _estimates(sheets: Sequence[PassTable], runs: Sequence[str]) -> PolicySample
 
 
 def _by_k(tasks: Iterable[tuple[int, int]]) -> dict[str, float]:
-    """Of tasks as runs and passes; `k` goes as far as the task with the fewest runs."""
+    """Tasks are given as runs and passes. `k` goes up to the runs of the task with the fewest."""
     counted = list(tasks)
-    fewest = min(runs for runs, _ in counted)
-    return {str(k): statistics.fmean(pass_at_k(runs, passed, k) for runs, passed in counted) for k in usual_k(fewest)}
+    min_runs = min(runs for runs, _ in counted)
+    return {str(k): statistics.fmean(pass_at_k(runs, passed, k) for runs, passed in counted) for k in usual_k(min_runs)}
 
 
 def _interval(bounds: Bounds | None, method: Literal["wilson", "t"]) -> Interval | None:

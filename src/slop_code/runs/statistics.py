@@ -1,4 +1,4 @@
-"""Estimates from several runs, and whether two sets of runs differ: pure functions over counts and shares."""
+"""Statistics of pass counts: intervals, pass@k, and tests for a difference between two sets of runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Bounds = tuple[float, float]
-MOST_ARRANGEMENTS = 20_000
+MAX_ARRANGEMENTS = 20_000
 
 _USUAL_K = (1, 2, 5, 10, 25, 50, 100)
 _Z = statistics.NormalDist().inv_cdf(0.975)
@@ -25,9 +25,9 @@ _T = (
 
 
 def pass_at_k(runs: int, passed: int, k: int) -> float:
-    """The chance that at least one of `k` of these runs, drawn without putting back, passed.
+    """The probability that at least one of `k` of these runs, drawn without replacement, passed.
 
-    Whole numbers until the one division, so that nothing is lost however many runs there are.
+    Integers until the final division, so that it is exact for any number of runs.
     """
     if not 0 <= passed <= runs or not 1 <= k <= runs:
         raise ValueError(f"no {k} of {runs} runs, of which {passed} passed")
@@ -75,32 +75,32 @@ def t_quantile(freedom: int) -> float:
 class Permutation:
     p: float
     arrangements: int
-    """That were looked at: all of them, or so many at random."""
+    """Number of assignments compared: all of them, or a random sample."""
     seed: int | None
-    """None where all were looked at."""
+    """None where all were compared."""
 
 
-def permutation_test(one: Sequence[int], other: Sequence[int], *, seed: int = 0) -> Permutation:
-    """Two-sided: how often runs dealt out anew to the two sides differ in their means by as much or more.
+def permutation_test(base: Sequence[int], other: Sequence[int], *, seed: int = 0) -> Permutation:
+    """Two-sided: how often runs that are assigned to the sides anew differ in their means by as much or more.
 
-    Whole numbers, such as checkpoints passed, so that what is equal is equal.
+    The values are integers, such as checkpoints passed, so that comparisons are exact.
     """
-    if not one or not other:
+    if not base or not other:
         raise ValueError("no runs on a side")
-    values, size = [*one, *other], len(one)
+    values, size = [*base, *other], len(base)
     expected = size * sum(values)
 
-    def distance(dealt: Sequence[int]) -> int:
-        """Between the means, times both sizes: whole."""
-        return abs(len(values) * sum(dealt) - expected)
+    def distance(drawn: Sequence[int]) -> int:
+        """Between the means, times both sizes: an integer."""
+        return abs(len(values) * sum(drawn) - expected)
 
-    found = distance(one)
-    if (ways := math.comb(len(values), size)) <= MOST_ARRANGEMENTS:
-        far = sum(distance(dealt) >= found for dealt in itertools.combinations(values, size))
+    observed = distance(base)
+    if (ways := math.comb(len(values), size)) <= MAX_ARRANGEMENTS:
+        far = sum(distance(drawn) >= observed for drawn in itertools.combinations(values, size))
         return Permutation(far / ways, ways, None)
     chance = random.Random(seed)
-    far = sum(distance(chance.sample(values, size)) >= found for _ in range(MOST_ARRANGEMENTS))
-    return Permutation((far + 1) / (MOST_ARRANGEMENTS + 1), MOST_ARRANGEMENTS, seed)
+    far = sum(distance(chance.sample(values, size)) >= observed for _ in range(MAX_ARRANGEMENTS))
+    return Permutation((far + 1) / (MAX_ARRANGEMENTS + 1), MAX_ARRANGEMENTS, seed)
 
 
 def fisher(passed: int, runs: int, other_passed: int, other_runs: int) -> float:
@@ -113,23 +113,23 @@ def fisher(passed: int, runs: int, other_passed: int, other_runs: int) -> float:
         return math.comb(runs, count) * math.comb(other_runs, together - count)
 
     possible = range(max(0, together - other_runs), min(runs, together) + 1)
-    here = ways(passed)
-    unlikely = sum(found for count in possible if (found := ways(count)) <= here)
+    observed = ways(passed)
+    unlikely = sum(weight for count in possible if (weight := ways(count)) <= observed)
     return unlikely / math.comb(runs + other_runs, together)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Holm's correction: each as it counts among all of them, in the order they were given."""
+    """Holm's correction of p values, in the order given."""
     adjusted = [1.0] * len(ps)
     highest = 0.0
-    for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
-        highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
-        adjusted[place] = highest
+    for rank, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[index]))
+        adjusted[index] = highest
     return adjusted
 
 
 def smallest_p(runs: int, other_runs: int) -> float:
-    """That a permutation test can come to: with equal numbers the opposite deal is as far apart."""
+    """Smallest p value of a permutation test: with equal sizes the mirrored assignment differs as much."""
     ways = math.comb(runs + other_runs, runs)
     least = (2 if runs == other_runs else 1) / ways
-    return least if ways <= MOST_ARRANGEMENTS else max(least, 1 / (MOST_ARRANGEMENTS + 1))
+    return least if ways <= MAX_ARRANGEMENTS else max(least, 1 / (MAX_ARRANGEMENTS + 1))

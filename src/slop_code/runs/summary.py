@@ -36,7 +36,7 @@ class Checkpoints(Figures):
 class Passed(Figures):
     count: int
     rate: float | None
-    """Of all that were planned."""
+    """Of all planned checkpoints."""
 
 
 class GroupRate(Figures):
@@ -47,7 +47,7 @@ class GroupRate(Figures):
 
 class Changes(Figures):
     compared: int
-    """Checkpoints that have an earlier one to be compared with."""
+    """Checkpoints that have an earlier verdict to compare with."""
     introduced: int
     repaired: int
 
@@ -62,11 +62,11 @@ class Durations(Figures):
 class Totals(Figures):
     checkpoints: Checkpoints
     passed: dict[str, Passed]
-    """By policy: in a file the seven that have names."""
+    """By policy; a file has the seven with names."""
     pass_rates: dict[GroupType, GroupRate]
     regressions: Changes
     retried: int
-    """Checkpoints that were tried more than once."""
+    """Checkpoints with more than one attempt."""
     durations: Durations
     """Seconds, of evaluated checkpoints."""
 
@@ -77,7 +77,7 @@ class Share(Passed):
 
 class CheckpointSummary(Figures):
     runs: int
-    """Of the problem; one that does not have this checkpoint did not pass it."""
+    """Runs of the problem; a run without this checkpoint did not pass it."""
     evaluated: int
     passed: dict[str, Share]
 
@@ -98,7 +98,7 @@ class RunSummary(Stored):
     slop_code: str
     totals: Totals
     samples: Samples | None
-    """None where there is one run alone."""
+    """None for a single run."""
     runs: dict[str, Totals]
     problems: dict[str, ProblemSummary]
     infrastructure_failures: list[LabelledReason]
@@ -131,21 +131,21 @@ def write_summary(folder: Path, lines: Sequence[CheckpointLine], issues: Iterabl
 def summarise(
     lines: Sequence[CheckpointLine], issues: Sequence[RunIssue], policies: Sequence[Policy] = NAMED
 ) -> RunSummary:
-    """Two lines for one checkpoint of a run are the caller's mistake."""
+    """Each checkpoint of a run has one line: two are a ValueError."""
     planned = [*lines, *skipped_lines(lines, issues)]
     runs: dict[str, list[CheckpointLine]] = {issue.run: [] for issue in issues}
     problems: dict[str, list[CheckpointLine]] = {}
     for line in planned:
         runs.setdefault(line.run, []).append(line)
         problems.setdefault(line.problem, []).append(line)
-    sheets = {name: _sheets(problems[name], policies) for name in sorted(problems)}
+    tables = {name: _pass_tables(problems[name], policies) for name in sorted(problems)}
     failed = [line for line in lines if line.state == "infrastructure_failure"]
     return RunSummary(
         slop_code=__version__,
         totals=totals_of(planned, policies),
-        samples=samples_of(list(sheets.values())),
+        samples=samples_of(list(tables.values())),
         runs={name: totals_of(runs[name], policies) for name in sorted(runs)},
-        problems={name: _problem(problems[name], of_problem) for name, of_problem in sheets.items()},
+        problems={name: _problem(problems[name], of_problem) for name, of_problem in tables.items()},
         infrastructure_failures=[LabelledReason(label=line.label, reason=line.reason or "") for line in failed],
         troubles=[LabelledReason(label=issue.label, reason=issue.reason) for issue in issues],
     )
@@ -175,33 +175,33 @@ def totals_of(lines: Sequence[CheckpointLine], policies: Sequence[Policy] = NAME
 
 
 def skipped_lines(lines: Iterable[CheckpointLine], issues: Iterable[RunIssue]) -> list[CheckpointLine]:
-    """The checkpoints that only troubles name: planned, and not evaluated."""
-    places = Counter((line.run, line.problem, line.checkpoint) for line in lines)
-    if twice := [place for place, count in places.items() if count > 1]:
-        raise ValueError(f"two lines for {'/'.join(twice[0])}")
-    found: dict[tuple[str, str, str], CheckpointLine] = {}
+    """Lines of checkpoints that only issues name: planned, and not evaluated."""
+    counts = Counter((line.run, line.problem, line.checkpoint) for line in lines)
+    if duplicates := [key for key, count in counts.items() if count > 1]:
+        raise ValueError(f"two lines for {'/'.join(duplicates[0])}")
+    skipped: dict[tuple[str, str, str], CheckpointLine] = {}
     for issue in issues:
         if issue.problem is None or issue.checkpoint is None:
             continue
-        place = issue.run, issue.problem, issue.checkpoint
-        if place not in places and place not in found:
-            found[place] = CheckpointLine(
+        key = issue.run, issue.problem, issue.checkpoint
+        if key not in counts and key not in skipped:
+            skipped[key] = CheckpointLine(
                 **dict(CheckpointFacts.no_verdict(issue.reason)),
                 run=issue.run,
                 problem=issue.problem,
                 checkpoint=issue.checkpoint,
                 order=issue.order or sys.maxsize,
             )
-    return list(found.values())
+    return list(skipped.values())
 
 
 def without_samples(summary: RunSummary) -> RunSummary:
-    """Of a part of the runs: what it says of them all would be wrong."""
-    problems = {name: one.model_copy(update={"samples": None}) for name, one in summary.problems.items()}
+    """For a part of the runs: estimates over all of them would be wrong."""
+    problems = {name: problem.model_copy(update={"samples": None}) for name, problem in summary.problems.items()}
     return summary.model_copy(update={"samples": None, "problems": problems})
 
 
-def _sheets(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) -> dict[Policy, PassTable]:
+def _pass_tables(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) -> dict[Policy, PassTable]:
     """Of one problem."""
     order: dict[str, int] = {}
     for line in lines:
@@ -216,17 +216,17 @@ def _sheets(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) -> dict
     }
 
 
-def _problem(lines: Sequence[CheckpointLine], sheets: Mapping[Policy, PassTable]) -> ProblemSummary:
+def _problem(lines: Sequence[CheckpointLine], tables: Mapping[Policy, PassTable]) -> ProblemSummary:
     evaluated = Counter(line.checkpoint for line in lines if line.state == "evaluated")
-    runs, checkpoints = next((sheet.runs, sheet.checkpoints) for sheet in sheets.values())
+    runs, checkpoints = next((table.runs, table.checkpoints) for table in tables.values())
     return ProblemSummary(
-        totals=totals_of(lines, list(sheets)),
-        samples=samples_of([sheets]),
+        totals=totals_of(lines, list(tables)),
+        samples=samples_of([tables]),
         checkpoints={
             name: CheckpointSummary(
                 runs=len(runs),
                 evaluated=evaluated[name],
-                passed={policy: _share(sheet.passes(name), len(runs)) for policy, sheet in sheets.items()},
+                passed={policy: _share(table.passes(name), len(runs)) for policy, table in tables.items()},
             )
             for name in checkpoints
         },

@@ -13,7 +13,7 @@ from slop_code.comparison.load import NOTHING, CheckpointRuns
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.run_data import ProblemData, add_checkpoint, problem_data
 from slop_code.reporting.result_lines import result_lines
-from slop_code.runs.checkpoint_lines import compare, passed_by_test
+from slop_code.runs.checkpoint_lines import count_regressions, passed_by_test
 
 APART = ["quarantined", "slow"]
 
@@ -61,7 +61,7 @@ def test_in_markdown(entries, export):
 
 def test_it_is_no_regression(entries):
     earlier, later = [passed_by_test(entry.results) for entry in entries]
-    assert compare(earlier, later, since="checkpoint_1").introduced == 0
+    assert count_regressions(earlier, later, since="checkpoint_1").introduced == 0
     sheet = ProblemData("words")
     for entry in entries:
         add_checkpoint(sheet, entry, [PassPolicy.ALL_CASES])
