@@ -1,4 +1,4 @@
-"""The entry point of a process that lives for one command: starting and ending it costs as little as can be."""
+"""Entry point of the command `slop-code`, made for a fast start and a fast exit."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import gc
 import os
 import sys
 
-# Nothing else is imported up here, where an interruption would be a traceback.
+# No other imports at module level: an interruption during them would print a traceback.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import TextIOWrapper
     from typing import TextIO
 
 INTERRUPTED = 130
-"""As `cli.exits` has it, which may not be imported yet."""
-READER_GONE = 141
-"""What a shell says of a program that a closed pipe ended; never 0, which would read as passed."""
+"""As in `cli.exit_codes`, which may not be imported yet."""
+CLOSED_PIPE = 141
+"""Exit code that a shell reports after SIGPIPE; never 0, which would mean passed."""
 
 
 def main() -> None:
-    """Interrupted while it is still being imported, it ends as it does later."""
+    """An interruption during the imports ends with the same status as a later one."""
     status = INTERRUPTED
     try:
         status = run_command()
     except KeyboardInterrupt:
         print("slop-code: interrupted", file=sys.stderr)
     sys.stderr.flush()
-    # Taking the interpreter apart would take a tenth of a short evaluation.
+    # Shutting down the interpreter would take a tenth of a short evaluation.
     os._exit(status)
 
 
@@ -38,24 +38,24 @@ def run_command() -> int:
     open_streams()
     from slop_code.cli.main import run
 
-    # What was imported stays to the end: no collection needs to look at it again.
+    # Imported modules live to the end, so the garbage collector need not look at them again.
     gc.freeze()
     gc.enable()
-    status = READER_GONE
-    with contextlib.suppress(BrokenPipeError):  # whoever read our output has seen enough
+    status = CLOSED_PIPE
+    with contextlib.suppress(BrokenPipeError):  # the reader of our output has closed it
         status = run(sys.argv[1:])
         sys.stdout.flush()
     return status
 
 
 def open_streams() -> None:
-    """All three are there, take any text, and messages that nobody reads end nothing."""
+    """Makes all three streams exist and accept any text; a closed standard error raises nothing."""
     from typing import cast
 
     from slop_code._io import BestEffortStream
 
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # it was closed when we were started
+        if getattr(sys, name) is None:  # closed when the process was started
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")

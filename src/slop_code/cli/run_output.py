@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace) -> int:
-    """Writes and prints the summary; the exit status."""
+    """Writes and prints the summary; returns the exit status."""
     from slop_code.reporting.run_table import show_run
     from slop_code.reporting.terminal import ResultConsole
 
