@@ -74,6 +74,7 @@ def test_live(rule, bench, tmp_path, cache, need_bubblewrap):
     assert_found(rule, checked(bench, rule, "bad", tmp_path))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("rule", LIVE)
 def test_sound_live(rule, bench, tmp_path, cache, need_bubblewrap):
     need_bubblewrap()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PICTURES = Path(__file__).parents[2] / "out" / "screenshots"
-PATIENCE_MS = 30_000
+PATIENCE_MS = 100_000
 GRAVE = ("serious", "critical")
 
 

@@ -37,7 +37,7 @@ PROBLEMS = Path(__file__).parents[1] / "problems"
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 CHECKPOINTS = ("checkpoint_1", "checkpoint_2", "checkpoint_3")
 PATIENCE_S = 100
-GONE_S = 5
+GONE_S = 60
 ONCE = ("uv", "tools", "subjects", "tests", "probes")
 
 GOOD = """

@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.e2e
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
-PATIENCE_S = 20
+PATIENCE_S = 100
 
 STUBBORN = """
     import os

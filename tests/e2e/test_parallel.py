@@ -22,7 +22,7 @@ from tests.e2e.test_hangs import left_alive, processes
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 PAIRS = min(2, available_cpus())
-PATIENCE_S = 60
+PATIENCE_S = 100
 several = pytest.mark.skipif(available_cpus() < 2, reason="one processor has one pair")
 
 pytestmark = pytest.mark.e2e
@@ -68,7 +68,7 @@ FIRST = """
     import pytest
 
     def get():
-        return urllib.request.urlopen("http://127.0.0.1:8080", timeout=5).status
+        return urllib.request.urlopen("http://127.0.0.1:8080", timeout=25).status
 
     def test_serves(server): assert get() == 200
 
@@ -103,7 +103,7 @@ SECOND = """
         def test_second(self): assert state == [1]
 
     def test_serves_here_too(server):
-        assert urllib.request.urlopen("http://127.0.0.1:8080", timeout=5).status == 200
+        assert urllib.request.urlopen("http://127.0.0.1:8080", timeout=25).status == 200
 
     def test_has_a_workspace_of_its_own(): open("left.txt", "x").close()
 

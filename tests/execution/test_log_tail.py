@@ -4,7 +4,7 @@ import pytest
 
 from slop_code.execution.log_tail import follow_file
 
-PATIENCE_S = 20
+PATIENCE_S = 100
 
 
 class Told:

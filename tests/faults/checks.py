@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.faults.site import Site
 
-GONE_S = 10
+GONE_S = 60
 TOP = {PROBLEM, ".slop-code", "checkpoint_results.jsonl", "summary.json"}
 OWN = {"lock", "origin.json", "index"}
 

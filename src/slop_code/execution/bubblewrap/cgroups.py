@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "slop-code-"
-END_S = 2.0
+END_S = 30.0
 
 
 def available(root: Path = ROOT) -> bool:
