@@ -74,14 +74,14 @@ def given(tmp_path):
 
 @pytest.fixture
 def unpack(helper, tmp_path):
-    """Let `slopbox pair` unpack parts, the tree `t` to `target`, and take steps after that.
+    """Let `slopbox init` unpack parts, the tree `t` to `target`, and take steps after that.
 
     Its exit status, what it prints, and its errors.
     """
 
     def run(parts, *steps):
         trees = ["--tree", "t", tmp_path / "target", "--unpack", *map(str, USER)]
-        argv = [helper, "pair", *trees, *steps, "--judge", "/bin/true"]
+        argv = [helper, "init", *trees, *steps, "--judge", "/bin/true"]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             with contextlib.suppress(BrokenPipeError):
                 for part in parts:
@@ -168,7 +168,7 @@ def test_the_helper_sums_up_a_copy_as_python_does(helper, given, tmp_path):
     for name in (".scbench", ".evaluation_tests"):
         (given / name).mkdir()
     user = [str(os.getuid()), str(os.getgid())]
-    argv = [helper, "pair", "--copy", given, tmp_path / "copy", *user, "--ready", "--judge", "/bin/true"]
+    argv = [helper, "init", "--copy", given, tmp_path / "copy", *user, "--ready", "--judge", "/bin/true"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         ready = process.stdout.readline()
         process.stdout.read()
@@ -298,7 +298,7 @@ def test_python_unpacks_what_the_helper_packs(given, unpack, tmp_path):
     """Files and folders only: links, pipes and sockets are no reports and are left out."""
     fill(given)
     deep(given, 300)
-    status, printed, errors = unpack([END], "--ready", "--give", "reports", given)
+    status, printed, errors = unpack([END], "--ready", "--send", "reports", given)
     assert (status, errors) == (0, b"")
     ready, _, answer = printed.partition(b"\n")
     assert ready.startswith(b"ready ")
@@ -315,7 +315,7 @@ def test_python_unpacks_what_the_helper_packs(given, unpack, tmp_path):
 
 @pytest.mark.e2e
 def test_the_status_of_the_judge_comes_last(helper, given):
-    argv = [helper, "pair", "--ready", "--give", "reports", given, "--judge", "/bin/sh", "-c", "exit 5"]
+    argv = [helper, "init", "--ready", "--send", "reports", given, "--judge", "/bin/sh", "-c", "exit 5"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         ready, _, answer = process.stdout.read().partition(b"\n")
     assert ready.startswith(b"ready ")
@@ -458,7 +458,7 @@ CUT = ("nothing", "half a header", "a file that breaks off", "no end")
 def test_the_helper_refuses_a_hostile_archive(helper, tmp_path, name):
     target = tmp_path / "folder" / "target"
     done = subprocess.run(
-        [helper, "pair", "--tree", "t", target, "--unpack", *map(str, USER), "--judge", "/bin/true"],
+        [helper, "init", "--tree", "t", target, "--unpack", *map(str, USER), "--judge", "/bin/true"],
         input=HOSTILE[name] + (b"" if name in CUT else END),
         capture_output=True,
         timeout=TIMEOUT_S,

@@ -81,7 +81,7 @@ def test_a_call_in_the_other_box_looks_like_a_process_of_this_one(helper, box, t
     environment = ["env", "-i", "ONLY=this", "EMPTY=", "PATH=/usr/bin:/bin", "PYTEST_CURRENT_TEST=private"]
     judge = [INTERPRETER, "-c", JUDGE, *environment, "/slop/run", "sh", "-c", SUBJECT, "sh", "/tests/handed.txt"]
     subject = ["/slop/server", "serve", "3", *GENEROUS]
-    argv = ["/slop/server", "pair", "--listen", "/slop/gate/socket", "--subject", str(len(subject)), *subject]
+    argv = ["/slop/server", "init", "--listen", "/slop/gate/socket", "--subject", str(len(subject)), *subject]
     mounts = {"/slop/server": helper, "/slop/run": helper}
     done = call(*box([*argv, "--judge", *judge], mounts))
     assert (done.returncode, done.stderr) == (0, b"")
@@ -96,7 +96,7 @@ WAITING = ["/bin/sh", "-c", "echo started; exec sleep 1000"]
 def two_boxes(box, helper, judge):
     """As two containers are: `pair` in one admits `serve` of the other."""
     steps = ["--mkdir", "/given/folder", "755", "--listen", "/slop/gate/socket", "--ready", "--admit", "60"]
-    argv = ["/slop/pair", "pair", *steps, "--give", "given", "/given", "--judge", *judge]
+    argv = ["/slop/pair", "init", *steps, "--send", "given", "/given", "--judge", *judge]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(box(argv, {"/slop/pair": helper, "/slop/run": helper}), **pipes) as first:
         assert first.stdout.readline() == b"ready 0 0 0\n"

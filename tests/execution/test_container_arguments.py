@@ -89,13 +89,13 @@ def test_the_subject_is_shown_neither_tools_nor_the_judge_s_folder(subject):
 
 
 def test_the_judge_s_own_process_has_no_privilege_and_follows_no_link(judge):
-    seal = judge[judge.index("seal") :]
-    assert values_of(seal, "--user") == ["1234"]
-    assert seal[seal.index("--user") + 2] == "2345"
-    assert "--clearenv" in seal
-    paths = seal[seal.index("/slop/tmp") + 1 : seal.index("--")]
+    restrict = judge[judge.index("restrict") :]
+    assert values_of(restrict, "--user") == ["1234"]
+    assert restrict[restrict.index("--user") + 2] == "2345"
+    assert "--clearenv" in restrict
+    paths = restrict[restrict.index("/slop/tmp") + 1 : restrict.index("--")]
     assert paths == ["/w", "/tmp", "/data"]  # all that the subject can write to, and nothing that it cannot
-    assert seal[seal.index("--") :] == ["--", "pytest", "--x"]
+    assert restrict[restrict.index("--") :] == ["--", "pytest", "--x"]
 
 
 def test_the_judge_s_container_has_only_the_capabilities_of_its_process_1(judge):

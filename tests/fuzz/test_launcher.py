@@ -35,7 +35,7 @@ LONG = settings.get_current_profile_name() == "long"
 HELPERS = ["built", *(["sanitised"] if LONG else [])]
 MAGIC, REQUEST_FDS = 0x534C4F50, 4
 REQUEST, REPLY = struct.Struct("=IIII"), struct.Struct("=iI")
-"""As slopbox.h has them."""
+"""As helper.h has them."""
 
 DESCRIPTORS = 40
 """That serve may have: were it to keep those of a call that it refuses, it would soon have none left."""
@@ -346,7 +346,7 @@ def test_unpack(box: Callable[..., list[str]], helpers: dict[str, str]) -> None:
         for name, helper in helpers.items():
             unpack = ["--tree", "new", "/tmp/new", "--unpack", "0", "0", "--ready", "--hold"]
             done = subprocess.run(
-                box(["/slop/helper", "pair", *unpack], helper), input=raw, capture_output=True, timeout=PATIENCE
+                box(["/slop/helper", "init", *unpack], helper), input=raw, capture_output=True, timeout=PATIENCE
             )
             assert b"Sanitizer" not in done.stderr, done.stderr
             assert b"runtime error" not in done.stderr
@@ -361,6 +361,6 @@ def test_unpack(box: Callable[..., list[str]], helpers: dict[str, str]) -> None:
 def test_every_kind_of_member_is_unpacked(box: Callable[..., list[str]], helper: str) -> None:
     """Else nothing of the above would say much."""
     look = ["/bin/sh", "-c", "cd /tmp/new && find . | sort >&2"]
-    argv = ["/slop/helper", "pair", "--tree", "new", "/tmp/new", "--unpack", "0", "0", "--judge", *look]
+    argv = ["/slop/helper", "init", "--tree", "new", "/tmp/new", "--unpack", "0", "0", "--judge", *look]
     done = subprocess.run(box(argv, helper), input=TREE, capture_output=True, timeout=PATIENCE)
     assert done.stderr.decode().split() == [".", "./a", "./in", "./in/" + "b" * 200, "./link", "./pipe"]

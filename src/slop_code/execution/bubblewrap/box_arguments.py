@@ -1,6 +1,6 @@
 """bwrap's arguments for the boxes: what each box sees, may write to and may do.
 
-An outer box has the private network and the scratch space. In it `slopbox pair` mounts what both inner boxes share
+An outer box has the private network and the scratch space. In it `slopbox init` mounts what both inner boxes share
 and starts the subject's box and the judge's.
 """
 
@@ -66,7 +66,7 @@ def setup_arguments(job: SetupJob) -> list[str]:
 
 
 def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, uv_cache: Path, groups: Sequence[Path] = ()) -> list[str]:
-    """The whole command. In the outer box `slopbox pair` makes the shared mounts, below /box, and both inner boxes."""
+    """The whole command. In the outer box `slopbox init` makes the shared mounts, below /box, and both inner boxes."""
     helper, uv_files = str(helper_path()), uv_paths()
     submission = job.submission or job.scratch / "empty"
     entry = job.subject.entry
@@ -102,10 +102,10 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, uv_cache: Path, groups
     below = ":".join(f"/box/below/{number}" for number in range(len(lowers)))
     subject = subject_arguments(job, spec)
     return [
-        *arguments, "--", "/box/slopbox", "pair", *steps,
+        *arguments, "--", "/box/slopbox", "init", *steps,
         "--overlay", below, "/box/scratch/up", "/box/scratch/work", "/box/ws",
         "--overlay", "/box/below/shown", "/box/handed/up", "/box/handed/work", "/box/shown",
-        *[word for number in range(len(groups)) for word in ("--join", f"/box/group/{number}/cgroup.procs")],
+        *[word for number in range(len(groups)) for word in ("--cgroup", f"/box/group/{number}/cgroup.procs")],
         "--listen", "/box/handed/socket",
         "--subject", str(len(subject)), *subject,
         "--judge", *judge_arguments(job, spec),
@@ -168,5 +168,5 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         "--bind", "/box/shown", "/slop/shown", "--ro-bind", "/box/handed/socket", "/slop/gate/socket",
         "--remount-ro", "/", "--chdir", WORKSPACE,
         *set_environment(job.request.environment), "--setenv", "TMPDIR", "/slop/tmp",
-        "--", "/slop/box", "seal", str(FILE_SIZE), "0", WORKSPACE, "/tmp", "--", *job.request.argv,
+        "--", "/slop/box", "restrict", str(FILE_SIZE), "0", WORKSPACE, "/tmp", "--", *job.request.argv,
     ]  # fmt: skip

@@ -98,10 +98,11 @@ class BubblewrapSetupBox:
     job: SetupJob
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
-        unprivileged = ["/slop/box", "seal", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
+        unprivileged = ["/slop/box", "restrict", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
         argv = [bwrap(), *setup_arguments(self.job), *unprivileged, *command]
         with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
-            joined = [str(helper_path()), "join", *[str(group / "cgroup.procs") for group in groups], "--", *argv]
+            files = [str(group / "cgroup.procs") for group in groups]
+            joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]
             return run(joined, env={}, log=self.job.scratch / "log", timeout=timeout)
 
 

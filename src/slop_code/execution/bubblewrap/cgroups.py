@@ -72,7 +72,7 @@ def _make(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) -> N
     if (group / "memory.swap.max").exists():
         (group / "memory.swap.max").write_text("0")
     # In version 2 a group can be there and still let nobody in.
-    if not succeeds([str(helper_path()), "join", str(group / "cgroup.procs"), "--", "/bin/true"]):
+    if not succeeds([str(helper_path()), "join-cgroups", str(group / "cgroup.procs"), "--", "/bin/true"]):
         raise OSError(f"{group}: cannot be entered")
 
 

@@ -1,6 +1,6 @@
 """Sandbox of two containers of one image: the judge's without network, the subject's joined to its loopback.
 
-The judge's process 1 is `slopbox pair`: it reads its files from its standard input, waits for the subject's
+The judge's process 1 is `slopbox init`: it reads its files from its standard input, waits for the subject's
 container, runs pytest without any privilege and sends the reports to its standard output. When the evaluator is
 gone, that input ends and both containers with it.
 """
@@ -177,9 +177,7 @@ class DockerSandbox:
 
     def measure(self, volume: str) -> str:
         """Entries and bytes, counted in a new container, since set-up could have changed every program of its own."""
-        return self._ask_helper(
-            "0:0", ["--cap-add", "DAC_OVERRIDE", *Mount(volume, c.SOURCE).words], "measure", c.SOURCE
-        )
+        return self._ask_helper("0:0", ["--cap-add", "DAC_OVERRIDE", *Mount(volume, c.SOURCE).words], "count", c.SOURCE)
 
     def check_mount_targets(self, image: str) -> None:
         """A link that set-up made could redirect a mount, over our own folder for example."""
@@ -188,7 +186,7 @@ class DockerSandbox:
             *[mount.target for mount in [*self.mounts, *self._declared(c.ContainerNames(), "")]],
         ]
         try:
-            self._ask_helper("0:0", [], "plain", *targets, image=image)
+            self._ask_helper("0:0", [], "check-paths", *targets, image=image)
         except InfrastructureError as error:
             self.engine.remove(images=[image])
             raise InfrastructureError(f"set-up put a link where something is to be mounted\n{error}") from error

@@ -1,4 +1,4 @@
-"""Client of process 1 of a container, which is `slopbox pair`, through the engine's command line."""
+"""Client of process 1 of a container, which is `slopbox init`, through the engine's command line."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def entry_label(scratch: Path) -> str:
 class WorkerSpec:
     mounts: Sequence[Mount]
     steps: Sequence[str]
-    """Arguments of `slopbox pair`."""
+    """Arguments of `slopbox init`."""
 
     parts: Iterable[bytes] = ()
     """Files that are sent."""
@@ -95,7 +95,7 @@ def open_tool_builder(docker: DockerSandbox, scratch: Path) -> Iterator[DockerTo
     user = docker.box_user()
     with new_volume(docker, scratch, "tools") as volume:
         mounts = [Mount(volume, c.UV_CACHE, readonly=False)]
-        with worker(docker, scratch / "log", WorkerSpec(mounts, ["--own", c.UV_CACHE, *user.words])) as name:
+        with worker(docker, scratch / "log", WorkerSpec(mounts, ["--chown", c.UV_CACHE, *user.words])) as name:
             yield DockerToolBuilder(docker, name, user, scratch)
         docker.record_objects(scratch, {"tools": volume})
     (scratch / "log").unlink()
@@ -107,7 +107,7 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
     user, workspace = docker.setup_user(), docker.settings.workdir
     source, measured = docker.source(job.submission)
     steps = ["--copy", c.SOURCE, workspace, *user.words] if source else []
-    steps += ["--mkdir", c.SUBJECT_ENV, "755", "--own", c.SUBJECT_ENV, *user.words]
+    steps += ["--mkdir", c.SUBJECT_ENV, "755", "--chown", c.SUBJECT_ENV, *user.words]
     parts = () if source else pack_tree(job.submission, "workspace", owner=user.owner, without=RESERVED)
     with new_volume(docker, job.scratch, "layer") as volume:
         mounts = [Mount(volume, workspace, readonly=False), *([source] if source else [])]
@@ -132,7 +132,7 @@ class DockerSetupBox:
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         environment = {**self.job.environment, **certificate_variables()}
-        words = [c.BOX, "merge", *command]
+        words = [c.BOX, "merge-output", *command]
         arguments = c.exec_arguments(self.container, self.user, self.docker.settings.workdir, environment, words)
         argv = [self.docker.engine.binary, *arguments]
         return run(argv, env=os.environ, log=self.job.scratch / "output", timeout=timeout)

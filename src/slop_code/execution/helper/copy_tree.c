@@ -1,6 +1,6 @@
 /* Copying a mounted submission into the workspace, and counting what a folder holds.
  * Folders are walked by descriptors: a tree may be deeper than any path may be long. */
-#include "slopbox.h"
+#include "privileged.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -144,9 +144,9 @@ static void count(int fd, struct tally *tally) {
     closedir(folder);
 }
 
-int measure_main(int argc, char **argv) {
+int count_main(int argc, char **argv) {
     struct tally tally = {0, 0, 0};
-    if (argc != 1) die("measure: one folder expected");
+    if (argc != 1) die("count: one folder expected");
     int fd = open(argv[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) die("cannot read %s", argv[0]);
     count(fd, &tally);

@@ -1,5 +1,5 @@
 /* Reading, writing and passing on file descriptors; folders. */
-#include "slopbox.h"
+#include "helper.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* run COMMAND...: the launcher. Seen from the tests it is the submission's process: it has its
- * output, its exit status, its signals. What it starts runs in the subject's box. */
-#include "slopbox.h"
+/* run COMMAND...: the launcher. Seen from the tests it is the submission's process: it has its output, its exit
+ * status, its signals. What it starts runs in the subject's box. It runs in the judge's box without any privilege. */
+#include "helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 static struct { char tests[2048], workspace[2048]; unsigned long long output; } conf;
-static unsigned long long carried;
+static unsigned long long forwarded;
 
 /* One of the subject's two output streams on its way to the tests. */
 struct stream {
-    int from; /* -1: there is nothing (more) to carry */
+    int from; /* -1: there is nothing (more) to forward */
     int to;
     size_t held;
     char buffer[PIPE_BUF];
@@ -36,9 +36,10 @@ static void read_conf(void) {
     fclose(file);
 }
 
-/* Pipes are carried, so that they can be counted and no daemon of the subject can hold the tests'
- * own, and so are files the subject could not open itself, such as what pytest captures into. */
-static int is_carried(int fd, struct stat *information) {
+/* Pipes are forwarded, so that they can be counted and no daemon of the subject can hold the tests' own. So are files
+ * that the subject could not open itself, such as what pytest captures into: with the descriptor it could change what
+ * other tests printed. */
+static int must_forward(int fd, struct stat *information) {
     char self[64], path[4096];
     if (fstat(fd, information) != 0) return 0;
     if (S_ISFIFO(information->st_mode)) return 1;
@@ -50,10 +51,10 @@ static int is_carried(int fd, struct stat *information) {
     return strncmp(path, "/tmp/", 5) != 0 && (strncmp(path, conf.workspace, workspace) != 0 || path[workspace] != '/');
 }
 
-/* What is not carried is handed over as it is. Two names of one pipe stay one pipe. */
-static void divert(int *given, struct stream *streams) {
+/* What is not forwarded is handed over as it is. Two names of one pipe stay one pipe. */
+static void redirect_output(int *given, struct stream *streams) {
     struct stat out, err;
-    int out_pipe = is_carried(1, &out), err_pipe = is_carried(2, &err);
+    int out_pipe = must_forward(1, &out), err_pipe = must_forward(2, &err);
     int same = out_pipe && err_pipe && out.st_ino == err.st_ino && out.st_dev == err.st_dev;
     for (int i = 0; i < 2; i++) {
         int ends[2];
@@ -71,32 +72,26 @@ static void divert(int *given, struct stream *streams) {
     }
 }
 
-static uint32_t put(int fd, const char *text) {
-    size_t length = strlen(text) + 1;
-    for (size_t done = 0; done < length;) {
-        ssize_t wrote = write(fd, text + done, length - done);
-        if (wrote < 0) die("cannot pass the call on");
-        done += (size_t)wrote;
-    }
+static uint32_t put_word(int fd, const char *word) {
+    size_t length = strlen(word) + 1;
+    write_all(fd, word, length);
     return (uint32_t)length;
 }
-
-int is_private(const char *variable) { return strncmp(variable, "PYTEST_", 7) == 0; }
 
 static int request_file(char **argv, const char *cwd, struct request *request) {
     int fd = memfd_create("call", MFD_CLOEXEC);
     if (fd < 0) die("no memory file");
-    *request = (struct request){.magic = MAGIC, .size = put(fd, cwd)};
-    for (; argv[request->argc]; request->argc++) request->size += put(fd, argv[request->argc]);
+    *request = (struct request){.magic = MAGIC, .size = put_word(fd, cwd)};
+    for (; argv[request->argc]; request->argc++) request->size += put_word(fd, argv[request->argc]);
     for (char **variable = environ; *variable; variable++) {
         if (is_private(*variable)) continue;
-        request->size += put(fd, *variable);
+        request->size += put_word(fd, *variable);
         request->envc++;
     }
     return fd;
 }
 
-static int ask(char **argv, const char *cwd, const int *given) {
+static int send_request(char **argv, const char *cwd, const int *given) {
     struct request request;
     int fds[REQUEST_FDS] = {given[0], given[1], given[2], request_file(argv, cwd, &request)};
     int fd = connect_to(SOCKET_PATH);
@@ -108,38 +103,38 @@ static int ask(char **argv, const char *cwd, const int *given) {
     return fd;
 }
 
-static void stop_carrying(struct stream *stream) {
+static void stop_forwarding(struct stream *stream) {
     if (stream->from >= 0) close(stream->from);
     stream->from = -1;
     stream->held = 0;
 }
 
 /* Move what can be moved without waiting; 0 when the stream may hold no more for now. */
-static int carry(struct stream *stream) {
+static int forward(struct stream *stream) {
     if (stream->from < 0) return 0;
     if (stream->held == 0) {
         ssize_t got = read(stream->from, stream->buffer, sizeof stream->buffer);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
         if (got <= 0) {
-            stop_carrying(stream);
+            stop_forwarding(stream);
             return 0;
         }
         stream->held = (size_t)got;
-        carried += (unsigned long long)got;
+        forwarded += (unsigned long long)got;
         errno = 0;
-        if (carried > conf.output) die("ended: the submission printed more than %llu bytes in one call", conf.output);
+        if (forwarded > conf.output) die("ended: the submission printed more than %llu bytes in one call", conf.output);
     }
     struct pollfd room = {stream->to, POLLOUT, 0};
     if (poll(&room, 1, 0) <= 0) return 0;
     /* A pipe that has room takes PIPE_BUF bytes whole. */
-    if (write(stream->to, stream->buffer, stream->held) < 0 && errno != EINTR) stop_carrying(stream);
+    if (write(stream->to, stream->buffer, stream->held) < 0 && errno != EINTR) stop_forwarding(stream);
     stream->held = 0;
     return 1;
 }
 
 static void drain(struct stream *stream) {
     while (stream->from >= 0) {
-        if (carry(stream)) continue;
+        if (forward(stream)) continue;
         if (stream->from < 0 || stream->held == 0) return;
         struct pollfd room = {stream->to, POLLOUT, 0};
         poll(&room, 1, -1);
@@ -149,7 +144,8 @@ static void drain(struct stream *stream) {
 /* No process dies of these: raised, they would hold this one for ever. */
 static int only_stops(int number) { return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU; }
 
-static _Noreturn void end_as(struct reply reply) {
+/* The tests see the same end: the exit status, or death of the same signal, without a core file of the launcher. */
+static _Noreturn void exit_like(struct reply reply) {
     if (reply.reason == TOO_MUCH_MEMORY) fputs("slop-code: ended: the submission took more memory than it may\n", stderr);
     if (reply.reason == TOO_MANY_PROCESSES) fputs("slop-code: ended: the submission started more processes than it may\n", stderr);
     if (WIFSIGNALED(reply.status) && !only_stops(WTERMSIG(reply.status))) {
@@ -199,21 +195,21 @@ int run_main(int argc, char **argv) {
     if (!getcwd(cwd, sizeof cwd)) die("no working directory");
     errno = 0;
     read_conf();
-    show_call(argv, environ, cwd, conf.tests);
+    hand_over_call(argv, environ, cwd, conf.tests);
     int signals = watch_signals();
-    divert(given, streams);
-    int box = ask(argv, cwd, given);
+    redirect_output(given, streams);
+    int box = send_request(argv, cwd, given);
     for (;;) {
         struct reply reply;
         ssize_t got = recv(box, &reply, sizeof reply, MSG_DONTWAIT);
         if (got == sizeof reply) {
             for (int i = 0; i < 2; i++) drain(&streams[i]);
-            end_as(reply);
+            exit_like(reply);
         }
         errno = got < 0 ? errno : 0;
         if (got >= 0 || errno != EAGAIN) die("the subject's box gave up this call");
         pass_signals(signals, box);
-        int moved = carry(&streams[0]) | carry(&streams[1]);
+        int moved = forward(&streams[0]) | forward(&streams[1]);
         if (!moved) wait_for_more(box, signals, streams);
     }
 }

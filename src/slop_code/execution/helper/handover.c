@@ -1,7 +1,7 @@
-/* What a test hands over by path becomes visible to the subject: a file or folder of the tests
- * folder that stands in an argument, in a variable or as the working directory is copied to
- * the folder that the subject's box shows, read-only, at the same place. */
-#include "slopbox.h"
+/* What a test hands over by path becomes visible to the subject: a file or folder of the tests folder that stands in an
+ * argument, in a variable or as the working directory is copied to the folder that the subject's box mounts read-only at
+ * the same path. Copied and not mounted: the launcher has no privilege. */
+#include "helper.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Tests themselves are never handed over: a subject can make a test repeat a name that it gave it. */
+/* pytest's own variables name the test that is running: not the subject's business. */
+int is_private(const char *variable) { return strncmp(variable, "PYTEST_", 7) == 0; }
+
+/* Tests themselves are never handed over: a subject can print their path where a test expects a name, and the test may
+ * put that into its next call. */
 static int is_code(const char *relative) {
     static const char *const endings[] = {".py", ".pyc", "/pytest.ini", NULL};
     size_t length = strlen(relative);
@@ -40,7 +44,8 @@ static int copy_file(const char *from, const char *to) {
     return got == 0 && rename(partial, to) == 0;
 }
 
-/* Done here and not by a program: nothing that a test puts into a call's environment has a say. */
+/* Copied here and not by cp(1): nothing that a test puts into a call's environment (PATH, LD_PRELOAD) has a say. What
+ * exists stays as it is, since the subject may be reading it. */
 static int copy(const char *from, const char *to) {
     struct stat information, there;
     if (stat(from, &information) != 0) return 0;
@@ -60,7 +65,7 @@ static int copy(const char *from, const char *to) {
     return whole;
 }
 
-/* Where it is noted that something was copied whole; a file of a folder may have come alone before it. */
+/* The file that notes that something was copied whole; a file of a folder may have come alone before it. */
 static int marker(char *path, size_t size, const char *relative) {
     int start = snprintf(path, size, DONE_PATH "/%s", relative) - (int)strlen(relative);
     for (char *slash = path + start; *slash; slash++)
@@ -68,20 +73,21 @@ static int marker(char *path, size_t size, const char *relative) {
     return strlen(relative) <= NAME_MAX;
 }
 
-static void show(const char *relative, const char *source) {
+static void hand_over(const char *relative, const char *source) {
     char target[PATH_MAX], parent[PATH_MAX], done[2 * PATH_MAX];
-    int notable = marker(done, sizeof done, relative);
+    int has_marker = marker(done, sizeof done, relative);
     if (snprintf(target, sizeof target, SHOWN_PATH "/%s", relative) >= (int)sizeof target) return;
-    if (notable && access(done, F_OK) == 0) return;
+    if (has_marker && access(done, F_OK) == 0) return;
     snprintf(parent, sizeof parent, "%s", target);
     *strrchr(parent, '/') = 0;
     make_folders(parent, 0755);
     if (!copy(source, target)) die("cannot hand over %s", relative);
-    int fd = notable ? open(done, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+    int fd = has_marker ? open(done, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (fd >= 0) close(fd);
 }
 
-/* Where the kernel comes out; it, unlike realpath(3), follows no link of the subject's. */
+/* The path that the kernel arrives at. Unlike realpath(3) it follows no link below the folders that the subject writes
+ * to, so a link there cannot name an expected output. */
 static int resolve(const char *path, char *resolved, size_t size) {
     char self[64];
     int fd = open(path, O_PATH | O_CLOEXEC);
@@ -94,23 +100,23 @@ static int resolve(const char *path, char *resolved, size_t size) {
     return 1;
 }
 
-/* `path` is inside the tests folder when this shows anything. */
-static int consider(const char *path, const char *tests) {
+/* Hands `path` over if it is inside the tests folder; 0 when it is not. */
+static int hand_over_path(const char *path, const char *tests) {
     char resolved[PATH_MAX];
     size_t length = strlen(tests);
     if (!resolve(path, resolved, sizeof resolved) || strncmp(resolved, tests, length) != 0) return 0;
-    if (resolved[length] == 0) return 1; /* the whole folder is never shown */
+    if (resolved[length] == 0) return 1; /* the whole folder, which has the expected outputs, is never handed over */
     if (resolved[length] != '/' || is_code(resolved + length)) return 0;
-    show(resolved + length + 1, resolved);
+    hand_over(resolved + length + 1, resolved);
     return 1;
 }
 
 /* The longest existing path that begins here; a list or a sentence may go on behind it. */
-static void consider_text(const char *text, const char *tests) {
+static void hand_over_text(const char *text, const char *tests) {
     char path[PATH_MAX];
-    for (const char *found = strstr(text, tests); found; found = strstr(found + 1, tests)) {
-        if (snprintf(path, sizeof path, "%s", found) >= (int)sizeof path) path[sizeof path - 1] = 0;
-        while (strlen(path) >= strlen(tests) && !consider(path, tests)) {
+    for (const char *match = strstr(text, tests); match; match = strstr(match + 1, tests)) {
+        if (snprintf(path, sizeof path, "%s", match) >= (int)sizeof path) path[sizeof path - 1] = 0;
+        while (strlen(path) >= strlen(tests) && !hand_over_path(path, tests)) {
             size_t end = strlen(path);
             while (end > 0 && !strchr(":;,'\" \t\n=)]}", path[end - 1])) end--;
             if (end == 0) break;
@@ -119,16 +125,16 @@ static void consider_text(const char *text, const char *tests) {
     }
 }
 
-void show_call(char **argv, char **environment, const char *cwd, const char *tests) {
-    consider_text(cwd, tests);
+void hand_over_call(char **argv, char **environment, const char *cwd, const char *tests) {
+    hand_over_text(cwd, tests);
     for (char **word = argv + 1; argv[0] && *word; word++) {
         const char *value = strchr(*word, '=');
-        consider_text(*word, tests);
-        if (**word != '/' && **word != '-') consider(*word, tests);
-        if (value && value[1] && value[1] != '/') consider(value + 1, tests);
+        hand_over_text(*word, tests);
+        if (**word != '/' && **word != '-') hand_over_path(*word, tests);
+        if (value && value[1] && value[1] != '/') hand_over_path(value + 1, tests);
     }
     for (; *environment; environment++) {
         if (is_private(*environment) || strncmp(*environment, "SCBENCH_ASSET", 13) == 0) continue;
-        consider_text(*environment, tests);
+        hand_over_text(*environment, tests);
     }
 }

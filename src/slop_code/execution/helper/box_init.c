@@ -1,0 +1,217 @@
+/* init STEP... --judge WORD...
+ *
+ * Makes what the boxes share and ends with the judge. Under bubblewrap it runs inside the outer box and starts
+ * the subject's box itself; in a container it is process 1 of the judge's and admits the subject's container.
+ * Steps are taken in their order:
+ *   --mkdir PATH MODE           --tmpfs PATH OPTIONS        --overlay LOWERS UPPER WORK TARGET
+ *   --bind SOURCE TARGET ro|rw  --chown PATH UID GID        --copy SOURCE TARGET UID GID
+ *   --tree NAME PATH            where members of an archive below NAME are unpacked
+ *   --unpack UID GID            a tar archive from stdin
+ *   --cgroup FILE               a control group's `cgroup.procs` that the subject's box enters
+ *   --listen SOCKET             where launchers will connect
+ *   --subject N WORD{N}         start the subject's box, the listener is its descriptor 3
+ *   --ready                     say so on stdout, with the tally of --copy; from now on the end of stdin means stop
+ *   --forward-stdin             what comes on stdin is for the judge to read, up to a byte 4, as terminals end it
+ *   --admit SECONDS             the first to connect is `serve` of the other container: it gets the listener
+ *   --send NAME PATH            a folder that is sent to stdout in a tar archive after the judge's end
+ *   --hold                      no judge: stay until stdin ends
+ */
+#include "privileged.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_CGROUPS 8
+#define MAX_FOLDERS 16
+#define END_OF_INPUT 4
+#define LISTENER_FD 3
+
+static char *cgroups[MAX_CGROUPS], **sent_folders[MAX_FOLDERS];
+static int cgroup_count, folder_count, listener = -1, spawner = -1, is_ready;
+static int judge_stdin[2] = {-1, -1}, forwards_stdin; /* a pipe that the judge reads, open until its input has ended */
+static pid_t subject = -1;
+
+static int listen_on(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0) die("no socket");
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 512) != 0) die("cannot listen on %s", path);
+    /* Launchers run as the boxes' user, and so does the submission: the spawner tells them apart. */
+    if (chmod(path, 0666) != 0) die("cannot open up %s", path);
+    return fd;
+}
+
+/* The subject's container starts before anything of the submission runs in it, so the first to connect is its
+ * spawner. From then on launchers connect to the spawner: this process has no more to do with calls. */
+static void admit_spawner(const char *seconds) {
+    errno = 0;
+    if (getpid() != 1) die("not process 1: whoever else is here could end this or change what it sends");
+    struct pollfd watched[2] = {{listener, POLLIN, 0}, {STDIN_FILENO, forwards_stdin ? 0 : POLLIN, 0}};
+    errno = 0;
+    if (poll(watched, 2, atoi(seconds) * 1000) <= 0) die("the subject's box did not start within %s s", seconds);
+    if (watched[1].revents) die("nobody waits for this any more");
+    spawner = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (spawner < 0 || send_descriptors(spawner, "", 1, &listener, 1) != 0) die("cannot admit the subject's box");
+    close(listener);
+    listener = -1;
+}
+
+/* The judge of a container leaves stdin and stdout to this process: its reports go out there, and a test that prints
+ * must not be able to forge them. What it prints goes to stderr. */
+static pid_t start(char **words, int is_subject) {
+    pid_t pid = fork();
+    if (pid < 0) die("cannot fork");
+    if (pid > 0) return pid;
+    default_signals();
+    leave_keyrings();
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (is_subject) {
+        for (int fd = 0; fd < 2; fd++) dup2(null, fd);
+        if (listener == LISTENER_FD) fcntl(LISTENER_FD, F_SETFD, 0);
+        else dup2(listener, LISTENER_FD);
+        /* Before the box exists: nothing in it ever ran outside of its limits. */
+        join_cgroups(cgroups, cgroup_count);
+    } else if (is_ready) {
+        dup2(forwards_stdin ? judge_stdin[0] : null, 0);
+        dup2(2, 1);
+    }
+    execv(words[0], words);
+    die("cannot run %s", words[0]);
+}
+
+static void say_ready(void) {
+    is_ready = 1;
+    dprintf(STDOUT_FILENO, "ready %llu %llu %llu\n", copied.entries, copied.bytes, copied.checksum);
+}
+
+static void open_judge_stdin(void) {
+    if (pipe2(judge_stdin, O_CLOEXEC) != 0) die("no pipe");
+    forwards_stdin = 1;
+}
+
+static int start_subject(char **words, int left) {
+    int count = atoi(words[0]);
+    errno = 0;
+    if (count < 1 || count > left - 1) die("init: --subject %d", count);
+    char **box = calloc((size_t)count + 1, sizeof *box);
+    if (!box) die("no memory");
+    memcpy(box, words + 1, (size_t)count * sizeof *box);
+    subject = start(box, 1);
+    return 1 + count;
+}
+
+/* As mount_step, for the steps that start and connect the boxes. */
+static int box_step(const char *name, char **words, int left) {
+    if (strcmp(name, "--cgroup") == 0 && left >= 1 && cgroup_count < MAX_CGROUPS) return cgroups[cgroup_count++] = words[0], 1;
+    if (strcmp(name, "--send") == 0 && left >= 2 && folder_count < MAX_FOLDERS) return sent_folders[folder_count++] = words, 2;
+    if (strcmp(name, "--listen") == 0 && left >= 1) return listener = listen_on(words[0]), 1;
+    if (strcmp(name, "--admit") == 0 && left >= 1) return admit_spawner(words[0]), 1;
+    if (strcmp(name, "--ready") == 0) return say_ready(), 0;
+    if (strcmp(name, "--forward-stdin") == 0) return open_judge_stdin(), 0;
+    if (strcmp(name, "--subject") == 0 && left >= 2) return start_subject(words, left);
+    return -1;
+}
+
+/* Room for a page at least: as both ends of the pipe are held here, writing that much neither waits nor fails. */
+static int has_room(void) {
+    struct pollfd room = {judge_stdin[1], POLLOUT, 0};
+    return judge_stdin[1] < 0 || poll(&room, 1, 0) > 0;
+}
+
+/* 0 when stdin itself has ended. */
+static int forward_stdin(void) {
+    char text[4096];
+    ssize_t size = read(STDIN_FILENO, text, sizeof text);
+    if (size <= 0) return size < 0 && errno == EINTR;
+    char *end = memchr(text, END_OF_INPUT, (size_t)size);
+    size_t length = end ? (size_t)(end - text) : (size_t)size;
+    if (judge_stdin[1] < 0) return 1;
+    if (length > 0 && write(judge_stdin[1], text, length) < 0) die("cannot write to the judge");
+    if (!end) return 1;
+    for (int i = 0; i < 2; i++) close(judge_stdin[i]), judge_stdin[i] = -1;
+    return 1;
+}
+
+/* The judge's status, or the one that stands for the reason to end it. Without the evaluator (stdin has ended) or
+ * without the subject's box no verdict can come of the tests any more. */
+static int wait_for_end(pid_t judge, int signals) {
+    for (;;) {
+        int room = !forwards_stdin || has_room();
+        struct pollfd watched[4] = {
+            {signals, POLLIN, 0},
+            {is_ready ? STDIN_FILENO : -1, room ? POLLIN : 0, 0},
+            {spawner, POLLIN, 0},
+            {room ? -1 : judge_stdin[1], POLLOUT, 0},
+        };
+        if (poll(watched, 4, -1) < 0 && errno != EINTR) die("cannot wait for the boxes");
+        struct signalfd_siginfo information;
+        int stop_requested = 0, status;
+        while (read(signals, &information, sizeof information) > 0) stop_requested |= information.ssi_signo == SIGTERM;
+        for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+            if (pid == judge) return status;
+            if (pid == subject) {
+                fprintf(stderr, "slop-code: the subject's box ended before the tests (status %d)\n", status_to_exit(status));
+                return SUBJECT_BOX_ENDED << 8;
+            }
+        }
+        if (forwards_stdin && watched[1].revents & POLLIN && forward_stdin()) watched[1].revents = 0;
+        if (stop_requested || watched[1].revents) return judge > 0 ? SIGKILL : 0;
+        if (watched[2].revents) {
+            fputs("slop-code: the subject's box ended before the tests\n", stderr);
+            return SUBJECT_BOX_ENDED << 8;
+        }
+    }
+}
+
+/* Only when every other process of the container is gone: nobody is left who could change what is sent. */
+static void send_folders(pid_t judge, int status) {
+    if (getpid() == 1) kill(-1, SIGKILL);
+    else kill(judge, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {}
+    for (int i = 0; i < folder_count; i++) pack(STDOUT_FILENO, sent_folders[i][0], sent_folders[i][1]);
+    pack_end(STDOUT_FILENO, status);
+}
+
+static int open_signals(void) {
+    sigset_t watched;
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, SIGTERM);
+    sigprocmask(SIG_BLOCK, &watched, NULL);
+    int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) die("no signalfd");
+    return signals;
+}
+
+int init_main(int argc, char **argv) {
+    int i = 0, hold = 0, signals = open_signals();
+    umask(022);
+    for (; i < argc && strcmp(argv[i], "--judge") != 0; i++) {
+        int left = argc - i - 1, took = mount_step(argv[i], argv + i + 1, left);
+        if (took < 0) took = box_step(argv[i], argv + i + 1, left);
+        if (took < 0 && strcmp(argv[i], "--hold") == 0) took = 0, hold = 1;
+        errno = 0;
+        if (took < 0) die("init: %s does not fit here", argv[i]);
+        i += took;
+    }
+    if (!hold && i + 1 >= argc) die("init: no judge");
+    if (hold) return status_to_exit(wait_for_end(-1, signals));
+    pid_t judge = start(argv + i + 1, 0);
+    /* Only the spawner may answer launchers. */
+    if (listener >= 0) close(listener);
+    int status = wait_for_end(judge, signals);
+    if (is_ready) send_folders(judge, status);
+    return status_to_exit(status);
+}

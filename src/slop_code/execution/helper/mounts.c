@@ -1,0 +1,61 @@
+/* Steps of `init` that make folders and mounts, and bring files into them. They run as root of the outer box or of the
+ * judge's container, before anything of a submission or of the tests runs there. */
+#include "privileged.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* No mount that the boxes share has programs that change the user, or devices. */
+#define SAFE_FLAGS (MS_NOSUID | MS_NODEV)
+
+static void mount_overlay(char **words) {
+    char options[16384];
+    int length = snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s,userxattr", words[0], words[1], words[2]);
+    if (length >= (int)sizeof options) die("overlay options too long");
+    if (mount("overlay", words[3], "overlay", SAFE_FLAGS, options) == 0) return;
+    options[length - (int)strlen(",userxattr")] = 0; /* before Linux 5.11 there is no such option, and root needs none */
+    if (mount("overlay", words[3], "overlay", SAFE_FLAGS, options) != 0) die("cannot mount the overlay on %s", words[3]);
+}
+
+/* The kernel ignores MS_RDONLY while it binds: only the remount makes the folder read-only. */
+static void mount_bind(char **words) {
+    unsigned long flags = MS_REMOUNT | MS_BIND | SAFE_FLAGS | (strcmp(words[2], "ro") == 0 ? MS_RDONLY : 0);
+    if (mount(words[0], words[1], NULL, MS_BIND, NULL) != 0) die("cannot mount %s", words[1]);
+    if (mount(NULL, words[1], NULL, flags, NULL) != 0) die("cannot restrict the mount %s", words[1]);
+}
+
+static void mount_tmpfs(char **words) {
+    make_folders(words[0], 0755);
+    if (mount("tmpfs", words[0], "tmpfs", SAFE_FLAGS, words[1]) != 0) die("cannot mount %s", words[0]);
+}
+
+static void make_folder(char **words) {
+    make_folders(words[0], 0755);
+    if (chmod(words[0], (mode_t)strtoul(words[1], NULL, 8)) != 0) die("cannot set the mode of %s", words[0]);
+}
+
+static void change_owner(char **words) {
+    if (chown(words[0], (uid_t)atol(words[1]), (gid_t)atol(words[2])) != 0) die("cannot change the owner of %s", words[0]);
+}
+
+static void copy(char **words) { copy_tree(words[0], words[1], (uid_t)atol(words[2]), (gid_t)atol(words[3])); }
+
+static void name_tree(char **words) { add_tree(words[0], words[1]); }
+
+static void unpack_stdin(char **words) { unpack(STDIN_FILENO, (uid_t)atol(words[0]), (gid_t)atol(words[1])); }
+
+static const struct { const char *name; int words; void (*take)(char **words); } steps[] = {
+    {"--mkdir", 2, make_folder},   {"--tmpfs", 2, mount_tmpfs}, {"--overlay", 4, mount_overlay}, {"--bind", 3, mount_bind},
+    {"--chown", 3, change_owner},  {"--copy", 4, copy},         {"--tree", 2, name_tree},        {"--unpack", 2, unpack_stdin},
+};
+
+int mount_step(const char *name, char **words, int left) {
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (strcmp(name, steps[i].name) == 0 && left >= steps[i].words) return steps[i].take(words), steps[i].words;
+    return -1;
+}

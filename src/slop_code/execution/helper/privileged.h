@@ -1,0 +1,33 @@
+/* What needs privileges: opening the boxes, and giving the privileges up. */
+#ifndef PRIVILEGED_H
+#define PRIVILEGED_H
+#include "helper.h"
+
+/* privileges.c */
+void leave_keyrings(void);
+void join_cgroups(char **files, int count);
+int restrict_main(int argc, char **argv);
+int join_cgroups_main(int argc, char **argv);
+
+/* mounts.c: one step of `init`; how many of the words behind its name it took, -1 when it is none of these. */
+int mount_step(const char *name, char **words, int left);
+
+/* What was copied: `checksum` tells one tree from another, in whatever order they are walked. */
+struct tally { unsigned long long entries, bytes, checksum; };
+extern struct tally copied;
+
+/* copy_tree.c */
+void copy_tree(const char *source, const char *target, uid_t uid, gid_t gid);
+void set_owner(int folder, const char *name, uid_t uid, gid_t gid);
+void set_mode(int folder, const char *name, mode_t mode);
+int count_main(int argc, char **argv);
+
+/* tar_reader.c, tar_writer.c: members of an archive are named TREE/PATH, and `add_tree` says which folder a tree is. */
+void add_tree(const char *name, const char *path);
+void unpack(int in, uid_t uid, gid_t gid);
+void pack(int out, const char *name, const char *source);
+void pack_end(int out, int status);
+
+int init_main(int argc, char **argv); /* box_init.c */
+
+#endif

@@ -1,0 +1,34 @@
+/* Ends of processes: errors, signals, exit statuses. */
+#include "helper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+_Noreturn void die(const char *format, ...) {
+    int error = errno;
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("slop-code: ", stderr);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    if (error) fprintf(stderr, ": %s", strerror(error));
+    fputc('\n', stderr);
+    exit(FAILED);
+}
+
+/* A program that is started here must not inherit what this one blocks or ignores. */
+void default_signals(void) {
+    sigset_t empty;
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+    sigemptyset(&empty);
+    sigprocmask(SIG_SETMASK, &empty, NULL);
+}
+
+int status_to_exit(int status) {
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

@@ -1,0 +1,245 @@
+/* serve LISTENER MEMORY PROCESSES FILESIZE NPROC: the spawner.
+ *
+ * LISTENER is a descriptor, or the path of the socket over which `init --admit` hands it out. NPROC bounds the processes
+ * of the user as a whole, so it is 0 where the user is not the box's alone.
+ * Process 1 of the subject's box, with no privilege: the kernel lets nothing in the box kill its process 1. It starts
+ * what launchers ask for, passes signals on, ends a call's process group when its launcher is gone, and ends everything
+ * in the box when that takes more memory or processes than it may. */
+#include "helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_CALLS 1024
+#define WATCH_MS 50
+#define REQUEST_TIMEOUT_S 5
+
+struct call {
+    int fd; /* the launcher's connection */
+    pid_t pid;
+};
+
+static struct call calls[MAX_CALLS];
+static int call_count;
+static int listener_is_shared; /* whether the submission, too, can reach the listener */
+static struct { rlim_t memory, processes, file_size, of_user; } limits;
+
+static void set_limit(int resource, rlim_t value) {
+    struct rlimit limit = {value, value};
+    setrlimit(resource, &limit);
+}
+
+/* When memory runs out the kernel shall kill the submission and not the spawner. Raising one's own score needs no
+ * privilege, but the file belongs to the process only while it is dumpable. */
+static void prefer_for_oom_kill(void) {
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY);
+    if (fd >= 0 && write(fd, "1000", 4) < 0) {}
+    if (fd >= 0) close(fd);
+}
+
+/* The words of a request: argv and environment point into `text`. The launcher is on the judge's side, but its tests
+ * pass on what a submission printed, so nothing of a request is believed unless it is inside of the memory file. */
+static void read_words(const struct request *request, int fd, char **cwd, char ***argv, char ***environment) {
+    uint64_t size = request->size, words = (uint64_t)request->argc + request->envc;
+    struct stat information;
+    int is_whole = fstat(fd, &information) == 0 && information.st_size >= (off_t)size && words < size;
+    char *text = is_whole ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    errno = 0;
+    if (text == MAP_FAILED || text[size - 1] != 0) die("bad request");
+    *argv = calloc(request->argc + 1ul, sizeof **argv), *environment = calloc(request->envc + 1ul, sizeof **environment);
+    if (!*argv || !*environment) die("no memory for the call");
+    *cwd = text;
+    char *word = text + strlen(text) + 1;
+    for (uint64_t i = 0; i < words; i++, word += strlen(word) + 1) {
+        if (word >= text + size) die("bad request");
+        if (i < request->argc) (*argv)[i] = word;
+        else (*environment)[i - request->argc] = word;
+    }
+}
+
+/* In the new process: becomes the command that was asked for. */
+static _Noreturn void become_command(const struct request *request, const int *fds) {
+    char *cwd, **argv, **environment;
+    for (int i = 0; i < 3; i++) dup2(fds[i], i);
+    read_words(request, fds[3], &cwd, &argv, &environment);
+    /* The submission must not get the spawner's listener, nor another call's connection. Closed before this process
+     * becomes dumpable, as others of the box may look into it from then on. */
+    if (syscall(SYS_close_range, 3, ~0U, 0) != 0)
+        for (int fd = 3; fd < 3 * MAX_CALLS; fd++) close(fd);
+    setsid();
+    default_signals();
+    umask(022);
+    restrict_calls();
+    prefer_for_oom_kill();
+    set_limit(RLIMIT_CORE, 0);
+    set_limit(RLIMIT_DATA, limits.memory);
+    if (limits.of_user > 0) set_limit(RLIMIT_NPROC, limits.of_user);
+    set_limit(RLIMIT_FSIZE, limits.file_size);
+    if (chdir(cwd) != 0) {
+        fprintf(stderr, "slop-code: the subject has no folder %s: %s\n", cwd, strerror(errno));
+        _exit(NOT_EXECUTABLE);
+    }
+    environ = environment;
+    execvp(argv[0], argv);
+    fprintf(stderr, "slop-code: cannot run %s: %s\n", argv[0], strerror(errno));
+    _exit(errno == ENOENT ? NOT_FOUND : NOT_EXECUTABLE);
+}
+
+static int receive_request(int fd, struct request *request, int *fds) {
+    ssize_t got = receive_descriptors(fd, request, sizeof *request, fds, REQUEST_FDS);
+    if (got < 0) return 0;
+    if (got == sizeof *request && request->magic == MAGIC && request->argc > 0 && request->size > 0) return 1;
+    for (int i = 0; i < REQUEST_FDS; i++) close(fds[i]);
+    return 0;
+}
+
+static void end_call(struct call *call, int status, enum reason reason) {
+    struct reply reply = {status, reason};
+    send(call->fd, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
+    close(call->fd);
+    *call = calls[--call_count];
+}
+
+/* Launchers are in another PID namespace, where their process has no number here. Whoever has one is the submission,
+ * which has nothing to ask for and could make the spawner wait. */
+static int is_of_this_box(int fd) {
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != 0;
+}
+
+static void accept_call(int listener) {
+    struct request request;
+    int fds[REQUEST_FDS], fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0) return;
+    if (listener_is_shared && is_of_this_box(fd)) {
+        close(fd);
+        return;
+    }
+    /* One that connects and says nothing must not stop all others for ever. */
+    struct timeval timeout = {REQUEST_TIMEOUT_S, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    if (call_count == MAX_CALLS || !receive_request(fd, &request, fds)) {
+        close(fd);
+        return;
+    }
+    pid_t pid = fork();
+    if (pid == 0) become_command(&request, fds);
+    for (int i = 0; i < REQUEST_FDS; i++) close(fds[i]);
+    calls[call_count++] = (struct call){fd, pid};
+    if (pid < 0) end_call(&calls[call_count - 1], FAILED << 8, TOO_MANY_PROCESSES);
+}
+
+/* A signal to pass on, or the launcher's end, which is the end of the whole process group: a test that kills the
+ * entrypoint expects it to be dead. */
+static void read_launcher(struct call *call) {
+    int32_t number;
+    ssize_t got = recv(call->fd, &number, sizeof number, MSG_DONTWAIT);
+    if (got == sizeof number && number > 0 && number < NSIG) {
+        kill(call->pid, number);
+    } else if (got >= 0 || errno != EAGAIN) {
+        kill(-call->pid, SIGKILL);
+        kill(call->pid, SIGKILL);
+        close(call->fd);
+        *call = calls[--call_count];
+    }
+}
+
+/* Children that have ended: those of calls, and orphans of the box. */
+static void collect_children(void) {
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (int i = 0; i < call_count; i++)
+            if (calls[i].pid == pid) {
+                end_call(&calls[i], status, ENDED_ITSELF);
+                break;
+            }
+}
+
+/* By the clock and not when there is nothing else to do: a fork bomb keeps the loop busy. Over a limit everything in the
+ * box goes, as nobody can tell which of its processes is to blame. */
+static void enforce_limits(void) {
+    static struct timespec last;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    long elapsed = (now.tv_sec - last.tv_sec) * 1000 + (now.tv_nsec - last.tv_nsec) / 1000000;
+    if (elapsed < WATCH_MS) return;
+    last = now;
+    enum reason reason = exceeded_limit(limits.memory, limits.processes);
+    if (reason == ENDED_ITSELF) return;
+    kill(-1, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {} /* the dying would count against the next call */
+    while (call_count > 0) end_call(&calls[0], SIGKILL, reason);
+}
+
+/* The listener; `judge` is the connection that ends when the judge's box does, where there is one. */
+static int open_listener(const char *word, int *judge) {
+    char greeting;
+    int listener = atoi(word);
+    if (word[0] != '/') return listener;
+    errno = 0;
+    if (getpid() != 1) die("not process 1: the submission could end this");
+    listener_is_shared = 1;
+    *judge = connect_to(word);
+    if (*judge < 0) die("no answer from the judge's box");
+    errno = 0;
+    if (receive_descriptors(*judge, &greeting, 1, &listener, 1) != 1) die("the judge's box did not admit this one");
+    return listener;
+}
+
+static int open_signals(void) {
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &children, NULL);
+    int signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) die("no signalfd");
+    return signals;
+}
+
+int serve_main(int argc, char **argv) {
+    if (argc != 5) die("serve: five arguments expected");
+    int judge = -1, listener = open_listener(argv[0], &judge);
+    limits.memory = strtoull(argv[1], NULL, 10);
+    limits.processes = strtoull(argv[2], NULL, 10);
+    limits.file_size = strtoull(argv[3], NULL, 10);
+    limits.of_user = strtoull(argv[4], NULL, 10);
+    /* The submission runs as the same user: it must not trace this process or open its /proc/1/fd. */
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    fcntl(listener, F_SETFD, FD_CLOEXEC);
+    int signals = open_signals();
+    for (;;) {
+        struct pollfd watched[MAX_CALLS + 3] = {{listener, POLLIN, 0}, {signals, POLLIN, 0}, {judge, POLLIN, 0}};
+        int count = call_count;
+        for (int i = 0; i < count; i++) watched[i + 3] = (struct pollfd){calls[i].fd, POLLIN, 0};
+        int ready = poll(watched, (nfds_t)count + 3, WATCH_MS);
+        if (ready < 0 && errno != EINTR) die("poll");
+        if (ready > 0 && watched[2].revents) return 0;
+        /* From the last to the first: read_launcher() may move the last call into a freed place. */
+        for (int i = count - 1; i >= 0 && ready > 0; i--)
+            if (watched[i + 3].revents) read_launcher(&calls[i]);
+        if (ready > 0 && watched[1].revents) {
+            struct signalfd_siginfo information;
+            while (read(signals, &information, sizeof information) > 0) {}
+            collect_children();
+        }
+        if (ready > 0 && watched[0].revents) accept_call(listener);
+        enforce_limits();
+    }
+}

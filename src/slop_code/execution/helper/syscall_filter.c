@@ -1,0 +1,122 @@
+/* The system-call filter of every box, made from one table.
+ *
+ * Namespaces, capabilities and mounts hold a box; the table has what none of them holds back. Everything that is not
+ * in it is allowed: a submission may be any program. */
+#include "helper.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "no filter for this processor"
+#endif
+
+#define OTHER_NUMBERING 0x40000000 /* x86_64 takes the same calls by other numbers from here on (x32) */
+#define FIRST_PROCESS 1
+#define MAX_INSTRUCTIONS 256
+
+enum test { ALWAYS, EQUALS, HAS_FLAG };
+
+struct rule {
+    uint32_t call;
+    uint32_t error; /* what the call fails with */
+    enum test test;
+    unsigned argument; /* which one is tested: its lower 32 bits, as the kernel takes all of these for an int or for flags */
+    uint32_t value;
+};
+
+static const struct rule rules[] = {
+    /* What a ring is asked to do is done by the kernel, and no filter sees it. */
+    {SYS_io_uring_setup, ENOSYS, ALWAYS, 0, 0},
+    {SYS_io_uring_enter, ENOSYS, ALWAYS, 0, 0},
+    {SYS_io_uring_register, ENOSYS, ALWAYS, 0, 0},
+    /* Keyrings are in no namespace: boxes could leave each other messages there, or read the host's keys. */
+    {SYS_keyctl, ENOSYS, ALWAYS, 0, 0},
+    {SYS_add_key, ENOSYS, ALWAYS, 0, 0},
+    {SYS_request_key, ENOSYS, ALWAYS, 0, 0},
+    /* Sockets to the host of a virtual machine go around the network namespace. */
+    {SYS_socket, EAFNOSUPPORT, EQUALS, 0, AF_VSOCK},
+    /* In a user namespace of its own a process would have every capability again. A filter cannot look at the flags
+     * of clone3, which are behind a pointer; told that there is none, libraries use clone. */
+    {SYS_clone3, ENOSYS, ALWAYS, 0, 0},
+    {SYS_clone, EPERM, HAS_FLAG, 0, CLONE_NEWUSER},
+    {SYS_unshare, EPERM, HAS_FLAG, 0, CLONE_NEWUSER},
+    /* The first process of a box, which starts and counts the submission's processes, runs as the same user. The
+     * submission must not slow it down, starve it or lower its limits. */
+    {SYS_prlimit64, EPERM, EQUALS, 0, FIRST_PROCESS},
+    {SYS_sched_setaffinity, EPERM, EQUALS, 0, FIRST_PROCESS},
+    {SYS_sched_setscheduler, EPERM, EQUALS, 0, FIRST_PROCESS},
+    {SYS_sched_setparam, EPERM, EQUALS, 0, FIRST_PROCESS},
+    {SYS_sched_setattr, EPERM, EQUALS, 0, FIRST_PROCESS},
+    {SYS_setpriority, EPERM, EQUALS, 0, PRIO_USER}, /* of all processes of the user, the first one among them */
+    {SYS_setpriority, EPERM, EQUALS, 1, FIRST_PROCESS},
+};
+
+struct program {
+    unsigned short length;
+    struct sock_filter code[MAX_INSTRUCTIONS];
+};
+
+/* The index of the new instruction. */
+static unsigned short emit(struct program *program, unsigned code, uint32_t value) {
+    errno = 0;
+    if (program->length == MAX_INSTRUCTIONS) die("the filter of system calls is too long");
+    program->code[program->length] = (struct sock_filter)BPF_STMT((unsigned short)code, value);
+    return program->length++;
+}
+
+static void emit_load(struct program *program, size_t offset) { emit(program, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset); }
+
+static void emit_refusal(struct program *program, uint32_t error) { emit(program, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error); }
+
+/* How far a jump at `from` goes to reach the next instruction that is emitted. */
+static unsigned char distance(const struct program *program, unsigned short from) { return (unsigned char)(program->length - from - 1); }
+
+static void emit_rule(struct program *program, const struct rule *rule) {
+    unsigned short conditions[2], count = 0;
+    emit_load(program, offsetof(struct seccomp_data, nr));
+    conditions[count++] = emit(program, BPF_JMP | BPF_JEQ | BPF_K, rule->call);
+    if (rule->test != ALWAYS) {
+        emit_load(program, offsetof(struct seccomp_data, args) + rule->argument * sizeof(uint64_t));
+        conditions[count++] = emit(program, BPF_JMP | (rule->test == EQUALS ? BPF_JEQ : BPF_JSET) | BPF_K, rule->value);
+    }
+    emit_refusal(program, rule->error);
+    for (unsigned i = 0; i < count; i++) program->code[conditions[i]].jf = distance(program, conditions[i]);
+}
+
+/* Not static, as a test loads this file alone and runs the program that it builds. */
+void build_filter(struct program *program);
+void build_filter(struct program *program) {
+    program->length = 0;
+    /* Numbers mean other calls in another architecture, which a 32-bit program on the same kernel has. */
+    emit_load(program, offsetof(struct seccomp_data, arch));
+    unsigned short native = emit(program, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH);
+    emit_refusal(program, ENOSYS);
+    program->code[native].jt = distance(program, native);
+    emit_load(program, offsetof(struct seccomp_data, nr));
+    unsigned short other = emit(program, BPF_JMP | BPF_JGE | BPF_K, OTHER_NUMBERING);
+    emit_refusal(program, ENOSYS);
+    program->code[other].jf = distance(program, other);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) emit_rule(program, &rules[i]);
+    emit(program, BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+}
+
+void restrict_calls(void) {
+    static struct program program;
+    build_filter(&program);
+    struct sock_fprog filter = {program.length, program.code};
+    /* Without it only root may set a filter: a program that gains privileges must not run under somebody else's. */
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) die("cannot set no_new_privs");
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) != 0) die("cannot restrict system calls");
+}
