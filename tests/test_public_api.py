@@ -5,15 +5,24 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 import slop_code.evaluation as evaluation
 import slop_code.execution as execution
-from slop_code.errors import SlopCodeError
-from slop_code.evaluation import CorrectnessResults, GroupType, PassPolicy, ProblemConfig, PytestRunner, TestResult
-from slop_code.evaluation.pytest_runner import run_checkpoint_pytest
+from slop_code.errors import SlopCodeError, UsageError
+from slop_code.evaluation import (
+    CorrectnessResults,
+    GroupType,
+    MarkerConfig,
+    PassPolicy,
+    ProblemConfig,
+    PytestRunner,
+    TestResult,
+)
+from slop_code.evaluation.pytest_runner import BUILTIN_MARKERS, run_checkpoint_pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,6 +111,7 @@ def parameters(function: Callable[..., object]) -> list[str]:
         (PytestRunner.run, ["pytest_args"]),
         (run_checkpoint_pytest, ["submission_path", "problem", "checkpoint", "env_spec", "pytest_args"]),
         (PytestRunner._determine_group_type, ["test_checkpoint", "markers", "current_checkpoint"]),
+        (PytestRunner._get_test_files, ["checkpoint_name", "include_prior_tests"]),
         (PytestRunner._copy_tests_from_problem, []),
         (PytestRunner._generate_pytest_ini, []),
         (PytestRunner._build_pytest_command, []),
@@ -138,6 +148,11 @@ def test_values():
         "any", "any-case", "all-cases", "all-non-error-cases", "core-cases", "any-core-cases", "all-core-cases",
     }  # fmt: skip
     assert issubclass(evaluation.ConfigError, SlopCodeError)
+    assert {name: group for name, (_, group) in BUILTIN_MARKERS.items()} == {
+        "error": GroupType.ERROR,
+        "functionality": GroupType.FUNCTIONALITY,
+        "regression": GroupType.REGRESSION,
+    }
 
 
 def test_checkpoints_come_in_order(make_problem):
@@ -197,6 +212,144 @@ def test_parse_ctrf_report(runner):
 )
 def test_determine_group_type(runner, home, markers, expected):
     assert runner._determine_group_type(home, markers, "checkpoint_2") is expected
+
+
+@pytest.mark.parametrize(
+    ("file", "tags", "custom", "expected"),
+    [
+        ("test_checkpoint_1.py", ["error"], {}, GroupType.REGRESSION),
+        (".evaluation_tests/test_checkpoint_2.py", ["functionality", "error"], {}, GroupType.ERROR),
+        ("tests/test_checkpoint_2_more.py", ["regression"], {}, GroupType.REGRESSION),
+        ("test_checkpoint_2.py", ["slow"], {"slow": MarkerConfig(group=GroupType.ERROR)}, GroupType.ERROR),
+        ("test_checkpoint_2.py", ["slow"], {"slow": GroupType.ERROR}, GroupType.ERROR),
+        ("test_checkpoint_2.py", ["functionality"], {}, GroupType.FUNCTIONALITY),
+        ("test_checkpoint_2.py", [], {}, GroupType.CORE),
+        ("test_checkpoint_2.py", None, {}, GroupType.CORE),
+    ],
+)
+def test_a_ctrf_test_has_the_same_group(runner, file, tags, custom, expected):
+    test = {"name": "test_x", "filePath": file, "tags": tags}
+    assert runner._determine_group_type(test, "checkpoint_2", custom) is expected
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ({"tags": []}, "checkpoint_2", {}),
+        ({"filePath": "test_checkpoint_2.py", "tags": "error"}, "checkpoint_2", {}),
+        ({"filePath": "test_checkpoint_2.py"}, "checkpoint_2", ["slow"]),
+        ({"filePath": "test_checkpoint_2.py"}, "checkpoint_9", {}),
+        ("checkpoint_2", "error", "checkpoint_2"),
+        ("checkpoint_2", ["error"], "checkpoint_9"),
+        ("checkpoint_2", ["error"], {}),
+    ],
+)
+def test_a_call_that_has_no_group_is_refused(runner, arguments):
+    with pytest.raises(UsageError):
+        runner._determine_group_type(*arguments)
+
+
+def test_get_test_files(runner):
+    own = ["test_checkpoint_2.py", "conftest.py"]
+    assert runner._get_test_files("checkpoint_2", False) == own
+    assert runner._get_test_files("checkpoint_2", True) == [own[0], "test_checkpoint_1.py", own[1]]
+    assert runner._get_test_files("checkpoint_1", True) == ["test_checkpoint_1.py", "conftest.py"]
+
+
+def test_the_methods_need_no_arguments(runner, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert runner._copy_tests_from_problem() == ["test_checkpoint_1.py", "test_checkpoint_2.py"]
+    assert (runner.workspace / ".evaluation_tests" / "pytest.ini").read_text() == runner._generate_pytest_ini()
+    assert runner._build_pytest_command()[-1] == ".evaluation_tests"
+    with pytest.raises(UsageError, match="no CTRF report"):
+        runner._parse_ctrf_report()
+
+
+class OwnFiles(PytestRunner):
+    def _get_test_files(self, checkpoint_name, include_prior_tests):
+        return super()._get_test_files(checkpoint_name, False)
+
+
+class OwnIni(PytestRunner):
+    def _generate_pytest_ini(self):
+        return super()._generate_pytest_ini() + "python_functions = test_new\n"
+
+
+class OwnCopy(PytestRunner):
+    added = "test_added"
+
+    def _copy_tests_from_problem(self, workspace=None):
+        names = super()._copy_tests_from_problem(workspace)
+        with (self.workspace / ".evaluation_tests" / "test_checkpoint_2.py").open("a") as file:
+            file.write(f"\ndef {self.added}():\n    pass\n")
+        return names
+
+
+class OtherCopy(OwnCopy):
+    added = "test_other"
+
+
+class OwnCommand(PytestRunner):
+    def _build_pytest_command(self, pytest_args=()):
+        *command, tests = super()._build_pytest_command(pytest_args)
+        return [*command, "-o", "python_functions=test_old test_slow", tests]
+
+
+class OwnGroups(PytestRunner):
+    def _determine_group_type(self, test_checkpoint, markers, current_checkpoint):
+        group = super()._determine_group_type(test_checkpoint, markers, current_checkpoint)
+        return GroupType.ERROR if group is GroupType.CORE else group
+
+
+ALL = {"test_old": "Regression", "test_new": "Core", "test_slow": "Functionality"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (PytestRunner, ALL),
+        (OwnFiles, {"test_new": "Core", "test_slow": "Functionality"}),
+        (OwnIni, {"test_new": "Core"}),
+        (OwnCopy, {**ALL, "test_added": "Core"}),
+        (OtherCopy, {**ALL, "test_other": "Core"}),
+        (OwnCommand, {"test_old": "Regression", "test_slow": "Functionality"}),
+        (OwnGroups, {**ALL, "test_new": "Error"}),
+    ],
+)
+def test_a_method_that_is_overridden_has_its_effect(kind, expected, problem, environment_spec, submission, cache):
+    """Though the tests are staged once per content."""
+    checkpoint = problem.checkpoints["checkpoint_2"]
+    results = kind(problem, checkpoint, environment_spec(sandbox="none"), submission, cache=cache).run()
+    assert results.infrastructure_failure_reason is None
+    assert {test.id: test.group_type.value for test in results.tests} == expected
+    assert {test.status for test in results.tests} == {"passed"}
+
+
+class OwnReport(PytestRunner):
+    """Without the other report, so that this one is read."""
+
+    def _build_pytest_command(self, pytest_args=()):
+        return [word for word in super()._build_pytest_command(pytest_args) if not word.startswith("--json-report")]
+
+    def _parse_ctrf_report(self, report=None):
+        return [replace(test, duration_ms=12345.0) for test in super()._parse_ctrf_report(report)]
+
+
+def test_an_overridden_parser_of_the_ctrf_report_has_its_effect(
+    problem, environment_spec, submission, cache, tmp_path, caplog
+):
+    checkpoint, environment = problem.checkpoints["checkpoint_2"], environment_spec(sandbox="none")
+    runner = OwnReport(problem, checkpoint, environment, submission, cache=cache, output_dir=tmp_path, verbose=True)
+    results = runner.run()
+    assert (results.infrastructure_failure_reason, results.evidence) == (None, "ctrf")
+    assert {test.duration_ms for test in results.tests} == {12345.0}
+    assert {test.nodeid.partition("::")[2] for test in runner._parse_ctrf_report()} == set(ALL)
+    assert any("--checkpoint=checkpoint_2" in message for message in caplog.messages)
+
+
+def test_without_verbose_nothing_is_logged(runner, caplog):
+    runner.run()
+    assert caplog.messages == []
 
 
 def test_both_ways_to_run(runner, problem, submission, environment_spec, cache, monkeypatch):

@@ -196,7 +196,7 @@ class PytestRunner:
         if type(self)._copy_tests_from_problem is not PytestRunner._copy_tests_from_problem:
             with self.cache.session_folder() as folder:
                 self._copy_tests_from_problem(folder)
-                copied = read_tree(folder).digest
+                copied = read_tree(folder / TESTS_DIR).digest
         command = self._build_pytest_command()
         copy = self._copy_tests_from_problem
         return StagingPlan(self._selection(), self._generate_pytest_ini(), command, copy, copied)
@@ -373,7 +373,25 @@ def run_checkpoint_pytest(
     checkpoint: CheckpointConfig,
     env_spec: EnvironmentSpec,
     pytest_args: Sequence[str] | None = None,
-    **options: Any,
+    *,
+    output_dir: Path | None = None,
+    cache: Cache | None = None,
+    progress: ProgressCallback = ignore_progress,
+    max_pairs: int | None = None,
+    hidden: Sequence[Path] = (),
+    verbose: bool = False,
 ) -> CorrectnessResults:
-    """`options` are the keyword arguments of `PytestRunner`: `output_dir`, `cache`, `progress`, …"""
-    return PytestRunner(problem, checkpoint, env_spec, submission_path, **options).run(pytest_args)
+    """The keyword arguments are those of `PytestRunner`."""
+    runner = PytestRunner(
+        problem,
+        checkpoint,
+        env_spec,
+        submission_path,
+        output_dir=output_dir,
+        cache=cache,
+        progress=progress,
+        max_pairs=max_pairs,
+        hidden=hidden,
+        verbose=verbose,
+    )
+    return runner.run(pytest_args)
