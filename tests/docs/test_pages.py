@@ -23,9 +23,6 @@ NOT_YET_WRAPPED = {
     "docs/how-to/checking-problems.md",
     "docs/how-to/flaky-tests.md",
     "docs/how-to/writing-tests.md",
-    "docs/reference/checks.md",
-    "docs/reference/pytest-plugin.md",
-    "docs/reference/python.md",
 }
 
 
