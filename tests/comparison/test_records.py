@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from slop_code.comparison.diff import Told, change_of, compare_sides
-from slop_code.comparison.load import Judge
+from slop_code.comparison.diff import Observation, change_of, compare_sides
+from slop_code.comparison.load import JudgeInputs
 from slop_code.comparison.records import Comparison
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, parse_policy
 
-OLD, NEW = Judge("1", "3.11", "x"), Judge("2", "3.11", "x")
+OLD, NEW = JudgeInputs("1", "3.11", "x"), JudgeInputs("2", "3.11", "x")
 
 
 def told(words):
@@ -19,7 +19,7 @@ def told(words):
     for word in words.split():
         word, _, judge = word.partition("@")
         letter, _, inputs = word.partition(":")
-        found.append(Told(letter, inputs or None, NEW if judge else OLD))
+        found.append(Observation(letter, inputs or None, NEW if judge else OLD))
     return found
 
 

@@ -128,7 +128,7 @@ def test_every_format_and_column_is_explained() -> None:
     [
         ("Document", comparison.Comparison),
         ("Side", comparison.SideRuns),
-        ("Pair", comparison.Pair),
+        ("Pair", comparison.PairComparison),
         ("Checkpoint", comparison.CheckpointChange),
         ("Verdicts", comparison.Verdicts),
         ("Test", comparison.TestChange),

@@ -1,4 +1,4 @@
-"""How sides differ: pure functions from what was read to what is said."""
+"""Differences between the sides of a comparison: pure functions over the loaded runs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from slop_code._version import __version__
-from slop_code.comparison.load import ABSENT, LETTERS, NOTHING, STATUSES, Judge, read_sides
+from slop_code.comparison.load import ABSENT, ABSENT_CHECKPOINT, LETTERS, STATUSES, JudgeInputs, read_sides
 from slop_code.comparison.records import (
     Change,
     CheckpointChange,
     Comparison,
     NoVerdict,
-    Pair,
+    PairComparison,
     SideRuns,
     TestChange,
     Verdicts,
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from slop_code.comparison.load import CheckpointRuns, Seen, Side
+    from slop_code.comparison.load import CheckpointRuns, Side
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.reports.raw_test import Status
 
 PASSED = LETTERS["passed"]
-SHOWN_PLACES = 5
-JUDGE_WORDS = {
+MAX_LISTED = 5
+JUDGE_INPUT_LABELS = {
     "tests": "the tests",
     "config": "the problem's config",
     "environment": "the environment",
@@ -43,35 +43,39 @@ JUDGE_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One run's word on a test, or on a checkpoint."""
+class Observation:
+    """The status of a test, or the verdict on a checkpoint, in one run."""
 
     letter: str
     submission: str | None
-    judge: Judge
+    judge: JudgeInputs
 
 
-def change_of(base: Sequence[Told], other: Sequence[Told]) -> Change | None:
-    """By the share of runs that passed. Runs of one submission that contradict each other say nothing: left out."""
+def change_of(base: Sequence[Observation], other: Sequence[Observation]) -> Change | None:
+    """By the share of runs that passed, without runs of one submission that contradict each other."""
     if not base or not other:
         return "came" if other else "went" if base else None
-    doubts = _doubts([*base, *other])
-    shares = [_share([one.letter for one in side if one.submission not in doubts]) for side in (base, other)]
+    contradictions = _contradictions([*base, *other])
+    shares = [
+        _share([observation.letter for observation in side if observation.submission not in contradictions])
+        for side in (base, other)
+    ]
     if shares[0] is not None and shares[1] is not None and shares[0] != shares[1]:
         return "gained" if shares[0] < shares[1] else "lost"
-    if not doubts:
+    if not contradictions:
         return None
-    return "flaky" if "flaky" in doubts.values() else "rejudged"
+    return "flaky" if "flaky" in contradictions.values() else "rejudged"
 
 
-def _doubts(told: Iterable[Told]) -> dict[str | None, Change]:
-    """Submissions that were told of differently: by the same judge, or only by different ones."""
-    letters: dict[str, dict[Judge, set[str]]] = {}
-    for one in told:
-        if one.submission is not None:
-            letters.setdefault(one.submission, {}).setdefault(one.judge, set()).add(one.letter)
+def _contradictions(observations: Iterable[Observation]) -> dict[str | None, Change]:
+    """Submissions with different statuses: flaky under the same judge, rejudged where only the judges differ."""
+    letters: dict[str, dict[JudgeInputs, set[str]]] = {}
+    for observation in observations:
+        if observation.submission is not None:
+            by_judge = letters.setdefault(observation.submission, {})
+            by_judge.setdefault(observation.judge, set()).add(observation.letter)
     return {
-        submission: "flaky" if any(len(found) > 1 for found in by_judge.values()) else "rejudged"
+        submission: "flaky" if any(len(statuses) > 1 for statuses in by_judge.values()) else "rejudged"
         for submission, by_judge in letters.items()
         if len(set().union(*by_judge.values())) > 1
     }
@@ -82,146 +86,156 @@ def _share(letters: Sequence[str]) -> float | None:
 
 
 def compare_sides(folders: Sequence[Path], policy: Policy) -> tuple[Comparison, list[Side], list[CheckpointRuns]]:
-    """With what was read, for those who want to see the texts too."""
+    """The comparison, and the loaded runs for a page that shows the texts of tests."""
     if len(folders) < 2:
         raise UsageError("one side alone; give two folders or more to compare: slop-code compare BASE OTHER")
-    sides, sheets = read_sides(folders, policy)
+    sides, checkpoints = read_sides(folders, policy)
     comparison = Comparison(
         slop_code=__version__,
         policy=str(policy),
         sides=[SideRuns(name=side.name, runs=list(side.runs)) for side in sides],
         warnings=[
-            *(warning for side in sides for warning in _twice(side, sheets)),
-            *(warning for side in sides[1:] for warning in _other_tests(sides[0], side, sheets)),
+            *(warning for side in sides for warning in _duplicate_warnings(side, checkpoints)),
+            *(warning for side in sides[1:] for warning in _other_tests_warnings(sides[0], side, checkpoints)),
         ],
-        pairs=[compare_pair(sides[0], other, sheets) for other in sides[1:]],
+        pairs=[compare_pair(sides[0], other, checkpoints) for other in sides[1:]],
     )
-    return comparison, sides, sheets
+    return comparison, sides, checkpoints
 
 
-def compare_pair(base: Side, other: Side, sheets: Sequence[CheckpointRuns]) -> Pair:
-    problems = [{sheet.problem for sheet in sheets if _has(side, sheet)} for side in (base, other)]
+def compare_pair(base: Side, other: Side, checkpoints: Sequence[CheckpointRuns]) -> PairComparison:
+    problems = [{runs.problem for runs in checkpoints if _has(side, runs)} for side in (base, other)]
     both = problems[0] & problems[1]
-    common = [sheet for sheet in sheets if sheet.problem in both and (_has(base, sheet) or _has(other, sheet))]
-    tests = [change for sheet in common for change in _test_changes(sheet, base, other)]
-    by_place = Counter((test.problem, test.checkpoint, test.change) for test in tests)
-    checkpoints = with_p([_checkpoint_change(sheet, base, other, by_place) for sheet in common])
-    significance, why_not = significance_of(base, other, common)
-    return Pair(
+    common = [runs for runs in checkpoints if runs.problem in both and (_has(base, runs) or _has(other, runs))]
+    tests = [change for runs in common for change in _test_changes(runs, base, other)]
+    test_counts = Counter((test.problem, test.checkpoint, test.change) for test in tests)
+    changes = with_p([_checkpoint_change(runs, base, other, test_counts) for runs in common])
+    significance, no_significance = significance_of(base, other, common)
+    return PairComparison(
         base=base.name,
         other=other.name,
-        changed_checkpoints=_counted(one.change for one in checkpoints),
-        changed_tests=_counted(test.change for test in tests),
+        changed_checkpoints=_count_changes(change.change for change in changes),
+        changed_tests=_count_changes(test.change for test in tests),
         significance=significance,
-        no_significance=why_not,
-        other_judge=_other_judge(checkpoints, common, [*base.places, *other.places]),
+        no_significance=no_significance,
+        other_judge=_other_judge(changes, common, [*base.run_numbers, *other.run_numbers]),
         only_base=sorted(problems[0] - both),
         only_other=sorted(problems[1] - both),
-        no_verdicts=[one for sheet in common for side in (base, other) for one in _no_verdicts(sheet, side)],
-        checkpoints=checkpoints,
+        no_verdicts=[record for runs in common for side in (base, other) for record in _no_verdicts(runs, side)],
+        checkpoints=changes,
         tests=tests,
     )
 
 
-def _has(side: Side, sheet: CheckpointRuns) -> bool:
-    return any(sheet.seen[place] is not NOTHING for place in side.places)
+def _has(side: Side, runs: CheckpointRuns) -> bool:
+    return any(runs.by_run[number] is not ABSENT_CHECKPOINT for number in side.run_numbers)
 
 
-def _told(letters: str, seen: Sequence[Seen], side: Side) -> list[Told]:
-    places = [place for place in side.places if letters[place] != ABSENT]
-    return [_said(letters[place], seen[place]) for place in places]
+def _observations(letters: str, runs: CheckpointRuns, side: Side) -> list[Observation]:
+    """Where the tests of a run are unknown, its submission counts as different from all others."""
+    observations = []
+    for number in side.run_numbers:
+        if letters[number] != ABSENT:
+            judge = runs.by_run[number].judge
+            submission = runs.by_run[number].submission if judge.tests else None
+            observations.append(Observation(letters[number], submission, judge))
+    return observations
 
 
-def _said(letter: str, seen: Seen) -> Told:
-    """Where it is not known which tests there were, submissions are not taken for the same."""
-    return Told(letter, seen.submission if seen.judge.tests else None, seen.judge)
-
-
-def _test_changes(sheet: CheckpointRuns, base: Side, other: Side) -> Iterator[TestChange]:
-    """Where a side has no verdict, no test of it says anything."""
-    verdicts = sheet.verdicts
-    if not all(_told(verdicts, sheet.seen, side) for side in (base, other)):
+def _test_changes(runs: CheckpointRuns, base: Side, other: Side) -> Iterator[TestChange]:
+    """None where a side has no verdict on the checkpoint."""
+    if not all(_observations(runs.verdicts, runs, side) for side in (base, other)):
         return
-    for (file, name), row in sheet.tests.items():
+    for (file, name), row in runs.tests.items():
         letters = row.decode("ascii")
         if letters == letters[0] * len(letters):  # nearly all tests of nearly all runs
             continue
-        told = [_told(letters, sheet.seen, side) for side in (base, other)]
-        if change := change_of(*told):
+        observed = [_observations(letters, runs, side) for side in (base, other)]
+        if change := change_of(*observed):
             yield TestChange(
-                problem=sheet.problem,
-                checkpoint=sheet.checkpoint,
+                problem=runs.problem,
+                checkpoint=runs.checkpoint,
                 file_path=file,
                 id=name,
-                group_type=sheet.groups[file, name],
+                group_type=runs.groups[file, name],
                 change=change,
-                base=_by_status(told[0]),
-                other=_by_status(told[1]),
+                base=_count_statuses(observed[0]),
+                other=_count_statuses(observed[1]),
             )
 
 
-def _by_status(told: Sequence[Told]) -> dict[Status, int]:
-    counted = Counter(one.letter for one in told)
-    return {status: counted[letter] for letter, status in STATUSES.items() if counted[letter]}
+def _count_statuses(observations: Sequence[Observation]) -> dict[Status, int]:
+    counts = Counter(observation.letter for observation in observations)
+    return {status: counts[letter] for letter, status in STATUSES.items() if counts[letter]}
 
 
 def _checkpoint_change(
-    sheet: CheckpointRuns, base: Side, other: Side, changed: Counter[tuple[str, str, Change]]
+    runs: CheckpointRuns, base: Side, other: Side, test_counts: Counter[tuple[str, str, Change]]
 ) -> CheckpointChange:
-    told = [_told(sheet.verdicts, sheet.seen, side) for side in (base, other)]
-    verdicts = [Verdicts(passed=sum(one.letter == PASSED for one in side), runs=len(side)) for side in told]
+    observed = [_observations(runs.verdicts, runs, side) for side in (base, other)]
+    verdicts = [
+        Verdicts(passed=sum(observation.letter == PASSED for observation in side), runs=len(side)) for side in observed
+    ]
     return CheckpointChange(
-        problem=sheet.problem,
-        checkpoint=sheet.checkpoint,
+        problem=runs.problem,
+        checkpoint=runs.checkpoint,
         base=verdicts[0],
         other=verdicts[1],
-        change=change_of(*told) if all(told) else None,
-        tests={kind: changed[sheet.problem, sheet.checkpoint, kind] for kind in get_args(Change)},
+        change=change_of(*observed) if all(observed) else None,
+        tests={kind: test_counts[runs.problem, runs.checkpoint, kind] for kind in get_args(Change)},
     )
 
 
-def _no_verdicts(sheet: CheckpointRuns, side: Side) -> list[NoVerdict]:
-    found = [(run, sheet.seen[place].reason) for run, place in zip(side.runs, side.places, strict=True)]
-    where = {"side": side.name, "problem": sheet.problem, "checkpoint": sheet.checkpoint}
-    return [NoVerdict(run=run, reason=reason, **where) for run, reason in found if reason is not None]
+def _no_verdicts(runs: CheckpointRuns, side: Side) -> list[NoVerdict]:
+    reasons = [(run, runs.by_run[number].reason) for run, number in zip(side.runs, side.run_numbers, strict=True)]
+    names = {"side": side.name, "problem": runs.problem, "checkpoint": runs.checkpoint}
+    return [NoVerdict(run=run, reason=reason, **names) for run, reason in reasons if reason is not None]
 
 
 def _other_judge(
-    checkpoints: Sequence[CheckpointChange], sheets: Sequence[CheckpointRuns], places: Sequence[int]
+    changes: Sequence[CheckpointChange], checkpoints: Sequence[CheckpointRuns], numbers: Sequence[int]
 ) -> list[str]:
-    """Only where it may have made a difference."""
-    judged = [
-        {sheet.seen[place].judge for place in places if sheet.seen[place].passed is not None}
-        for checkpoint, sheet in zip(checkpoints, sheets, strict=True)
-        if checkpoint.change == "rejudged" or checkpoint.tests["rejudged"]
+    """Labels of the judge's inputs that differ, of the checkpoints where that may have changed a status."""
+    judges_by_checkpoint = [
+        {runs.by_run[number].judge for number in numbers if runs.by_run[number].passed is not None}
+        for change, runs in zip(changes, checkpoints, strict=True)
+        if change.change == "rejudged" or change.tests["rejudged"]
     ]
-    differ = {name for judges in judged for name in Judge._fields if len({getattr(one, name) for one in judges}) > 1}
-    return [JUDGE_WORDS[name] for name in Judge._fields if name in differ]
+    different = {
+        name
+        for judges in judges_by_checkpoint
+        for name in JudgeInputs._fields
+        if len({getattr(judge, name) for judge in judges}) > 1
+    }
+    return [JUDGE_INPUT_LABELS[name] for name in JudgeInputs._fields if name in different]
 
 
-def _counted(changes: Iterable[Change | None]) -> dict[Change, int]:
-    counted = Counter(changes)
-    return {kind: counted[kind] for kind in get_args(Change)}
+def _count_changes(changes: Iterable[Change | None]) -> dict[Change, int]:
+    counts = Counter(changes)
+    return {kind: counts[kind] for kind in get_args(Change)}
 
 
-def _twice(side: Side, sheets: Sequence[CheckpointRuns]) -> Iterator[str]:
-    """Copies of one run are no samples."""
+def _duplicate_warnings(side: Side, checkpoints: Sequence[CheckpointRuns]) -> Iterator[str]:
+    """Copies of one run are no independent samples."""
     known: dict[tuple[str | None, ...], str] = {}
-    for run, place in zip(side.runs, side.places, strict=True):
-        held = tuple(sheet.seen[place].submission for sheet in sheets)
-        if any(held) and held in known:
-            yield f"{side.name}: {known[held]} and {run} hold the same submissions: as samples they are one, not two"
-        known.setdefault(held, run)
+    for run, number in zip(side.runs, side.run_numbers, strict=True):
+        submissions = tuple(runs.by_run[number].submission for runs in checkpoints)
+        if any(submissions) and submissions in known:
+            first = known[submissions]
+            yield f"{side.name}: {first} and {run} hold the same submissions: as samples they are one, not two"
+        known.setdefault(submissions, run)
 
 
-def _other_tests(base: Side, other: Side, sheets: Sequence[CheckpointRuns]) -> Iterator[str]:
-    """What the tests say can only be compared where they are the same."""
-    tests = [(sheet, [_tests_of(sheet, side) for side in (base, other)]) for sheet in sheets]
-    places = [f"{sheet.problem}/{sheet.checkpoint}" for sheet, found in tests if all(found) and found[0] != found[1]]
-    if places:
-        more = f" and {len(places) - SHOWN_PLACES} more" if len(places) > SHOWN_PLACES else ""
-        yield f"{base.name} and {other.name} have other tests at {', '.join(places[:SHOWN_PLACES])}{more}"
+def _other_tests_warnings(base: Side, other: Side, checkpoints: Sequence[CheckpointRuns]) -> Iterator[str]:
+    """Statuses are comparable only where the tests are the same."""
+    tests = [(runs, _tests_of(runs, base), _tests_of(runs, other)) for runs in checkpoints]
+    labels = [
+        f"{runs.problem}/{runs.checkpoint}" for runs, first, second in tests if first and second and first != second
+    ]
+    if labels:
+        more = f" and {len(labels) - MAX_LISTED} more" if len(labels) > MAX_LISTED else ""
+        yield f"{base.name} and {other.name} have other tests at {', '.join(labels[:MAX_LISTED])}{more}"
 
 
-def _tests_of(sheet: CheckpointRuns, side: Side) -> set[str]:
-    return {tests for place in side.places if (tests := sheet.seen[place].judge.tests)}
+def _tests_of(runs: CheckpointRuns, side: Side) -> set[str]:
+    return {tests for number in side.run_numbers if (tests := runs.by_run[number].judge.tests)}

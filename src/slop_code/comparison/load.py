@@ -1,4 +1,4 @@
-"""The sides of a comparison, read: of a checkpoint what each run says of it, of a test a letter for each run."""
+"""Loader of the sides of a comparison: the verdicts of each checkpoint by run, and the statuses of its tests."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 LETTERS: dict[Status, str] = {"passed": "p", "failed": "f", "skipped": "s", "error": "e"}
 STATUSES: dict[str, Status] = {letter: status for status, letter in LETTERS.items()}
 ABSENT = "."
-REASON_LENGTH = 2000
-"""Characters of a reason that are kept."""
+MAX_REASON_LENGTH = 2000
 
-Key = tuple[str, str]
-"""Of a test: file and id."""
+TestKey = tuple[str, str]
+"""File and id of a test."""
 
 
-class Judge(NamedTuple):
-    """What else than the submission decides a status."""
+class JudgeInputs(NamedTuple):
+    """Everything besides the submission that decides a status."""
 
     tests: str | None = None
     config: str = ""
@@ -42,27 +41,27 @@ class Judge(NamedTuple):
     test_dependencies: str = ""
 
 
-NOBODY = Judge()
+NO_JUDGE = JudgeInputs()
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     name: str
     runs: tuple[str, ...]
-    places: range
-    """Of its runs among those of all sides."""
+    run_numbers: range
+    """Indexes of its runs among those of all sides."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What one run has of a checkpoint."""
+class RunCheckpoint:
+    """One checkpoint in one run."""
 
     passed: bool | None = None
     """None where there is no verdict."""
     reason: str | None = "the run does not have this checkpoint"
     submission: str | None = None
-    """Its digest; None where that is not known."""
-    judge: Judge = NOBODY
+    """Its digest; None where it is unknown."""
+    judge: JudgeInputs = NO_JUDGE
     folder: Path | None = None
 
     @property
@@ -70,7 +69,7 @@ class Seen:
         return ABSENT if self.passed is None else LETTERS["passed" if self.passed else "failed"]
 
 
-NOTHING = Seen()
+ABSENT_CHECKPOINT = RunCheckpoint()
 
 
 @dataclass(slots=True, eq=False)
@@ -80,25 +79,25 @@ class CheckpointRuns:
     problem: str
     checkpoint: str
     order: int
-    seen: list[Seen]
-    tests: dict[Key, bytearray] = field(default_factory=dict)
-    """A letter for each run: thousands of runs fit into memory."""
-    groups: dict[Key, GroupType] = field(default_factory=dict)
+    by_run: list[RunCheckpoint]
+    tests: dict[TestKey, bytearray] = field(default_factory=dict)
+    """By test, a letter for each run: so thousands of runs fit into memory."""
+    groups: dict[TestKey, GroupType] = field(default_factory=dict)
 
     @property
     def verdicts(self) -> str:
-        return "".join(seen.letter for seen in self.seen)
+        return "".join(by_run.letter for by_run in self.by_run)
 
-    def put(self, place: int, entry: StoredCheckpoint, policy: Policy) -> None:
-        self.seen[place] = _seen(entry, policy)
-        if entry.results is None or self.seen[place].passed is None:
+    def add(self, number: int, entry: StoredCheckpoint, policy: Policy) -> None:
+        self.by_run[number] = _run_checkpoint(entry, policy)
+        if entry.results is None or self.by_run[number].passed is None:
             return
         for test in entry.results.tests:
             if test.quarantined:
                 continue
             key = sys.intern(test.file_path), sys.intern(test.id)
-            letters = self.tests.setdefault(key, bytearray(ABSENT.encode() * len(self.seen)))
-            letters[place] = ord(LETTERS[test.status])
+            letters = self.tests.setdefault(key, bytearray(ABSENT.encode() * len(self.by_run)))
+            letters[number] = ord(LETTERS[test.status])
             self.groups[key] = test.group_type
 
 
@@ -107,30 +106,35 @@ def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], lis
     sides: list[Side] = []
     runs: list[RunResults] = []
     for name, folder in named_runs([folder_of(path) for path in folders]):
-        found = read_runs(runs_below(folder))
-        sides.append(Side(name, tuple(run.name for run in found), range(len(runs), len(runs) + len(found))))
-        runs += found
-    checkpoints: dict[Key, CheckpointRuns] = {}
-    for place, run in enumerate(runs):
+        side_runs = read_runs(runs_below(folder))
+        numbers = range(len(runs), len(runs) + len(side_runs))
+        sides.append(Side(name, tuple(run.name for run in side_runs), numbers))
+        runs += side_runs
+    checkpoints: dict[TestKey, CheckpointRuns] = {}
+    for number, run in enumerate(runs):
         for entry in run.entries():
             line = entry.line
             key = line.problem, line.checkpoint
             if key not in checkpoints:
-                checkpoints[key] = CheckpointRuns(*key, line.order, [NOTHING] * len(runs))
-            checkpoints[key].put(place, entry, policy)
-    return sides, sorted(checkpoints.values(), key=lambda one: (one.problem, one.order, natural_order(one.checkpoint)))
+                checkpoints[key] = CheckpointRuns(*key, line.order, [ABSENT_CHECKPOINT] * len(runs))
+            checkpoints[key].add(number, entry, policy)
+    return sides, sorted(checkpoints.values(), key=_order)
 
 
-def _seen(entry: StoredCheckpoint, policy: Policy) -> Seen:
+def _order(checkpoint: CheckpointRuns) -> tuple[str, int, list[tuple[int, str]]]:
+    return checkpoint.problem, checkpoint.order, natural_order(checkpoint.checkpoint)
+
+
+def _run_checkpoint(entry: StoredCheckpoint, policy: Policy) -> RunCheckpoint:
     line, results = entry.line, entry.results
     if results is None or line.state != "evaluated":
-        return Seen(reason=(line.reason or "")[:REASON_LENGTH])
+        return RunCheckpoint(reason=(line.reason or "")[:MAX_REASON_LENGTH])
     submission = results.provenance.digests.submission
-    return Seen(line.passes(policy), None, submission, _judge(results), entry.folder)
+    return RunCheckpoint(line.passes(policy), None, submission, _judge(results), entry.folder)
 
 
-def _judge(results: CorrectnessResults) -> Judge:
-    found = results.provenance
-    given = found.digests
-    tools = found.evaluation_version, found.python, digest_of(found.test_dependencies)
-    return Judge(given.tests, given.config, given.environment, given.image, *tools)
+def _judge(results: CorrectnessResults) -> JudgeInputs:
+    provenance = results.provenance
+    digests = provenance.digests
+    tools = provenance.evaluation_version, provenance.python, digest_of(provenance.test_dependencies)
+    return JudgeInputs(digests.tests, digests.config, digests.environment, digests.image, *tools)

@@ -1,4 +1,4 @@
-"""What a comparison of runs says: the records, and the document they are stored in."""
+"""Records of a comparison of runs, and the document that stores them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SideRuns(Stored):
 class Verdicts(Figures):
     passed: int
     runs: int
-    """That have a verdict."""
+    """Runs with a verdict."""
 
 
 class CheckpointChange(Stored):
@@ -31,7 +31,7 @@ class CheckpointChange(Stored):
     base: Verdicts
     other: Verdicts
     change: Change | None
-    """None where it is the same, or where a side has no verdict."""
+    """None where nothing changed, or a side has no verdict."""
     tests: dict[Change, int]
     p: float | None = None
     """Fisher's exact test; None where a side has fewer than two verdicts."""
@@ -53,7 +53,7 @@ class TestChange(Stored):
     group_type: GroupType
     change: Change
     base: dict[Status, int]
-    """Runs by status; empty where no run has it."""
+    """Number of runs by status; empty where no run has the test."""
     other: dict[Status, int]
 
     @property
@@ -70,7 +70,7 @@ class NoVerdict(Stored):
 
 
 class Difference(Figures):
-    """Of the runs' shares of what was passed: a permutation test."""
+    """Permutation test over the shares of tasks that the runs passed."""
 
     tasks: int
     base: float
@@ -79,19 +79,19 @@ class Difference(Figures):
     p: float
     arrangements: int
     seed: int | None
-    """None where every arrangement was looked at."""
+    """None where every arrangement was compared."""
 
 
 class Significance(Figures):
     smallest_p: float
-    """That is possible with so many runs."""
+    """The smallest possible with so many runs."""
     checkpoints: Difference
-    """That every run has a verdict on."""
+    """Over checkpoints with a verdict in every run."""
     problems: Difference | None
-    """That every run has all verdicts on: solved as a whole."""
+    """Over problems with all verdicts in every run; a problem is passed if all its checkpoints are."""
 
 
-class Pair(Stored):
+class PairComparison(Stored):
     """One side compared with the base."""
 
     base: str
@@ -102,14 +102,14 @@ class Pair(Stored):
     no_significance: str | None
     """Why there is none."""
     other_judge: list[str]
-    """What differs between runs of the same submission that were judged differently: tests, tools, the environment."""
+    """Inputs of the judge that differ between runs of the same submission with different statuses."""
     only_base: list[str]
-    """Problems that the other does not have."""
+    """Problems that the other side lacks."""
     only_other: list[str]
     no_verdicts: list[NoVerdict]
     checkpoints: list[CheckpointChange]
     tests: list[TestChange]
-    """Those that differ."""
+    """Tests with a change."""
 
     @property
     def lost(self) -> bool:
@@ -117,17 +117,17 @@ class Pair(Stored):
 
     @property
     def unknown_base(self) -> list[CheckpointChange]:
-        """No run of it has a verdict there."""
-        return [one for one in self.checkpoints if not one.base.runs]
+        """Checkpoints without a verdict in any run of the base."""
+        return [checkpoint for checkpoint in self.checkpoints if not checkpoint.base.runs]
 
     @property
     def unknown_other(self) -> list[CheckpointChange]:
-        return [one for one in self.checkpoints if not one.other.runs]
+        return [checkpoint for checkpoint in self.checkpoints if not checkpoint.other.runs]
 
     @property
     def unanswered(self) -> bool:
-        """What the base has a verdict on, and the other has none: whether it was lost is not known."""
-        return any(one.base.runs for one in self.unknown_other)
+        """The other side has no verdict on a checkpoint that the base has one on: it may be lost."""
+        return any(checkpoint.base.runs for checkpoint in self.unknown_other)
 
 
 class Comparison(Stored):
@@ -137,7 +137,7 @@ class Comparison(Stored):
     sides: list[SideRuns]
     """The first is the base."""
     warnings: list[str] = Field(default_factory=list)
-    pairs: list[Pair]
+    pairs: list[PairComparison]
 
     @property
     def lost(self) -> bool:

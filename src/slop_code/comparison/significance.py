@@ -1,4 +1,4 @@
-"""Whether sides of several runs differ by more than chance.
+"""Significance of the difference between two sides of several runs.
 
 The unit is the run: checkpoints of one run build on each other and are not independent.
 """
@@ -21,60 +21,63 @@ SEED = 0
 
 
 def with_p(checkpoints: Sequence[CheckpointChange]) -> list[CheckpointChange]:
-    """Where each side has two verdicts or more: Fisher's exact test, with Holm's correction over all of these."""
-    ps = [_p(one) for one in checkpoints]
+    """With p values where each side has two verdicts or more: Fisher's exact test with Holm's correction."""
+    ps = [_p(checkpoint) for checkpoint in checkpoints]
     corrected = iter(holm([p for p in ps if p is not None]))
     return [
-        one.model_copy(update={"p": p, "p_adjusted": None if p is None else next(corrected)})
-        for one, p in zip(checkpoints, ps, strict=True)
+        checkpoint.model_copy(update={"p": p, "p_adjusted": None if p is None else next(corrected)})
+        for checkpoint, p in zip(checkpoints, ps, strict=True)
     ]
 
 
-def _p(one: CheckpointChange) -> float | None:
-    if min(one.base.runs, one.other.runs) < 2:
+def _p(change: CheckpointChange) -> float | None:
+    if min(change.base.runs, change.other.runs) < 2:
         return None
-    return fisher(one.base.passed, one.base.runs, one.other.passed, one.other.runs)
+    return fisher(change.base.passed, change.base.runs, change.other.passed, change.other.runs)
 
 
 def significance_of(
-    base: Side, other: Side, sheets: Sequence[CheckpointRuns]
+    base: Side, other: Side, checkpoints: Sequence[CheckpointRuns]
 ) -> tuple[Significance | None, str | None]:
-    """Of what every run has a verdict on; or why nothing can be said."""
+    """Over checkpoints with a verdict in every run; or the reason why there is none."""
     if single := [side.name for side in (base, other) if len(side.runs) < 2]:
         are = f"{single[0]} is one run" if len(single) == 1 else f"{single[0]} and {single[1]} are one run each"
         return None, f"{are}: how far runs differ by chance is not known; compare folders of two runs or more"
-    places = [*base.places, *other.places]
-    partly = {id(sheet) for sheet in sheets if any(sheet.seen[place].passed is None for place in places)}
-    whole = [sheet for sheet in sheets if id(sheet) not in partly]
-    if not whole:
-        return None, "no checkpoint has a verdict in every run; evaluate what has none again"
-    unsure = {sheet.problem for sheet in sheets if id(sheet) in partly}
+    numbers = [*base.run_numbers, *other.run_numbers]
+    complete: list[CheckpointRuns] = []
     problems: dict[str, list[CheckpointRuns]] = {}
-    for sheet in whole:
-        if sheet.problem not in unsure:
-            problems.setdefault(sheet.problem, []).append(sheet)
+    incomplete_problems: set[str] = set()
+    for checkpoint in checkpoints:
+        if any(checkpoint.by_run[number].passed is None for number in numbers):
+            incomplete_problems.add(checkpoint.problem)
+        else:
+            complete.append(checkpoint)
+            problems.setdefault(checkpoint.problem, []).append(checkpoint)
+    if not complete:
+        return None, "no checkpoint has a verdict in every run; evaluate those without a verdict again"
+    solvable = [group for problem, group in problems.items() if problem not in incomplete_problems]
 
-    def passed(place: int) -> int:
-        return sum(sheet.seen[place].passed is True for sheet in whole)
+    def passed(number: int) -> int:
+        return sum(checkpoint.by_run[number].passed is True for checkpoint in complete)
 
-    def solved(place: int) -> int:
-        return sum(all(sheet.seen[place].passed for sheet in held) for held in problems.values())
+    def solved(number: int) -> int:
+        return sum(all(checkpoint.by_run[number].passed for checkpoint in group) for group in solvable)
 
     return Significance(
         smallest_p=smallest_p(len(base.runs), len(other.runs)),
-        checkpoints=_difference(base, other, len(whole), passed),
-        problems=_difference(base, other, len(problems), solved) if problems else None,
+        checkpoints=_difference(base, other, len(complete), passed),
+        problems=_difference(base, other, len(solvable), solved) if solvable else None,
     ), None
 
 
 def _difference(base: Side, other: Side, tasks: int, count: Callable[[int], int]) -> Difference:
-    counts = [[count(place) for place in side.places] for side in (base, other)]
-    found = permutation_test(*counts, seed=SEED)
+    counts = [[count(number) for number in side.run_numbers] for side in (base, other)]
+    permutation = permutation_test(*counts, seed=SEED)
     return Difference(
         tasks=tasks,
         base=statistics.fmean(counts[0]) / tasks,
         other=statistics.fmean(counts[1]) / tasks,
-        p=found.p,
-        arrangements=found.arrangements,
-        seed=found.seed,
+        p=permutation.p,
+        arrangements=permutation.arrangements,
+        seed=permutation.seed,
     )

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from slop_code.comparison.records import CheckpointChange, Comparison, Difference, Pair, TestChange, Verdicts
+    from slop_code.comparison.records import (
+        CheckpointChange,
+        Comparison,
+        Difference,
+        PairComparison,
+        TestChange,
+        Verdicts,
+    )
     from slop_code.evaluation.reports.raw_test import Status
     from slop_code.reporting.terminal import StyledLine
 
@@ -70,7 +77,7 @@ def show_comparison(comparison: Comparison, console: Console, *, every: bool = F
         print_lines(console, closing(comparison, pair, every=every))
 
 
-def rows_of(pair: Pair) -> tuple[str, list[ComparisonRow]]:
+def rows_of(pair: PairComparison) -> tuple[str, list[ComparisonRow]]:
     """A row for each checkpoint, or for each problem where there are too many checkpoints."""
     if len(pair.checkpoints) <= SHOWN_CHECKPOINTS:
         return "checkpoint", [_checkpoint_row(change) for change in pair.checkpoints]
@@ -110,7 +117,7 @@ def _pass_rate(verdicts: Sequence[Verdicts]) -> float:
     return sum(side.passed for side in verdicts) / (sum(side.runs for side in verdicts) or 1)
 
 
-def table(kind: str, rows: Sequence[ComparisonRow], pair: Pair, width: int) -> list[Text] | None:
+def table(kind: str, rows: Sequence[ComparisonRow], pair: PairComparison, width: int) -> list[Text] | None:
     """Columns that are empty in every row are left out. None where the terminal is too narrow."""
     kinds = [kind for kind in ORDER if kind in ("lost", "gained") or any(row.counts[kind] for row in rows)]
     tested = any(row.p for row in rows)
@@ -142,7 +149,7 @@ def row_line(row: ComparisonRow) -> str:
     return f"{name}: {', '.join([*facts, *([f'p {row.p} (Holm)'] if row.p else [])])}"
 
 
-def closing(comparison: Comparison, pair: Pair, *, every: bool) -> Iterator[StyledLine]:
+def closing(comparison: Comparison, pair: PairComparison, *, every: bool) -> Iterator[StyledLine]:
     """The lines below the table; the verdict is the last."""
     for kind in ORDER if every else LISTED:
         yield from _tests(kind, [test for test in pair.tests if test.change == kind], every=every)
@@ -191,7 +198,7 @@ def format_p_value(p: float) -> str:
     return f"{p:.2g}" if p >= MIN_SHOWN_P else f"< {MIN_SHOWN_P:.4f}"
 
 
-def significance(comparison: Comparison, pair: Pair) -> Iterator[StyledLine]:
+def significance(comparison: Comparison, pair: PairComparison) -> Iterator[StyledLine]:
     tested = pair.significance
     if tested is None:
         yield f"no p-value: {one_line(pair.no_significance or '')}", "dim"
@@ -204,7 +211,7 @@ def significance(comparison: Comparison, pair: Pair) -> Iterator[StyledLine]:
     yield f"with {runs[0]} and {runs[1]} runs {lowest}; checkpoints have Fisher's p, corrected by Holm", "dim"
 
 
-def _difference_text(pair: Pair, difference: Difference, what: str) -> str:
+def _difference_text(pair: PairComparison, difference: Difference, what: str) -> str:
     base = f"{one_line(pair.base)} {format_percent(difference.base)}"
     other = f"{one_line(pair.other)} {format_percent(difference.other)}"
     count, p = difference.arrangements, difference.p
@@ -216,7 +223,7 @@ def _difference_text(pair: Pair, difference: Difference, what: str) -> str:
     return f"{base}, {other} of {tasks}, p {equals}{format_p_value(p)} (permutation test over {how})"
 
 
-def verdict(comparison: Comparison, pair: Pair) -> StyledLine:
+def verdict(comparison: Comparison, pair: PairComparison) -> StyledLine:
     compared = [change for change in pair.checkpoints if change.compared]
     if not compared:
         return "NOTHING COMPARED: no checkpoint has a verdict on both sides", "bold magenta"
@@ -230,7 +237,7 @@ def verdict(comparison: Comparison, pair: Pair) -> StyledLine:
     return text, "bold red" if pair.lost else good
 
 
-def _counts_text(pair: Pair) -> str:
+def _counts_text(pair: PairComparison) -> str:
     counts = pair.changed_tests
     if not any(counts.values()):
         return "no test differs"
@@ -240,7 +247,7 @@ def _counts_text(pair: Pair) -> str:
     return ", ".join(texts) + " (each once per checkpoint)" * repeated
 
 
-def _passes_text(pair: Pair, compared: Sequence[CheckpointChange]) -> str:
+def _passes_text(pair: PairComparison, compared: Sequence[CheckpointChange]) -> str:
     base, other = one_line(pair.base), one_line(pair.other)
     if any(max(change.base.runs, change.other.runs) > 1 for change in compared):
         before, after = map(format_percent, _pass_rates(compared))

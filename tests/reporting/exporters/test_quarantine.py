@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from slop_code.comparison.load import NOTHING, CheckpointRuns
+from slop_code.comparison.load import ABSENT_CHECKPOINT, CheckpointRuns
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.run_data import ProblemData, add_checkpoint, problem_data
 from slop_code.reporting.result_lines import result_lines
@@ -69,6 +69,6 @@ def test_it_is_no_regression(entries):
 
 
 def test_it_is_not_compared(entries):
-    runs = CheckpointRuns("words", "checkpoint_2", 2, [NOTHING])
+    runs = CheckpointRuns("words", "checkpoint_2", 2, [ABSENT_CHECKPOINT])
     runs.put(0, entries[1], PassPolicy.ALL_CASES)
     assert [name for _, name in runs.tests] == ["test_a"]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.comparison.load import CheckpointRuns, Key, Side
-    from slop_code.comparison.records import CheckpointChange, Comparison, Pair, TestChange
+    from slop_code.comparison.load import CheckpointRuns, Side, TestKey
+    from slop_code.comparison.records import CheckpointChange, Comparison, PairComparison, TestChange
     from slop_code.reporting.html.page import Packed
 
 SCRIPTS = ("diff.js", "expected.js", "message.js", "compare_tests.js", "compare.js")
@@ -50,7 +50,7 @@ def comparison_data(
     parts = PageParts(limit)
     by_name = {(sheet.problem, sheet.checkpoint): sheet for sheet in sheets}
     for number, pair in enumerate(comparison.pairs):
-        differing: dict[Key, dict[int, Key]] = {}
+        differing: dict[TestKey, dict[int, TestKey]] = {}
         for row, test in enumerate(pair.tests):
             differing.setdefault((test.problem, test.checkpoint), {})[row] = (test.file_path, test.id)
         for position, checkpoint in enumerate(pair.checkpoints):
@@ -68,7 +68,7 @@ def comparison_data(
     }, parts.packed
 
 
-def _pair_data(comparison: Comparison, pair: Pair) -> dict[str, Any]:
+def _pair_data(comparison: Comparison, pair: PairComparison) -> dict[str, Any]:
     """Sentences are those of the terminal, so that the page needs no rules."""
     numbers = {(change.problem, change.checkpoint): number for number, change in enumerate(pair.checkpoints)}
     more = len(pair.no_verdicts) - MAX_REASONS
@@ -117,7 +117,7 @@ def _test_data(test: TestChange, checkpoint: int, number: int, names: Sequence[U
     return [checkpoint, name, test.group_type.value, ORDER.index(test.change), test.base, test.other, shell_name]
 
 
-def part_of(sheet: CheckpointRuns, tests: Mapping[int, Key], sides: tuple[Side, Side]) -> dict[str, Any]:
+def part_of(sheet: CheckpointRuns, tests: Mapping[int, TestKey], sides: tuple[Side, Side]) -> dict[str, Any]:
     """Tests by number with the runs shown on both sides, and the numbers of their texts."""
     shown: ShownRuns = {
         number: (_run_to_show(sheet, key, sides[0]), _run_to_show(sheet, key, sides[1]))
@@ -139,18 +139,18 @@ def part_of(sheet: CheckpointRuns, tests: Mapping[int, Key], sides: tuple[Side, 
     }
 
 
-def _run_to_show(sheet: CheckpointRuns, key: Key, side: Side) -> int | None:
+def _run_to_show(sheet: CheckpointRuns, key: TestKey, side: Side) -> int | None:
     """The first run of a side in which the test did not pass, else the first run that has the test."""
     letters = sheet.tests[key].decode("ascii")
-    present = [run for run in side.places if letters[run] != ABSENT]
+    present = [run for run in side.run_numbers if letters[run] != ABSENT]
     return next((run for run in present if letters[run] != LETTERS["passed"]), present[0] if present else None)
 
 
 def _texts_of(
-    sheet: CheckpointRuns, run: int, numbers: Mapping[Key, int], shown: ShownRuns, texts: TextPool
+    sheet: CheckpointRuns, run: int, numbers: Mapping[TestKey, int], shown: ShownRuns, texts: TextPool
 ) -> dict[int, list[int | None]]:
     """Text numbers of the tests for which this run is shown; none where the result was removed meanwhile."""
-    folder = sheet.seen[run].folder
+    folder = sheet.by_run[run].folder
     if folder is None:
         return {}
     try:
@@ -164,5 +164,5 @@ def _texts_of(
 def _folders(sheet: CheckpointRuns, runs: Sequence[int]) -> Iterator[tuple[int, str]]:
     """Folders of the runs, quoted for a shell."""
     for run in runs:
-        if (folder := sheet.seen[run].folder) is not None:
+        if (folder := sheet.by_run[run].folder) is not None:
             yield run, shell_word(text_of(str(folder)))
