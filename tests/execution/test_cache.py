@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import subprocess
 import sys
@@ -73,6 +74,16 @@ def test_built_once(tmp_path):
     assert first == second == tmp_path / "kind" / "key"
     assert (first / "whole").is_file()
     assert len(calls) == 1
+
+
+def test_hits_and_misses_are_logged(tmp_path, caplog):
+    with caplog.at_level(logging.DEBUG, "slop_code"):
+        for _ in range(2):
+            Cache(tmp_path).get_or_build("kind", "key", whole)
+    assert [record.getMessage() for record in caplog.records] == [
+        "cache miss: building kind/key",
+        "cache hit: kind/key",
+    ]
 
 
 def test_threads_that_want_the_same_wait_for_one(tmp_path):

@@ -114,7 +114,7 @@ def test_bytecode_that_comes_later_is_thrown_away(entry):
 
 
 def test_every_file_counts_however_many_there_are(tmp_path):
-    for number in range(module.MOST_READ + 20):
+    for number in range(module.MAX_DIGESTS + 20):
         (tmp_path / f"{number}.txt").write_text("")
     (tmp_path / "test_checkpoint_1.py").write_text("assert 1 == 2")
     write_manifest(tmp_path)
@@ -149,7 +149,7 @@ def test_what_comes_later_into_a_sample_is_not_looked_at(sampled):
 
 
 def test_beyond_what_is_read_of_a_sample_the_sizes_count(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MOST_BYTES", 4)
+    monkeypatch.setattr(module, "MAX_DIGEST_BYTES", 4)
     (tmp_path / "small").write_text("1234")
     (tmp_path / "large").write_text("12345")
     write_sample_manifest(tmp_path)
@@ -161,7 +161,7 @@ def test_beyond_what_is_read_of_a_sample_the_sizes_count(tmp_path, monkeypatch):
 
 
 def test_of_a_tree_without_end_there_is_a_sample(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MOST_FILES", 3)
+    monkeypatch.setattr(module, "MAX_FILES", 3)
     for number in range(9):
         (tmp_path / str(number)).write_text(str(number))
     os.mkfifo(tmp_path / "pipe")

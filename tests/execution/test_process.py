@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import sys
 import time
@@ -8,7 +9,7 @@ import time
 import pytest
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.process import TAIL, capture, open_piped, run
+from slop_code.execution.process import MAX_TAIL, capture, open_piped, run
 
 pytestmark = pytest.mark.e2e
 GRANDCHILD = """
@@ -46,10 +47,10 @@ def test_exit_code(tmp_path, code, exit_code):
 
 
 def test_output_goes_to_the_log_and_its_end_comes_back(tmp_path):
-    done = python(tmp_path, f"import sys; print('x' * {2 * TAIL}, flush=True); print('last', file=sys.stderr)")
-    assert len(done.output) == TAIL
+    done = python(tmp_path, f"import sys; print('x' * {2 * MAX_TAIL}, flush=True); print('last', file=sys.stderr)")
+    assert len(done.output) == MAX_TAIL
     assert done.output.endswith("x\nlast\n")
-    assert (tmp_path / "log").stat().st_size == 2 * TAIL + 6
+    assert (tmp_path / "log").stat().st_size == 2 * MAX_TAIL + 6
 
 
 def test_the_call_decides_on_environment_folder_and_input(tmp_path, monkeypatch):
@@ -173,3 +174,18 @@ def read_line(child):
     while not line.endswith(b"\n"):
         line += child.read(1, time.monotonic() + 30)
     return line
+
+
+def test_processes_are_logged_with_their_exit_code_and_without_values_of_variables(tmp_path, caplog):
+    with caplog.at_level(logging.DEBUG, "slop_code"):
+        run(["sh", "-c", "exit 3", "--setenv", "HTTP_PROXY", "secret", "x"], env={}, log=tmp_path / "log", timeout=60)
+    assert [record.getMessage() for record in caplog.records] == [
+        "run: sh -c 'exit 3' --setenv HTTP_PROXY '***' x",
+        "exit code 3: sh",
+    ]
+
+
+def test_a_timeout_is_logged(tmp_path, caplog):
+    with caplog.at_level(logging.INFO, "slop_code"):
+        run(["sleep", "60"], env={}, log=tmp_path / "log", timeout=0.1)
+    assert [record.getMessage() for record in caplog.records] == ["timeout of 0.1 s struck: sleep"]

@@ -17,7 +17,7 @@ from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, visible
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
-from slop_code.execution.process import TAIL
+from slop_code.execution.process import MAX_TAIL
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _end_of(log: Path) -> str:
         open_regular(log).close()  # no link, no pipe
     except OSError:
         return ""
-    return tail(log, TAIL)
+    return tail(log, MAX_TAIL)
 
 
 def _parsed(path: Path, parse: Callable[[bytes], Parsed]) -> Parsed | str:

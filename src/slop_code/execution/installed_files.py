@@ -1,4 +1,4 @@
-"""The files of the judge's own environment, which uv keeps in its cache: whether they are what was installed."""
+"""Integrity of uv's cache: the judge's environment and the wheels it is made of are what was installed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import contextlib
 import csv
 import hashlib
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,49 +17,52 @@ from slop_code.execution.manifest import check_manifest, write_manifest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+logger = logging.getLogger(__name__)
+
 ARCHIVES = "archive-v0"
-"""Where uv keeps wheels unpacked, and the environments that uvx has made of them."""
+"""uv's folder of unpacked wheels, and of the environments that uvx makes of them."""
 
 MANIFESTS = "installed"
 
 
 @contextlib.contextmanager
 def damage_removed(cache: Cache) -> Iterator[None]:
-    """While this lasts uv makes environments, and finds nothing damaged to make them of."""
+    """Nothing damaged is in uv's cache when the block begins, and one evaluator at a time installs."""
     with file_lock(cache.root / ".installed.lock"):
         remove_damaged(cache)
         yield
 
 
-def record_installed(cache: Cache, place: Path) -> str | None:
-    """The name by which to ask for an environment that uv has made; None for one elsewhere, as in a container."""
-    if place.parent != cache.uv / ARCHIVES:
+def record_installed(cache: Cache, environment: Path) -> str | None:
+    """The name of an environment for `check_installed`; None for one elsewhere, as in a container."""
+    if environment.parent != cache.uv / ARCHIVES:
         return None
-    if not _is_sound(cache, place.name):
+    if not _is_undamaged(cache, environment.name):
         (cache.uv / MANIFESTS).mkdir(exist_ok=True)
-        write_manifest(place, cache.uv / MANIFESTS / place.name)
-    return place.name
+        write_manifest(environment, cache.uv / MANIFESTS / environment.name)
+    return environment.name
 
 
 def check_installed(cache: Cache, name: str) -> None:
-    """Raises ValueError or OSError unless all of its files are there as they were, and no others.
+    """Raise ValueError or OSError unless the environment has exactly the files that were recorded.
 
-    They are looked at, not read: sizes, times and modes of some thousand files take a hundredth of a second.
+    Sizes, times and modes are compared, not contents: for thousands of files that takes a hundredth of a second.
     """
     check_manifest(cache.uv / ARCHIVES / name, cache.uv / MANIFESTS / name, reread=False)
 
 
 def remove_damaged(cache: Cache) -> None:
-    """Environments that are not as they were sealed, and wheels that are not what they say of themselves."""
-    for place in sorted((cache.uv / ARCHIVES).glob("*/")):
-        sound = _is_sound(cache, place.name) if (place / "pyvenv.cfg").exists() else matches_record(place)
-        if not sound:
-            remove_tree(place)
-            (cache.uv / MANIFESTS / place.name).unlink(missing_ok=True)
+    """Remove environments that differ from their manifest, and wheels that differ from their RECORD."""
+    for folder in sorted((cache.uv / ARCHIVES).glob("*/")):
+        is_environment = (folder / "pyvenv.cfg").exists()
+        if not (_is_undamaged(cache, folder.name) if is_environment else matches_record(folder)):
+            logger.info("removing a damaged folder of uv's cache: %s", folder)
+            remove_tree(folder)
+            (cache.uv / MANIFESTS / folder.name).unlink(missing_ok=True)
 
 
-def _is_sound(cache: Cache, name: str) -> bool:
-    """One that nobody sealed is of a builder that was killed: what became of it since, nobody knows."""
+def _is_undamaged(cache: Cache, name: str) -> bool:
+    """An environment without a manifest is of a killed builder, and counts as damaged."""
     try:
         check_installed(cache, name)
     except DAMAGE_ERRORS:
@@ -67,23 +71,23 @@ def _is_sound(cache: Cache, name: str) -> bool:
 
 
 def matches_record(wheel: Path) -> bool:
-    """Whether an unpacked wheel has the files of its RECORD, with the digests that stand there, and no others."""
+    """Whether an unpacked wheel has the files of its RECORD, with their digests, and no others."""
     if not any(wheel.glob("*.dist-info")):
-        return True  # no wheel: of what else uv keeps there, nothing is known
-    there = {path for path in wheel.rglob("*") if not path.is_dir()}
+        return True  # not a wheel: nothing is known about uv's other folders
+    unrecorded = {path for path in wheel.rglob("*") if not path.is_dir()}
     try:
         for record in wheel.glob("*.dist-info/RECORD"):
-            there.discard(record)
+            unrecorded.discard(record)
             for name, digest, *_ in csv.reader(record.read_text().splitlines()):
                 path = Path(os.path.normpath(wheel / name))
                 if digest and _digest(path, digest.partition("=")[0]) != digest:
                     return False
-                there.discard(path)
+                unrecorded.discard(path)
     except DAMAGE_ERRORS:
         return False
-    return not there
+    return not unrecorded
 
 
-def _digest(path: Path, kind: str) -> str:
-    found = hashlib.new(kind, path.read_bytes()).digest()
-    return f"{kind}={base64.urlsafe_b64encode(found).decode().rstrip('=')}"
+def _digest(path: Path, algorithm: str) -> str:
+    digest = hashlib.new(algorithm, path.read_bytes()).digest()
+    return f"{algorithm}={base64.urlsafe_b64encode(digest).decode().rstrip('=')}"

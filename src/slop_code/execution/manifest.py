@@ -1,4 +1,4 @@
-"""Whether a folder of the cache is still what was built there: one that is not is damaged, and built anew."""
+"""Checksum manifests of cache entries: a folder that differs from its manifest is damaged, and built again."""
 
 from __future__ import annotations
 
@@ -15,39 +15,41 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANIFEST = ".manifest"
-COMPILED = "__pycache__"
-MOST_READ = 300
-MOST_BYTES = 8 << 20
-"""So much of a sample is read again each time, the smallest files first: of what is larger, the sizes are looked at."""
+BYTECODE_FOLDER = "__pycache__"
+MAX_DIGESTS = 300
+MAX_DIGEST_BYTES = 8 << 20
+"""Of a sample, these many files and bytes are read at each check, the smallest files first; of the rest the sizes."""
 
-MOST_FILES = 10_000
-"""Of more than these, a sample says nothing: a submission's set-up may leave any number."""
+MAX_FILES = 10_000
+"""A sample covers no more files than these, since a submission's set-up may leave any number."""
 
 Facts = list[Any]
-"""Kind, mode or target, and of a file its size and its time."""
+"""Kind, then mode or link target; of a file also its size and modification time."""
 
 
-def write_manifest(folder: Path, kept: Path | None = None) -> None:
-    """All that is in it, for what decides verdicts. Kept in it, or in the file `kept` elsewhere."""
-    known = {name: [facts, _digest(folder / name) if facts[0] == "file" else None] for name, facts in _found(folder)}
-    (kept or folder / MANIFEST).write_text(_with_digest(json.dumps(known)))
+def write_manifest(folder: Path, manifest: Path | None = None) -> None:
+    """Record every file of a folder that decides verdicts; by default the manifest lies in the folder."""
+    recorded = {
+        name: [facts, _digest(folder / name) if facts[0] == "file" else None] for name, facts in _all_facts(folder)
+    }
+    (manifest or folder / MANIFEST).write_text(_with_digest(json.dumps(recorded)))
 
 
-def check_manifest(folder: Path, kept: Path | None = None, *, reread: bool = True) -> None:
-    """Raises ValueError or OSError for a folder in which anything is changed, gone or new, or that was never sealed.
+def check_manifest(folder: Path, manifest: Path | None = None, *, reread: bool = True) -> None:
+    """Raise ValueError or OSError if anything is changed, missing or new, or if there is no manifest.
 
-    Without `reread`, a file that has its size and its time is taken for what it was.
-    Bytecode that was compiled later is as new as anything else, and Python would believe it: it is thrown away.
+    Without `reread`, a file with the recorded size and time counts as unchanged.
+    Bytecode that was compiled later is removed: Python would trust it like any other file.
     """
-    known, found = _read(kept or folder / MANIFEST), dict(_found(folder))
-    for name in found.keys() - known.keys():
-        place = os.path.basename(os.path.dirname(name))
-        if place == COMPILED and name.endswith(".pyc"):
+    recorded, present = _read(manifest or folder / MANIFEST), dict(_all_facts(folder))
+    for name in present.keys() - recorded.keys():
+        parent = os.path.basename(os.path.dirname(name))
+        if parent == BYTECODE_FOLDER and name.endswith(".pyc"):
             (folder / name).unlink(missing_ok=True)
-        elif place != COMPILED and (os.path.basename(name), found[name][0]) != (COMPILED, "folder"):
+        elif parent != BYTECODE_FOLDER and (os.path.basename(name), present[name][0]) != (BYTECODE_FOLDER, "folder"):
             raise ValueError(f"{name} is new")
-    for name, (facts, digest) in known.items():
-        now = found.get(name)
+    for name, (facts, digest) in recorded.items():
+        now = present.get(name)
         if now is None or now[:3] != facts[:3]:
             raise ValueError(f"{name} is damaged")
         if digest is not None and (reread or now != facts) and _digest(folder / name) != digest:
@@ -55,18 +57,19 @@ def check_manifest(folder: Path, kept: Path | None = None, *, reread: bool = Tru
 
 
 def write_sample_manifest(folder: Path) -> None:
-    """Of a folder that its submission filled, and may fill as it likes: what comes later is not looked at."""
-    files, read = sorted(itertools.islice(_files(folder), MOST_FILES)), 0
-    known: dict[str, tuple[int, str | None]] = {}
+    """Record a part of a folder that its submission filled; files that are added later are ignored."""
+    files, read = sorted(itertools.islice(_files(folder), MAX_FILES)), 0
+    recorded: dict[str, tuple[int, str | None]] = {}
     for number, (size, name) in enumerate(files):
         read += size
-        with contextlib.suppress(OSError):  # what this user cannot read, no submission of his can
-            known[name] = (size, _digest(folder / name) if number < MOST_READ and read <= MOST_BYTES else None)
-    (folder / MANIFEST).write_text(_with_digest(json.dumps(known)))
+        with contextlib.suppress(OSError):  # a file that this user cannot read is useless to the submission too
+            digest = _digest(folder / name) if number < MAX_DIGESTS and read <= MAX_DIGEST_BYTES else None
+            recorded[name] = (size, digest)
+    (folder / MANIFEST).write_text(_with_digest(json.dumps(recorded)))
 
 
 def check_sample_manifest(folder: Path) -> None:
-    """Raises ValueError or OSError for a folder that was changed, as far as it is looked at, or never sealed."""
+    """Raise ValueError or OSError if a recorded file is changed or missing, or if there is no manifest."""
     for name, (size, digest) in _read(folder / MANIFEST).items():
         path = folder / name
         status = os.lstat(path)
@@ -75,30 +78,30 @@ def check_sample_manifest(folder: Path) -> None:
             raise ValueError(f"{name} is damaged")
 
 
-def _found(folder: Path) -> Iterator[tuple[str, Facts]]:
-    """By their paths; the seal itself is left out."""
-    places = [""]
-    while places:
-        place = places.pop()
-        with os.scandir(folder / place) as entries:
+def _all_facts(folder: Path) -> Iterator[tuple[str, Facts]]:
+    """Everything in the folder by its relative path, without the manifest itself."""
+    prefixes = [""]
+    while prefixes:
+        prefix = prefixes.pop()
+        with os.scandir(folder / prefix) as entries:
             for entry in entries:
-                name = f"{place}{entry.name}"
+                name = f"{prefix}{entry.name}"
                 if name == MANIFEST:
                     continue
                 facts = _facts(entry)
                 if facts[0] == "folder":
-                    places.append(f"{name}/")
+                    prefixes.append(f"{name}/")
                 yield name, facts
 
 
 def _files(folder: Path) -> Iterator[tuple[int, str]]:
-    """With their sizes; what cannot be reached is left out."""
-    places = [os.fspath(folder)]
-    while places:
-        with contextlib.suppress(OSError), os.scandir(places.pop()) as entries:
+    """Sizes and relative paths of the files that can be reached."""
+    folders = [os.fspath(folder)]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    places.append(entry.path)
+                    folders.append(entry.path)
                 elif entry.is_file(follow_symlinks=False):
                     yield entry.stat(follow_symlinks=False).st_size, os.path.relpath(entry.path, folder)
 
@@ -123,8 +126,8 @@ def _read(path: Path) -> dict[str, Any]:
     content = text.partition("\n")[2]
     if _with_digest(content) != text:
         raise ValueError("the manifest is damaged")
-    known: dict[str, Any] = json.loads(content)
-    return known
+    recorded: dict[str, Any] = json.loads(content)
+    return recorded
 
 
 def _with_digest(text: str) -> str:

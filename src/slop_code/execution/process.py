@@ -1,8 +1,9 @@
-"""The only door to processes: argv in, exit status and bounded output out."""
+"""The only module that starts processes: argv in, exit code and bounded output out."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shlex
 import signal
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-TAIL = 8192
+logger = logging.getLogger(__name__)
+
+MAX_TAIL = 8192
 CHUNK = 1 << 16
-ANSWER = 16 << 20
+MAX_OUTPUT = 16 << 20
 GRACE_S = 3.0
-STEP_S = 0.05
+POLL_S = 0.05
 START_S = 60.0
 
-SPIN = """
+BUSY_LOOP = """
 import os, sys
 os.write(1, b"x")
 while os.getppid() == int(sys.argv[1]):
@@ -40,10 +43,10 @@ while os.getppid() == int(sys.argv[1]):
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
     exit_code: int | None
-    """Negative: ended by that signal. None: ended by us when its time was over."""
+    """Negative: killed by that signal. None: ended by us after its timeout."""
 
     output: str
-    """The end of what it printed."""
+    """The end of its stdout and stderr."""
 
 
 def run(
@@ -55,13 +58,12 @@ def run(
     cwd: Path | None = None,
     interactive: bool = False,
 ) -> ProcessResult:
-    """Run to the end or to the timeout, output to `log`; nothing of its group is left behind.
+    """Run a process to its end or its timeout, with output to `log`; nothing of its process group stays.
 
-    It reads nothing, or, where it is interactive, our own standard input.
-
-    A stop (see `stopping`) ends it like a timeout, and nothing new is begun after one.
+    Its stdin is empty, or our own where it is interactive. Cancellation ends it like a timeout.
     """
     check_cancelled()
+    logger.debug("run: %s", _shown(argv))
     with log.open("wb") as sink:
         try:
             process = subprocess.Popen(
@@ -79,7 +81,10 @@ def run(
             exit_code = _wait(process, timeout)
         finally:
             _end(process)
-    return ProcessResult(exit_code, tail(log, TAIL))
+    if exit_code is None:
+        logger.info("timeout of %g s struck: %s", timeout, argv[0])
+    logger.debug("exit code %s: %s", exit_code, argv[0])
+    return ProcessResult(exit_code, tail(log, MAX_TAIL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +95,11 @@ class CapturedOutput:
 
 
 def capture(argv: Sequence[str], timeout: float) -> CapturedOutput:
-    """A program of the user's own, in the user's environment: what it answers, within bounds, and complains of.
+    """Run a program in the user's environment and capture its stdout and stderr, within bounds.
 
-    Neither a stop nor an interrupt on the terminal ends it: this is how things are cleaned up, too.
+    Neither cancellation nor an interrupt on the terminal ends it, since cleaning up uses this too.
     """
+    logger.debug("capture: %s", _shown(argv))
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         try:
             done = subprocess.run(
@@ -109,17 +115,18 @@ def capture(argv: Sequence[str], timeout: float) -> CapturedOutput:
             raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
         except subprocess.TimeoutExpired:
             raise InfrastructureError(f"`{shlex.join(argv[:3])}` gave no answer within {timeout:g} s") from None
-        said = [_beginning(stream, ANSWER).decode("utf-8", "replace") for stream in (output, errors)]
-    return CapturedOutput(done.returncode, *said)
+        outputs = [_head(stream, MAX_OUTPUT).decode("utf-8", "replace") for stream in (output, errors)]
+    logger.debug("exit code %s: %s", done.returncode, argv[0])
+    return CapturedOutput(done.returncode, *outputs)
 
 
-def _beginning(stream: IO[bytes], limit: int) -> bytes:
+def _head(stream: IO[bytes], limit: int) -> bytes:
     stream.seek(0)
     return stream.read(limit)
 
 
 class PipedProcess:
-    """A process that is talked to: `send` what it reads, `read` what it answers, until a moment in time."""
+    """A process whose stdin and stdout are pipes of ours; deadlines are on the monotonic clock."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -128,12 +135,12 @@ class PipedProcess:
         self._stdin, self._stdout = process.stdin, process.stdout
 
     def send(self, parts: Iterable[bytes]) -> None:
-        """An end of the process, or of the talk, before the end of the parts shows in what it answers."""
+        """Write the parts to its stdin; where the process ends before the parts do, `read` shows it."""
         try:
             for part in parts:
                 if not self._write(part):
                     return
-        except BaseException:  # the parts broke off: so that nobody waits for the rest
+        except BaseException:  # the parts ended early: the process must not wait for the rest
             self.hang_up()
             raise
 
@@ -141,22 +148,22 @@ class PipedProcess:
         try:
             while part:
                 part = part[os.write(self._stdin.fileno(), part) :]
-        except (OSError, ValueError):  # nobody reads any more, or it was hung up meanwhile
+        except (OSError, ValueError):  # the process has ended, or `hang_up` was called meanwhile
             return False
         return True
 
     def hang_up(self) -> None:
         self._stdin.close()
 
-    def answers(self, until: float) -> bool:
-        """Whether there is something to read, or an end, before that moment."""
-        return wait_for(self._stdout.fileno(), until - time.monotonic())
+    def answers(self, deadline: float) -> bool:
+        """Whether its stdout becomes readable, or ends, before the deadline."""
+        return wait_for(self._stdout.fileno(), deadline - time.monotonic())
 
-    def read(self, size: int, until: float) -> bytes:
-        """So many bytes, fewer when it has ended; TimeoutError when the moment has come."""
+    def read(self, size: int, deadline: float) -> bytes:
+        """So many bytes, fewer when the process has ended; TimeoutError after the deadline."""
         parts = []
         while size > 0:
-            if not self.answers(until):
+            if not self.answers(deadline):
                 raise TimeoutError
             part = os.read(self._stdout.fileno(), min(size, CHUNK))
             if not part:
@@ -168,8 +175,9 @@ class PipedProcess:
 
 @contextlib.contextmanager
 def open_piped(argv: Sequence[str], log: Path) -> Iterator[PipedProcess]:
-    """A program of the user's own, in the user's environment; its errors go to `log`, and it ends with the block."""
+    """A process in the user's environment that ends with the block; its stderr goes to `log`."""
     check_cancelled()
+    logger.debug("open: %s", _shown(argv))
     with log.open("wb") as sink:
         pipe = subprocess.PIPE
         try:
@@ -184,11 +192,12 @@ def open_piped(argv: Sequence[str], log: Path) -> Iterator[PipedProcess]:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_S)
             _end(process)
+            logger.debug("exit code %s: %s", process.returncode, argv[0])
             child._stdout.close()
 
 
 def succeeds(argv: Sequence[str]) -> bool:
-    """A quick program whose exit status says it all; as with `capture`, it comes to its end."""
+    """Run a quick program for its exit code; as with `capture`, cancellation does not end it."""
     quiet = subprocess.DEVNULL
     done = subprocess.run(argv, stdin=quiet, stdout=quiet, stderr=quiet, check=False, start_new_session=True)
     return done.returncode == 0
@@ -196,8 +205,8 @@ def succeeds(argv: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def cpu_load(count: int) -> Iterator[None]:
-    """Beside so many processes that only use up time; they end with the block, and, were we killed, by themselves."""
-    argv = [sys.executable, "-I", "-S", "-c", SPIN, str(os.getpid())]
+    """So many processes use up CPU time during the block; they end by themselves if we are killed."""
+    argv = [sys.executable, "-I", "-S", "-c", BUSY_LOOP, str(os.getpid())]
     quiet = subprocess.DEVNULL
     with contextlib.ExitStack() as stack:
         started = []
@@ -219,14 +228,19 @@ def cpu_load(count: int) -> Iterator[None]:
         yield
 
 
+def _shown(argv: Sequence[str]) -> str:
+    """Values of variables stay out of logs: the password of a proxy may be among them."""
+    return shlex.join("***" if argv[max(0, number - 2)] == "--setenv" else word for number, word in enumerate(argv))
+
+
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
-    """Popen.wait with a timeout looks every 50 ms; a descriptor of the process tells at once."""
+    """A pidfd becomes readable at once, while Popen.wait with a timeout polls every 50 ms."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
-        until = time.monotonic() + timeout
-        while process.poll() is None and (left := until - time.monotonic()) > 0:
-            wait_for(None, min(left, STEP_S))
+        deadline = time.monotonic() + timeout
+        while process.poll() is None and (left := deadline - time.monotonic()) > 0:
+            wait_for(None, min(left, POLL_S))
         return process.poll()
     try:
         wait_for(descriptor, timeout)
@@ -236,7 +250,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Terminate, then kill; once it has ended, whoever stayed in its group goes too."""
+    """Terminate, then kill; once it has ended, kill the rest of its process group."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGTERM)

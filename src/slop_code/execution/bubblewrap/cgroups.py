@@ -1,11 +1,13 @@
-"""Control groups, where this user may make them (as a rule only root may): hard limits for a whole box.
+"""Control groups: the kernel kills a submission over its memory limit, and refuses processes over their limit.
 
-Elsewhere resource limits and the watch in `slopbox serve` do the same, a little later.
+As a rule only root may make control groups. Elsewhere `slopbox serve` watches the limits, and kills a little later.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import logging
 import os
 import secrets
 import time
@@ -18,20 +20,25 @@ from slop_code.execution.process import succeeds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+logger = logging.getLogger(__name__)
+
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "slop-code-"
+EVENTS = (("memory.events", "oom_kill"), ("memory.oom_control", "oom_kill"), ("pids.events", "max"))
+"""Files that count how often a limit struck, in version 2 and in version 1."""
+
 END_S = 30.0
 
 
 def available(root: Path = ROOT) -> bool:
-    """Whether groups with these limits can really be made, found out by making some."""
+    """Whether control groups can be made; some are made to find out."""
     with control_groups(1 << 30, 100, root) as groups:
         return bool(groups)
 
 
 @contextlib.contextmanager
 def control_groups(memory: int, processes: int, root: Path = ROOT) -> Iterator[list[Path]]:
-    """Folders of fresh groups with these limits, none where that cannot be had; gone afterwards."""
+    """Folders of new groups with these limits, which exist during the block; none where they cannot be made."""
     name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
     made: list[Path] = []
     try:
@@ -44,12 +51,13 @@ def control_groups(memory: int, processes: int, root: Path = ROOT) -> Iterator[l
         made = []
     try:
         yield made
+        _log_events(made)
     finally:
         _end(made)
 
 
 def _parents(root: Path) -> dict[Path, dict[str, str]]:
-    """Where groups can be made, with the file that takes each limit: one tree in version 2, two in version 1."""
+    """Parent folders of new groups, with the file of each limit: one tree in version 2, two in version 1."""
     if os.geteuid() != 0:
         return {}
     if (root / "cgroup.controllers").exists():
@@ -71,13 +79,22 @@ def _make(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) -> N
         return
     if (group / "memory.swap.max").exists():
         (group / "memory.swap.max").write_text("0")
-    # In version 2 a group can be there and still let nobody in.
+    # In version 2 a group can exist and still refuse every process.
     if not succeeds([str(helper_path()), "join-cgroups", str(group / "cgroup.procs"), "--", "/bin/true"]):
         raise OSError(f"{group}: cannot be entered")
 
 
+def _log_events(groups: list[Path]) -> None:
+    """Limits that struck, as the kernel counts them."""
+    for group, (file, event) in itertools.product(groups, EVENTS):
+        with contextlib.suppress(OSError):
+            for line in (group / file).read_text().splitlines():
+                if line.startswith(f"{event} ") and not line.endswith(" 0"):
+                    logger.info("limit struck, as in %s of the control group: %s", file, line)
+
+
 def _end(groups: list[Path]) -> None:
-    """A group can be removed once the last of its processes is gone, which a killed box takes a moment for."""
+    """A group can be removed once its last process is gone, which takes a killed box a moment."""
     deadline = time.monotonic() + END_S
     for group in groups:
         while group.exists():
@@ -90,9 +107,9 @@ def _end(groups: list[Path]) -> None:
 
 
 def _remove_empty(parent: Path) -> None:
-    """Groups of evaluators that were killed."""
-    for left in parent.glob(f"{PREFIX}*"):
-        if Path("/proc", left.name.removeprefix(PREFIX).partition("-")[0]).exists():
-            continue  # its maker lives and may be about to use it
+    """Remove the groups of killed evaluators."""
+    for group in parent.glob(f"{PREFIX}*"):
+        if Path("/proc", group.name.removeprefix(PREFIX).partition("-")[0]).exists():
+            continue  # its evaluator lives and may be about to use it
         with contextlib.suppress(OSError):
-            left.rmdir()
+            group.rmdir()

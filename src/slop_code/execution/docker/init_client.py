@@ -15,7 +15,7 @@ from slop_code.execution.archive import pack_tree, unpack_reports
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker.container_arguments import NET
-from slop_code.execution.process import TAIL, PipedProcess, ProcessResult
+from slop_code.execution.process import MAX_TAIL, PipedProcess, ProcessResult
 from slop_code.execution.tree_walk import TreeSummary
 from slop_code.execution.uv import network_variables
 
@@ -67,7 +67,7 @@ def finish(
             f"the judge's container ended before its tests did; was it, or {engine.binary}'s daemon, stopped?\n{output}"
         ) from None
     code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-    return ProcessResult(code if in_time else None, tail(log, TAIL))
+    return ProcessResult(code if in_time else None, tail(log, MAX_TAIL))
 
 
 @contextlib.contextmanager
@@ -98,7 +98,7 @@ def last_output(child: PipedProcess, log: Path) -> str:
     with contextlib.suppress(TimeoutError):
         while child.read(1 << 16, time.monotonic() + LAST_OUTPUT_S):
             pass
-    return tail(log, TAIL).strip()
+    return tail(log, MAX_TAIL).strip()
 
 
 def certificate_variables() -> dict[str, str]:
