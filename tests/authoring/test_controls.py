@@ -18,7 +18,7 @@ from slop_code.authoring.check.steps import check_step
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution import EnvironmentSpec
-from tests.authoring.judged import case, judged
+from tests.authoring.reference_results import case, judged
 
 BY_NAME = {control.name: control for control in CONTROLS}
 

@@ -11,7 +11,8 @@ import pytest
 
 from slop_code.authoring.check.check_problem import config_report
 from slop_code.authoring.check.steps import check_step, step
-from slop_code.authoring.check.workbench import Workbench, environment_for
+from slop_code.authoring.check.workbench import Workbench
+from slop_code.authoring.problem_folders import environment_for
 from slop_code.errors import ConfigError
 from slop_code.evaluation import ProblemConfig
 

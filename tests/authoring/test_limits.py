@@ -15,7 +15,7 @@ from slop_code.authoring.check.steps import check_step
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.config import CheckpointConfig
 from slop_code.execution import EnvironmentSpec
-from tests.authoring.judged import case, judged
+from tests.authoring.reference_results import case, judged
 
 FLAKY = case("c", "failed", markers=["quarantined"])
 

@@ -7,7 +7,7 @@ from slop_code.authoring.check.python_sources import is_allowed, read_source
 from slop_code.authoring.check.reference_step import findings_of
 from slop_code.authoring.check.reference_verdict import location_of_checkpoint, reference_fault
 from slop_code.authoring.check.steps import check_step
-from tests.authoring.judged import case, judged
+from tests.authoring.reference_results import case, judged
 
 TESTS = """\
 import pytest

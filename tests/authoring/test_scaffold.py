@@ -11,8 +11,9 @@ import pytest
 
 from slop_code.authoring.check.steps import STEPS, check_step
 from slop_code.authoring.check.strength.mutant_selection import MutantBudget
-from slop_code.authoring.check.workbench import Effort, Workbench, environment_for
+from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.authoring.new.scaffold import KINDS, Blueprint, files_of, write_problem
+from slop_code.authoring.problem_folders import environment_for
 from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution.environment import load_environment

@@ -53,7 +53,7 @@ from slop_code.execution import EnvironmentSpec
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from tests.authoring.conftest import SOUND
-from tests.authoring.judged import case, judged
+from tests.authoring.reference_results import case, judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable

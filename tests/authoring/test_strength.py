@@ -29,7 +29,7 @@ from slop_code.authoring.check.strength.strength_step import STEP, StrengthResul
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import CheckpointConfig, GroupType, TestResult
 from tests.authoring.conftest import SOUND
-from tests.authoring.judged import case, judged
+from tests.authoring.reference_results import case, judged
 
 ENDLESS = {
     "config.yaml": """\

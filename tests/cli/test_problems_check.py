@@ -88,7 +88,7 @@ def check(problem, capsys):
         (["--sarif", "."], "a folder; give the name of a file with --sarif"),
         (["--sarif", "pipe"], "not a plain file"),
         (["--sarif", "link"], "not a plain file"),
-        (["--sarif", "nowhere/found.sarif"], "its folder is not there"),
+        (["--sarif", "nowhere/found.sarif"], "its folder does not exist"),
         (["-e", "nowhere.yaml"], "nowhere.yaml"),
         (["--repeat", "0"], "expected a number from 1 to 1000"),
         (["--budget", "much"], "much"),

@@ -1,4 +1,4 @@
-"""Which problems a person means."""
+"""Problem folders for the arguments of a command."""
 
 from __future__ import annotations
 
@@ -7,40 +7,55 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.problem_lookup import problems_folder
+from slop_code.evaluation.problem_lookup import environment_word, problems_folder
+from slop_code.execution.environment import load_environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.execution.environment import EnvironmentSpec
+
 CONFIG = "config.yaml"
+SOLUTIONS = "solutions"
+
+
+def environment_for(problem: ProblemConfig, given: str | None) -> EnvironmentSpec:
+    """The environment that the user named, otherwise the problem's own, otherwise `local`."""
+    return load_environment(environment_word(problem, given))
 
 
 def problem_folders(given: Sequence[str], problems_dir: Path | None) -> list[Path]:
-    """Folders of problems, folders of such folders, names; none: the current folder, else all of that for problems."""
+    """Arguments are folders of problems, parents of such folders, or names.
+
+    No arguments stand for the current folder, if it is a problem, and otherwise for all of the problems folder.
+    """
     if given:
-        return list(dict.fromkeys(folder for one in given for folder in _meant(one, problems_dir)))
+        return list(dict.fromkeys(folder for argument in given for folder in _folders_for(argument, problems_dir)))
     if os.path.exists(CONFIG):
         return [Path()]
     folder = problems_folder(problems_dir)
-    found = problems_in(folder)
-    if not found:
-        raise UsageError(f"{folder}: no problem there, nor a {CONFIG} here; give the path of a problem's folder")
-    return found
+    folders = problems_in(folder)
+    if not folders:
+        raise UsageError(
+            f"{folder}: has no problem, and there is no {CONFIG} here; give the path of a problem's folder"
+        )
+    return folders
 
 
 def problems_in(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
 
 
-def _meant(given: str, problems_dir: Path | None) -> list[Path]:
+def _folders_for(given: str, problems_dir: Path | None) -> list[Path]:
     path = Path(given)
     if os.path.exists(path / CONFIG):
         return [path]
     named = problems_folder(problems_dir) / given
     if "/" not in given and os.path.exists(named / CONFIG):
         return [named]
-    found = problems_in(path)
-    if not found:
-        fact = f"neither a {CONFIG} nor a problem's folder in it" if os.path.isdir(path) else "no such folder"
+    folders = problems_in(path)
+    if not folders:
+        fact = f"has neither a {CONFIG} nor a folder of a problem" if os.path.isdir(path) else "no such folder"
         raise UsageError(f"{given}: {fact}; give a problem's folder, or its name and --problems-dir")
-    return found
+    return folders

@@ -1,4 +1,4 @@
-"""What there is to tell of a problem without evaluating anything."""
+"""Overviews of problems, made without an evaluation."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.layout.python_packages import distribution
-from slop_code.authoring.check.workbench import SOLUTIONS, environment_for
-from slop_code.authoring.reference_times import ReferenceTimes, recall
+from slop_code.authoring.problem_folders import SOLUTIONS, environment_for
+from slop_code.authoring.reference_times import ReferenceTimes, load_reference_times
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.config import CheckpointState, ProblemConfig
 from slop_code.evaluation.context import EvaluationContext
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
 
-SLOWEST = 5
+MAX_SLOWEST = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class CheckpointOverview:
     timeout: float
     session_timeout: float | None
     specification: int | None
-    """Bytes of what an agent is told; None where there is no such file."""
+    """Bytes of the specification; None where there is none."""
 
     solution: bool
     tests: Mapping[str, int] | None = None
-    """By group; None where they could not be collected, or were not asked for."""
+    """Number of tests by group; None where they were not collected."""
 
-    trouble: str | None = None
-    """Why they could not."""
+    error: str | None = None
+    """The reason why the tests could not be collected."""
 
     measured: ReferenceTimes | None = None
 
@@ -73,30 +73,30 @@ class ProblemOverview:
     checkpoints: tuple[CheckpointOverview, ...]
     assets: tuple[AssetOverview, ...] = ()
     markers: Mapping[str, str] = field(default_factory=dict)
-    """The group of each."""
+    """Groups by marker."""
 
     dependencies: Mapping[str, str | None] = field(default_factory=dict)
-    """What the tests need further, as it is declared, and the version that they get."""
+    """Installed versions by declared test dependency."""
 
     quarantined: tuple[str, ...] = ()
-    """Tests that decide nothing, by the ledger of flaky ones."""
+    """Tests in the ledger of flaky tests."""
 
     warnings: tuple[str, ...] = ()
 
     @property
     def state(self) -> str | None:
-        """That of the checkpoint that is least far."""
-        known = [one.state for one in self.checkpoints]
-        return None if None in known else min(map(str, known), key=[str(state) for state in CheckpointState].index)
+        """The least advanced state of the checkpoints."""
+        states = [checkpoint.state for checkpoint in self.checkpoints]
+        return None if None in states else min(map(str, states), key=[str(state) for state in CheckpointState].index)
 
     @property
-    def trouble(self) -> str | None:
-        return next((one.trouble for one in self.checkpoints if one.trouble), None)
+    def error(self) -> str | None:
+        return next((checkpoint.error for checkpoint in self.checkpoints if checkpoint.error), None)
 
 
 @dataclass(frozen=True, slots=True)
 class UnloadableProblem:
-    """A problem that does not even load."""
+    """A problem whose configuration does not load."""
 
     path: Path
     reason: str
@@ -109,19 +109,19 @@ class UnloadableProblem:
 def overviews(
     folders: Sequence[Path], cache: Cache, progress: ProgressCallback
 ) -> list[ProblemOverview | UnloadableProblem]:
-    """Each with the tests of its last checkpoint; what is wrong with one is told in its place."""
-    found: list[ProblemOverview | UnloadableProblem] = []
+    """Each overview has the tests of the last checkpoint; an invalid problem does not affect the others."""
+    results: list[ProblemOverview | UnloadableProblem] = []
     for folder in folders:
         try:
             problem = ProblemConfig.from_yaml(folder)
             last = list(problem.checkpoints)[-1:]
-            found.append(view(problem, environment_for(problem, None), cache, progress, counted=last))
+            results.append(overview(problem, environment_for(problem, None), cache, progress, counted=last))
         except UsageError as error:
-            found.append(UnloadableProblem(folder, str(error)))
-    return found
+            results.append(UnloadableProblem(folder, str(error)))
+    return results
 
 
-def view(
+def overview(
     problem: ProblemConfig,
     spec: EnvironmentSpec,
     cache: Cache,
@@ -129,14 +129,14 @@ def view(
     *,
     counted: Sequence[str] | None = None,
 ) -> ProblemOverview:
-    """`counted`: the checkpoints whose tests are collected, which takes a second the first time; None: all."""
+    """`counted` names the checkpoints whose tests are collected, which takes a second; None stands for all."""
     versions: dict[str, str] = {}
-    views = []
+    checkpoints = []
     for name, checkpoint in problem.iterate_checkpoint_items():
-        plain = checkpoint_view(problem, checkpoint)
+        item = checkpoint_overview(problem, checkpoint)
         if counted is None or name in counted:
-            plain = _with_tests(plain, problem, checkpoint, spec, cache, progress, versions)
-        views.append(plain)
+            item = _with_tests(item, EvaluationContext(problem, checkpoint, spec, cache, progress), versions)
+        checkpoints.append(item)
     return ProblemOverview(
         name=problem.name,
         path=problem.path,
@@ -146,17 +146,17 @@ def view(
         difficulty=problem.difficulty and str(problem.difficulty),
         environment=spec.name,
         entry_file=spec.entry(problem.entry_file)[-1],
-        checkpoints=tuple(views),
+        checkpoints=tuple(checkpoints),
         assets=tuple(asset_of(name, problem.path, path) for name, path in problem.assets.items()),
         markers={name: str(group) for name, group in problem.custom_groups.items()},
-        dependencies={one: versions.get(distribution(one) or "") for one in problem.test_dependencies},
-        quarantined=tuple(one.test for one in read_ledger(problem).tests),
+        dependencies={item: versions.get(distribution(item) or "") for item in problem.test_dependencies},
+        quarantined=tuple(entry.test for entry in read_ledger(problem).tests),
         warnings=tuple(problem.warnings),
     )
 
 
-def checkpoint_view(problem: ProblemConfig, checkpoint: CheckpointConfig) -> CheckpointOverview:
-    """As far as the files tell."""
+def checkpoint_overview(problem: ProblemConfig, checkpoint: CheckpointConfig) -> CheckpointOverview:
+    """Only facts from files, without tests."""
     text = problem.path / f"{checkpoint.name}.md"
     return CheckpointOverview(
         name=checkpoint.name,
@@ -169,29 +169,21 @@ def checkpoint_view(problem: ProblemConfig, checkpoint: CheckpointConfig) -> Che
     )
 
 
-def _with_tests(
-    plain: CheckpointOverview,
-    problem: ProblemConfig,
-    checkpoint: CheckpointConfig,
-    spec: EnvironmentSpec,
-    cache: Cache,
-    progress: ProgressCallback,
-    versions: dict[str, str],
-) -> CheckpointOverview:
-    solution = problem.path / SOLUTIONS / checkpoint.name
+def _with_tests(plain: CheckpointOverview, context: EvaluationContext, versions: dict[str, str]) -> CheckpointOverview:
+    """Adds versions of test dependencies to `versions`."""
     try:
-        roster, resolved = prepare_tests(EvaluationContext(problem, checkpoint, spec, cache, progress))
-        measured = recall(cache, problem, checkpoint, spec, solution) if plain.solution else None
+        roster, resolved = prepare_tests(context)
+        measured = load_reference_times(context) if plain.solution else None
     except (InfrastructureError, UsageError, OSError) as error:
-        return replace(plain, trouble=str(error))
+        return replace(plain, error=str(error))
     versions |= resolved
-    return replace(plain, tests=by_group(roster, problem, checkpoint.name), measured=measured)
+    return replace(plain, tests=by_group(roster, context.problem, plain.name), measured=measured)
 
 
 def by_group(roster: Roster, problem: ProblemConfig, current: str) -> dict[str, int]:
-    """Without those that decide nothing."""
+    """Quarantined tests do not count."""
     names = list(problem.checkpoints)
-    found = Counter(
+    counts = Counter(
         group_for(
             checkpoint_of(PurePosixPath(entry.nodeid.partition("::")[0]).name, names) or current,
             entry.markers,
@@ -201,10 +193,10 @@ def by_group(roster: Roster, problem: ProblemConfig, current: str) -> dict[str, 
         for entry in roster.entries
         if QUARANTINED not in entry.markers
     )
-    return {group.value: found[group] for group in GroupType}
+    return {group.value: counts[group] for group in GroupType}
 
 
 def asset_of(name: str, folder: Path, path: Path) -> AssetOverview:
-    """A folder counts with all that is in it."""
+    """A folder counts with its whole content."""
     files = [path] if path.is_file() else [real for _, real in walk(path, fence=path) if real.is_file()]
     return AssetOverview(name, os.path.relpath(path, folder), len(files), sum(os.path.getsize(file) for file in files))

@@ -1,4 +1,4 @@
-"""How long the tests took with the reference, the last time it was evaluated on this machine."""
+"""Durations of tests with the reference, from its last evaluation on this machine."""
 
 from __future__ import annotations
 
@@ -8,34 +8,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
+from slop_code.authoring.problem_folders import SOLUTIONS
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.result_cache import ResultCache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
-    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.evaluation.context import EvaluationContext
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.cache import Cache
-    from slop_code.execution.environment import EnvironmentSpec
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceTimes:
     seconds: float
-    """For all tests together, with what it takes to start and end them."""
+    """The whole test session, with its start and end."""
 
     tests: Mapping[str, float]
-    """Seconds for each."""
+    """Seconds by test."""
 
     def slowest(self, count: int) -> list[tuple[str, float]]:
         return sorted(self.tests.items(), key=lambda item: (-item[1], item[0]))[:count]
 
 
-def remember(cache: Cache, results: CorrectnessResults) -> None:
-    """Whatever the tests said; but all of them have to have run."""
+def store_reference_times(cache: Cache, results: CorrectnessResults) -> None:
+    """Stores the durations if all tests ran, whatever their results."""
     if results.infrastructure_failure or results.deselected:
         return
     digests = results.provenance.digests
@@ -45,13 +44,13 @@ def remember(cache: Cache, results: CorrectnessResults) -> None:
     ResultCache(cache).put(_key(parts), text.encode("utf-8", "surrogateescape"))
 
 
-def recall(
-    cache: Cache, problem: ProblemConfig, checkpoint: CheckpointConfig, spec: EnvironmentSpec, solution: Path
-) -> ReferenceTimes | None:
-    """None where it was not evaluated here since one of them changed; a ConfigError where files cannot be read."""
+def load_reference_times(context: EvaluationContext) -> ReferenceTimes | None:
+    """None without an evaluation of exactly these inputs; a ConfigError where files cannot be read."""
+    problem, checkpoint = context.problem, context.checkpoint
+    solution = tree_digest(open_submission(problem.path / SOLUTIONS / checkpoint.name))
     tests = tests_digest(problem, checkpoint, Contents.of(problem))
-    parts = [tree_digest(open_submission(solution)), tests, problem.digest(checkpoint), spec.digest()]
-    kept = ResultCache(cache).get(_key(parts))
+    parts = [solution, tests, problem.digest(checkpoint), context.environment.digest()]
+    kept = ResultCache(context.cache).get(_key(parts))
     return None if kept is None else parse(kept)
 
 
@@ -60,11 +59,11 @@ def _key(parts: Sequence[str | None]) -> str:
 
 
 def parse(kept: bytes) -> ReferenceTimes | None:
-    """None for anything that `remember` does not write."""
+    """None for anything that `store_reference_times` did not write."""
     try:
-        found = json.loads(kept)
-        tests = {str(name): _seconds(value) for name, value in found["tests"].items()}
-        return ReferenceTimes(_seconds(found["seconds"]), tests)
+        stored = json.loads(kept)
+        tests = {str(name): _seconds(value) for name, value in stored["tests"].items()}
+        return ReferenceTimes(_seconds(stored["seconds"]), tests)
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
 

@@ -1,4 +1,4 @@
-"""The inner loop of writing tests: a solution against one checkpoint, and again when a file has changed."""
+"""`problems run`: the tests of one checkpoint against a solution, repeated when a file changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.stability.conditions import SPINNERS_PER_CPU, with_pairs
-from slop_code.authoring.check.workbench import SOLUTIONS, environment_for
+from slop_code.authoring.problem_folders import SOLUTIONS, environment_for
 from slop_code.errors import UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.cancellation import wait_for
@@ -23,25 +23,23 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.progress_events import ProgressCallback
 
-    Seen = Mapping[str, tuple[int, int, int]]
-    """What tells one state of a file from another, by its path."""
+    FileStates = Mapping[str, tuple[int, int, int]]
+    """Modification time, size and inode by path."""
 
-LOOK_S = 0.5
+POLL_SECONDS = 0.5
 MAX_FILES = 50_000
 IGNORED = ("__pycache__", "node_modules")
 INTERRUPTED = 2
-"""pytest's status when a person ends it, as by leaving the debugger."""
+"""pytest's exit code when a user ends it, for example by leaving the debugger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What is run, each time."""
-
     checkpoint: str | None = None
-    """None: the last one."""
+    """None stands for the last checkpoint."""
 
     solution: Path | None = None
-    """None: the reference."""
+    """None stands for the reference."""
 
     environment: str | None = None
     pytest_args: Sequence[str] = ()
@@ -49,77 +47,77 @@ class RunOptions:
     busy: bool = False
     pairs: int = 1
     interactive: bool = False
-    """Tests stop in a debugger that reads our standard input."""
+    """Failed tests open a debugger on our standard input."""
 
 
-def checkpoint_of(problem: ProblemConfig, turn: RunOptions) -> CheckpointConfig:
-    return problem.checkpoint(turn.checkpoint or list(problem.checkpoints)[-1])
+def checkpoint_of(problem: ProblemConfig, options: RunOptions) -> CheckpointConfig:
+    return problem.checkpoint(options.checkpoint or list(problem.checkpoints)[-1])
 
 
-def solution_of(problem: ProblemConfig, turn: RunOptions) -> Path:
-    return turn.solution or problem.path / SOLUTIONS / checkpoint_of(problem, turn).name
+def solution_of(problem: ProblemConfig, options: RunOptions) -> Path:
+    return options.solution or problem.path / SOLUTIONS / checkpoint_of(problem, options).name
 
 
-def run_turn(
-    problem: ProblemConfig, turn: RunOptions, progress: ProgressCallback, follow: Callable[[bytes], None]
+def run_solution(
+    problem: ProblemConfig, options: RunOptions, progress: ProgressCallback, follow: Callable[[bytes], None]
 ) -> CorrectnessResults:
-    """`follow` is given what pytest prints, as it is printed."""
-    environment = environment_for(problem, turn.environment)
-    solution = solution_of(problem, turn)
+    """`follow` gets the output of pytest as it is printed."""
+    environment = environment_for(problem, options.environment)
+    solution = solution_of(problem, options)
     if not os.path.isdir(solution):
         raise UsageError(f"{solution}: no such folder; write the reference there, or give --solution")
     runner = PytestRunner(
-        with_pairs(problem, turn.pairs),
-        checkpoint_of(problem, turn),
+        with_pairs(problem, options.pairs),
+        checkpoint_of(problem, options),
         environment,
         solution,
         progress=progress,
-        max_pairs=turn.pairs,
+        max_pairs=options.pairs,
         follow=follow,
-        seed=turn.seed,
-        interactive=turn.interactive,
+        seed=options.seed,
+        interactive=options.interactive,
     )
-    with cpu_load(SPINNERS_PER_CPU * available_cpus()) if turn.busy else contextlib.nullcontext():
-        return runner.run([*turn.pytest_args, *(["--pdb"] if turn.interactive else [])])
+    with cpu_load(SPINNERS_PER_CPU * available_cpus()) if options.busy else contextlib.nullcontext():
+        return runner.run([*options.pytest_args, *(["--pdb"] if options.interactive else [])])
 
 
-def was_left(results: CorrectnessResults, turn: RunOptions) -> bool:
-    """Whether the debugger was left before the end of the tests, which is nobody's failure."""
-    return turn.interactive and results.pytest_exit_code == INTERRUPTED and bool(results.tests)
+def debugger_was_left(results: CorrectnessResults, options: RunOptions) -> bool:
+    """True where the user left the debugger before the end of the tests, which is no failure."""
+    return options.interactive and results.pytest_exit_code == INTERRUPTED and bool(results.tests)
 
 
-def look(folders: Sequence[Path]) -> Seen:
-    """The files as they are now; what editors and Python put beside them is left out."""
-    found = {}
+def file_states(folders: Sequence[Path]) -> FileStates:
+    """The current states, without temporary files of editors and Python."""
+    states = {}
     for path in _files(folders):
-        with contextlib.suppress(OSError):  # it has just been renamed
+        with contextlib.suppress(OSError):  # it was renamed or removed meanwhile
             state = os.lstat(path)
-            found[path] = (state.st_mtime_ns, state.st_size, state.st_ino)
-        if len(found) >= MAX_FILES:
+            states[path] = (state.st_mtime_ns, state.st_size, state.st_ino)
+        if len(states) >= MAX_FILES:
             break
-    return found
+    return states
 
 
 def _files(folders: Sequence[Path]) -> Iterator[str]:
     for folder in folders:
-        for place, names, files in os.walk(folder):
+        for parent, names, files in os.walk(folder):
             names[:] = [name for name in names if name not in IGNORED and not name.startswith(".")]
-            yield from (os.path.join(place, name) for name in files if is_watched(name))
+            yield from (os.path.join(parent, name) for name in files if is_watched(name))
 
 
 def is_watched(name: str) -> bool:
     return not name.startswith(".") and not name.endswith(("~", ".swp", ".swx", ".tmp", ".pyc"))
 
 
-def changed_since(before: Seen, now: Seen) -> list[str]:
-    """Files that are other ones, new or gone."""
+def changed_since(before: FileStates, now: FileStates) -> list[str]:
+    """Paths of changed, new and removed files."""
     return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
 
 
-def wait_for_change(folders: Sequence[Path], before: Seen, every: float = LOOK_S) -> list[str]:
-    """Until something is another than it was, and stays so from one look to the next: an editor may write twice."""
-    last, now = before, look(folders)
+def wait_for_change(folders: Sequence[Path], before: FileStates, interval: float = POLL_SECONDS) -> list[str]:
+    """Waits until files changed and stayed the same for one poll, as an editor may write twice."""
+    last, now = before, file_states(folders)
     while not (changed := changed_since(before, now)) or now != last:
-        wait_for(None, every)
-        last, now = now, look(folders)
+        wait_for(None, interval)
+        last, now = now, file_states(folders)
     return changed

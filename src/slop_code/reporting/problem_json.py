@@ -1,54 +1,56 @@
-"""What `problems ls` and `show` tell, for programs."""
+"""JSON of `problems ls` and `problems show`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slop_code.authoring.problem_overview import SLOWEST, UnloadableProblem
+from slop_code.authoring.problem_overview import MAX_SLOWEST, UnloadableProblem
 
 if TYPE_CHECKING:
     from slop_code.authoring.problem_overview import CheckpointOverview, ProblemOverview
 
 
-def as_json(found: ProblemOverview | UnloadableProblem) -> dict[str, Any]:
-    if isinstance(found, UnloadableProblem):
-        return {"name": found.name, "path": str(found.path.absolute()), "broken": found.reason}
+def as_json(problem: ProblemOverview | UnloadableProblem) -> dict[str, Any]:
+    if isinstance(problem, UnloadableProblem):
+        return {"name": problem.name, "path": str(problem.path.absolute()), "broken": problem.reason}
     return {
-        "name": found.name,
-        "path": str(found.path),
-        "version": found.version,
-        "description": found.description,
-        "author": found.author,
-        "difficulty": found.difficulty,
-        "state": found.state,
-        "environment": found.environment,
-        "entry_file": found.entry_file,
-        "checkpoints": [_checkpoint_json(one) for one in found.checkpoints],
+        "name": problem.name,
+        "path": str(problem.path),
+        "version": problem.version,
+        "description": problem.description,
+        "author": problem.author,
+        "difficulty": problem.difficulty,
+        "state": problem.state,
+        "environment": problem.environment,
+        "entry_file": problem.entry_file,
+        "checkpoints": [_checkpoint_json(checkpoint) for checkpoint in problem.checkpoints],
         "assets": [
             {"name": asset.name, "path": asset.path, "files": asset.files, "bytes": asset.bytes}
-            for asset in found.assets
+            for asset in problem.assets
         ],
-        "markers": dict(found.markers),
-        "test_dependencies": dict(found.dependencies),
-        "quarantined": list(found.quarantined),
-        "warnings": list(found.warnings),
+        "markers": dict(problem.markers),
+        "test_dependencies": dict(problem.dependencies),
+        "quarantined": list(problem.quarantined),
+        "warnings": list(problem.warnings),
     }
 
 
-def _checkpoint_json(one: CheckpointOverview) -> dict[str, Any]:
-    reference = one.measured and {
-        "seconds": round(one.measured.seconds, 3),
-        "slowest": [{"test": name, "seconds": round(taken, 3)} for name, taken in one.measured.slowest(SLOWEST)],
+def _checkpoint_json(checkpoint: CheckpointOverview) -> dict[str, Any]:
+    reference = checkpoint.measured and {
+        "seconds": round(checkpoint.measured.seconds, 3),
+        "slowest": [
+            {"test": name, "seconds": round(taken, 3)} for name, taken in checkpoint.measured.slowest(MAX_SLOWEST)
+        ],
     }
     return {
-        "name": one.name,
-        "order": one.order,
-        "state": one.state,
-        "timeout": one.timeout,
-        "session_timeout": one.session_timeout,
-        "specification_bytes": one.specification,
-        "solution": one.solution,
-        "tests": None if one.tests is None else dict(one.tests),
-        "trouble": one.trouble,
+        "name": checkpoint.name,
+        "order": checkpoint.order,
+        "state": checkpoint.state,
+        "timeout": checkpoint.timeout,
+        "session_timeout": checkpoint.session_timeout,
+        "specification_bytes": checkpoint.specification,
+        "solution": checkpoint.solution,
+        "tests": None if checkpoint.tests is None else dict(checkpoint.tests),
+        "trouble": checkpoint.error,
         "reference": reference,
     }

@@ -1,10 +1,10 @@
-"""A problem in words: what `problems new`, `ls` and `show` print."""
+"""Lines that `problems new`, `ls` and `show` print."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.problem_overview import SLOWEST, UnloadableProblem
+from slop_code.authoring.problem_overview import MAX_SLOWEST, UnloadableProblem
 from slop_code.reporting.check_lines import place_shown
 from slop_code.reporting.text import first_line, one_line, plural, shell_word
 from slop_code.runs.run_layout import text_of
@@ -24,61 +24,70 @@ def written_lines(folder: Path, named: bool) -> Iterator[str]:
     yield f"use it:   slop-code eval-snapshot SUBMISSION -p {word} -c 1"
 
 
-def listed_line(found: ProblemOverview | UnloadableProblem) -> str:
-    """With its folder where that has another name: of a copy, the name is still that of the first."""
-    if isinstance(found, UnloadableProblem):
-        return one_line(f"{found.name}: broken: {first_line(found.reason)}")
-    facts = [f"version {found.version}", found.difficulty, plural(len(found.checkpoints), "checkpoint"), found.state]
-    last = found.checkpoints[-1]
-    if last.trouble:
-        facts.append(f"broken: {first_line(last.trouble)}")
+def listed_line(problem: ProblemOverview | UnloadableProblem) -> str:
+    """Includes the folder if it has another name, as in a copy of a problem."""
+    if isinstance(problem, UnloadableProblem):
+        return one_line(f"{problem.name}: broken: {first_line(problem.reason)}")
+    facts = [
+        f"version {problem.version}",
+        problem.difficulty,
+        plural(len(problem.checkpoints), "checkpoint"),
+        problem.state,
+    ]
+    last = problem.checkpoints[-1]
+    if last.error:
+        facts.append(f"broken: {first_line(last.error)}")
     elif last.tests is not None:
         facts.append(f"{plural(sum(last.tests.values()), 'test')} ({_groups(last.tests)})")
-    place = "" if found.path.name == found.name else f" in {text_of(place_shown(found.path))}"
-    return one_line(f"{found.name}{place}: {', '.join(fact for fact in facts if fact)}")
+    place = "" if problem.path.name == problem.name else f" in {text_of(place_shown(problem.path))}"
+    return one_line(f"{problem.name}{place}: {', '.join(fact for fact in facts if fact)}")
 
 
-def problem_lines(found: ProblemOverview) -> Iterator[tuple[str, str]]:
+def problem_lines(problem: ProblemOverview) -> Iterator[tuple[str, str]]:
     """Each line with its style."""
-    yield one_line(f"{found.name}, version {found.version}: {found.description}"), "bold"
-    yield f"folder: {one_line(text_of(str(found.path)))}", "dim"
-    facts = [found.difficulty, found.author and f"by {found.author}"]
-    facts.append(f"{found.entry_file} in the environment {found.environment}")
+    yield one_line(f"{problem.name}, version {problem.version}: {problem.description}"), "bold"
+    yield f"folder: {one_line(text_of(str(problem.path)))}", "dim"
+    facts = [problem.difficulty, problem.author and f"by {problem.author}"]
+    facts.append(f"{problem.entry_file} in the environment {problem.environment}")
     yield one_line(", ".join(fact for fact in facts if fact)), ""
-    for checkpoint in found.checkpoints:
+    for checkpoint in problem.checkpoints:
         yield from _checkpoint_lines(checkpoint)
-    for asset in found.assets:
+    for asset in problem.assets:
         yield one_line(f"asset {asset.name}: {asset.path}, {_size(asset)}"), ""
-    for declared, version in found.dependencies.items():
+    for declared, version in problem.dependencies.items():
         yield one_line(f"test dependency {declared}: {version or 'not known'}"), ""
-    for name, group in found.markers.items():
+    for name, group in problem.markers.items():
         yield one_line(f"marker {name}: {group}"), ""
-    for test in found.quarantined:
+    for test in problem.quarantined:
         yield f"quarantined: {one_line(test)}", "yellow"
-    for warning in found.warnings:
+    for warning in problem.warnings:
         yield f"warning: {one_line(warning)}", "yellow"
-    if any(one.solution and one.measured is None for one in found.checkpoints):
-        word = shell_word(text_of(str(found.path)))
+    if any(checkpoint.solution and checkpoint.measured is None for checkpoint in problem.checkpoints):
+        word = shell_word(text_of(str(problem.path)))
         yield f"to measure the reference: slop-code problems check {word} --step reference", "dim"
 
 
-def _checkpoint_lines(one: CheckpointOverview) -> Iterator[tuple[str, str]]:
-    yield one_line(f"{one.name}{f' ({one.state})' if one.state else ''}"), "bold"
-    limits = f"  order {one.order}, timeout {one.timeout:g} s"
-    session = "" if one.session_timeout is None else f", session timeout {one.session_timeout:g} s"
-    text = "no specification" if one.specification is None else f"specification of {_bytes(one.specification)}"
+def _checkpoint_lines(checkpoint: CheckpointOverview) -> Iterator[tuple[str, str]]:
+    yield one_line(f"{checkpoint.name}{f' ({checkpoint.state})' if checkpoint.state else ''}"), "bold"
+    limits = f"  order {checkpoint.order}, timeout {checkpoint.timeout:g} s"
+    session = "" if checkpoint.session_timeout is None else f", session timeout {checkpoint.session_timeout:g} s"
+    text = (
+        "no specification"
+        if checkpoint.specification is None
+        else f"specification of {_bytes(checkpoint.specification)}"
+    )
     yield f"{limits}{session}, {text}", ""
-    if one.tests is not None:
-        yield f"  {plural(sum(one.tests.values()), 'test')}: {_groups(one.tests)}", ""
-    if one.trouble:
-        yield f"  tests: broken: {first_line(one.trouble)}", "red"
-    if not one.solution:
+    if checkpoint.tests is not None:
+        yield f"  {plural(sum(checkpoint.tests.values()), 'test')}: {_groups(checkpoint.tests)}", ""
+    if checkpoint.error:
+        yield f"  tests: broken: {first_line(checkpoint.error)}", "red"
+    if not checkpoint.solution:
         yield "  reference: none", "yellow"
-    elif one.measured is None:
+    elif checkpoint.measured is None:
         yield "  reference: not measured yet", ""
     else:
-        yield f"  reference: {one.measured.seconds:.2f} s, slowest:", ""
-        for name, seconds in one.measured.slowest(SLOWEST):
+        yield f"  reference: {checkpoint.measured.seconds:.2f} s, slowest:", ""
+        for name, seconds in checkpoint.measured.slowest(MAX_SLOWEST):
             yield f"    {seconds:.2f} s  {one_line(name)}", ""
 
 

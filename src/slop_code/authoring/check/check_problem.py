@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.findings import StepOutcome
 from slop_code.authoring.check.steps import CheckReport, StepReport, check_step
-from slop_code.authoring.check.workbench import Effort, Workbench, environment_for
-from slop_code.authoring.problem_folders import CONFIG
+from slop_code.authoring.check.workbench import Effort, Workbench
+from slop_code.authoring.problem_folders import CONFIG, environment_for
 from slop_code.errors import ConfigError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem_lookup import ENVIRONMENT

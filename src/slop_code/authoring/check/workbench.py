@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Union
 
 from slop_code.authoring.check.strength.mutant_selection import DEFAULT_BUDGET, MutantBudget
-from slop_code.authoring.reference_times import remember
+from slop_code.authoring.problem_folders import SOLUTIONS
+from slop_code.authoring.reference_times import store_reference_times
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.evidence import NEVER_RAN
-from slop_code.evaluation.problem_lookup import ENVIRONMENT, environment_word
+from slop_code.evaluation.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.run_tests import run_side_by_side
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import available_cpus
-from slop_code.execution.environment import load_environment
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
 
 ResultsOrError = Union["CorrectnessResults", InfrastructureError]
 """The error stands for an evaluation that this machine could not run."""
-
-SOLUTIONS = "solutions"
-
-
-def environment_for(problem: ProblemConfig, given: str | None) -> EnvironmentSpec:
-    return load_environment(environment_word(problem, given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +118,7 @@ class Workbench:
                 ProgressEvent(ProgressKind.EVALUATE_REFERENCE, problem=self.problem.name, checkpoint=checkpoint.name)
             )
             self._references[checkpoint.name] = self.evaluate(EvaluationRequest(checkpoint, self.solution(checkpoint)))
-            remember(self.cache, self._references[checkpoint.name])
+            store_reference_times(self.cache, self._references[checkpoint.name])
         return self._references[checkpoint.name]
 
     def evaluate(self, request: EvaluationRequest) -> CorrectnessResults:

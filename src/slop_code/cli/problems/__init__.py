@@ -1,4 +1,4 @@
-"""`slop-code problems`: writing problems, and whether they are sound."""
+"""`slop-code problems`: write, list and check problems."""
 
 from __future__ import annotations
 

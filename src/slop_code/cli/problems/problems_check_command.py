@@ -1,4 +1,4 @@
-"""`slop-code problems check`: whether problems are sound."""
+"""`slop-code problems check`: check whether problems are sound."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 STEPS = "layout, reference, controls, stability, strength, secrecy, limits"
 SEVERITIES = ("note", "warning", "error")
 STATUS = (
-    "Exit status: 0 nothing found that is as grave as --fail-on says, 1 something was, or keeps a step from being "
-    "done, 2 wrong use, 3 a step could not be done here, so that nothing is known, 130 interrupted."
+    "Exit status: 0 no finding is as severe as --fail-on, 1 a finding is, or the problem blocks a step, 2 wrong use, "
+    "3 this machine could not do a step, 130 interrupted."
 )
 
 
@@ -39,8 +39,8 @@ def add_to(commands: Commands) -> None:
             "slop-code problems check --step layout --step reference",
         ],
         verbose="show allowed findings, too, and details in full",
-        help="say whether problems are sound, and what to mend",
-        description="Say whether problems are sound: their reference passes, nothing else does, and nothing flakes.",
+        help="check whether problems are sound, and show how to fix them",
+        description="Check whether problems are sound: the reference passes, nothing else does, and no test is flaky.",
         epilog=STATUS,
     )
     option = parser.add_argument
@@ -48,33 +48,31 @@ def add_to(commands: Commands) -> None:
         "paths",
         nargs="*",
         metavar="PATH",
-        help="a problem's folder or name, or a folder of problems (default: this folder, else all there are)",
+        help="a problem's folder or name, or a folder of problems (default: this folder, else the problems folder)",
     )
-    option("--step", action="append", default=[], metavar="NAME", help=f"only this one of {STEPS}; repeatable")
-    option("--skip", action="append", default=[], metavar="NAME", help="all steps but this one; repeatable")
+    option("--step", action="append", default=[], metavar="NAME", help=f"run only this step: {STEPS}; repeatable")
+    option("--skip", action="append", default=[], metavar="NAME", help="leave out this step; repeatable")
     option("-c", "--checkpoint", action="append", default=[], help="number or name of a checkpoint; repeatable")
     option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
     option("-j", "--jobs", type=count, metavar="N", help="evaluations at a time (default: one per processor)")
     option("--repeat", type=count, metavar="N", help="runs for each condition of the step stability (default: 3)")
-    option(
-        "--seed", type=int, metavar="N", help="of the first random order, which comes after the reverse (default: 1)"
-    )
+    option("--seed", type=int, metavar="N", help="seed of the first random order of tests (default: 1)")
     option("--budget", metavar="N", help="mutants for each checkpoint, or a time such as 5m (default: 20)")
-    option("--quarantine", action="store_true", help="note tests that flake in tests/flaky.json")
-    option("--json", action="store_true", help="print what was found as JSON")
-    option("--sarif", type=Path, metavar="FILE", help="write what was found as SARIF 2.1.0, too")
+    option("--quarantine", action="store_true", help="add flaky tests to tests/flaky.json")
+    option("--json", action="store_true", help="print the findings as JSON")
+    option("--sarif", type=Path, metavar="FILE", help="also write the findings as SARIF 2.1.0")
     option(
         "--fail-on",
         choices=SEVERITIES,
         default="warning",
-        help="how grave a finding has to be for exit status 1 (default: warning)",
+        help="lowest severity for exit status 1 (default: warning)",
     )
     option(
         "--problems-dir",
         type=Path,
         help=f"where to find problems by name (default: ${PROBLEMS_VARIABLE}, else problems)",
     )
-    option("--explain", metavar="RULE", help="say what a rule is about, and exit")
+    option("--explain", metavar="RULE", help="explain a rule, and exit")
     parser.set_defaults(run=run)
 
 
@@ -87,21 +85,21 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.explain is not None:
         return _explain(arguments.explain)
-    wanted = CheckRequest(
+    request = CheckRequest(
         steps=choose_steps(arguments.step, arguments.skip),
         checkpoints=arguments.checkpoint,
         environment=arguments.environment,
         effort=_effort(arguments),
         quarantine=arguments.quarantine,
     )
-    _agree(wanted, arguments)
+    _validate(request, arguments)
     folders = problem_folders(arguments.paths, arguments.problems_dir)
     view = CheckView(quiet=arguments.json, every=arguments.verbose)
-    reports = [check_problem(folder, wanted, view.listener) for folder in folders]
+    reports = [check_problem(folder, request, view.listener) for folder in folders]
     status = status_of(reports, Severity[arguments.fail_on.upper()])
     if arguments.sarif is not None:
         _write_sarif(reports, status, arguments.sarif)
-    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
+    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         if arguments.json:
             from slop_code.reporting.check_json import document
 
@@ -112,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def status_of(reports: Sequence[CheckReport], fail_on: Severity) -> Exit:
-    """What could not be done here says nothing, and so less than any finding: it comes first."""
+    """A step that this machine could not do outweighs any finding, since its result is unknown."""
     if any(report.broken for report in reports):
         return Exit.INFRASTRUCTURE
     if any(report.undone for report in reports):
@@ -121,17 +119,17 @@ def status_of(reports: Sequence[CheckReport], fail_on: Severity) -> Exit:
     return Exit.NOT_PASSED if worst and max(worst) >= fail_on else Exit.PASSED
 
 
-def _agree(wanted: CheckRequest, arguments: argparse.Namespace) -> None:
-    if not wanted.steps:
-        raise UsageError("no step is left to be done; leave out some --skip")
-    if wanted.quarantine and "stability" not in wanted.steps:
-        raise UsageError("--quarantine needs the step stability, which finds the tests that flake")
+def _validate(request: CheckRequest, arguments: argparse.Namespace) -> None:
+    if not request.steps:
+        raise UsageError("no step is left; remove a --skip")
+    if request.quarantine and "stability" not in request.steps:
+        raise UsageError("--quarantine needs the step stability, which finds flaky tests")
     if arguments.sarif is not None:
         from slop_code.runs.read_results import check_output
 
         check_output(arguments.sarif, "--sarif")
         if not arguments.sarif.parent.is_dir():
-            raise UsageError(f"{arguments.sarif}: its folder is not there; make it first")
+            raise UsageError(f"{arguments.sarif}: its folder does not exist; create it first")
 
 
 def _effort(arguments: argparse.Namespace) -> Effort:
@@ -147,9 +145,9 @@ def _explain(rule: str) -> int:
     from slop_code.authoring.check.steps import STEPS, step
     from slop_code.reporting.check_lines import rule_lines
 
-    known = {one.id: (one, name) for name in STEPS for one in step(name).rules}
+    known = {item.id: (item, name) for name in STEPS for item in step(name).rules}
     if rule not in known:
-        raise UsageError(f"no rule {rule!r}; there are {', '.join(sorted(known))}")
+        raise UsageError(f"no rule {rule!r}; choose from {', '.join(sorted(known))}")
     for line, _ in rule_lines(*known[rule]):
         print(line)
     return Exit.PASSED

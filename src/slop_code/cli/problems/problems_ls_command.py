@@ -1,4 +1,4 @@
-"""`slop-code problems ls`: which problems there are."""
+"""`slop-code problems ls`: list problems."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_to(commands: Commands) -> None:
         "problems",
         nargs="*",
         metavar="PATH",
-        help="problems by path or name, or folders of problems (default: the one here, else the problems folder)",
+        help="problems by path or name, or folders of problems (default: this folder, else the problems folder)",
     )
     option("--problems-dir", type=Path, help="where problems are (default: $SCBENCH_PROBLEMS_DIR, else problems)")
     option("--json", action="store_true", help="print a list as JSON")
@@ -47,28 +47,28 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.execution.cache import Cache
 
     folders = problem_folders(arguments.problems, arguments.problems_dir)
-    found = overviews(folders, Cache.default(), print_progress)
-    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
-        _print(found, as_data=arguments.json)
-    return status_of(found)
+    problems = overviews(folders, Cache.default(), print_progress)
+    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+        _print(problems, as_data=arguments.json)
+    return status_of(problems)
 
 
-def _print(found: Sequence[ProblemOverview | UnloadableProblem], *, as_data: bool) -> None:
+def _print(problems: Sequence[ProblemOverview | UnloadableProblem], *, as_data: bool) -> None:
     if as_data:
         from slop_code.reporting.problem_json import as_json
 
-        print(json.dumps([as_json(one) for one in found], indent=2), flush=True)
+        print(json.dumps([as_json(problem) for problem in problems], indent=2), flush=True)
         return
     from slop_code.reporting.problem_lines import listed_line
 
-    for one in found:
-        print(listed_line(one), flush=True)
+    for problem in problems:
+        print(listed_line(problem), flush=True)
 
 
-def status_of(found: Sequence[ProblemOverview | UnloadableProblem]) -> Exit:
+def status_of(problems: Sequence[ProblemOverview | UnloadableProblem]) -> Exit:
     from slop_code.authoring.problem_overview import UnloadableProblem
 
-    if any(isinstance(one, UnloadableProblem) for one in found):
+    if any(isinstance(problem, UnloadableProblem) for problem in problems):
         return Exit.USAGE
-    troubled = any(one.trouble for one in found if not isinstance(one, UnloadableProblem))
-    return Exit.INFRASTRUCTURE if troubled else Exit.PASSED
+    failed = any(problem.error for problem in problems if not isinstance(problem, UnloadableProblem))
+    return Exit.INFRASTRUCTURE if failed else Exit.PASSED

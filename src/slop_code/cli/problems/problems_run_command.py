@@ -1,4 +1,4 @@
-"""`slop-code problems run`: a problem's tests against its reference, while they are written."""
+"""`slop-code problems run`: run a problem's tests against its reference."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.parallel > 1 and (arguments.keyword or arguments.pytest_arg):
         raise UsageError("--parallel cannot be used with -k or --pytest-arg: these are for one pytest")
     keyword = ["-k", arguments.keyword] if arguments.keyword else []
-    turn = RunOptions(
+    options = RunOptions(
         checkpoint=arguments.checkpoint,
         solution=arguments.solution,
         environment=arguments.environment,
@@ -76,64 +76,64 @@ def run(arguments: argparse.Namespace) -> int:
         interactive=arguments.pdb,
     )
     if arguments.watch:
-        _watch(turn, arguments)
+        _watch(options, arguments)
     problem = _problem(arguments)
-    results = _run(problem, turn)
-    return _show(results, turn, arguments)
+    results = _run(problem, options)
+    return _show(results, options, arguments)
 
 
 def _problem(arguments: argparse.Namespace) -> ProblemConfig:
     return find_problem(arguments.problem, arguments.problems_dir)
 
 
-def _run(problem: ProblemConfig, turn: RunOptions) -> CorrectnessResults:
+def _run(problem: ProblemConfig, options: RunOptions) -> CorrectnessResults:
     from slop_code._io import BestEffortStream
-    from slop_code.authoring.run_loop import run_turn
+    from slop_code.authoring.run_loop import run_solution
     from slop_code.reporting.live_output import MAX_CHARACTERS, LiveOutput
 
-    live = LiveOutput(BestEffortStream(sys.stdout), limit=sys.maxsize if turn.interactive else MAX_CHARACTERS)
-    return run_turn(problem, turn, print_progress, live)
+    live = LiveOutput(BestEffortStream(sys.stdout), limit=sys.maxsize if options.interactive else MAX_CHARACTERS)
+    return run_solution(problem, options, print_progress, live)
 
 
-def _show(results: CorrectnessResults, turn: RunOptions, arguments: argparse.Namespace) -> Exit:
-    from slop_code.authoring.run_loop import was_left
+def _show(results: CorrectnessResults, options: RunOptions, arguments: argparse.Namespace) -> Exit:
+    from slop_code.authoring.run_loop import debugger_was_left
     from slop_code.reporting.result_lines import show_result
 
     print(flush=True)
-    if was_left(results, turn):
+    if debugger_was_left(results, options):
         print("the debugger was left before the end of the tests: no verdict", flush=True)
         return Exit.NOT_PASSED
     show_result(results, PassPolicy.ALL_CASES, every=arguments.verbose, messages=False)
     return exit_for(results, PassPolicy.ALL_CASES)
 
 
-def _watch(turn: RunOptions, arguments: argparse.Namespace) -> None:
-    """Until it is interrupted. What is wrong with the problem is told, and may be mended by the next change."""
-    from slop_code.authoring.run_loop import look, solution_of, wait_for_change
+def _watch(options: RunOptions, arguments: argparse.Namespace) -> None:
+    """Runs until it is interrupted. Errors of the problem are printed, and the next change may fix them."""
+    from slop_code.authoring.run_loop import file_states, solution_of, wait_for_change
     from slop_code.reporting.rerun_lines import print_changes
 
     folders, last = [_problem(arguments).path], None
     while True:
-        seen = look(folders)
+        states = file_states(folders)
         try:
             problem = _problem(arguments)
-            folders = list(dict.fromkeys([problem.path, solution_of(problem, turn)]))
-            seen = look(folders)
-            results = _run(problem, turn)
-            _show(results, turn, arguments)
+            folders = list(dict.fromkeys([problem.path, solution_of(problem, options)]))
+            states = file_states(folders)
+            results = _run(problem, options)
+            _show(results, options, arguments)
             if last is not None:
                 print_changes(last, results)
             if not results.infrastructure_failure:
                 last = results
         except SlopCodeError as error:
-            _say(f"slop-code: {error}")
-        _say("waiting for a change; Ctrl-C ends")
-        changed = wait_for_change(folders, seen)
+            _print_line(f"slop-code: {error}")
+        _print_line("waiting for a change; Ctrl-C ends")
+        changed = wait_for_change(folders, states)
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        _say(f"changed: {os.path.relpath(changed[0])}{more}")
+        _print_line(f"changed: {os.path.relpath(changed[0])}{more}")
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     from slop_code.reporting.text import printable
 
     print(printable(line), flush=True)

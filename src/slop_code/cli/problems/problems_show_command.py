@@ -1,4 +1,4 @@
-"""`slop-code problems show`: one problem, in detail."""
+"""`slop-code problems show`: show a problem in detail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ def add_to(commands: Commands) -> None:
         epilog="Exit status: 0 shown, 2 wrong use or a problem that does not load, 3 tests that cannot be collected.",
     )
     option = parser.add_argument
-    option("problem", nargs="?", default=".", metavar="PROBLEM", help="its name or its folder (default: this folder)")
+    option(
+        "problem",
+        nargs="?",
+        default=".",
+        metavar="PROBLEM",
+        help="its name or folder (default: this folder)",
+    )
     option("-e", "--environment", help="name or path (default: the problem's environment.yaml, else local)")
     option("--problems-dir", type=Path, help="where problems are (default: $SCBENCH_PROBLEMS_DIR, else problems)")
     option("--json", action="store_true", help="print it as JSON")
@@ -35,23 +41,23 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code.authoring.check.workbench import environment_for
-    from slop_code.authoring.problem_overview import view
+    from slop_code.authoring.problem_folders import environment_for
+    from slop_code.authoring.problem_overview import overview
     from slop_code.evaluation.problem_lookup import find_problem
     from slop_code.execution.cache import Cache
 
     problem = find_problem(arguments.problem, arguments.problems_dir)
-    found = view(problem, environment_for(problem, arguments.environment), Cache.default(), print_progress)
-    with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the exit status
-        _print(found, as_data=arguments.json)
-    return status_of([found])
+    details = overview(problem, environment_for(problem, arguments.environment), Cache.default(), print_progress)
+    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+        _print(details, as_data=arguments.json)
+    return status_of([details])
 
 
-def _print(found: ProblemOverview, *, as_data: bool) -> None:
+def _print(details: ProblemOverview, *, as_data: bool) -> None:
     if as_data:
         from slop_code.reporting.problem_json import as_json
 
-        print(json.dumps(as_json(found), indent=2), flush=True)
+        print(json.dumps(as_json(details), indent=2), flush=True)
         return
     from rich.text import Text
 
@@ -59,5 +65,5 @@ def _print(found: ProblemOverview, *, as_data: bool) -> None:
     from slop_code.reporting.terminal import ResultConsole
 
     console = ResultConsole()
-    for text, style in problem_lines(found):
+    for text, style in problem_lines(details):
         console.print(Text(text, style), soft_wrap=True)

@@ -13,7 +13,7 @@ from slop_code.authoring.check.layout.data_file_rules import globs, segments
 from slop_code.authoring.check.layout.name_rules import has_tests
 from slop_code.authoring.check.layout.problem_files import TESTS, read_text
 from slop_code.authoring.check.python_sources import PythonSource, read_source
-from slop_code.authoring.check.workbench import SOLUTIONS
+from slop_code.authoring.problem_folders import SOLUTIONS
 from slop_code.evaluation.selection import checkpoint_of, is_test_file
 
 if TYPE_CHECKING:

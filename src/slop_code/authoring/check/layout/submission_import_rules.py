@@ -11,7 +11,7 @@ from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.layout.problem_files import aliases, full_name, module_name, nodes, strings
 from slop_code.authoring.check.layout.python_packages import distribution, given_modules, modules_of
-from slop_code.authoring.check.workbench import SOLUTIONS
+from slop_code.authoring.problem_folders import SOLUTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Distorted references: which tests pass whatever a program does."""
+"""Evaluation of distorted references, which finds tests that never fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class DistortionResult:
     distortion: Distortion
     failed: frozenset[str]
-    """Where there is no verdict, also the tests that left no result: they may look at something."""
+    """Without a verdict, tests without a result count as failed, as they might fail."""
 
     no_verdict: str | None = None
 
@@ -36,7 +36,7 @@ class DistortionResult:
 def try_distortions(
     bench: Workbench, checkpoint: CheckpointConfig, tests: Collection[str]
 ) -> list[DistortionResult] | str:
-    """With these tests, until each has failed; a text says why the reference cannot be distorted."""
+    """Tried until each of these tests has failed; a text is the reason why the reference cannot be distorted."""
     problem, solution = bench.problem, bench.solution(checkpoint)
     if reason := why_not_distortable(problem, bench.environment, solution):
         return reason
@@ -44,23 +44,26 @@ def try_distortions(
     bench.progress(ProgressEvent(ProgressKind.EVALUATE_DISTORTIONS, checkpoint=checkpoint.name))
     with tempfile.TemporaryDirectory(prefix="slop-code-mutants-") as scratch:
 
-        def trial(distortion: Distortion) -> EvaluationRequest:
+        def request(distortion: Distortion) -> EvaluationRequest:
             folder = Path(tempfile.mkdtemp(dir=scratch)) / "distorted"
             environment = distort(distortion, bench.environment, problem.entry_file, solution, folder)
             return EvaluationRequest(quick, folder, environment=environment, only=only)
 
         def distorted(distortions: Sequence[Distortion]) -> list[DistortionResult]:
-            outcomes = bench.evaluate_all([trial(one) for one in distortions])
-            return [distortion_result(one, only, outcome) for one, outcome in zip(distortions, outcomes, strict=True)]
+            outcomes = bench.evaluate_all([request(distortion) for distortion in distortions])
+            return [
+                distortion_result(distortion, only, outcome)
+                for distortion, outcome in zip(distortions, outcomes, strict=True)
+            ]
 
         [faithful] = distorted([FAITHFUL])
         if reason := wrapper_fault(faithful, len(only)):
             return reason
-        left, found = frozenset(only), list[DistortionResult]()
-        while left and len(found) < len(DISTORTIONS):
-            found += distorted(DISTORTIONS[len(found) : len(found) + bench.effort.jobs])
-            left = left.difference(*(one.failed for one in found))
-    return found
+        passing, results = frozenset(only), list[DistortionResult]()
+        while passing and len(results) < len(DISTORTIONS):
+            results += distorted(DISTORTIONS[len(results) : len(results) + bench.effort.jobs])
+            passing = passing.difference(*(result.failed for result in results))
+    return results
 
 
 def why_not_distortable(problem: ProblemConfig, spec: EnvironmentSpec, solution: Path) -> str | None:
@@ -72,7 +75,7 @@ def why_not_distortable(problem: ProblemConfig, spec: EnvironmentSpec, solution:
 
 
 def wrapper_fault(faithful: DistortionResult, tests: int) -> str | None:
-    """Why a wrapper that changes nothing is not the reference."""
+    """The reason why a wrapper that changes nothing behaves differently from the reference."""
     if faithful.no_verdict is not None:
         return f"no verdict on the reference behind a wrapper: {single_line(first_line(faithful.no_verdict))}"
     if faithful.failed:

@@ -1,4 +1,4 @@
-"""Programs that run the reference and distort what comes of it: in whatever language it is written."""
+"""Distortions: programs that run the reference, in any language, and change its results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
 
 INNER = ".distorted"
-"""Where the reference lies in whole: it finds its own files there, and its program has its own name."""
+"""Folder with a whole copy of the reference, in which it finds its files under their names."""
 
 SCRIPT = ".distort.sh"
 _CRASH = "Traceback (most recent call last): the program broke off"
@@ -24,10 +24,10 @@ _CRASH = "Traceback (most recent call last): the program broke off"
 @dataclass(frozen=True, slots=True)
 class Distortion:
     name: str
-    """What it does, as a person would say."""
+    """What the program does, as a phrase."""
 
     script: str
-    """For `sh`; the function `real` is the reference."""
+    """A script for `sh`, in which the function `real` runs the reference."""
 
 
 FAITHFUL = Distortion("changes nothing", 'real "$@"')
@@ -47,11 +47,11 @@ DISTORTIONS = (
     Distortion("prints nothing on stderr", 'real "$@" 2>/dev/null'),
     Distortion("ends with another exit status", 'if real "$@"; then exit 99; else exit 0; fi'),
 )
-"""Those that the most tests fail with come first."""
+"""Those that make most tests fail come first."""
 
 
 def can_distort(spec: EnvironmentSpec, entry_file: str, solution: Path) -> bool:
-    """Whether there is an entry file to put something else in the place of."""
+    """True where the entry file is a plain file, which can be replaced."""
     name = spec.entry(entry_file)[-1]
     return os.path.isfile(solution / name) and not os.path.islink(solution / name)
 
@@ -59,7 +59,7 @@ def can_distort(spec: EnvironmentSpec, entry_file: str, solution: Path) -> bool:
 def distort(
     distortion: Distortion, spec: EnvironmentSpec, entry_file: str, solution: Path, folder: Path
 ) -> EnvironmentSpec:
-    """Write it to `folder`, which is not there yet; the environment that it runs in."""
+    """Writes the program to the new `folder`; returns the environment that it runs in."""
     *command, file = spec.entry(entry_file)
     copy_solution(solution, folder)
     copy_solution(solution, folder / INNER)

@@ -1,4 +1,4 @@
-"""One small change of one text, and the mutant of a file that it makes."""
+"""Mutants: a file of the reference with one small edit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from slop_code.evaluation.reports.raw_test import visible
 
-DIFF_LIMIT = 2000
-NAME_LIMIT = 200
+MAX_DIFF = 2000
+MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,7 +30,7 @@ class Mutant:
     """Relative to the solution."""
 
     text: str
-    """Of the file as it is in the reference."""
+    """The text of the file in the reference."""
 
     edit: Edit
 
@@ -40,7 +40,7 @@ class Mutant:
 
     @property
     def lines(self) -> range:
-        """Those that the change touches."""
+        """The lines that the edit touches."""
         return range(self.line, self.line + self.text.count("\n", self.edit.start, self.edit.end) + 1)
 
     @property
@@ -49,11 +49,11 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        return visible(f"{self.file}:{self.line} {self.edit.kind}", NAME_LIMIT)
+        return visible(f"{self.file}:{self.line} {self.edit.kind}", MAX_NAME)
 
     @property
     def diff(self) -> str:
-        """For a person: unified, with a line around it, bounded."""
+        """A bounded unified diff with one line of context."""
         old, new = self.text.splitlines(), self.mutated.splitlines()
         lines = difflib.unified_diff(old, new, self.file, self.file, n=1, lineterm="")
-        return visible("\n".join(lines), DIFF_LIMIT)
+        return visible("\n".join(lines), MAX_DIFF)

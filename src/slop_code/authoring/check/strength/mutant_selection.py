@@ -1,4 +1,4 @@
-"""Which mutants are tried, and for how long: the same ones for the same solution and seed."""
+"""Order of mutants, which the solution and the seed decide, and the budget for trying them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 @dataclass(frozen=True, slots=True)
 class MutantBudget:
-    """One of the two."""
+    """Exactly one of the two is set."""
 
     mutants: int | None = None
     """For each checkpoint."""
@@ -38,19 +38,19 @@ DEFAULT_BUDGET = MutantBudget(mutants=20)
 
 
 def parse_budget(text: str) -> MutantBudget:
-    found = _BUDGET.fullmatch(text.strip())
-    if found and found[2] and float(found[1]) > 0:
-        return MutantBudget(seconds=float(found[1]) * _SECONDS[found[2]])
-    if found and found[1].isdecimal() and int(found[1]) > 0 and not found[2]:
-        return MutantBudget(mutants=int(found[1]))
+    match = _BUDGET.fullmatch(text.strip())
+    if match and match[2] and float(match[1]) > 0:
+        return MutantBudget(seconds=float(match[1]) * _SECONDS[match[2]])
+    if match and match[1].isdecimal() and int(match[1]) > 0 and not match[2]:
+        return MutantBudget(mutants=int(match[1]))
     raise UsageError(
-        f"--budget: {text[:100]!r} is no budget; expected a number of mutants for each checkpoint, such as 20, "
+        f"--budget: {text[:100]!r} is not a budget; expected a number of mutants for each checkpoint, such as 20, "
         "or a time for all of them, such as 90s, 5m or 1h"
     )
 
 
 def spread(mutants: Sequence[Mutant], seed: int) -> Iterator[Mutant]:
-    """All of them, the most telling few first: other lines, then other kinds, then other files than those before."""
+    """All mutants; each one differs from those before it in line, then in kind, then in file."""
     left = list(mutants)
     content = digest_of(sorted({(mutant.file, mutant.text) for mutant in left}))
     random.Random(f"{seed} {content}").shuffle(left)
@@ -59,16 +59,16 @@ def spread(mutants: Sequence[Mutant], seed: int) -> Iterator[Mutant]:
     kinds: Counter[str] = Counter()
     files: Counter[str] = Counter()
 
-    places = {id(mutant): (mutant.file, mutant.line) for mutant in left}
+    positions = {id(mutant): (mutant.file, mutant.line) for mutant in left}
 
-    def seen(mutant: Mutant) -> tuple[int, int, float]:
+    def use_counts(mutant: Mutant) -> tuple[int, int, float]:
         share = (files[mutant.file] + 1) / sizes[mutant.file]
-        return lines[places[id(mutant)]], kinds[mutant.edit.kind], share
+        return lines[positions[id(mutant)]], kinds[mutant.edit.kind], share
 
     while left:
-        best = min(left, key=seen)
+        best = min(left, key=use_counts)
         left.remove(best)
-        lines[places[id(best)]] += 1
+        lines[positions[id(best)]] += 1
         kinds[best.edit.kind] += 1
         files[best.file] += 1
         yield best

@@ -1,4 +1,4 @@
-"""Mutants in the place of the reference: what the tests make of each."""
+"""Evaluation of mutants, and the tests that catch them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import CorrectnessResults, TestResult
 
-WAITING = 4
-"""Mutants on disk for each that is evaluated at the time."""
+BATCH_PER_JOB = 4
+"""Mutants on disk for each job."""
 
 MIN_TEST_SECONDS, MIN_SESSION_SECONDS = 5.0, 20.0
 MAX_UNBUILT = 20
-"""Mutants in vain before a solution is given up, unless twice as many others were wanted or found."""
+"""Mutants without a result before the step gives up, unless twice as many were asked for or evaluated."""
 
 ENDED_BY_PROGRAM = frozenset({NEVER_RAN, 2, 3, 4, 5})
-"""With open boxes: the session timeout, and the exit codes of a pytest that something inside it broke off."""
+"""The session timeout, and exit codes of a pytest that was ended from inside; only where the boxes were open."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriedMutant:
     mutant: Mutant
     failed: frozenset[str]
-    """The tests, as `file::id`, that pass with the reference and not with this."""
+    """Tests, as `file::id`, that pass with the reference and not with the mutant."""
 
     ended: str | None = None
-    """It ran on for too long, or broke pytest. Tests that did not come to their turn say nothing: none has failed."""
+    """The reason where the mutant ran too long or ended pytest; `failed` is empty then, as some tests never ran."""
 
     @property
     def caught(self) -> bool:
@@ -50,68 +50,70 @@ class TriedMutant:
 
 
 def deciding_tests(reference: CorrectnessResults) -> list[TestResult]:
-    """The tests that can catch anything: they pass with the reference, and decide."""
+    """Tests that can catch a mutant: they pass with the reference and are not in quarantine."""
     return [test for test in reference.tests if test.status == "passed" and not test.quarantined]
 
 
 def with_short_timeouts(checkpoint: CheckpointConfig, reference: CorrectnessResults) -> CheckpointConfig:
-    """The same with the time that its reference needs, many times over: an endless loop ends soon.
+    """Timeouts of several times the reference's needs, so that an endless loop ends soon.
 
-    In steps, so that what is kept by content is the same after every measurement.
+    They are rounded up to few values, since the cache is keyed by them.
     """
     longest = max((test.duration_ms / 1000 for test in reference.tests), default=0.0)
-    session = _step(MIN_SESSION_SECONDS, 5 * reference.phases.get("tests", 0.0))
+    session = _doubled(MIN_SESSION_SECONDS, 5 * reference.phases.get("tests", 0.0))
     return checkpoint.model_copy(
         update={
-            "timeout": min(checkpoint.timeout, _step(MIN_TEST_SECONDS, 10 * longest)),
+            "timeout": min(checkpoint.timeout, _doubled(MIN_TEST_SECONDS, 10 * longest)),
             "session_timeout": min(checkpoint.session_timeout or session, session),
         }
     )
 
 
-def _step(least: float, needed: float) -> float:
-    while least < needed:
-        least *= 2
-    return least
+def _doubled(seconds: float, needed: float) -> float:
+    while seconds < needed:
+        seconds *= 2
+    return seconds
 
 
 def try_mutants(
-    bench: Workbench, checkpoint: CheckpointConfig, mutants: Iterable[Mutant], most: int | None, end: float
+    bench: Workbench, checkpoint: CheckpointConfig, mutants: Iterable[Mutant], limit: int | None, end: float
 ) -> tuple[list[TriedMutant], int]:
-    """At most so many, until `end` on the monotonic clock but never none; and how many could not be tried."""
+    """At least one and at most `limit` mutants, until `end` on the monotonic clock; and the number without a result."""
     reference = bench.reference(checkpoint)
     quick, solution = with_short_timeouts(checkpoint, reference), bench.solution(checkpoint)
-    source, found, unbuilt = _each_once(mutants), list[TriedMutant](), list[str]()
-    room = WAITING * bench.effort.jobs if most is not None else bench.effort.jobs
-    while should_continue(len(found), len(unbuilt), most, late=time.monotonic() >= end):
-        batch = list(itertools.islice(source, room if most is None else min(room, most - len(found))))
+    source, results, unbuilt = _each_once(mutants), list[TriedMutant](), list[str]()
+    size = BATCH_PER_JOB * bench.effort.jobs if limit is not None else bench.effort.jobs
+    while should_continue(len(results), len(unbuilt), limit, late=time.monotonic() >= end):
+        batch = list(itertools.islice(source, size if limit is None else min(size, limit - len(results))))
         if not batch:
             break
-        bench.progress(ProgressEvent(ProgressKind.EVALUATE_MUTANTS, checkpoint=checkpoint.name, count=len(found)))
+        bench.progress(ProgressEvent(ProgressKind.EVALUATE_MUTANTS, checkpoint=checkpoint.name, count=len(results)))
         with tempfile.TemporaryDirectory(prefix="slop-code-mutants-") as scratch:
-            folders = [_written(one, solution, Path(scratch) / f"mutant{place}") for place, one in enumerate(batch)]
+            folders = [
+                _written(mutant, solution, Path(scratch) / f"mutant{index}") for index, mutant in enumerate(batch)
+            ]
             outcomes = bench.evaluate_all([EvaluationRequest(quick, folder) for folder in folders])
         for mutant, outcome in zip(batch, outcomes, strict=True):
-            one = mutant_result(mutant, reference, outcome)
-            if isinstance(one, TriedMutant):
-                found.append(one)
+            result = mutant_result(mutant, reference, outcome)
+            if isinstance(result, TriedMutant):
+                results.append(result)
             else:
-                unbuilt.append(one)
-    if unbuilt and not found:
+                unbuilt.append(result)
+    if unbuilt and not results:
         raise InfrastructureError(f"no mutant of the reference of {checkpoint.name} could be tried: {unbuilt[-1]}")
-    return found, len(unbuilt)
+    return results, len(unbuilt)
 
 
-def should_continue(found: int, unbuilt: int, most: int | None, *, late: bool) -> bool:
-    if found and late:
+def should_continue(tried: int, unbuilt: int, limit: int | None, *, late: bool) -> bool:
+    if tried and late:
         return False
-    return (most is None or found < most) and unbuilt <= max(MAX_UNBUILT, 2 * (most or found))
+    return (limit is None or tried < limit) and unbuilt <= max(MAX_UNBUILT, 2 * (limit or tried))
 
 
 def mutant_result(
     mutant: Mutant, reference: CorrectnessResults, outcome: CorrectnessResults | InfrastructureError
 ) -> TriedMutant | str:
-    """A text, the reason, where there is no verdict by no fault of the mutant's."""
+    """The reason, as text, where there is no verdict and the mutant is not the cause."""
     if isinstance(outcome, InfrastructureError):
         return str(outcome)
     reason = outcome.infrastructure_failure_reason
@@ -122,8 +124,8 @@ def mutant_result(
 
 
 def failed(reference: CorrectnessResults, results: CorrectnessResults) -> frozenset[str]:
-    able = {test.nodeid for test in deciding_tests(reference)}
-    return frozenset(test.nodeid for test in results.tests if test.nodeid in able and test.status != "passed")
+    deciding = {test.nodeid for test in deciding_tests(reference)}
+    return frozenset(test.nodeid for test in results.tests if test.nodeid in deciding and test.status != "passed")
 
 
 def _each_once(mutants: Iterable[Mutant]) -> Iterator[Mutant]:

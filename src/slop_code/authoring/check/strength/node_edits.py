@@ -1,4 +1,4 @@
-"""What can be changed at one node of a Python syntax tree."""
+"""Edits for each kind of node of a Python syntax tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 MAX_STATEMENT_LINES = 3
-"""Lines of a statement that is taken out; the diff of a longer one shows too much to be read."""
+"""Longer statements are not removed, as their diff would be too long to read."""
 
 MAX_NUMBER = 10**15
 _LINE = re.compile(r"\r\n|\n|\r")
@@ -48,7 +48,7 @@ _ARITHMETIC: Mapping[type[ast.operator], tuple[str, str]] = {
 
 
 class Positions:
-    """Characters of the text, where the syntax tree counts lines and bytes."""
+    """Character offsets for the lines and byte columns of a syntax tree."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -63,11 +63,11 @@ class Positions:
         return start, self.at(node.end_lineno or node.lineno, node.end_col_offset or 0)
 
     def between(self, left: ast.expr, right: ast.expr, pattern: str) -> tuple[int, int] | None:
-        """Where an operator stands: parentheses and comments may be there, too."""
+        """The span of an operator, among parentheses and comments."""
         start, end = self.span(left)[1], self.span(right)[0]
         code = re.sub(r"#[^\r\n]*", lambda comment: " " * len(comment[0]), self.text[start:end])
-        found = re.search(pattern, code)
-        return (start + found.start(), start + found.end()) if found else None
+        match = re.search(pattern, code)
+        return (start + match.start(), start + match.end()) if match else None
 
 
 def edits_of(node: ast.AST, where: Positions) -> Iterator[Edit]:
@@ -79,22 +79,22 @@ def edits_of(node: ast.AST, where: Positions) -> Iterator[Edit]:
 def _comparison(node: ast.Compare, where: Positions) -> Iterator[Edit]:
     for (left, right), op in zip(itertools.pairwise([node.left, *node.comparators]), node.ops, strict=True):
         pattern, new = _COMPARISONS[type(op)]
-        if place := where.between(left, right, pattern):
-            yield Edit(*place, new, "comparison")
+        if span := where.between(left, right, pattern):
+            yield Edit(*span, new, "comparison")
 
 
 def _arithmetic(node: ast.BinOp, where: Positions) -> Iterator[Edit]:
     if _is_text(node.left) or _is_text(node.right):
-        return  # joined or filled in: anything else is a crash
+        return  # concatenation or formatting: another operator would only crash
     old, new = _ARITHMETIC.get(type(node.op), ("", ""))
-    if old and (place := where.between(node.left, node.right, re.escape(old))):
-        yield Edit(*place, new, "arithmetic")
+    if old and (span := where.between(node.left, node.right, re.escape(old))):
+        yield Edit(*span, new, "arithmetic")
 
 
 def _in_place(node: ast.AugAssign, where: Positions) -> Iterator[Edit]:
     old, new = _ARITHMETIC.get(type(node.op), ("", ""))
-    if old and (place := where.between(node.target, node.value, re.escape(f"{old}="))):
-        yield Edit(*place, f"{new}=", "arithmetic")
+    if old and (span := where.between(node.target, node.value, re.escape(f"{old}="))):
+        yield Edit(*span, f"{new}=", "arithmetic")
     yield from _removal(node, where)
 
 
@@ -105,14 +105,14 @@ def _is_text(node: ast.expr) -> bool:
 def _boolean(node: ast.BoolOp, where: Positions) -> Iterator[Edit]:
     old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
     for left, right in itertools.pairwise(node.values):
-        if place := where.between(left, right, old):
-            yield Edit(*place, new, "boolean")
+        if span := where.between(left, right, old):
+            yield Edit(*span, new, "boolean")
 
 
 def _unary(node: ast.UnaryOp, where: Positions) -> Iterator[Edit]:
     start, end = where.span(node)
-    if found := re.match(r"not\b\s*|-\s*", where.text[start:end]):
-        yield Edit(start, start + found.end(), "", "negation")
+    if match := re.match(r"not\b\s*|-\s*", where.text[start:end]):
+        yield Edit(start, start + match.end(), "", "negation")
 
 
 def _constant(node: ast.Constant, where: Positions) -> Iterator[Edit]:
@@ -130,12 +130,12 @@ def _constant(node: ast.Constant, where: Positions) -> Iterator[Edit]:
 
 def _text(node: ast.Constant | ast.JoinedStr, where: Positions) -> Iterator[Edit]:
     start, end = where.span(node)
-    if found := _QUOTE.match(where.text[start:end]):
-        yield Edit(start + found.end(), start + found.end(), "~", "text")
+    if match := _QUOTE.match(where.text[start:end]):
+        yield Edit(start + match.end(), start + match.end(), "~", "text")
 
 
 def _condition(node: ast.If | ast.While | ast.IfExp, where: Positions) -> Iterator[Edit]:
-    """Where a comparison or a `not` is the whole of it, that is changed already."""
+    """A condition that is a single comparison or `not` has an edit of its own."""
     plain = isinstance(node.test, ast.Compare) and len(node.test.ops) == 1
     negated = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
     if not (plain or negated or isinstance(node.test, ast.Constant)):
@@ -182,13 +182,13 @@ def _jump(node: ast.Break | ast.Continue, where: Positions) -> Iterator[Edit]:
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, where: Positions) -> Iterator[Edit]:
-    """Ended before it begins, where there is more in it than one result."""
+    """A function of several statements returns at once."""
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     if len(body) < 2 or body[0].lineno == node.lineno:
         return
     first = body[0]
     decorators = first.decorator_list if isinstance(first, _DEFINITIONS) else []
-    line = min([first.lineno, *(one.lineno for one in decorators)])
+    line = min([first.lineno, *(decorator.lineno for decorator in decorators)])
     start = where.at(line, first.col_offset)
     indent = where.text[where.at(line, 0) : start]
     if not indent.strip():

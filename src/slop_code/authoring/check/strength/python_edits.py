@@ -1,4 +1,4 @@
-"""Mutants of Python by its syntax tree; the text is changed in place, so that a diff is a line or two."""
+"""Edits of Python text, found by its syntax tree; a diff has a line or two."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOGGERS = frozenset({"log", "_log", "logger", "_logger", "logging", "warnings"}
 
 
 def python_edits(text: str) -> list[Edit]:
-    """In the order of the text; none of a text that Python cannot read."""
+    """In the order of the text; empty where Python cannot parse it."""
     tree = _parsed(text)
     if tree is None:
         return []
@@ -49,13 +49,13 @@ def _worth_changing(tree: ast.AST) -> Iterator[ast.AST]:
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        if not _is_apart(node):
+        if not _is_unobserved(node):
             yield node
             waiting += _children(node)
 
 
-def _is_apart(node: ast.AST) -> bool:
-    """What no test is about: imports, docstrings, types, logs, and what runs the program at all."""
+def _is_unobserved(node: ast.AST) -> bool:
+    """Code that tests do not observe: imports, docstrings, types, logs, the main guard."""
     match node:
         case ast.Import() | ast.ImportFrom() | ast.Assert() | ast.arg() | ast.Global() | ast.Nonlocal():
             return True
@@ -88,7 +88,7 @@ def _children(node: ast.AST) -> list[ast.AST]:
             return [*body]
         case ast.AnnAssign(value=value):
             return [value] if value else []
-        case ast.JoinedStr():  # positions inside one are not the text's in every version of Python
+        case ast.JoinedStr():  # some versions of Python give wrong positions inside f-strings
             return []
         case _:
             return list(ast.iter_child_nodes(node))

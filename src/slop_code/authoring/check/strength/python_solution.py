@@ -32,12 +32,12 @@ def mutants_of(solution: Path, before: Path | None = None) -> list[Mutant]:
 def copy_solution(solution: Path, folder: Path) -> None:
     try:
         shutil.copytree(solution, folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    except OSError as error:  # of several at once, the message is a list
+    except OSError as error:  # copytree joins several errors into one list
         raise InfrastructureError(f"{solution}: cannot be copied: {visible(str(error), MAX_REASON_LENGTH)}") from error
 
 
 def overwrite(path: Path, text: str) -> None:
-    """Its mode stays, and does not stand in the way."""
+    """Keeps the mode, and overwrites read-only files as well."""
     path.chmod(path.stat().st_mode | 0o200)
     path.write_bytes(text.encode())
 
@@ -78,7 +78,7 @@ def _of_file(name: str, text: str, old: Mapping[str, str]) -> Iterator[Mutant]:
 
 
 def new_lines(old: str, new: str) -> frozenset[int]:
-    """The numbers of the lines that were put in or changed."""
+    """Numbers of the lines that were added or changed."""
     before, after = old.split("\n"), new.split("\n")
     if not old:
         return frozenset(range(1, len(after) + 1))

@@ -1,4 +1,4 @@
-"""How many small faults in the reference solutions the tests notice, and which tests notice none."""
+"""Step `strength`: mutants of the reference that tests catch, and tests that never fail."""
 
 from __future__ import annotations
 
@@ -29,47 +29,52 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import TestResult
 
 MIN_CAUGHT_SHARE = 0.7
-"""Of the mutants; the rest may well be no faults at all."""
+"""Not all mutants, since some of them are no faults at all."""
 
 MIN_MUTANTS = 5
-"""Mutants that it takes to say anything."""
+"""With fewer mutants there is no finding."""
 
 NO_PYTHON = "only Python solutions are mutated"
-SHOWN = 10
-LINE_LIMIT = 300
+MAX_SURVIVORS = 10
+MAX_LINE = 300
 
 WEAK = Rule(
     "weak-tests",
     Severity.WARNING,
-    "Too many faults put into the reference are noticed by no test",
-    "Read the diffs: each that changes what the specification promises needs a test that fails with it.",
+    "Tests do not catch enough mutants of the reference",
+    "Read the diffs: each mutant that breaks the specification needs a test that fails with it.",
 )
 UNFAILING = Rule(
     "unfailing-test",
     Severity.WARNING,
     "A test passes whatever the program does",
-    "Let the test look at what the program prints, at its exit status or at the files that it writes.",
+    "Let the test check the output, the exit status or the files that the program writes.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class StrengthResult:
-    """What came of the mutants of one checkpoint's reference."""
+    """Mutants and distortions of one checkpoint's reference, and the tests that failed with them."""
 
     checkpoint: str
     tests: Sequence[TestResult]
     made: int
+    """Mutants that are possible."""
+
     tried: Sequence[TriedMutant]
     unbuilt: int
+    """Mutants that could not be evaluated."""
+
     distorted: Sequence[DistortionResult] = ()
     undistorted: str | None = None
-    """Why the reference could not be distorted."""
+    """The reason why the reference could not be distorted."""
 
     no_mutants: str | None = None
+    """The reason why no mutant was tried."""
 
     @property
     def survivors(self) -> list[TriedMutant]:
-        return [one for one in self.tried if not one.caught]
+        return [tried for tried in self.tried if not tried.caught]
 
     @property
     def caught(self) -> int:
@@ -77,20 +82,20 @@ class StrengthResult:
 
     @property
     def unfailed(self) -> list[TestResult]:
-        """Tests of this checkpoint that neither a mutant nor anything done to the output made fail."""
+        """Tests of this checkpoint that failed with no mutant and no distortion."""
         trials: list[TriedMutant | DistortionResult] = [*self.tried, *self.distorted]
-        failing = frozenset[str]().union(*(one.failed for one in trials))
+        failing = frozenset[str]().union(*(trial.failed for trial in trials))
         return [test for test in self.tests if test.checkpoint == self.checkpoint and test.nodeid not in failing]
 
     @property
     def unfailing(self) -> list[TestResult]:
-        """Mutants alone are too few to say so."""
+        """Empty without distortions, since mutants alone are too few."""
         return self.unfailed if self.distorted else []
 
     def groups(self) -> dict[GroupType, tuple[int, int, int]]:
-        """For each with tests: how many, how many mutants they catch, and how many no other group does."""
+        """For each group: its tests, the mutants that they catch, and the mutants that no other group catches."""
         group_of = {test.nodeid: test.group_type for test in self.tests}
-        by = [{group_of[test] for test in one.failed} for one in self.tried]
+        by = [{group_of[test] for test in tried.failed} for tried in self.tried]
         present = [group for group in GroupType if group in group_of.values()]
         return {
             group: (
@@ -103,17 +108,21 @@ class StrengthResult:
 
 
 def run(bench: Workbench) -> StepOutcome:
-    effort, solved = bench.effort, bench.checkpoints_with_reference()
-    able = [checkpoint for checkpoint in solved if deciding_tests(sound_reference(bench, checkpoint))]
-    began, found = time.monotonic(), list[StrengthResult]()
-    for place, checkpoint in enumerate(able, start=1):
-        end = began + (effort.budget.seconds or float("inf")) * place / len(able)
-        found.append(strength_of(bench, checkpoint, effort.budget, end))
-    unknown = [f"{one.name}: none of its tests counts, so none can catch a mutant" for one in solved if one not in able]
+    effort, checkpoints = bench.effort, bench.checkpoints_with_reference()
+    decided = [checkpoint for checkpoint in checkpoints if deciding_tests(sound_reference(bench, checkpoint))]
+    began, results = time.monotonic(), list[StrengthResult]()
+    for number, checkpoint in enumerate(decided, start=1):
+        end = began + (effort.budget.seconds or float("inf")) * number / len(decided)
+        results.append(strength_of(bench, checkpoint, effort.budget, end))
+    undecided = [
+        f"{checkpoint.name}: none of its tests counts, so none can catch a mutant"
+        for checkpoint in checkpoints
+        if checkpoint not in decided
+    ]
     return StepOutcome(
-        tuple(finding for one in found for finding in findings_of(bench, one)),
-        (*(line for one in found for line in summary_lines(one)), *unknown),
-        {"budget": str(effort.budget), "seed": effort.seed, "checkpoints": dict(map(facts, found))},
+        tuple(finding for result in results for finding in findings_of(bench, result)),
+        (*(line for result in results for line in summary_lines(result)), *undecided),
+        {"budget": str(effort.budget), "seed": effort.seed, "checkpoints": dict(map(facts, results))},
     )
 
 
@@ -122,101 +131,104 @@ def strength_of(bench: Workbench, checkpoint: CheckpointConfig, budget: MutantBu
     earlier = bench.solution(before) if before else None
     mutants = mutants_of(bench.solution(checkpoint), earlier)
     tried, unbuilt = try_mutants(bench, checkpoint, spread(mutants, bench.effort.seed), budget.mutants, end)
-    one = StrengthResult(checkpoint.name, deciding_tests(bench.reference(checkpoint)), len(mutants), tried, unbuilt)
+    result = StrengthResult(checkpoint.name, deciding_tests(bench.reference(checkpoint)), len(mutants), tried, unbuilt)
     if not python_files(bench.solution(checkpoint)):
-        one = replace(one, no_mutants=NO_PYTHON)
-    left = [test.nodeid for test in one.unfailed]
+        result = replace(result, no_mutants=NO_PYTHON)
+    left = [test.nodeid for test in result.unfailed]
     distorted = try_distortions(bench, checkpoint, left) if left else []
-    return replace(one, undistorted=distorted) if isinstance(distorted, str) else replace(one, distorted=distorted)
+    return (
+        replace(result, undistorted=distorted) if isinstance(distorted, str) else replace(result, distorted=distorted)
+    )
 
 
-def findings_of(bench: Workbench, one: StrengthResult) -> Iterator[Finding]:
-    if len(one.tried) >= MIN_MUTANTS and one.caught < MIN_CAUGHT_SHARE * len(one.tried):
+def findings_of(bench: Workbench, result: StrengthResult) -> Iterator[Finding]:
+    if len(result.tried) >= MIN_MUTANTS and result.caught < MIN_CAUGHT_SHARE * len(result.tried):
         yield Finding(
             WEAK,
-            location_of_checkpoint(bench.problem, one.checkpoint),
-            f"the tests of {one.checkpoint} catch {one.caught} of {len(one.tried)} mutants of its reference",
-            checkpoint=one.checkpoint,
-            detail="\n".join(tried.mutant.diff for tried in one.survivors[:SHOWN]),
+            location_of_checkpoint(bench.problem, result.checkpoint),
+            f"the tests of {result.checkpoint} catch {result.caught} of {len(result.tried)} mutants of its reference",
+            checkpoint=result.checkpoint,
+            detail="\n".join(tried.mutant.diff for tried in result.survivors[:MAX_SURVIVORS]),
         )
-    for name, tests in _by_function(one.unfailing).items():
+    for name, tests in _by_function(result.unfailing).items():
         many = f", with {len(tests)} sets of parameters" if len(tests) > 1 else ""
         yield Finding(
             UNFAILING,
             location_of_test(bench.problem.path, tests[0].nodeid),
-            visible(f"{name} passes whatever the program prints, writes or ends with{many}", LINE_LIMIT),
-            checkpoint=one.checkpoint,
+            visible(f"{name} passes whatever the program prints, writes or ends with{many}", MAX_LINE),
+            checkpoint=result.checkpoint,
             test=tests[0].nodeid,
             detail="it passed with a program that\n"
-            + "\n".join(f"- {distorted.distortion.name}" for distorted in one.distorted),
+            + "\n".join(f"- {distorted.distortion.name}" for distorted in result.distorted),
         )
 
 
 def _by_function(tests: Sequence[TestResult]) -> dict[str, list[TestResult]]:
-    found = defaultdict(list)
+    functions = defaultdict(list)
     for test in tests:
-        found[test.nodeid.partition("[")[0]].append(test)
-    return dict(found)
+        functions[test.nodeid.partition("[")[0]].append(test)
+    return dict(functions)
 
 
-def summary_lines(one: StrengthResult) -> Iterator[str]:
-    by = [f"{group} {caught} ({alone} alone)" for group, (_, caught, alone) in one.groups().items()]
-    left = f"; {one.unbuilt} could not be tried" if one.unbuilt else ""
-    if one.no_mutants:
-        yield f"{one.checkpoint}: no mutants: {one.no_mutants}"
+def summary_lines(result: StrengthResult) -> Iterator[str]:
+    by = [f"{group} {caught} ({alone} alone)" for group, (_, caught, alone) in result.groups().items()]
+    left = f"; {result.unbuilt} could not be tried" if result.unbuilt else ""
+    if result.no_mutants:
+        yield f"{result.checkpoint}: no mutants: {result.no_mutants}"
     else:
-        yield f"{one.checkpoint}: {one.caught} of {len(one.tried)} mutants caught, {one.made} possible{left}"
-    if one.tried:
+        caught = f"{result.caught} of {len(result.tried)} mutants caught"
+        yield f"{result.checkpoint}: {caught}, {result.made} possible{left}"
+    if result.tried:
         yield f"  caught by {', '.join(by)}"
-    if one.undistorted:
-        yield f"  not distorted: {one.undistorted}"
-    for distorted in one.distorted:
+    if result.undistorted:
+        yield f"  not distorted: {result.undistorted}"
+    for distorted in result.distorted:
         if distorted.no_verdict:
             yield f"  no verdict on a program that {distorted.distortion.name}: {_in_short(distorted.no_verdict)}"
-    for tried in one.survivors[:SHOWN]:
+    for tried in result.survivors[:MAX_SURVIVORS]:
         yield f"  survived: {tried.mutant.name}"
         yield from (f"    {line}" for line in tried.mutant.diff.splitlines())
-    if len(one.survivors) > SHOWN:
-        yield f"  and {len(one.survivors) - SHOWN} more"
+    if len(result.survivors) > MAX_SURVIVORS:
+        yield f"  and {len(result.survivors) - MAX_SURVIVORS} more"
 
 
 def _in_short(reason: str) -> str:
     return single_line(first_line(reason))
 
 
-def facts(one: StrengthResult) -> tuple[str, dict[str, Any]]:
-    return one.checkpoint, {
-        "made": one.made,
-        "tried": len(one.tried),
-        "caught": one.caught,
-        "unbuilt": one.unbuilt,
+def facts(result: StrengthResult) -> tuple[str, dict[str, Any]]:
+    return result.checkpoint, {
+        "made": result.made,
+        "tried": len(result.tried),
+        "caught": result.caught,
+        "unbuilt": result.unbuilt,
         "groups": {
             str(group): {"tests": tests, "caught": caught, "alone": alone}
-            for group, (tests, caught, alone) in one.groups().items()
+            for group, (tests, caught, alone) in result.groups().items()
         },
         "mutants": [
             {
-                "file": visible(tried.mutant.file, LINE_LIMIT),
+                "file": visible(tried.mutant.file, MAX_LINE),
                 "line": tried.mutant.line,
                 "kind": tried.mutant.edit.kind,
                 "caught": tried.caught,
                 "failed": len(tried.failed),
-                "ended": visible(tried.ended, LINE_LIMIT) if tried.ended else None,
+                "ended": visible(tried.ended, MAX_LINE) if tried.ended else None,
                 "diff": tried.mutant.diff,
             }
-            for tried in one.tried
+            for tried in result.tried
         ],
         "distorted": [
             {
-                "program": found.distortion.name,
-                "failed": len(found.failed),
-                "no_verdict": _in_short(found.no_verdict) if found.no_verdict else None,
+                "program": distorted.distortion.name,
+                "failed": len(distorted.failed),
+                "no_verdict": _in_short(distorted.no_verdict) if distorted.no_verdict else None,
             }
-            for found in one.distorted
+            for distorted in result.distorted
         ],
-        "not_distorted": one.undistorted,
-        "unfailing": [visible(test.nodeid, LINE_LIMIT) for test in one.unfailing],
+        "not_distorted": result.undistorted,
+        "unfailing": [visible(test.nodeid, MAX_LINE) for test in result.unfailing],
     }
 
 
-STEP = Step("strength", "small faults in the reference are noticed by the tests", (WEAK, UNFAILING), run)
+STEP = Step("strength", "tests catch small faults that are put into the reference", (WEAK, UNFAILING), run)

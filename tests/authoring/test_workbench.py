@@ -5,13 +5,13 @@ import pytest
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.workbench import (
     EvaluationRequest,
-    environment_for,
     evaluate_with_retry,
     results_or_raise,
 )
 from slop_code.authoring.check.workbench import Workbench as Bench
+from slop_code.authoring.problem_folders import environment_for
 from slop_code.errors import InfrastructureError
-from tests.authoring.judged import case, judged
+from tests.authoring.reference_results import case, judged
 
 GOOD = judged(case("a"))
 ENDED = judged(reason="pytest exited with 2")

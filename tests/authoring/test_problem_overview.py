@@ -7,18 +7,19 @@ import uuid
 
 import pytest
 
-from slop_code.authoring.check.workbench import Workbench, environment_for
+from slop_code.authoring.check.workbench import Workbench
+from slop_code.authoring.problem_folders import environment_for
 from slop_code.authoring.problem_overview import (
     CheckpointOverview,
     ProblemOverview,
     UnloadableProblem,
     asset_of,
     by_group,
-    checkpoint_view,
+    checkpoint_overview,
+    overview,
     overviews,
-    view,
 )
-from slop_code.authoring.reference_times import ReferenceTimes, parse, remember
+from slop_code.authoring.reference_times import ReferenceTimes, parse, store_reference_times
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.cache import Cache
@@ -97,7 +98,7 @@ checkpoints:
 
 def test_what_the_files_tell(authored):
     problem = ProblemConfig.from_yaml(authored({"config.yaml": CONFIG}))
-    first, second = (checkpoint_view(problem, one) for one in problem.checkpoints.values())
+    first, second = (checkpoint_overview(problem, one) for one in problem.checkpoints.values())
     assert (first.order, first.state, first.timeout, first.session_timeout) == (1, "Full Tests", 10.0, 60.0)
     assert (first.specification, first.solution) == ((problem.path / "checkpoint_1.md").stat().st_size, True)
     assert (second.state, second.timeout, second.specification, second.solution) == (None, 3.0, None, False)
@@ -119,7 +120,7 @@ def test_a_line_for_each_problem(tmp_path):
     expected = "tally: version 1, Easy, 2 checkpoints, Draft, 12 tests (2 core, 1 error, 9 regression)"
     assert listed_line(found) == expected
     troubled = problem_view(
-        tmp_path / "tally", checkpoint(state=None, trouble="no test was found\nfurther"), difficulty=None
+        tmp_path / "tally", checkpoint(state=None, error="no test was found\nfurther"), difficulty=None
     )
     assert listed_line(troubled) == "tally: version 1, 1 checkpoint, broken: no test was found"
     assert listed_line(UnloadableProblem(tmp_path / "x", "config.yaml: odd\nmore")) == "x: broken: config.yaml: odd"
@@ -139,7 +140,7 @@ def test_a_problem_in_words(tmp_path):
     found = problem_view(
         tmp_path,
         checkpoint(tests={"Core": 1, "Error": 0}, measured=measured),
-        checkpoint("checkpoint_2", None, specification=None, solution=False, session_timeout=90.0, trouble="odd"),
+        checkpoint("checkpoint_2", None, specification=None, solution=False, session_timeout=90.0, error="odd"),
         dependencies={"httpx>=1": "1.2", "other": None},
         markers={"wide": "Error"},
         quarantined=("a.py::x",),
@@ -171,7 +172,7 @@ def test_a_problem_in_words(tmp_path):
 def test_no_name_reaches_a_terminal_as_a_command(tmp_path):
     found = problem_view(
         tmp_path / HOSTILE,
-        checkpoint(HOSTILE, measured=ReferenceTimes(1, {HOSTILE: 1.0}), trouble=HOSTILE),
+        checkpoint(HOSTILE, measured=ReferenceTimes(1, {HOSTILE: 1.0}), error=HOSTILE),
         version=HOSTILE,
         description=HOSTILE,
         author=HOSTILE,
@@ -199,7 +200,7 @@ def results_of(problem, tests, **fields):
 )
 def test_what_is_no_whole_run_is_not_remembered(keys, tmp_path):
     cache = Cache(tmp_path)
-    remember(cache, results_of("a", {"x": 10.0}, **keys))
+    store_reference_times(cache, results_of("a", {"x": 10.0}, **keys))
     assert ResultCache(cache).info().entries == 0
 
 
@@ -236,7 +237,7 @@ def test_problems_are_looked_at_without_evaluating(authored, tmp_path, cache, ne
     assert good.checkpoints[0].tests == {"Core": 1, "Functionality": 1, "Error": 1, "Regression": 0}
     (folder / "tests" / "test_checkpoint_1.py").write_text("import nothing_of_this_name\n")
     [troubled] = overviews([folder], cache, silent)
-    assert "nothing_of_this_name" in troubled.trouble
+    assert "nothing_of_this_name" in troubled.error
 
 
 def test_the_reference_is_measured_until_something_changes(authored, cache, need_bubblewrap):
@@ -245,11 +246,11 @@ def test_the_reference_is_measured_until_something_changes(authored, cache, need
     solution = problem.path / "solutions" / "checkpoint_1" / "main.py"
     solution.write_text(f"# never measured: {uuid.uuid4()}\n{solution.read_text()}")
     spec = environment_for(problem, None)
-    assert view(problem, spec, cache, silent).checkpoints[0].measured is None
+    assert overview(problem, spec, cache, silent).checkpoints[0].measured is None
     Workbench(problem, spec).reference(problem.checkpoint(1))
-    found = view(problem, spec, cache, silent).checkpoints[0].measured
+    found = overview(problem, spec, cache, silent).checkpoints[0].measured
     assert {name.partition("::")[2] for name in found.tests} == {"test_one_word", "test_several_words", "test_no_words"}
-    document = json.loads(json.dumps(as_json(view(problem, spec, cache, silent))))
+    document = json.loads(json.dumps(as_json(overview(problem, spec, cache, silent))))
     assert len(document["checkpoints"][0]["reference"]["slowest"]) == 3
     solution.write_text(f"# {uuid.uuid4()}\n")
-    assert view(problem, spec, cache, silent).checkpoints[0].measured is None
+    assert overview(problem, spec, cache, silent).checkpoints[0].measured is None

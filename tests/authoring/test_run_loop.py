@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from slop_code.authoring.run_loop import changed_since, is_watched, look, wait_for_change
+from slop_code.authoring.run_loop import changed_since, file_states, is_watched, wait_for_change
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_changes(tmp_path):
     for name in ("same", "written", "gone", "tests/renamed", "__pycache__/x", ".git/x"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("a")
-    before = look([tmp_path])
+    before = file_states([tmp_path])
     (tmp_path / "written").write_text("longer")
     (tmp_path / "gone").unlink()
     (tmp_path / "new").touch()
@@ -34,21 +34,21 @@ def test_changes(tmp_path):
     os.rename(tmp_path / "tests/.new", tmp_path / "tests/renamed")
     for name in ("__pycache__/x", ".git/x"):
         (tmp_path / name).write_text("b")
-    found = changed_since(before, look([tmp_path]))
+    found = changed_since(before, file_states([tmp_path]))
     assert [os.path.relpath(path, tmp_path) for path in found] == ["gone", "new", "tests/renamed", "written"]
 
 
 def test_what_cannot_be_read_is_no_trouble(tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
-    assert list(look([tmp_path, tmp_path / "missing"])) == [str(tmp_path / "link")]
+    assert list(file_states([tmp_path, tmp_path / "missing"])) == [str(tmp_path / "link")]
 
 
 def test_a_change_is_waited_for(tmp_path):
     file = tmp_path / "a"
     file.write_text("")
-    before = look([tmp_path])
+    before = file_states([tmp_path])
     found = []
-    thread = threading.Thread(target=lambda: found.append(wait_for_change([tmp_path], before, every=0.001)))
+    thread = threading.Thread(target=lambda: found.append(wait_for_change([tmp_path], before, interval=0.001)))
     thread.start()
     file.write_text("changed")
     thread.join(60)

@@ -10,7 +10,7 @@ from slop_code.authoring.check.failure_text import (
     outcome_verb,
     shown_test,
 )
-from tests.authoring.judged import case
+from tests.authoring.reference_results import case
 
 LONGREPR = """run = <function call>
 

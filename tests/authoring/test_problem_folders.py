@@ -40,17 +40,17 @@ def test_inside_a_problem(place, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["empty"], "empty: neither a config.yaml nor a problem's folder in it"),
+        (["empty"], "empty: has neither a config.yaml nor a folder of a problem"),
         (["z"], "z: no such folder"),
         (["./z"], "./z: no such folder"),
     ],
     ids=["empty", "name", "path"],
 )
-def test_not_found(place, given, said):
+def test_an_argument_without_a_problem_is_a_usage_error(place, given, said):
     with pytest.raises(UsageError, match=said):
         problem_folders(given, None)
 
 
-def test_none_at_all(place):
-    with pytest.raises(UsageError, match="no problem there"):
+def test_an_empty_problems_folder_is_a_usage_error(place):
+    with pytest.raises(UsageError, match="has no problem"):
         problem_folders([], place / "empty")
