@@ -67,6 +67,7 @@ def own_cache(cache, tmp_path, monkeypatch):
     return folder
 
 
+@pytest.mark.proof
 def test_without_isolation(own_cache, doctor, tmp_path):
     """It says what gets through, and does nothing that could hurt this machine."""
     environment = tmp_path / "bare.yaml"
