@@ -24,7 +24,7 @@ from private_daemon import FOLDERS, UnavailableError, call, hold, install, is_le
 from with_docker import cache_folder, debian_suite, digest, make_tar
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from private_daemon import Environment
 
@@ -36,7 +36,7 @@ HOME = "root"
 LISTED = ("tmp", "var/tmp", HOME)
 PROCESSES = "srv/processes"
 CACHES = re.compile(
-    rf"{HOME}/\.cache/(slop-code|slop-code-tests|uv|pip|zig)/|{HOME}/\.local/share/uv/|tmp/pytest-of-root$"
+    rf"{HOME}/\.cache/(slop-code|slop-code-tests|slop-code-release|uv|pip|zig)/|{HOME}/\.local/share/uv/|tmp/pytest-of-root$"
 )
 """Those of CONTRIBUTING.md; pytest keeps the empty folder in which it made those of its tests."""
 
@@ -149,9 +149,19 @@ def unpack(root: Path, environment: Environment) -> None:
         note("the clone has what is committed; this folder has more")
 
 
+def index_folders(root: Path, settings: Iterable[str]) -> set[str]:
+    """Folders of the host that the settings name as indexes, such as file:///srv/wheels."""
+    files = (root / name for name in ("etc/pip.conf", "etc/xdg/pip/pip.conf", "etc/uv/uv.toml"))
+    texts = [*settings, *(file.read_text() for file in files if file.exists())]
+    paths = {Path(path) for text in texts for path in re.findall(r"(?<![:/\w])(?:file://)?(/[^\s\"',]+)", text)}
+    folders = {path for path in paths if path.is_dir() and not path.is_relative_to("/etc")}
+    # The pages of a simple index link to files beside it.
+    return {str(path.parent if path.name == "simple" else path) for path in folders}
+
+
 def run_inside(root: Path, commands: Sequence[str]) -> int:
     settings = {name: value for name, value in os.environ.items() if SETTINGS.match(name)}
-    folders = [value for value in settings.values() if Path(value).is_dir() and not value.startswith("/etc/")]
+    folders = sorted(index_folders(root, settings.values()))
     environment = {
         **settings,
         "CI": "true", "HOME": f"/{HOME}", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

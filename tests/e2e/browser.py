@@ -35,14 +35,19 @@ def program() -> str:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for the tests of a file, not for all: as long as it is there, no other test can use asyncio."""
-    executable = program()
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One for the tests of a file, not for all: as long as it is there, no other test can use asyncio.
+
+    It has a home of its own, as it leaves settings and caches there.
+    """
+    executable, home = program(), tmp_path_factory.mktemp("home")
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=PATIENCE_MS)
-    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=executable) as started:
-        yield started
+    own = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    with sync_playwright() as playwright:
+        with playwright.chromium.launch(executable_path=executable, env={**own, "HOME": str(home)}) as started:
+            yield started
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.faults import clocks, daemon
+from tests.faults import daemon
 from tests.faults.harness import Record, grounded, run_campaign
 from tests.faults.plan import DISKS, DOCKER_KINDS, HOST_KINDS, PER_CAMPAIGN, Campaign, plan
 
@@ -94,8 +94,6 @@ def available(options: argparse.Namespace, *, disks: bool) -> tuple[list[str], l
     missing: dict[str, str] = {}
     if not disks:
         missing.update(dict.fromkeys(DISKS, "no mounts of its own can be had here"))
-    if "clock" in wanted and clocks.shim() is None:
-        missing["clock"] = "there is no C compiler here"
     if "daemon-killed" in wanted and daemon.private_folder() is None:
         missing["daemon-killed"] = "the daemon was not started for this alone"
     found = [kind for kind in wanted if kind not in missing]

@@ -9,6 +9,7 @@ import random
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,18 +26,17 @@ if TYPE_CHECKING:
 SOURCE = Path(__file__).with_name("clock.c")
 JUMPS = (-3600, 3600, -86400 * 400, 86400 * 400, -1_700_000_000, 2_000_000_000)
 TIMES = (0, 1, 4_000_000_000)
-MOST_FILES = 40
+MAX_FILES = 40
 
 
 @functools.cache
-def shim() -> str | None:
-    """Built once; None where there is no compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        return None
+def shim() -> str:
+    """Built once, by zig where this machine has no C compiler."""
+    zig = ("uv", "run", "--quiet", "--no-project", "--with", "ziglang", "python", "-m", "ziglang", "cc")
+    compiler = ["cc"] if shutil.which("cc") else [str(Path(sys.executable).with_name("uv")), *zig[1:]]
     target = Path(tempfile.mkdtemp(prefix="faults-clock-")) / "clock.so"
     atexit.register(shutil.rmtree, target.parent, ignore_errors=True)
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(target), str(SOURCE), "-ldl"], check=True)
+    subprocess.run([*compiler, "-shared", "-fPIC", "-O1", "-o", str(target), str(SOURCE), "-ldl"], check=True)
     return str(target)
 
 
@@ -44,7 +44,7 @@ def jumped(site: Site, fault: Fault) -> Ending:
     """Of the evaluator's clock: it jumps at the moment, and once more a little later. No verdict hangs on it."""
     chance, file = random.Random(fault.chance), site.folder / "clock"
     file.write_bytes(struct.pack("l", chance.choice([0, *JUMPS])))
-    evaluator = site.start(whole=fault.whole, LD_PRELOAD=shim() or "", FAULTS_CLOCK=str(file))
+    evaluator = site.start(whole=fault.whole, LD_PRELOAD=shim(), FAULTS_CLOCK=str(file))
     for _ in range(2):
         until(site, fault, evaluator)
         with file.open("r+b") as stream:
@@ -57,7 +57,7 @@ def dated(site: Site, fault: Fault) -> Ending:
     chance = random.Random(fault.chance)
     places = [site.cache.root / part for part in ("tests", "tools", "results")]
     files = sorted(path for place in [*places, site.problem, site.top] for path in place.rglob("*") if path.is_file())
-    for path in chance.sample(files, min(MOST_FILES, len(files))):
+    for path in chance.sample(files, min(MAX_FILES, len(files))):
         own(path)
         when = chance.choice(TIMES)
         os.utime(path, (when, when))
