@@ -1,0 +1,97 @@
+"""Delivery of results: a local one is moved into place, once, and the rest is unpacked."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from slop_code.evaluation import CorrectnessResults
+from slop_code.runs import delivery
+from slop_code.runs.checkpoint_lines import CheckpointFacts
+from slop_code.runs.delivery import deliver
+from slop_code.runs.job_records import JobResult
+from slop_code.runs.result_archive import pack_result
+from slop_code.runs.run_layout import RESULT_FILE
+
+
+@pytest.fixture
+def target(world):
+    world.problem(count=1)
+    world.run(snapshots={"words": ["a"]})
+    return world.discover()[0].submissions[0]
+
+
+@pytest.fixture
+def result(world, target):
+    """As an executor of this machine leaves it, in a folder with a report."""
+    folder = world.folder / "temporary"
+    results = world.results(target)
+    results.save(folder / RESULT_FILE)
+    (folder / ".scbench").mkdir()
+    (folder / ".scbench/report.json").write_text("{}")
+    return JobResult(CheckpointFacts.of(results), pack_result(folder), folder=folder)
+
+
+def inodes(folder):
+    return {name: (folder / name).stat().st_ino for name in (RESULT_FILE, ".scbench/report.json")}
+
+
+def test_a_local_result_is_moved_and_not_written_again(target, result):
+    written = inodes(result.folder)
+    assert deliver(target, result, move=True) == result.facts
+    assert inodes(target.output) == written
+    assert list(result.folder.iterdir()) == []
+
+
+def test_a_result_that_others_need_as_well_stays_in_its_folder(target, result):
+    written = inodes(result.folder)
+    assert deliver(target, result, move=False) == result.facts
+    assert inodes(result.folder) == written
+    assert not inodes(target.output).items() & written.items()
+
+
+def test_a_folder_on_another_file_system_is_copied(target, result, monkeypatch):
+    def rename(source, destination):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(source), None, str(destination))
+
+    monkeypatch.setattr(delivery.os, "rename", rename)
+    assert deliver(target, result, move=True) == result.facts
+    assert CorrectnessResults.load(target.output / RESULT_FILE).checkpoint_name == "checkpoint_1"
+    assert (target.output / ".scbench/report.json").read_text() == "{}"
+
+
+def test_an_earlier_result_is_replaced_as_a_whole(target, result):
+    (target.output / ".scbench").mkdir()
+    (target.output / ".scbench/old.log").write_text("")
+    (target.output / RESULT_FILE).write_text("old")
+    deliver(target, result, move=True)
+    assert [path.name for path in (target.output / ".scbench").iterdir()] == ["report.json"]
+    assert CorrectnessResults.load(target.output / RESULT_FILE)
+
+
+def test_a_move_that_breaks_off_leaves_no_result_that_counts(target, result, monkeypatch):
+    """evaluation.json comes last, and the old one goes first."""
+    (target.output / RESULT_FILE).write_text("old")
+    moved = []
+
+    def rename(source, destination):
+        moved.append(source.name)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(delivery.os, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        deliver(target, result, move=True)
+    assert moved == [".scbench"]
+    assert not (target.output / RESULT_FILE).exists()
+
+
+def test_an_output_that_cannot_be_written_is_named(target, result, monkeypatch):
+    def rename(source, destination):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(source), None, str(destination))
+
+    monkeypatch.setattr(delivery.os, "rename", rename)
+    facts = deliver(target, result, move=True)
+    assert facts.state == "not_evaluated"
+    assert facts.reason.startswith(f"{target.output / '.scbench'}: Permission denied; make it writable")
