@@ -19,16 +19,16 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
 from slop_code.execution.submission import tree_digest
 from slop_code.runs.executors.ray import shipping
-from slop_code.runs.executors.ray.node import Versions
-from slop_code.runs.executors.ray.ray_executor import as_sent
-from slop_code.runs.executors.ray.shipping import arrived, pack, pack_problem, unpack
+from slop_code.runs.executors.ray.node import NodeVersions
+from slop_code.runs.executors.ray.ray_executor import request_for_node
+from slop_code.runs.executors.ray.shipping import pack, pack_problem, received_problem, unpack
 from slop_code.runs.job_records import JobRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 NAME = b"n" * 200
-HERE = Versions("0.5", "3-abc", "3.11")
+HERE = NodeVersions("0.5", "3-abc", "3.11")
 
 
 def plain(root: Path) -> None:
@@ -125,10 +125,10 @@ def test_another_tree_than_the_planned_one(tmp_path: Path) -> None:
 
 
 def test_what_is_too_large_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipping, "LARGEST", 1 << 20)
+    monkeypatch.setattr(shipping, "MAX_TREE_SIZE", 1 << 20)
     with (tmp_path / "holes").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(SubmissionError, match="too much to be sent"):
+    with pytest.raises(SubmissionError, match="too large to be sent"):
         pack(tmp_path)
 
 
@@ -200,18 +200,18 @@ def test_fetched_once_and_again_when_damaged(problem: ProblemConfig, tmp_path: P
         fetched.append(digest)
         return packed
 
-    places = {arrived(Cache(tmp_path), digest, fetch) for _ in range(3)}
+    places = {received_problem(Cache(tmp_path), digest, fetch) for _ in range(3)}
     assert len(fetched) == len(places) == 1
     (place,) = places
     (place / "tests" / "conftest.py").write_text("")
-    assert tree_digest(arrived(Cache(tmp_path), digest, fetch)) == digest
+    assert tree_digest(received_problem(Cache(tmp_path), digest, fetch)) == digest
     assert len(fetched) == 2
 
 
 def test_what_arrives_as_something_else_is_not_kept(problem: ProblemConfig, tmp_path: Path) -> None:
     _, packed = pack_problem(problem)
     with pytest.raises(InfrastructureError, match="not the one that was planned"):
-        arrived(Cache(tmp_path), "0" * 64, lambda: packed)
+        received_problem(Cache(tmp_path), "0" * 64, lambda: packed)
     assert list((tmp_path / "arrivals").glob("[!.]*")) == []
 
 
@@ -219,12 +219,12 @@ def test_what_arrives_as_something_else_is_not_kept(problem: ProblemConfig, tmp_
     ("there", "told"),
     [
         (HERE, None),
-        (Versions("0.4", "3-abc", "3.11"), "it has slop-code 0.4, expected 0.5"),
-        (Versions("0.5", "2-abc", "3.11"), "it has evaluation 2-abc, expected 3-abc"),
-        (Versions("0.5", "3-abc", "3.12"), "it has python 3.12, expected 3.11"),
+        (NodeVersions("0.4", "3-abc", "3.11"), "it has slop-code 0.4, expected 0.5"),
+        (NodeVersions("0.5", "2-abc", "3.11"), "it has evaluation 2-abc, expected 3-abc"),
+        (NodeVersions("0.5", "3-abc", "3.12"), "it has python 3.12, expected 3.11"),
     ],
 )
-def test_versions(there: Versions, told: str | None) -> None:
+def test_versions(there: NodeVersions, told: str | None) -> None:
     assert there.difference(HERE) == told
 
 
@@ -234,6 +234,6 @@ def test_what_is_hidden_here_is_hidden_there(problem: ProblemConfig, tmp_path: P
         problem=problem, checkpoint="checkpoint_1", environment=load_environment("local"), submission=tmp_path / "a",
         digest="0", hidden=(tmp_path / "run", Path("out")),
     )  # fmt: skip
-    sent = as_sent(work)
+    sent = request_for_node(work)
     assert sent.hidden == (problem.path, tmp_path / "run", Path.cwd() / "out")
     assert sent == replace(work, submission=Path(), hidden=sent.hidden)

@@ -1,4 +1,4 @@
-"""Where jobs run: threads of this process, or a cluster."""
+"""Executors of jobs: threads of this process, or a cluster (plug-in point `slop_code.executors`)."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ BUILT_IN = {
 
 
 class Executor(Protocol):
-    """Made for one run, closed at its end."""
+    """Created for one evaluation of runs, closed at its end."""
 
     slots: int
-    """How much weight may run at a time; whoever submits keeps to it."""
+    """The total weight that may run at a time; the scheduler keeps to it."""
 
     def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
-        """`slots`: None for as many as there are processors. `cache`: this machine's."""
+        """`slots`: None for one for each processor. `cache`: that of this machine."""
 
     def prepare(self, wanted: Sequence[Submission]) -> None:
-        """Before the first job; raises where nothing of all that is wanted could be evaluated."""
+        """Called before the first job. Raises where none of the submissions could be evaluated."""
 
-    def submit(self, work: JobRequest) -> Future[JobResult]: ...
+    def submit(self, request: JobRequest) -> Future[JobResult]: ...
 
     def stop(self, future: Future[JobResult]) -> None:
-        """End this one now and clean up after it; its future still comes to an end."""
+        """Cancel this job and clean up after it; its future still gets a result."""
 
     def close(self) -> None:
-        """After every future has come to its end."""
+        """Called after every future has ended."""
 
 
 def executor_class(name: str) -> type[Executor]:

@@ -1,4 +1,4 @@
-"""Getting into touch with a Ray cluster, and finding its nodes fit."""
+"""Connection to a Ray cluster, and the check of its nodes."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from dataclasses import dataclass
 from typing import Any
 
 from slop_code.errors import UsageError
-from slop_code.runs.executors.ray.node import Versions, versions_here
+from slop_code.runs.executors.ray.node import NodeVersions, local_versions
 
-REACH_S = 10.0
-ANSWER_S = 60.0
-"""For the first word of a node, which starts a worker for it."""
+CONNECT_TIMEOUT_S = 10.0
+PROBE_TIMEOUT_S = 60.0
+"""For the first answer of a node, which starts a worker for it."""
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # else Ray prints its nodes' troubles among our output
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # else Ray prints the errors of its nodes into our output
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ClusterNode:
     id: str
     name: str
     cpus: float
 
 
 def connect(address: str | None) -> tuple[Any, bool]:
-    """The module `ray`, connected; and whether the connection is ours, not one that the program had before."""
+    """The module `ray`, connected; and whether this call made the connection."""
     ray = _load()
     if ray.is_initialized():
         return ray, False
     if not address:
         raise UsageError("no Ray cluster is named: give --ray-address HOST:PORT or set RAY_ADDRESS")
-    _reach(address)
-    told_to_end = signal.getsignal(signal.SIGTERM)
+    _check_reachable(address)
+    sigterm_handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
     except Exception as error:
         raise UsageError(
-            f"Ray at {address}: {in_short(error)}; is this machine a node of it, with the same Python and Ray?"
+            f"Ray at {address}: {short_message(error)}; is this machine a node of it, with the same Python and Ray?"
         ) from error
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, told_to_end)  # Ray puts its own there
+            signal.signal(signal.SIGTERM, sigterm_handler)  # Ray replaces the handler
     return ray, True
 
 
@@ -61,8 +61,8 @@ def _load() -> Any:
     return ray
 
 
-def _reach(address: str) -> None:
-    """Ray itself tries for minutes."""
+def _check_reachable(address: str) -> None:
+    """A quick check: Ray itself tries for minutes."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
@@ -71,55 +71,59 @@ def _reach(address: str) -> None:
     if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
         raise UsageError(f"Ray at {address}: expected HOST:PORT, such as 10.0.0.1:6379")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
     except OSError as error:
         raise UsageError(f"Ray at {address}: cannot be reached: {error.strerror or error}") from error
 
 
-def alive(ray: Any) -> list[Node]:
-    """Those that jobs can run on."""
+def live_nodes(ray: Any) -> list[ClusterNode]:
+    """The nodes with processors."""
     nodes = [
-        Node(node["NodeID"], f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})", node["Resources"]["CPU"])
+        ClusterNode(
+            node["NodeID"], f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})", node["Resources"]["CPU"]
+        )
         for node in ray.nodes()
         if node["Alive"] and node["Resources"].get("CPU")
     ]
     return sorted(nodes, key=lambda node: node.name)
 
 
-def check_nodes(ray: Any, expected: Versions) -> None:
-    """Before anything runs; one that joins later is looked at by each job on it."""
+def check_nodes(ray: Any, expected: NodeVersions) -> None:
+    """Raises where a node has another slop-code. A node that joins later is checked by each job on it."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    nodes = alive(ray)
+    nodes = live_nodes(ray)
     if not nodes:
         raise UsageError("the Ray cluster has no node with processors; start one with ray start")
-    probe = ray.remote(versions_here)
-    asked = {
+    probe = ray.remote(local_versions)
+    probes = {
         probe.options(
             num_cpus=0, max_retries=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False)
         ).remote(): node
         for node in nodes
     }
-    answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=ANSWER_S)
-    wrong = [
-        f"node {node.name}: {said}" for ref, node in asked.items() if (said := _wrong(ray, ref, answered, expected))
+    answered, _ = ray.wait(list(probes), num_returns=len(probes), timeout=PROBE_TIMEOUT_S)
+    errors = [
+        f"node {node.name}: {error}"
+        for ref, node in probes.items()
+        if (error := _node_error(ray, ref, answered, expected))
     ]
-    if wrong:
-        raise UsageError("\n".join([*wrong, "install the same slop-code on every node"]))
+    if errors:
+        raise UsageError("\n".join([*errors, "install the same slop-code on every node"]))
 
 
-def _wrong(ray: Any, reference: Any, answered: list[Any], expected: Versions) -> str | None:
+def _node_error(ray: Any, reference: Any, answered: list[Any], expected: NodeVersions) -> str | None:
     if reference not in answered:
-        return f"gave no answer within {ANSWER_S:g} s"
+        return f"gave no answer within {PROBE_TIMEOUT_S:g} s"
     try:
-        found: Versions = ray.get(reference)
-    except Exception as error:  # noqa: BLE001  (whatever an import there can raise)
-        return f"cannot load slop-code: {in_short(error)}"
-    return found.difference(expected)
+        versions: NodeVersions = ray.get(reference)
+    except Exception as error:  # noqa: BLE001  (an import there can raise anything)
+        return f"cannot load slop-code: {short_message(error)}"
+    return versions.difference(expected)
 
 
-def in_short(error: BaseException) -> str:
-    """Without the traceback that Ray puts into its messages."""
+def short_message(error: BaseException) -> str:
+    """The message of an error without the traceback that Ray adds."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

@@ -1,4 +1,4 @@
-"""What runs on a node of a cluster: content becomes files there, and a job is done on them."""
+"""Code that runs on a node of a Ray cluster: it unpacks problem and submission, and runs the job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from slop_code.errors import InfrastructureError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
-from slop_code.runs.executors.ray.shipping import arrived, unpack
+from slop_code.runs.executors.ray.shipping import received_problem, unpack
 from slop_code.runs.executors.worker import run_job
 from slop_code.runs.job_records import JobResult
 
@@ -24,73 +24,75 @@ if TYPE_CHECKING:
 
     from slop_code.runs.job_records import JobRequest
 
-LISTEN_S = 0.2
-"""Ray tells a task to stop by an exception that comes only between two steps of its Python code."""
+CANCEL_POLL_S = 0.2
+"""Ray cancels a task by an exception, which is raised only between two steps of its Python code."""
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
-    """What has to be the same on every node, as verdicts may differ with it."""
+class NodeVersions:
+    """Versions that must be the same on every node, as verdicts may differ with them."""
 
     slop_code: str
     evaluation: str
     python: str
 
-    def difference(self, expected: Versions) -> str | None:
-        """The first one, in words."""
+    def difference(self, expected: NodeVersions) -> str | None:
+        """The first difference, as a message."""
         wanted = asdict(expected)
-        for name, found in asdict(self).items():
-            if found != wanted[name]:
-                return f"it has {name.replace('_', '-')} {found}, expected {wanted[name]}"
+        for name, actual in asdict(self).items():
+            if actual != wanted[name]:
+                return f"it has {name.replace('_', '-')} {actual}, expected {wanted[name]}"
         return None
 
 
-def versions_here() -> Versions:
-    return Versions(__version__, evaluation_version(), f"{platform.python_version()} on {platform.machine()}")
+def local_versions() -> NodeVersions:
+    return NodeVersions(__version__, evaluation_version(), f"{platform.python_version()} on {platform.machine()}")
 
 
 @dataclass(frozen=True, slots=True)
-class Shipment:
+class ShippedTree:
     digest: str
     reference: Any
-    """To the packed tree in the object store; inside this record, so that Ray brings it only when it is asked for."""
+    """To the packed tree in the object store. Inside a record, Ray fetches it only when it is asked for."""
 
 
-def run_on_node(work: JobRequest, problem: Shipment, submission: Shipment, expected: Versions) -> JobResult:
-    """The job itself runs beside, so that this thread can hear that it is to be stopped."""
-    with contextlib.suppress(ValueError):  # not in the main thread: then nobody can tell it
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a Ray that was started by a script may ignore it
+def run_on_node(
+    request: JobRequest, problem: ShippedTree, submission: ShippedTree, expected: NodeVersions
+) -> JobResult:
+    """The job runs in another thread, so that this one can receive the exception that cancels the task."""
+    with contextlib.suppress(ValueError):  # not in the main thread, which gets no signals
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a Ray that a script started may ignore the signal
     with contextlib.closing(CancelToken()) as token, ThreadPoolExecutor(1) as pool:
-        job = pool.submit(_job, work, problem, submission, expected, token)
+        job = pool.submit(_job, request, problem, submission, expected, token)
         while True:
             try:
                 while not job.done():
-                    wait([job], LISTEN_S)
+                    wait([job], CANCEL_POLL_S)
                 return job.result()
             except KeyboardInterrupt:
                 token.cancel()
 
 
 def _job(
-    work: JobRequest, problem: Shipment, submission: Shipment, expected: Versions, token: CancelToken
+    request: JobRequest, problem: ShippedTree, submission: ShippedTree, expected: NodeVersions, token: CancelToken
 ) -> JobResult:
     import ray
 
     def failed(reason: str) -> JobResult:
-        return JobResult.failed(f"node {socket.gethostname()}: {reason}", work.attempts)
+        return JobResult.failed(f"node {socket.gethostname()}: {reason}", request.attempts)
 
-    difference = versions_here().difference(expected)
+    difference = local_versions().difference(expected)
     if difference:
         return failed(difference)
     try:
         cache = Cache.default()
         with cancel_scope(token), cache.shared_lock(), cache.session_folder() as folder:
-            place = arrived(cache, problem.digest, lambda: ray.get(problem.reference))
+            problem_folder = received_problem(cache, problem.digest, lambda: ray.get(problem.reference))
             unpack(ray.get(submission.reference), folder / "submission", submission.digest)
-            local = replace(work, problem=work.problem.at(place), submission=folder / "submission")
+            local = replace(request, problem=request.problem.at(problem_folder), submission=folder / "submission")
             return replace(run_job(local, cache, lambda: _make(folder / "result")), folder=None)
     except EvaluationCancelledError as error:
-        return JobResult.failed(str(error), work.attempts, final=True)
+        return JobResult.failed(str(error), request.attempts, final=True)
     except InfrastructureError as error:
         return failed(str(error))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Problems and submissions on their way to a machine that has none of our files: packed, unpacked, compared."""
+"""Problems and submissions as tar archives for machines without a shared file system, checked by digest."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.cache import Cache
 
-LARGEST = 1 << 30
-"""A tree is in memory while it travels."""
+MAX_TREE_SIZE = 1 << 30
+"""Bytes: a tree is in memory while it is sent."""
 
 ARRIVALS = "arrivals"
 CONFIG = "config.yaml"
@@ -31,12 +31,13 @@ TREE_NAME = "problem"
 
 
 def pack(root: Path) -> bytes:
-    """Everything below it but the names that are the evaluation's own; links stay links."""
+    """The whole tree without the names that are reserved for the evaluation. Links stay links."""
     packed = io.BytesIO()
     for part in pack_tree(root, TREE_NAME, owner=(0, 0), without=RESERVED):
-        if packed.tell() + len(part) > LARGEST:
+        if packed.tell() + len(part) > MAX_TREE_SIZE:
             raise SubmissionError(
-                f"{root}: more than {LARGEST >> 30} GiB, too much to be sent; leave out what is no source"
+                f"{root}: more than {MAX_TREE_SIZE >> 30} GiB, too large to be sent; "
+                "remove files that are not source code"
             )
         packed.write(part)
     packed.write(pack_end())
@@ -52,15 +53,15 @@ def pack_problem(problem: ProblemConfig) -> tuple[str, bytes]:
 
 
 def copy_problem(problem: ProblemConfig, folder: Path) -> None:
-    """At the places that config.yaml names, so that it is the same problem there."""
+    """Copy to the paths that config.yaml names, so that it is the same problem there."""
     folder.mkdir()
     shutil.copy(problem.path / CONFIG, folder / CONFIG)
     for name, asset in problem.static_assets.items():
-        place = os.path.normpath(asset.path)
-        if place.startswith(".."):
+        path = os.path.normpath(asset.path)
+        if path.startswith(".."):
             raise ConfigError(f"{problem.path / CONFIG}: static_assets.{name}.path: write it without '..' to send it")
         (folder / asset.path).parent.mkdir(parents=True, exist_ok=True)
-        copy_assets({place: problem.path / asset.path}, folder)
+        copy_assets({path: problem.path / asset.path}, folder)
     for file in files_in(problem.path / "tests"):
         target = folder / "tests" / file
         if not target.exists():  # else it is an asset as well
@@ -68,22 +69,22 @@ def copy_problem(problem: ProblemConfig, folder: Path) -> None:
             shutil.copy(problem.path / "tests" / file, target)
 
 
-def arrived(cache: Cache, digest: str, fetch: Callable[[], bytes]) -> Path:
-    """A problem in this machine's cache: fetched and unpacked once, whoever asks."""
+def received_problem(cache: Cache, digest: str, fetch: Callable[[], bytes]) -> Path:
+    """The problem in the cache of this machine; it is fetched and unpacked once."""
 
     def build(folder: Path) -> None:
         unpack(fetch(), folder / TREE_NAME, digest)
 
     def load(folder: Path) -> Path:
         if tree_digest(folder / TREE_NAME) != digest:
-            raise ValueError("not what was sent")
+            raise ValueError("not the tree that was sent")
         return folder / TREE_NAME
 
     return cache.load_or_build(ARRIVALS, digest, build, load)
 
 
 def unpack(packed: bytes, folder: Path, digest: str) -> None:
-    """Into a new folder; what it comes to has to have that digest."""
+    """Into a new folder, whose digest must be the given one."""
     with contextlib.suppress(EOFError):  # an archive that breaks off has another digest
         unpack_tree(io.BytesIO(packed), folder)
     if tree_digest(folder) != digest:
