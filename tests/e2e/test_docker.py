@@ -133,14 +133,14 @@ def hardening(make_problem, make_submission, evaluate):
 
 
 @pytest.mark.parametrize("name", names_in(HARDENING))
-def test_hardening(hardening, name):
+def test_containers_are_hardened(hardening, name):
     mine = [test for test in hardening.tests if test.id.partition("[")[0] == name]
     assert hardening.infrastructure_failure_reason is None
     assert mine
     assert [test.failure_message for test in mine if test.status != "passed"] == []
 
 
-def test_bombs_fail_their_own_tests_only(make_problem, make_submission, evaluate):
+def test_exhaustion_fails_its_own_tests_only(make_problem, make_submission, evaluate):
     bombs = """
         import os, signal, sys
         signal.alarm(20)
@@ -237,7 +237,7 @@ def test_user_and_workdir_change_no_verdict(make_problem, make_submission, evalu
     assert statuses(results) == dict.fromkeys(names_in(IDENTITY), "passed") | {"test_wrong": "failed"}
 
 
-def test_extra_mounts(make_problem, make_submission, evaluate, tmp_path):
+def test_extra_mounts_are_visible_and_read_only_by_default(make_problem, make_submission, evaluate, tmp_path):
     tests = """
         import os
         from pathlib import Path
@@ -284,7 +284,7 @@ def test_extra_mounts(make_problem, make_submission, evaluate, tmp_path):
     assert [path.name for path in (tmp_path / "read").iterdir()] == ["note"]
 
 
-def test_network_full(make_problem, make_submission, evaluate, need_docker):
+def test_network_full_reaches_the_network(make_problem, make_submission, evaluate, need_docker):
     need_docker()
     listed = subprocess.run(["docker", "network", "ls", "--format", "{{.Name}}"], capture_output=True, check=True)
     if b"bridge" not in listed.stdout.split():

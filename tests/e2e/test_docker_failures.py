@@ -106,7 +106,7 @@ def docker(*words, **variables):
     return subprocess.run(["docker", *words], env=environment, capture_output=True, text=True, check=True).stdout
 
 
-def test_no_daemon(fails, tmp_path):
+def test_a_missing_daemon_is_an_infrastructure_failure(fails, tmp_path):
     nowhere = tmp_path / "sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(nowhere))
@@ -115,19 +115,19 @@ def test_no_daemon(fails, tmp_path):
     assert str(nowhere) in reason
 
 
-def test_no_command(fails):
+def test_a_missing_engine_is_an_infrastructure_failure(fails):
     reason = fails({"docker": {"binary": "no-such-engine"}})
     assert reason.startswith("no-such-engine is not installed")
 
 
-def test_an_image_that_is_not_there(fails):
+def test_a_missing_image_is_an_infrastructure_failure(fails):
     """Nothing listens on port 1, so that there is nobody to pull from."""
     reason = fails({"docker": {"image": "127.0.0.1:1/nobody/has:this"}})
     assert reason.startswith("image 127.0.0.1:1/nobody/has:this: not here, and it cannot be pulled")
 
 
 @NEEDS_ROOT
-def test_a_user_without_rights(fails, tmp_path):
+def test_a_user_who_may_not_use_the_daemon_is_an_infrastructure_failure(fails, tmp_path):
     engine = tmp_path / "engine"
     engine.write_text('#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups docker "$@"\n')
     engine.chmod(0o755)
@@ -135,11 +135,11 @@ def test_a_user_without_rights(fails, tmp_path):
     assert "this user may not use the daemon" in reason
 
 
-def test_a_user_that_the_image_does_not_know(fails):
+def test_a_user_unknown_to_the_image_is_an_infrastructure_failure(fails):
     assert "nobody-of-that-name" in fails({"docker": {"user": "nobody-of-that-name"}})
 
 
-def test_a_mount_of_what_is_not_there(fails, tmp_path):
+def test_a_mount_of_a_missing_path_is_an_infrastructure_failure(fails, tmp_path):
     assert f"{tmp_path}/nothing" in fails({"docker": {"extra_mounts": [f"{tmp_path}/nothing:/given"]}})
 
 
@@ -157,20 +157,20 @@ def test_a_mount_of_what_is_not_there(fails, tmp_path):
         ({"extra_mounts": ["/etc:/slop/support"]}, "expected targets that are free, which /slop/support is not"),
     ],
 )
-def test_settings_that_cannot_be_meant(command, tmp_path, settings, told):
+def test_invalid_settings_are_a_config_error(command, tmp_path, settings, told):
     done = subprocess.run(command({"docker": settings}), capture_output=True, text=True)
     assert (done.returncode, told in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
     assert not (tmp_path / "out" / "evaluation.json").exists()
 
 
-def test_set_up_that_fails(fails):
+def test_failing_set_up_is_reported_with_its_output(fails):
     reason = fails({"setup": {"commands": ["true", "(echo much; seq 9000; echo the last words) >&2; exit 7"]}})
     assert reason.splitlines()[0].endswith("exited with 7")
     assert "set-up: `(echo much" in reason
     assert reason.endswith("9000\nthe last words")
 
 
-def test_set_up_that_never_ends(fails):
+def test_set_up_has_a_timeout(fails):
     reason = fails({"setup": {"commands": ["echo begun; trap '' TERM; while :; do sleep 1; done"], "timeout": 5}})
     assert "did not end within the 5 s for set-up" in reason
     assert reason.endswith("begun")
@@ -178,7 +178,7 @@ def test_set_up_that_never_ends(fails):
 
 @NEEDS_ROOT
 @pytest.mark.parametrize("commands", [[], ["true"]], ids=["plain", "with set-up"])
-def test_a_submission_that_the_daemon_does_not_have(fails, tmp_path, commands):
+def test_a_submission_that_the_daemon_cannot_see_is_detected(fails, tmp_path, commands):
     """Here the folder has a file; in the daemon's view of this machine it is empty."""
     folder = tmp_path / "submission"
     folder.mkdir()
@@ -223,7 +223,9 @@ def own_cache(cache, tmp_path_factory):
 
 
 @NEEDS_ROOT
-def test_a_daemon_that_runs_full_and_one_that_goes_away(command, own_daemon, own_cache, make_submission, tmp_path):
+def test_a_full_daemon_and_a_stopped_daemon_are_infrastructure_failures(
+    command, own_daemon, own_cache, make_submission, tmp_path
+):
     """A full disk is told as that; with room again the same works, until the daemon is killed."""
     folder, found = own_daemon
     variables = {**os.environ, **found, "SCBENCH_CACHE_DIR": str(own_cache)}
@@ -259,6 +261,6 @@ def until_it_says(process, words):
         told += part
 
 
-def test_what_is_written_is_whole(fails, tmp_path):
+def test_an_infrastructure_failure_is_written_too(fails, tmp_path):
     fails({"docker": {"binary": "no-such-engine"}})
     assert json.loads((tmp_path / "out" / "evaluation.json").read_text())["pytest_exit_code"] == -1

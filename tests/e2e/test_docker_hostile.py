@@ -105,14 +105,14 @@ def test_declared_volumes_are_read_only_and_each_box_has_its_own(of_the_image):
 
 
 @pytest.mark.proof
-def test_an_image_with_a_volume_in_our_place_is_refused(image, evaluate, make_problem, make_submission):
+def test_an_image_that_declares_a_reserved_volume_is_refused(image, evaluate, make_problem, make_submission):
     name = image("VOLUME /slop/support")
     problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass"})
     results = evaluate(problem, make_submission({}), sandbox="docker", environment={"docker": {"image": name}})
     assert "declares /slop/support as a volume" in results.infrastructure_failure_reason
 
 
-def test_set_up_that_puts_itself_in_our_place_says_nothing_for_us(evaluate, make_problem, make_submission):
+def test_set_up_cannot_replace_the_helper(evaluate, make_problem, make_submission):
     """Neither the size of the workspace nor anything else is taken from what set-up may have replaced."""
     lie = "! mv /slop /slopx && ! cp /bin/echo /slop/support/box && ! mv /slop/support /slop/tik"
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == 'hello\\n'"})
@@ -122,7 +122,7 @@ def test_set_up_that_puts_itself_in_our_place_says_nothing_for_us(evaluate, make
         assert says(evaluate(problem, submission, sandbox="docker", environment=environment)) == ("passed", None)
 
 
-def test_set_up_cannot_lead_the_workspace_elsewhere(evaluate, make_problem, make_submission):
+def test_set_up_cannot_redirect_the_workspace(evaluate, make_problem, make_submission):
     """The workspace would be mounted over our helper, and a program of the submission's be process 1."""
     lie = "mv /app /other; mkdir -p /app/deep; ln -s /slop/support /app/deep/ws"
     docker = {"image": IMAGE, "workdir": "/app/deep/ws"}
@@ -147,7 +147,7 @@ time.sleep(60)
 """
 
 
-def test_the_submission_has_no_word_with_its_supervisor(evaluate, make_problem, make_submission):
+def test_the_submission_cannot_talk_to_the_box_init(evaluate, make_problem, make_submission):
     """Each silent connection made it wait for 5 s, and a socket that lingers for as long as one likes."""
     test = """
         import subprocess
@@ -166,7 +166,9 @@ def test_the_submission_has_no_word_with_its_supervisor(evaluate, make_problem, 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("mounted", [True, False])
-def test_a_submission_that_is_too_large_for_memory(evaluate, make_problem, make_submission, environment_spec, mounted):
+def test_a_submission_too_large_for_memory_is_refused(
+    evaluate, make_problem, make_submission, environment_spec, mounted
+):
     submission = make_submission({"main.py": ""})
     with (submission / "holes").open("wb") as file:
         file.truncate(1 << 40)
@@ -177,7 +179,7 @@ def test_a_submission_that_is_too_large_for_memory(evaluate, make_problem, make_
 
 
 @pytest.mark.proof
-def test_a_tree_that_is_too_deep(evaluate, make_problem, make_submission):
+def test_a_tree_that_is_too_deep_is_refused(evaluate, make_problem, make_submission):
     submission = make_submission({"main.py": ""})
     for depth in range(1, 601):
         os.mkdir(f"{submission}/{'d/' * depth}")

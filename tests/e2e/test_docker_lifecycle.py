@@ -238,7 +238,7 @@ def kill_one(ground, environment, moment):
     return (names | owned(ground.cache)) - kept(ground.cache)
 
 
-def test_a_second_evaluation_makes_nothing_anew(ground):
+def test_a_second_evaluation_uses_the_cache(ground):
     environment = ground.environment(setup={"commands": ["echo made > made"]})
     submission = ground.submission(what="the same")
     assert any(step.startswith("set-up: echo made") for step in ground.evaluate(submission, environment))
@@ -264,7 +264,7 @@ def test_the_same_dependencies_are_set_up_once(ground):
         ("layers", "image", "set-up"),
     ],
 )
-def test_what_a_user_removed_is_made_again(ground, kind, what, step):
+def test_removed_volumes_and_images_are_made_again(ground, kind, what, step):
     environment = ground.environment(setup={"commands": [f"echo {uuid.uuid4().hex} > made"]})
     submission = ground.submission()
     ground.evaluate(submission, environment)
@@ -279,7 +279,7 @@ def test_what_a_user_removed_is_made_again(ground, kind, what, step):
 
 
 @pytest.mark.proof
-def test_variables_path_user_and_entrypoint_of_the_image(ground, make_problem):
+def test_the_image_s_variables_path_and_user_are_used_and_its_entrypoint_is_not(ground, make_problem):
     """The entrypoint is not ours to run; all else is what a submission of that image expects."""
     tests = """
         def test_it(run):
@@ -324,7 +324,7 @@ def everything():
 
 
 @pytest.mark.proof
-def test_prune(ground, foreign, cache, evaluate, make_problem):
+def test_prune_removes_unowned_objects(ground, foreign, cache, evaluate, make_problem):
     """First what a killed one left, then all of this cache, and nothing of anybody else's."""
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): pass\n"})
     evaluate(problem, ground.submission(), sandbox="docker")

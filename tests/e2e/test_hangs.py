@@ -165,7 +165,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_hung_is_named_and_gone(make_problem, make_submission, evaluate, token, name):
+def test_a_hanging_test_is_named_and_its_processes_are_gone(make_problem, make_submission, evaluate, token, name):
     tests, config, statuses, told, reason = CASES[name]
     problem = make_problem(with_token(tests, token), config=config)
     results = evaluate(problem, make_submission({"main.py": STUBBORN}))
@@ -177,7 +177,7 @@ def test_what_hung_is_named_and_gone(make_problem, make_submission, evaluate, to
     assert not (reason and any(results.passed.values()))
 
 
-def test_a_daemon_goes_without_boxes_too(make_problem, make_submission, evaluate, token):
+def test_a_daemon_ends_without_boxes_too(make_problem, make_submission, evaluate, token):
     problem = make_problem(with_token("def test_leaves(run): run('daemon', TOKEN, capture_output=False)\n", token))
     results = evaluate(problem, make_submission({"main.py": STUBBORN}), sandbox="none")
     assert results.passed["all-cases"]
@@ -185,7 +185,9 @@ def test_a_daemon_goes_without_boxes_too(make_problem, make_submission, evaluate
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_evaluator_that_is_stopped(make_problem, make_submission, cache, need_bubblewrap, tmp_path, token, number):
+def test_a_killed_evaluator_leaves_no_processes(
+    make_problem, make_submission, cache, need_bubblewrap, tmp_path, token, number
+):
     """A kill cannot be told; whatever ends the evaluator ends the boxes."""
     need_bubblewrap()
     problem = make_problem(with_token("def test_long(run): run('stay', TOKEN, timeout=60)\n", token))

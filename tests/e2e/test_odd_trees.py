@@ -129,7 +129,7 @@ def submission(make_submission):
 
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
-def test_trees_that_are_judged(make_problem, submission, evaluate, sandbox):
+def test_odd_trees_are_judged(make_problem, submission, evaluate, sandbox):
     """All in one, as each is among the attacks; where there are no boxes, what cannot be copied is left out."""
     closed = {unreadable, modes} if os.geteuid() != 0 else set()
     trees = [tree for tree in TREES if sandbox != "none" or tree not in {deep, *closed}]
@@ -148,19 +148,19 @@ def test_trees_that_are_judged(make_problem, submission, evaluate, sandbox):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
-def test_a_tree_that_cannot_be_read(problem, submission, evaluate):
+def test_an_unreadable_tree_is_an_infrastructure_failure_without_boxes(problem, submission, evaluate):
     unreadable(submission / "odd")
     assert "cannot copy it" in evaluate(problem, submission, sandbox="none").infrastructure_failure_reason
 
 
-def test_a_tree_that_cannot_be_copied(problem, submission, evaluate):
+def test_a_tree_that_cannot_be_copied_is_an_infrastructure_failure(problem, submission, evaluate):
     """Boxes need no copy; without them the tree is refused, as its paths are longer than the system takes."""
     deep(submission / "odd")
     results = evaluate(problem, submission, sandbox="none")
     assert "cannot copy it" in results.infrastructure_failure_reason
 
 
-def test_a_tree_that_is_refused(problem, submission, evaluate):
+def test_a_tree_that_is_too_deep_is_refused(problem, submission, evaluate):
     deep(submission / "odd", 600)
     before = fingerprint(submission)
     with pytest.raises(SubmissionError, match="nested more than 500 deep"):
@@ -177,13 +177,13 @@ def test_a_tree_that_is_refused(problem, submission, evaluate):
         ("pipe", os.mkfifo, "not a folder"),
     ],
 )
-def test_what_is_no_folder(problem, evaluate, tmp_path, name, make, message):
+def test_a_submission_that_is_no_folder_is_refused(problem, evaluate, tmp_path, name, make, message):
     make(tmp_path / name)
     with pytest.raises(SubmissionError, match=message):
         evaluate(problem, tmp_path / name)
 
 
-def test_a_link_to_a_folder_is_one(problem, make_submission, evaluate, tmp_path):
+def test_a_link_to_a_folder_is_accepted(problem, make_submission, evaluate, tmp_path):
     folder = make_submission({"main.py": MAIN, "odd/folder/file": ""})
     (tmp_path / "link").symlink_to(folder)
     assert evaluate(problem, tmp_path / "link").passed["all-cases"]

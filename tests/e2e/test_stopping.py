@@ -68,7 +68,9 @@ def left_in_engine(cache):
 
 @pytest.mark.parametrize("phase", ["setup", "tests"])
 @pytest.mark.parametrize("sandbox", ["none", "bubblewrap", "docker"])
-def test_a_stop(evaluate, environment_spec, problem, make_submission, cache, server, tmp_path, need, sandbox, phase):
+def test_a_cancelled_evaluation_leaves_nothing(
+    evaluate, environment_spec, problem, make_submission, cache, server, tmp_path, need, sandbox, phase
+):
     need(sandbox)
     submission = make_submission({"main.py": STAYS.format(port=server.getsockname()[1])})
     environment, token = keys(environment_spec, sandbox, phase), CancelToken()

@@ -19,7 +19,7 @@ from slop_code.execution.assets import asset_environment, asset_variable, copy_a
         ("a b", "SCBENCH_ASSET_A_B"),
     ],
 )
-def test_the_variable_of_an_asset(name, variable):
+def test_the_variable_follows_the_name_of_the_asset(name, variable):
     assert asset_variable(name) == variable
 
 
@@ -38,7 +38,7 @@ def test_the_variable_of_an_asset(name, variable):
         ),
     ],
 )
-def test_the_environment_of_assets(names, folder, expected):
+def test_each_asset_has_a_variable(names, folder, expected):
     assert asset_environment(names, folder) == expected
 
 
@@ -71,7 +71,7 @@ def test_files_and_folders_are_copied(tmp_path):
         (".", "a link to a folder that it lies in"),
     ],
 )
-def test_links_that_are_refused(tmp_path, target, message):
+def test_links_out_of_the_asset_are_refused(tmp_path, target, message):
     (tmp_path / "outside.txt").touch()
     source = tmp_path / "source"
     source.mkdir()
@@ -80,12 +80,12 @@ def test_links_that_are_refused(tmp_path, target, message):
         copy_assets({"a": source}, tmp_path / "copied")
 
 
-def test_a_pipe_is_no_asset(tmp_path):
+def test_a_pipe_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ConfigError, match="neither a file nor a folder"):
         copy_assets({"a": tmp_path / "pipe"}, tmp_path / "copied")
 
 
-def test_an_asset_that_is_gone(tmp_path):
+def test_a_missing_asset_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="leads nowhere"):
         copy_assets({"a": tmp_path / "gone"}, tmp_path / "copied")

@@ -66,7 +66,7 @@ def visible(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if not entry.name.endswith(".lock"))
 
 
-def test_built_once(tmp_path):
+def test_an_entry_is_built_once(tmp_path):
     calls = []
     store = Cache(tmp_path)
     first = store.get_or_build("kind", "key", lambda folder: (calls.append(folder), whole(folder)))
@@ -86,7 +86,7 @@ def test_hits_and_misses_are_logged(tmp_path, caplog):
     ]
 
 
-def test_threads_that_want_the_same_wait_for_one(tmp_path):
+def test_threads_with_the_same_key_wait_for_one_build(tmp_path):
     store, calls, together = Cache(tmp_path), [], threading.Barrier(8)
 
     def want(_: int) -> Path:
@@ -99,7 +99,7 @@ def test_threads_that_want_the_same_wait_for_one(tmp_path):
 
 
 @pytest.mark.e2e
-def test_processes_that_want_the_same_wait_for_one(tmp_path):
+def test_processes_with_the_same_key_wait_for_one_build(tmp_path):
     processes = [start(BUILDER, tmp_path / "cache", tmp_path / "log") for _ in range(4)]
     for process in processes:
         process.stdin.write("go\n")
@@ -123,7 +123,7 @@ def test_a_build_that_fails_leaves_nothing(tmp_path, error):
 
 
 @pytest.mark.e2e
-def test_a_builder_that_was_killed_leaves_nothing_for_long(tmp_path):
+def test_remains_of_a_killed_builder_are_removed_by_the_next(tmp_path):
     with start(KILLED_BUILDER, tmp_path) as process:
         process.wait()
     assert len(visible(tmp_path / "kind")) == 1
@@ -131,7 +131,7 @@ def test_a_builder_that_was_killed_leaves_nothing_for_long(tmp_path):
     assert visible(tmp_path / "kind") == ["key"]
 
 
-def test_a_session_ends_with_its_folder(tmp_path):
+def test_a_session_folder_is_removed_at_its_end(tmp_path):
     store = Cache(tmp_path)
     with store.session_folder() as folder:
         (folder / "data").mkdir()
@@ -142,7 +142,7 @@ def test_a_session_ends_with_its_folder(tmp_path):
 
 
 @pytest.mark.e2e
-def test_sessions_of_killed_evaluators_go_and_of_others_stay(tmp_path):
+def test_only_sessions_of_killed_evaluators_are_removed(tmp_path):
     with start(HOLDER, tmp_path) as killed, start(HOLDER, tmp_path) as alive:
         gone, kept = (Path(process.stdout.readline().strip()) for process in (killed, alive))
         killed.kill()
@@ -159,7 +159,7 @@ def test_sessions_of_killed_evaluators_go_and_of_others_stay(tmp_path):
 
 
 @pytest.mark.parametrize("names", [[], ["new"], ["lock"], ["lock", "data"]])
-def test_sessions_go_however_far_their_evaluator_came(tmp_path, names):
+def test_unfinished_sessions_of_killed_evaluators_are_removed(tmp_path, names):
     left = tmp_path / "sessions" / "sleft"
     left.mkdir(parents=True)
     for name in names:
@@ -169,7 +169,7 @@ def test_sessions_go_however_far_their_evaluator_came(tmp_path, names):
 
 
 @pytest.mark.parametrize("name", ["new", "lock"])
-def test_sessions_stay_while_their_lock_is_held(tmp_path, name):
+def test_a_session_with_a_held_lock_is_not_removed(tmp_path, name):
     kept = tmp_path / "sessions" / "skept"
     kept.mkdir(parents=True)
     with (kept / name).open("w") as lock:
@@ -179,7 +179,7 @@ def test_sessions_stay_while_their_lock_is_held(tmp_path, name):
 
 
 @pytest.mark.e2e
-def test_a_session_that_is_made_while_others_clean_up_is_whole(tmp_path):
+def test_a_session_made_while_others_clean_up_is_complete(tmp_path):
     store, ended = Cache(tmp_path), threading.Event()
     (tmp_path / "sessions").mkdir()
 
@@ -216,7 +216,7 @@ with Cache(Path(sys.argv[1])).shared_lock():
 
 
 @pytest.mark.e2e
-def test_many_use_it_and_nobody_is_alone_with_it_meanwhile(tmp_path):
+def test_the_exclusive_lock_fails_while_a_shared_lock_is_held(tmp_path):
     store = Cache(tmp_path)
     with start(USER, tmp_path) as other, store.shared_lock():
         assert other.stdout.readline() == "in use\n"
@@ -232,7 +232,7 @@ def test_many_use_it_and_nobody_is_alone_with_it_meanwhile(tmp_path):
         pass
 
 
-def test_who_wants_to_use_it_waits_for_one_who_is_alone(tmp_path):
+def test_a_shared_lock_waits_for_the_exclusive_lock(tmp_path):
     store, begins = Cache(tmp_path), threading.Event()
 
     def use() -> str:
@@ -250,7 +250,7 @@ def test_who_wants_to_use_it_waits_for_one_who_is_alone(tmp_path):
 
 
 @pytest.mark.e2e
-def test_one_who_was_killed_uses_it_no_more(tmp_path):
+def test_a_killed_process_holds_no_lock(tmp_path):
     with start(USER, tmp_path) as killed:
         killed.stdout.readline()
         killed.kill()
@@ -268,7 +268,7 @@ def test_one_who_was_killed_uses_it_no_more(tmp_path):
         ({"XDG_CACHE_HOME": "", "HOME": "{}/home"}, "home/.cache/slop-code"),
     ],
 )
-def test_where_it_is(tmp_path, monkeypatch, variables, expected):
+def test_the_default_folder_follows_the_variables(tmp_path, monkeypatch, variables, expected):
     monkeypatch.delenv("SCBENCH_CACHE_DIR", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(tmp_path))
@@ -276,24 +276,24 @@ def test_where_it_is(tmp_path, monkeypatch, variables, expected):
     assert (tmp_path / expected).is_dir()
 
 
-def test_a_place_that_cannot_be_made(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_made_is_an_infrastructure_failure(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     monkeypatch.setenv("SCBENCH_CACHE_DIR", str(tmp_path / "file" / "cache"))
     with pytest.raises(InfrastructureError, match="set SCBENCH_CACHE_DIR to a folder you can write to"):
         Cache.default()
 
 
-def test_remove_tree_opens_what_is_closed(tmp_path):
+def test_remove_tree_removes_folders_without_permissions(tmp_path):
     root = tmp_path / "root"
-    for place in ("a/b/c", "a/d", "e"):
-        (root / place).mkdir(parents=True)
-        (root / place / "file").write_text("x")
+    for path in ("a/b/c", "a/d", "e"):
+        (root / path).mkdir(parents=True)
+        (root / path / "file").write_text("x")
     (tmp_path / "outside").write_text("kept")
     (root / "a/link").symlink_to(tmp_path / "outside")
     (root / "a/loop").symlink_to("loop")
     os.mkfifo(root / "e/pipe")
-    for place in ("a/b/c", "a/b", "a/d", "a", "e"):
-        (root / place).chmod(0)
+    for path in ("a/b/c", "a/b", "a/d", "a", "e"):
+        (root / path).chmod(0)
     remove_tree(root)
     assert not root.exists()
     assert (tmp_path / "outside").read_text() == "kept"
@@ -313,8 +313,8 @@ os.setgid(65534)
 os.setuid(65534)
 (root / "a/b").mkdir(parents=True)
 (root / "a/b/file").write_text("x")
-for place in ("a/b", "a"):
-    (root / place).chmod(0)
+for path in ("a/b", "a"):
+    (root / path).chmod(0)
 remove_tree(root / "a")
 print((root / "a").exists())
 """
@@ -324,8 +324,8 @@ print((root / "a").exists())
             assert process.communicate()[0] == "False\n"
 
 
-def test_a_session_loses_its_lock_last(tmp_path, monkeypatch):
-    """Killed in between, it is still known for one."""
+def test_the_lock_of_a_session_is_removed_last(tmp_path, monkeypatch):
+    """A session that was killed meanwhile can still be recognised."""
     cache = Cache(tmp_path)
     seen = []
     remove = module.remove_tree

@@ -22,7 +22,7 @@ def cache(tmp_path):
 
 @pytest.fixture
 def engine(tmp_path):
-    """A command that lists these things, whoever's they are, and notes what it is told to remove."""
+    """A command that lists these objects, whoever owns them, and records what it is to remove."""
 
     def make(containers=(), volumes=(), images=None):
         def lines(items, key):
@@ -67,17 +67,17 @@ def entry(cache, kind, kept):
 
 
 @pytest.mark.parametrize("everything", [False, True])
-def test_what_is_kept_goes_only_when_asked_for(cache, engine, everything):
+def test_cache_entries_are_removed_only_with_everything(cache, engine, everything):
     for kind in KINDS:
         entry(cache, kind, "")
     (cache.root / "other").mkdir()
-    told = list(prune_cache(cache, engine(), everything=everything))
+    lines = list(prune_cache(cache, engine(), everything=everything))
     left = {path.name for path in cache.root.iterdir() if not path.name.startswith(".")}
     assert left == {"other"} | (set() if everything else set(KINDS))
-    assert (f"{cache.root / 'tools'}: removed" in told) is everything
+    assert (f"{cache.root / 'tools'}: removed" in lines) is everything
 
 
-def test_everything_is_refused_while_it_is_used(cache, engine):
+def test_pruning_everything_fails_while_evaluations_run(cache, engine):
     entry(cache, "tools", "")
     killed = cache.root / "sessions" / "killed"
     killed.mkdir(parents=True)
@@ -92,7 +92,7 @@ def test_everything_is_refused_while_it_is_used(cache, engine):
     assert not (cache.root / "tools").exists()
 
 
-def test_sizes(cache):
+def test_folder_sizes_count_entries_and_bytes(cache):
     folder = cache.root / "tests"
     assert folder_size(folder) == FolderSize(0, 0)
     for name, size in {"a/one": 10, "a/inner/two": 20, "b/three": 30, ".b.lock": 1}.items():
@@ -103,7 +103,7 @@ def test_sizes(cache):
     assert folder_size(folder) == FolderSize(2, 61)
 
 
-def test_sessions_of_killed_evaluators_go_and_living_ones_stay(cache, engine):
+def test_only_sessions_of_killed_evaluators_are_removed(cache, engine):
     killed = cache.root / "sessions" / "killed"
     killed.mkdir(parents=True)
     (killed / "lock").touch()
@@ -113,7 +113,7 @@ def test_sessions_of_killed_evaluators_go_and_living_ones_stay(cache, engine):
     assert not killed.exists()
 
 
-def test_locks_that_nobody_holds_go(cache, engine):
+def test_locks_of_dead_owners_are_removed(cache, engine):
     (cache.root / "owners").mkdir()
     for name in ("1-dead", "2-alive"):
         (cache.root / "owners" / name).touch()
@@ -123,7 +123,7 @@ def test_locks_that_nobody_holds_go(cache, engine):
         assert [path.name for path in (cache.root / "owners").iterdir()] == ["2-alive"]
 
 
-def test_the_engine_loses_what_nobody_keeps(cache, engine, dead, tmp_path):
+def test_objects_of_dead_owners_are_removed_from_the_engine(cache, engine, dead, tmp_path):
     kept = {**dead, **entry(cache, "layers", "v-kept\ni-kept")}
     alive = {OWNER: "another-machine:/lock"}
     command = engine(
@@ -131,14 +131,14 @@ def test_the_engine_loses_what_nobody_keeps(cache, engine, dead, tmp_path):
         [("v-dead", dead), ("v-kept", kept), ("v-alive", alive), ("v-dropped", kept)],
         {"i-dead": dead, "i-kept": kept, "i-alive": alive, "i-dropped": kept},
     )
-    told = list(prune_cache(cache, command, everything=False))
+    lines = list(prune_cache(cache, command, everything=False))
     assert removed(tmp_path) == ["rm c-dead", "rmi i-dead i-dropped", "volume rm v-dead v-dropped"]
     gone = ("c-dead", "v-dead", "v-dropped", "i-dead", "i-dropped")
-    # This engine removes nothing, and what is still there is not told as removed.
-    assert told == [f"{command}: {name} cannot be removed: is it in use?" for name in gone]
+    # This engine removes nothing, and an object that is still there is not reported as removed.
+    assert lines == [f"{command}: {name} cannot be removed: is it in use?" for name in gone]
 
 
-def test_with_everything_what_was_kept_here_goes_and_what_is_kept_elsewhere_stays(cache, engine, dead, tmp_path):
+def test_everything_includes_the_engine_s_objects_of_this_cache_alone(cache, engine, dead, tmp_path):
     elsewhere = Cache(tmp_path / "elsewhere")
     here, there = entry(cache, "tools", "v-here i-here"), entry(elsewhere, "tools", "v-there i-there")
     command = engine(
@@ -149,16 +149,16 @@ def test_with_everything_what_was_kept_here_goes_and_what_is_kept_elsewhere_stay
     assert removed(tmp_path) == ["rmi i-here", "volume rm v-here"]
 
 
-def test_without_an_engine_the_cache_is_pruned_all_the_same(cache):
+def test_the_cache_is_pruned_without_an_engine(cache):
     entry(cache, "tools", "")
-    told = list(prune_cache(cache, "no-such-engine", everything=True))
+    lines = list(prune_cache(cache, "no-such-engine", everything=True))
     assert not (cache.root / "tools").exists()
-    assert not [line for line in told if "no-such-engine" in line]
+    assert not [line for line in lines if "no-such-engine" in line]
 
 
-def test_an_engine_that_does_not_answer_is_named(cache, tmp_path):
+def test_an_engine_that_does_not_answer_is_reported(cache, tmp_path):
     (tmp_path / "docker").write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
     (tmp_path / "docker").chmod(0o755)
-    told = list(prune_cache(cache, str(tmp_path / "docker"), everything=False))
-    assert "left alone" in told[-1]
-    assert "no daemon answers" in told[-1]
+    lines = list(prune_cache(cache, str(tmp_path / "docker"), everything=False))
+    assert "left alone" in lines[-1]
+    assert "no daemon answers" in lines[-1]

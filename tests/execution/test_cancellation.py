@@ -73,7 +73,7 @@ def nobody_holds(path):
         return True
 
 
-def test_it_is_set_once_and_stays_so(token):
+def test_a_cancelled_token_stays_cancelled(token):
     assert not token.is_cancelled()
     token.cancel()
     token.cancel()
@@ -84,7 +84,7 @@ def test_it_is_set_once_and_stays_so(token):
     assert token.is_cancelled()
 
 
-def test_who_sets_it_again_is_heard_where_the_first_word_was_interrupted(token, monkeypatch):
+def test_a_second_cancel_wakes_waiters_when_the_first_was_interrupted(token, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
@@ -96,14 +96,14 @@ def test_who_sets_it_again_is_heard_where_the_first_word_was_interrupted(token, 
     assert select.select([token], [], [], 0)[0]
 
 
-def test_a_closed_one_that_was_not_set_can_still_be_told():
+def test_a_closed_token_can_still_be_cancelled():
     token = CancelToken()
     token.close()
     token.cancel()
     assert token.is_cancelled()
 
 
-def test_only_inside_its_block(token):
+def test_a_token_counts_only_inside_its_scope(token):
     token.cancel()
     with cancel_scope(token), pytest.raises(EvaluationCancelledError, match="stopped before its end"):
         check_cancelled()
@@ -111,7 +111,7 @@ def test_only_inside_its_block(token):
     assert not wait_for(None, 0)
 
 
-def test_the_innermost_counts(token):
+def test_the_innermost_scope_counts(token):
     token.cancel()
     with cancel_scope(token):
         inner = CancelToken()
@@ -122,7 +122,7 @@ def test_the_innermost_counts(token):
             wait_for(None, 60)
 
 
-def test_waiting_for_a_descriptor(token):
+def test_waiting_for_a_descriptor_ends_with_cancellation(token):
     reader, writer = os.pipe()
     with cancel_scope(token):
         assert not wait_for(reader, 0)
@@ -138,7 +138,7 @@ def test_waiting_for_a_descriptor(token):
 
 
 @pytest.mark.e2e
-def test_what_runs_is_ended_with_all_its_group(token, begin, tmp_path, signs):
+def test_a_running_process_is_ended_with_its_whole_group(token, begin, tmp_path, signs):
     future = begin(token, process.run, family(tmp_path, signs), env={}, log=tmp_path / "log", timeout=100)
     signs.read_text()
     token.cancel()
@@ -148,7 +148,7 @@ def test_what_runs_is_ended_with_all_its_group(token, begin, tmp_path, signs):
 
 
 @pytest.mark.e2e
-def test_without_descriptors_of_processes_too(token, begin, tmp_path, signs, monkeypatch):
+def test_a_running_process_is_ended_without_pidfd_too(token, begin, tmp_path, signs, monkeypatch):
     monkeypatch.delattr(os, "pidfd_open")
     assert process.run(["false"], env={"PATH": os.defpath}, log=tmp_path / "log", timeout=60).exit_code == 1
     assert process.run(["sleep", "60"], env={"PATH": os.defpath}, log=tmp_path / "log", timeout=0.1).exit_code is None
@@ -161,7 +161,7 @@ def test_without_descriptors_of_processes_too(token, begin, tmp_path, signs, mon
 
 
 @pytest.mark.e2e
-def test_who_is_talked_to_is_ended(token, begin, tmp_path, signs):
+def test_a_piped_process_is_ended(token, begin, tmp_path, signs):
     def conversation():
         with process.open_piped(["sh", "-c", f"echo $$ > {signs}; exec cat"], tmp_path / "log") as child:
             child.read(1, time.monotonic() + 60)
@@ -175,7 +175,7 @@ def test_who_is_talked_to_is_ended(token, begin, tmp_path, signs):
         os.kill(pid, 0)
 
 
-def test_nothing_new_is_begun(token, tmp_path):
+def test_no_process_is_started_after_cancellation(token, tmp_path):
     token.cancel()
     argv = ["touch", str(tmp_path / "begun")]
     with cancel_scope(token):
@@ -187,7 +187,7 @@ def test_nothing_new_is_begun(token, tmp_path):
 
 
 @pytest.mark.e2e
-def test_cleaning_up_goes_on(token):
+def test_clean_up_commands_run_after_cancellation(token):
     """And in a session of its own: an interrupt on the terminal is none for it."""
     token.cancel()
     own = [sys.executable, "-c", "import os, sys; sys.exit(os.getsid(0) != os.getpid())"]
@@ -196,7 +196,7 @@ def test_cleaning_up_goes_on(token):
         assert process.succeeds(own)
 
 
-def test_waiting_for_a_lock_ends(token, begin, tmp_path):
+def test_waiting_for_a_lock_ends_with_cancellation(token, begin, tmp_path):
     waits = threading.Event()
 
     def want():
@@ -213,7 +213,7 @@ def test_waiting_for_a_lock_ends(token, begin, tmp_path):
 
 
 @pytest.mark.e2e
-def test_a_build_that_is_stopped_leaves_nothing_and_lets_the_next_one_build(token, tmp_path):
+def test_a_cancelled_build_leaves_nothing_and_the_next_build_succeeds(token, tmp_path):
     def build(folder):
         (folder / "half").touch()
         process.run(["true"], env={"PATH": os.defpath}, log=folder / "log", timeout=60)

@@ -32,7 +32,7 @@ def test_all_end_before_an_error_is_raised():
     assert ended == ["second"]
 
 
-def test_one_thing_beside():
+def test_a_thread_returns_its_value_or_raises_its_error():
     going = threading.Event()
     value = start_thread(lambda word: (going.wait(30), word)[1], "done")
     going.set()
@@ -41,7 +41,7 @@ def test_one_thing_beside():
         start_thread(lambda: 1 // 0)()
 
 
-def test_what_is_begun_in_a_context_sees_it():
+def test_threads_see_the_context_they_were_started_in():
     word = ContextVar("word", default="outside")
     token = word.set("inside")
     value = start_thread(word.get)
@@ -51,7 +51,7 @@ def test_what_is_begun_in_a_context_sees_it():
     assert run_concurrently(word.get) == ["outside"]
 
 
-def test_a_stop_reaches_what_runs_beside():
+def test_cancellation_reaches_threads():
     token = CancelToken()
     token.cancel()
     with cancel_scope(token), pytest.raises(EvaluationCancelledError):

@@ -57,11 +57,11 @@ def test_an_engine_that_does_not_answer_is_an_infrastructure_failure(engine):
 @pytest.mark.e2e
 def test_an_image_is_pulled_when_it_is_not_there(engine, calls, tmp_path):
     events = []
-    found = engine(
+    image = engine(
         f'case "$1" in pull) touch {tmp_path}/pulled;; *) [ -e {tmp_path}/pulled ] && echo \'[{{"Id": "x"}}]\' '
         "|| { echo 'Error: No such image: x' >&2; exit 1; };; esac"
     ).image("x", events.append)
-    assert found == {"Id": "x"}
+    assert image == {"Id": "x"}
     assert [(event.kind, event.name) for event in events] == [(ProgressKind.PULL_IMAGE, "x")]
     assert [call.split()[0] for call in calls()] == ["image", "pull", "image"]
 
@@ -109,7 +109,7 @@ def test_a_daemon_that_fails_is_not_asked_to_pull(engine, calls):
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "expected"),
     [
         ("a=b,c=d", {"a": "b", "c": "d"}),
         ("a=b=c", {"a": "b=c"}),
@@ -119,8 +119,8 @@ def test_a_daemon_that_fails_is_not_asked_to_pull(engine, calls):
         ({"a": "b"}, {"a": "b"}),
     ],
 )
-def test_labels_are_parsed_as_engines_print_them(value, found):
-    assert _labels(value) == found
+def test_labels_are_parsed_as_engines_print_them(value, expected):
+    assert _labels(value) == expected
 
 
 @pytest.mark.e2e

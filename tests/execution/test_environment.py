@@ -31,7 +31,7 @@ def test_an_existing_file_loads_unchanged():
     assert spec.entry("main.py") == ["uv", "run", "main.py"]
 
 
-def test_what_is_not_said_is_safe(tmp_path):
+def test_defaults_are_safe(tmp_path):
     spec = load(tmp_path, LOCAL)
     assert (spec.isolation, spec.network, spec.environment.include_os_env) == ("strict", "none", False)
     assert spec.limits.model_dump() == {
@@ -61,7 +61,7 @@ def test_what_is_not_said_is_safe(tmp_path):
         (" 2GIB ", 2 << 30),
     ],
 )
-def test_sizes(value, size):
+def test_sizes_are_parsed_with_their_units(value, size):
     assert parse_size(value) == size
 
 
@@ -85,7 +85,7 @@ def test_sizes(value, size):
         "9" * 99,
     ],
 )
-def test_what_is_no_size(value):
+def test_an_invalid_size_is_refused(value):
     with pytest.raises(ValueError, match="a size such as 512M or 1G"):
         parse_size(value)
 
@@ -108,7 +108,7 @@ def test_what_is_no_size(value):
         ("{entry_file: '{other}{entry_file}.py'}", "main", ["python", "{other}main.py"]),
     ],
 )
-def test_the_entry(tmp_path, commands, entry_file, argv):
+def test_the_entry_command_follows_the_template(tmp_path, commands, entry_file, argv):
     assert load(tmp_path, f"{LOCAL}commands: {commands}").entry(entry_file) == argv
 
 
@@ -153,7 +153,7 @@ def test_each_mistake_is_one_line(tmp_path, text, expected):
 @pytest.mark.parametrize(
     "mounts", ["{}", "{/data: {bind: /data, mode: ro}}", "['/data:/data:ro']", "[{source: /data}]"]
 )
-def test_mounts_in_each_form(tmp_path, mounts):
+def test_every_notation_of_a_mount_loads(tmp_path, mounts):
     spec = load(tmp_path, f"type: docker\nname: a\ndocker: {{image: i, user: 1000, extra_mounts: {mounts}}}")
     assert spec.docker is not None
     assert spec.docker.user == "1000"
@@ -170,13 +170,13 @@ def test_unknown_keys_are_warnings(tmp_path):
     assert "warnings" not in spec.model_dump()
 
 
-def test_the_digest_follows_the_content(tmp_path):
+def test_the_digest_depends_on_content_alone(tmp_path):
     first = load(tmp_path, LOCAL).digest()
     assert load(tmp_path, f"{LOCAL}limits: {{memory: 1024M}}\ndescription: other").digest() == first
     assert load(tmp_path, f"{LOCAL}limits: {{memory: 2G}}").digest() != first
 
 
-def test_shipped_environments():
+def test_shipped_environments_load():
     shipped = shipped_environments()
     assert list(shipped) == ["docker-python3.12-uv", "local"]
     for name, description in shipped.items():
@@ -188,7 +188,7 @@ def test_shipped_environments():
         assert spec.entry("main") == spec.entry("main.py") == ["python", "main.py"]
 
 
-def test_an_environment_by_its_path(tmp_path):
+def test_an_environment_is_loaded_by_its_path(tmp_path):
     assert load_environment(str(EXISTING)).commands.command == "uv run"
     with pytest.raises(UsageError, match=r"gone: no such environment; shipped are docker-python3\.12-uv, local"):
         load_environment("gone")

@@ -1,4 +1,4 @@
-"""Which of the environments and wheels that uv keeps are believed."""
+"""Damage in uv's cache is detected and removed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def cache(tmp_path):
 @pytest.fixture
 def wheel(cache):
     folder = cache.uv / ARCHIVES / "wheel"
-    (folder / "one-1.dist-info").mkdir(parents=True)
-    (folder / "one.py").write_text("x = 1\n")
+    (folder / "tool-1.dist-info").mkdir(parents=True)
+    (folder / "tool.py").write_text("x = 1\n")
     digest = base64.urlsafe_b64encode(hashlib.sha256(b"x = 1\n").digest()).decode().rstrip("=")
-    (folder / "one-1.dist-info/RECORD").write_text(f"one.py,sha256={digest},6\none-1.dist-info/RECORD,,\n")
+    (folder / "tool-1.dist-info/RECORD").write_text(f"tool.py,sha256={digest},6\ntool-1.dist-info/RECORD,,\n")
     return folder
 
 
@@ -44,17 +44,17 @@ def made(cache):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda wheel: (wheel / "one.py").write_text("x = 2\n"),
-        lambda wheel: (wheel / "one.py").unlink(),
-        lambda wheel: (wheel / "two.py").touch(),
-        lambda wheel: (wheel / "one-1.dist-info/RECORD").unlink(),
-        lambda wheel: (wheel / "one-1.dist-info/RECORD").write_bytes(b"\xff\x00"),
-        lambda wheel: (wheel / "one-1.dist-info/RECORD").write_text("one.py\n"),
-        lambda wheel: (wheel / "one-1.dist-info/RECORD").write_text("one.py,nonsense=1,6\n"),
+        lambda wheel: (wheel / "tool.py").write_text("x = 2\n"),
+        lambda wheel: (wheel / "tool.py").unlink(),
+        lambda wheel: (wheel / "new.py").touch(),
+        lambda wheel: (wheel / "tool-1.dist-info/RECORD").unlink(),
+        lambda wheel: (wheel / "tool-1.dist-info/RECORD").write_bytes(b"\xff\x00"),
+        lambda wheel: (wheel / "tool-1.dist-info/RECORD").write_text("tool.py\n"),
+        lambda wheel: (wheel / "tool-1.dist-info/RECORD").write_text("tool.py,nonsense=1,6\n"),
     ],
     ids=["changed", "gone", "new", "no record", "no text", "too short", "no such digest"],
 )
-def test_a_wheel_that_is_not_what_it_says_is_fetched_again(cache, wheel, change):
+def test_a_wheel_that_differs_from_its_record_is_removed(cache, wheel, change):
     with damage_removed(cache):
         assert wheel.exists()
     change(wheel)
@@ -62,12 +62,12 @@ def test_a_wheel_that_is_not_what_it_says_is_fetched_again(cache, wheel, change)
         assert not wheel.exists()
 
 
-def test_of_what_is_no_wheel_nothing_is_said(tmp_path):
+def test_a_folder_that_is_no_wheel_counts_as_undamaged(tmp_path):
     (tmp_path / "file").touch()
     assert matches_record(tmp_path)
 
 
-def test_an_environment_is_kept_as_long_as_it_is_what_it_was(cache, made):
+def test_an_environment_is_removed_once_it_is_changed(cache, made):
     assert record_installed(cache, made) == "made"
     check_installed(cache, "made")
     with damage_removed(cache):
@@ -80,17 +80,17 @@ def test_an_environment_is_kept_as_long_as_it_is_what_it_was(cache, made):
 
 
 @pytest.mark.parametrize("name", ["lib/sitecustomize.py", "lib/more.pth", "lib/fast.so", "lib/reports.pyc"])
-def test_a_file_that_nobody_installed(cache, made, name):
+def test_a_new_file_is_damage(cache, made, name):
     record_installed(cache, made)
     (made / name).touch()
     with pytest.raises(ValueError, match="is new"):
         check_installed(cache, "made")
 
 
-def test_an_environment_that_nobody_sealed_is_made_anew(cache, made):
+def test_an_environment_without_a_manifest_is_removed(cache, made):
     with damage_removed(cache):
         assert not made.exists()
 
 
-def test_one_that_is_kept_elsewhere_has_no_name(cache, tmp_path):
+def test_an_environment_elsewhere_has_no_name(cache, tmp_path):
     assert record_installed(cache, tmp_path / "slop/judge/uv-cache" / ARCHIVES / "made") is None

@@ -7,58 +7,58 @@ from slop_code.execution.log_tail import follow_file
 PATIENCE_S = 100
 
 
-class Told:
+class Received:
     def __init__(self):
-        self.data, self.news = b"", threading.Condition()
+        self.data, self.changed = b"", threading.Condition()
 
     def __call__(self, data):
-        with self.news:
+        with self.changed:
             self.data += data
-            self.news.notify_all()
+            self.changed.notify_all()
 
     def within_time(self, data):
-        with self.news:
-            return self.news.wait_for(lambda: self.data == data, PATIENCE_S)
+        with self.changed:
+            return self.changed.wait_for(lambda: self.data == data, PATIENCE_S)
 
 
-def test_what_comes_is_told_while_it_comes(tmp_path):
-    told, log = Told(), tmp_path / "log"
-    with follow_file(log, told):
+def test_appended_data_is_passed_on_at_once(tmp_path):
+    received, log = Received(), tmp_path / "log"
+    with follow_file(log, received):
         with log.open("wb", buffering=0) as file:
             file.write(b"one\n")
-            assert told.within_time(b"one\n")
+            assert received.within_time(b"one\n")
             file.write(b"two\n")
-            assert told.within_time(b"one\ntwo\n")
+            assert received.within_time(b"one\ntwo\n")
             file.write(b"end")
-    assert told.data == b"one\ntwo\nend"
+    assert received.data == b"one\ntwo\nend"
 
 
-def test_a_file_that_is_there_only_in_the_end(tmp_path):
-    told = Told()
-    with follow_file(tmp_path / "log", told):
+def test_a_file_that_appears_late_is_passed_on_at_the_end(tmp_path):
+    received = Received()
+    with follow_file(tmp_path / "log", received):
         (tmp_path / "log").write_bytes(b"all")
-    assert told.data == b"all"
+    assert received.data == b"all"
 
 
-def test_no_file_and_nobody_who_listens(tmp_path):
-    told = Told()
-    with follow_file(tmp_path / "log", told):
+def test_a_missing_file_or_callback_is_no_error(tmp_path):
+    received = Received()
+    with follow_file(tmp_path / "log", received):
         pass
-    assert told.data == b""
+    assert received.data == b""
     threads = threading.active_count()
     with follow_file(tmp_path / "log", None):
         assert threading.active_count() == threads
 
 
 def test_a_link_is_not_followed(tmp_path):
-    told = Told()
+    received = Received()
     (tmp_path / "secret").write_bytes(b"secret")
     (tmp_path / "log").symlink_to(tmp_path / "secret")
-    with follow_file(tmp_path / "log", told):
+    with follow_file(tmp_path / "log", received):
         pass
-    assert told.data == b""
+    assert received.data == b""
 
 
-def test_an_error_in_the_block_is_the_callers(tmp_path):
-    with pytest.raises(ValueError, match="mine"), follow_file(tmp_path / "log", Told()):
+def test_an_error_in_the_block_is_raised(tmp_path):
+    with pytest.raises(ValueError, match="mine"), follow_file(tmp_path / "log", Received()):
         raise ValueError("mine")

@@ -57,14 +57,14 @@ damaged = pytest.mark.parametrize("how", ["flipped", "cut short", "gone", "a fol
 names = pytest.mark.parametrize("name", ["env/pyvenv.cfg", "env/odd\udcff\n", "env/__pycache__/early.pyc", MANIFEST])
 
 
-def test_a_whole_entry(entry):
+def test_an_unchanged_folder_passes(entry):
     check_manifest(entry)
     check_manifest(entry, reread=False)
 
 
 @names
 @damaged
-def test_damage(entry, name, how):
+def test_a_damaged_file_is_detected(entry, name, how):
     spoil(entry / name, how)
     with pytest.raises((ValueError, OSError)):
         check_manifest(entry)
@@ -72,7 +72,7 @@ def test_damage(entry, name, how):
 
 @names
 @damaged
-def test_damage_of_a_sample(sampled, name, how):
+def test_a_damaged_file_of_a_sample_is_detected(sampled, name, how):
     check_sample_manifest(sampled)
     spoil(sampled / name, how)
     with pytest.raises((ValueError, OSError)):
@@ -95,13 +95,13 @@ def test_damage_of_a_sample(sampled, name, how):
     ids=["file", "folder", "bytecode", "pycache", "link gone", "link", "mode", "folder's mode", "pipe"],
 )
 @pytest.mark.parametrize("reread", [True, False])
-def test_any_other_change(entry, change, reread):
+def test_any_other_change_is_detected(entry, change, reread):
     change(entry / "env")
     with pytest.raises((ValueError, OSError)):
         check_manifest(entry, reread=reread)
 
 
-def test_bytecode_that_comes_later_is_thrown_away(entry):
+def test_bytecode_that_was_added_later_is_removed(entry):
     """It may say that it was compiled from a test, and say something else."""
     late = [entry / "env/__pycache__/late.pyc", entry / "env/bin/__pycache__/late.pyc"]
     for path in late:
@@ -127,7 +127,7 @@ def test_every_file_counts_however_many_there_are(tmp_path):
     ("content", "time", "sound"),
     [("1234", TIME, True), ("1234", (2, 2), True), ("4321", TIME, True), ("4321", (2, 2), False), ("1", TIME, False)],
 )
-def test_without_reading_a_file_with_its_size_and_time_is_as_it_was(tmp_path, content, time, sound):
+def test_without_reread_a_file_with_its_size_and_time_counts_as_unchanged(tmp_path, content, time, sound):
     """One with another time is read: a cache that was copied without its times is as good."""
     folder, kept = tmp_path / "folder", tmp_path / "kept"
     folder.mkdir()
@@ -143,12 +143,12 @@ def test_without_reading_a_file_with_its_size_and_time_is_as_it_was(tmp_path, co
             check_manifest(folder, kept, reread=False)
 
 
-def test_what_comes_later_into_a_sample_is_not_looked_at(sampled):
+def test_files_added_to_a_sample_are_ignored(sampled):
     (sampled / "env/late").write_text("late")
     check_sample_manifest(sampled)
 
 
-def test_beyond_what_is_read_of_a_sample_the_sizes_count(tmp_path, monkeypatch):
+def test_large_files_of_a_sample_are_compared_by_size(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MAX_DIGEST_BYTES", 4)
     (tmp_path / "small").write_text("1234")
     (tmp_path / "large").write_text("12345")
@@ -160,7 +160,7 @@ def test_beyond_what_is_read_of_a_sample_the_sizes_count(tmp_path, monkeypatch):
         check_sample_manifest(tmp_path)
 
 
-def test_of_a_tree_without_end_there_is_a_sample(tmp_path, monkeypatch):
+def test_a_sample_has_a_maximum_number_of_files(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MAX_FILES", 3)
     for number in range(9):
         (tmp_path / str(number)).write_text(str(number))

@@ -42,7 +42,7 @@ def python(folder, code, *arguments, timeout=50.0, **options):
         ("import os; os.kill(os.getpid(), 15)", -15),
     ],
 )
-def test_exit_code(tmp_path, code, exit_code):
+def test_exit_codes_are_returned(tmp_path, code, exit_code):
     assert python(tmp_path, code).exit_code == exit_code
 
 
@@ -81,7 +81,7 @@ def test_nothing_of_the_group_is_left(tmp_path, before, after, timeout, exit_cod
         fcntl.flock(file, fcntl.LOCK_EX)
 
 
-def test_a_program_may_use_its_notice_to_say_something(tmp_path):
+def test_output_after_sigterm_is_kept(tmp_path):
     code = """
 import os, signal
 def bye(*_):
@@ -97,7 +97,7 @@ while True:
 
 
 @pytest.mark.parametrize("kind", ["missing", "not executable", "folder"])
-def test_a_program_that_cannot_start(tmp_path, kind):
+def test_a_program_that_cannot_start_is_an_infrastructure_failure(tmp_path, kind):
     program = tmp_path / "program"
     if kind == "not executable":
         program.write_text("text")
@@ -107,7 +107,7 @@ def test_a_program_that_cannot_start(tmp_path, kind):
         run([str(program)], env={}, log=tmp_path / "log", timeout=5)
 
 
-def test_a_folder_that_is_not_there(tmp_path):
+def test_a_missing_working_directory_is_an_infrastructure_failure(tmp_path):
     with pytest.raises(InfrastructureError):
         python(tmp_path, "", cwd=tmp_path / "nowhere")
 
@@ -119,7 +119,7 @@ def test_no_descriptor_leaks(tmp_path):
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_a_question_is_answered():
+def test_capture_returns_exit_code_stdout_and_stderr():
     answer = capture([sys.executable, "-c", "import sys; print('yes'); print('but', file=sys.stderr); sys.exit(3)"], 30)
     assert (answer.exit_code, answer.output, answer.errors) == (3, "yes\n", "but\n")
 
@@ -128,12 +128,12 @@ def test_a_question_is_answered():
     ("argv", "reason"),
     [(["no-such-program"], "cannot start no-such-program"), (["sleep", "60"], "gave no answer within 0.1 s")],
 )
-def test_a_question_without_an_answer(argv, reason):
+def test_capture_has_a_timeout(argv, reason):
     with pytest.raises(InfrastructureError, match=reason):
         capture(argv, 0.1)
 
 
-def test_talking(tmp_path):
+def test_a_piped_process_reads_and_writes(tmp_path):
     with open_piped(["sh", "-c", "echo hello >&2; exec cat"], tmp_path / "log") as child:
         child.send([b"one\n", b"two\n"])
         assert child.read(8, time.monotonic() + 30) == b"one\ntwo\n"
@@ -145,13 +145,13 @@ def test_talking(tmp_path):
     assert (tmp_path / "log").read_text() == "hello\n"
 
 
-def test_talking_to_one_that_has_ended(tmp_path):
+def test_sending_to_a_process_that_has_ended_does_not_fail(tmp_path):
     with open_piped(["true"], tmp_path / "log") as child:
         assert child.read(1, time.monotonic() + 30) == b""
         child.send([b"x" * 100_000] * 100)
 
 
-def test_who_sends_half_lets_nobody_wait_for_the_rest(tmp_path):
+def test_stdin_is_closed_when_the_parts_break_off(tmp_path):
     def parts():
         yield b"half"
         raise OSError("gone")
@@ -162,7 +162,7 @@ def test_who_sends_half_lets_nobody_wait_for_the_rest(tmp_path):
         assert child.read(10, time.monotonic() + 30) == b"half"
 
 
-def test_what_is_talked_to_ends_with_the_block(tmp_path):
+def test_a_piped_process_ends_with_the_block(tmp_path):
     with open_piped(["sh", "-c", "echo $$; trap '' TERM; exec sleep 600"], tmp_path / "log") as child:
         pid = int(read_line(child))
     with pytest.raises(ProcessLookupError):

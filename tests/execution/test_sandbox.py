@@ -55,7 +55,7 @@ def contract(request, boxes, evaluate, make_submission):
 
 
 @pytest.mark.parametrize("name", inner_tests("contract"))
-def test_contract(contract, name):
+def test_every_sandbox_fulfils_the_contract(contract, name):
     check(contract, name)
 
 
@@ -74,7 +74,7 @@ def walls(request, boxes, evaluate, cache, tmp_path_factory):
     output = tmp_path_factory.mktemp("output")
     shutil.copytree(SUBJECT, submission)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        places = {
+        paths = {
             "problem": boxes.path,
             "home": Path.home(),
             "cache": cache.root,
@@ -83,7 +83,7 @@ def walls(request, boxes, evaluate, cache, tmp_path_factory):
             "source": Path(__file__).parents[2] / "src",
             "tmp": tmp_path_factory.getbasetemp(),
         }
-        host = {**{name: str(path) for name, path in places.items()}, "port": listener.getsockname()[1]}
+        host = {**{name: str(path) for name, path in paths.items()}, "port": listener.getsockname()[1]}
         (submission / "host.json").write_text(json.dumps(host))
         results = evaluate(boxes, submission, "walls", sandbox=request.param, output_dir=output)
         listener.setblocking(False)
@@ -93,7 +93,7 @@ def walls(request, boxes, evaluate, cache, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", inner_tests("walls"))
-def test_walls(walls, name):
+def test_judge_and_subject_are_isolated(walls, name):
     check(walls, name)
 
 
@@ -103,7 +103,7 @@ def limits(request, boxes, evaluate):
 
 
 @pytest.mark.parametrize("name", inner_tests("limits"))
-def test_limits(limits, name):
+def test_limits_are_enforced(limits, name):
     check(limits, name)
 
 

@@ -49,7 +49,7 @@ PRINTS_VERSION = "import six\nprint(six.__version__)\n"
         ("${HOME}", False),
     ],
 )
-def test_is_plain(text, plain):
+def test_only_names_and_versions_are_plain_requirements(text, plain):
     assert is_plain(text) is plain
 
 
@@ -76,7 +76,7 @@ PROJECT = '[project]\nname = "x"\nversion = "1"\n'
         ({"pyproject.toml": "[project\n"}, (None, None)),
     ],
 )
-def test_python_dependencies(make_submission, files, expected):
+def test_dependencies_come_from_requirements_or_pyproject(make_submission, files, expected):
     assert python_dependencies(make_submission(files)) == expected
 
 
@@ -137,7 +137,7 @@ def test_extras_of_the_project_s_own_name_are_the_submission_s_own(make_submissi
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)
-def test_a_requirement_that_cannot_be_had(evaluate, problem, make_submission, sandbox):
+def test_an_impossible_requirement_is_an_infrastructure_failure(evaluate, problem, make_submission, sandbox):
     submission = make_submission({"requirements.txt": "six==99.99\n", "main.py": PRINTS_VERSION})
     results = evaluate(problem, submission, sandbox=sandbox)
     assert results.infrastructure_failure
@@ -151,7 +151,7 @@ def test_a_requirement_that_cannot_be_had(evaluate, problem, make_submission, sa
 @pytest.mark.parametrize(
     ("init", "sandbox"), [("uv init --bare", "bubblewrap"), *[("uv init", sandbox) for sandbox in SANDBOXES]]
 )
-def test_set_up_commands_of_an_existing_environment(evaluate, problem, make_submission, init, sandbox):
+def test_set_up_commands_run_once_per_content(evaluate, problem, make_submission, init, sandbox):
     environment = {
         "setup": {"commands": [init], "eval_commands": ["uv add -r requirements.txt"]},
         "commands": {"command": "uv run"},
@@ -178,7 +178,7 @@ def test_set_up_that_fails_is_no_verdict(evaluate, problem, make_submission, san
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)
-def test_what_set_up_makes_is_there_for_the_tests(evaluate, problem, make_submission, sandbox):
+def test_files_made_by_set_up_are_there_for_the_tests(evaluate, problem, make_submission, sandbox):
     environment = {"setup": {"commands": ["mkdir made", "echo 1.16.0 > made/version; rm gone; echo >> changed"]}}
     files = {"main.py": "import os\nprint(open('made/version').read(), end='')\nassert not os.path.exists('gone')\n"}
     submission = make_submission({**files, "gone": "x", "changed": "x"})

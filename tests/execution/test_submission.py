@@ -70,13 +70,13 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("change", "differs"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
-def test_what_changes_the_digest(tree, change, differs):
+def test_the_digest_depends_on_names_kinds_modes_and_contents(tree, change, differs):
     before = tree_digest(tree)
     change(tree)
     assert (tree_digest(tree) != before) is differs
 
 
-def test_the_place_does_not_matter(tree, tmp_path):
+def test_the_digest_does_not_depend_on_the_path(tree, tmp_path):
     before = tree_digest(tree)
     tree.rename(tmp_path / "elsewhere")
     assert tree_digest(tmp_path / "elsewhere") == before
@@ -89,7 +89,7 @@ def test_names_and_contents_cannot_be_confused(make_submission):
     assert len(digests) == 4
 
 
-def test_odd_entries_do_not_stop_it(tree):
+def test_odd_entries_have_a_digest_too(tree):
     (tree / "loop").symlink_to("loop")
     (tree / "up").symlink_to("..")
     (tree / "nowhere").symlink_to("/no/such/place")
@@ -119,7 +119,7 @@ def read_as_ordinary_user(tree: Path) -> list[str]:
 
 
 @pytest.mark.e2e
-def test_what_cannot_be_read_is_counted(tree):
+def test_unreadable_files_are_counted(tree):
     digest, *found = read_as_ordinary_user(tree)
     assert (digest, found) == (tree_digest(tree), ["0"])
     (tree / "a").mkdir()
@@ -149,7 +149,7 @@ def make_deep(folder: Path, depth: int, name: str) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.parametrize(("depth", "name", "refused"), [(300, "n" * 60, False), (500, "d", False), (600, "d", True)])
-def test_depth(tmp_path, depth, name, refused):
+def test_the_depth_of_folders_is_limited(tmp_path, depth, name, refused):
     root = tmp_path / "deep"
     root.mkdir()
     make_deep(root, depth, name)
@@ -164,7 +164,7 @@ def test_depth(tmp_path, depth, name, refused):
     assert not root.exists()
 
 
-def test_open_submission(tree, monkeypatch):
+def test_open_submission_makes_the_path_absolute(tree, monkeypatch):
     monkeypatch.chdir(tree.parent)
     (tree.parent / "alias").symlink_to(tree)
     assert open_submission(Path("tree")) == tree.resolve()
@@ -181,14 +181,14 @@ def test_open_submission(tree, monkeypatch):
         ("n" * 300, "cannot be read: File name too long"),
     ],
 )
-def test_open_submission_refuses(tree, name, message):
+def test_open_submission_refuses_what_is_no_folder(tree, name, message):
     (tree.parent / "loop").symlink_to("loop")
     with pytest.raises(SubmissionError, match=message):
         open_submission(tree.parent / name)
 
 
 @pytest.mark.parametrize(("limit", "most"), [("MAX_BYTES", 1199), ("MAX_ENTRIES", 1)])
-def test_too_much_is_what_there_is_in_all(tmp_path, monkeypatch, limit, most):
+def test_the_limits_hold_for_all_files_together(tmp_path, monkeypatch, limit, most):
     for name in ("one", "other"):
         (tmp_path / name).touch()
         os.truncate(tmp_path / name, 600)
@@ -198,7 +198,7 @@ def test_too_much_is_what_there_is_in_all(tmp_path, monkeypatch, limit, most):
         tree_digest(tmp_path)
 
 
-def test_trouble_of_the_machine_is_not_the_submissions(tmp_path, monkeypatch):
+def test_an_error_of_the_machine_is_an_infrastructure_failure(tmp_path, monkeypatch):
     def full(*_arguments):
         raise OSError(errno.EMFILE, "Too many open files")
 

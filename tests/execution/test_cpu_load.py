@@ -25,38 +25,38 @@ with cpu_load(2):
 
 def spinners(parent: int) -> dict[int, str]:
     """The children that only use up time, with their state."""
-    found = {}
+    states = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
             state, above = (path / "stat").read_text().rpartition(")")[2].split()[:2]
             if int(above) == parent and b"getppid" in (path / "cmdline").read_bytes():
-                found[int(path.name)] = state
+                states[int(path.name)] = state
         except (OSError, ValueError):  # it has just ended
             continue
-    return found
+    return states
 
 
 @pytest.mark.e2e
-def test_so_many_run_and_end_with_the_block():
+def test_the_processes_run_during_the_block():
     with cpu_load(3):
         assert list(spinners(os.getpid()).values()) == ["R"] * 3
     assert spinners(os.getpid()) == {}
 
 
 @pytest.mark.e2e
-def test_they_end_with_an_error_too():
+def test_the_processes_end_when_the_block_raises():
     with pytest.raises(ZeroDivisionError), cpu_load(2):
         assert len(spinners(os.getpid())) == 1 / 0
     assert spinners(os.getpid()) == {}
 
 
-def test_none_is_fine():
+def test_zero_processes_are_allowed():
     with cpu_load(0):
         assert spinners(os.getpid()) == {}
 
 
 @pytest.mark.e2e
-def test_they_end_by_themselves_where_their_parent_was_killed():
+def test_the_processes_end_when_their_parent_is_killed():
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", HOLDS], stdin=pipe, stdout=pipe) as holder:
         assert holder.stdout is not None
