@@ -51,7 +51,7 @@ def keep(cache, kind, size):
 
 
 @pytest.mark.parametrize(
-    ("size", "told"),
+    ("size", "text"),
     [
         (0, "0 bytes"),
         (1, "1 bytes"),
@@ -63,35 +63,35 @@ def keep(cache, kind, size):
         (3 << 50, "3072 TiB"),
     ],
 )
-def test_sizes_for_people(size, told):
-    assert _readable(size) == told
+def test_sizes_for_people(size, text):
+    assert _readable(size) == text
 
 
 def test_info_of_an_empty_cache(here, capsys):
     assert run(["cache", "info"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[0] == f"cache: {here.root}"
-    assert {line.split()[0] for line in told[1:-2]} == set(KINDS) - {"results"}
-    assert told[-2:] == [f"results: {here.root}/results", "  0 entries, 0 bytes of at most 5 GiB"]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == f"cache: {here.root}"
+    assert {line.split()[0] for line in printed[1:-2]} == set(KINDS) - {"results"}
+    assert printed[-2:] == [f"results: {here.root}/results", "  0 entries, 0 bytes of at most 5 GiB"]
 
 
 def test_info(here, store, monkeypatch, capsys):
     keep(here, "tests", 2048)
     monkeypatch.setenv("SCBENCH_RESULTS_LIMIT", "1M")
     assert run(["cache", "info"]) == 0
-    told = capsys.readouterr().out
-    assert "\n  tests      1 entry, 2 KiB\n" in told
-    assert "\n  3 entries, 3.079 KiB of at most 1 MiB\n  used: first " in told
+    printed = capsys.readouterr().out
+    assert "\n  tests      1 entry, 2 KiB\n" in printed
+    assert "\n  3 entries, 3.079 KiB of at most 1 MiB\n  used: first " in printed
 
 
 def test_info_as_json(here, store, capsys):
     keep(here, "tests", 2048)
     assert run(["cache", "info", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["folder"] == str(here.root)
-    assert told["kinds"]["tests"] == {"entries": 1, "bytes": 2048}
-    assert told["kinds"]["tools"] == {"entries": 0, "bytes": 0}
-    results = told["results"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["folder"] == str(here.root)
+    assert printed["kinds"]["tests"] == {"entries": 1, "bytes": 2048}
+    assert printed["kinds"]["tools"] == {"entries": 0, "bytes": 0}
+    results = printed["results"]
     assert (results["folder"], results["entries"], results["limit"]) == (str(store.root), 3, 5 << 30)
     assert results["bytes"] == store.info().bytes
     assert results["newest_use"] - results["oldest_use"] == pytest.approx(7200, abs=60)

@@ -63,7 +63,7 @@ def test_the_policy_decides_about_checkpoints(runs, capsys):
     assert capsys.readouterr().out.splitlines()[-1].startswith("better passes as many checkpoints as base (any)")
 
 
-def test_a_checkpoint_can_be_lost_by_tests_that_came(runs):
+def test_new_tests_can_make_a_checkpoint_lost(runs):
     write_run(runs / "more", {"words": ["+--"]})
     write_run(runs / "whole", {"words": ["+"]})
     assert run(["compare", "whole", "more"]) == 1
@@ -81,7 +81,7 @@ def test_a_page(runs, capsys):
     assert (runs / "out.html").read_text().startswith("<!doctype html>")
 
 
-def test_a_page_does_not_overwrite_what_is_not_ours(runs, capsys):
+def test_a_page_never_overwrites_a_file_of_somebody_else(runs, capsys):
     (runs / "mine.html").write_text("mine")
     assert run(["compare", "base", "better", "-o", "mine.html"]) == 2
     assert (runs / "mine.html").read_text() == "mine"

@@ -40,7 +40,7 @@ def test_the_exit_status():
 
 
 @pytest.mark.e2e
-def test_where_nothing_can_be_tried(doctor, tmp_path):
+def test_without_a_sandbox_no_attack_is_tried(doctor, tmp_path):
     """What was not tried is never called held."""
     environment = tmp_path / "containers.yaml"
     environment.write_text("{name: containers, type: docker, docker: {image: none, binary: no-such-engine}}")

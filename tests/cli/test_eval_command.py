@@ -146,7 +146,7 @@ def test_the_combined_lines_lead_to_the_results(evaluated):
         (["poor", "--shard", "2/2"], 1),
     ],
 )
-def test_exit_status_of_what_is_up_to_date(folder, slop_code, arguments, status):
+def test_the_exit_status_of_up_to_date_results_follows_the_policy(folder, slop_code, arguments, status):
     before = everything(folder / "good" / "words")
     assert slop_code("eval", *arguments)[0] == status
     assert everything(folder / "good" / "words") == before
@@ -178,18 +178,18 @@ def test_a_dry_run_changes_nothing(folder, slop_code):
     assert everything(folder) == before
 
 
-def test_what_is_missing_leaves_no_answer(folder, slop_code):
+def test_a_missing_snapshot_is_an_infrastructure_failure(folder, slop_code):
     shutil.rmtree(folder / "good/words/checkpoint_2/snapshot")
     status, out, _ = slop_code("eval", "good")
     assert status == 3
     assert "no snapshot" in out
     summary = RunSummary.load(folder / "good" / SUMMARY_FILE)
     assert (summary.totals.checkpoints.planned, summary.totals.checkpoints.evaluated) == (2, 1)
-    assert [trouble.label for trouble in summary.troubles] == ["good/words/checkpoint_2"]
+    assert [issue.label for issue in summary.troubles] == ["good/words/checkpoint_2"]
     assert slop_code("eval", "good", "--dry-run")[0] == 3
 
 
-def test_one_bad_run_does_not_spoil_another(folder, slop_code):
+def test_a_bad_run_does_not_affect_another(folder, slop_code):
     (folder / "poor/environment.yaml").write_text("type: nonsense\n")
     before = everything(folder / "poor/words")
     status, out, _ = slop_code("eval", "good", "poor")
@@ -201,7 +201,7 @@ def test_one_bad_run_does_not_spoil_another(folder, slop_code):
     assert (counted.planned, counted.not_evaluated) == (2, 2)
 
 
-def test_an_empty_run_does_not_spoil_another(folder, slop_code):
+def test_an_empty_run_does_not_affect_another(folder, slop_code):
     (folder / "empty").mkdir()
     (folder / "good" / SUMMARY_FILE).unlink()
     status, out, _ = slop_code("eval", "good", "empty")
@@ -252,7 +252,7 @@ def test_an_executor_that_is_not_there_is_refused_even_if_nothing_is_to_run(fold
 
 
 @pytest.mark.parametrize("options", [[], ["--dry-run"]])
-def test_what_is_probably_not_meant_is_told_once(folder, slop_code, options):
+def test_a_probable_mistake_is_one_warning(folder, slop_code, options):
     (folder / "good/environment.yml").write_text("")
     _, out, err = slop_code("eval", "good", "poor", *options)
     [warning] = [line for line in err.splitlines() if "warning" in line]
@@ -260,7 +260,7 @@ def test_what_is_probably_not_meant_is_told_once(folder, slop_code, options):
     assert "warning" not in out
 
 
-def test_a_shard_says_nothing_of_the_whole(folder, slop_code):
+def test_a_shard_compares_nothing_and_estimates_nothing(folder, slop_code):
     status, out, _ = slop_code("eval", "good", "poor", "--shard", "1/2")
     assert status == 0
     assert "broke -, repaired -" in out
@@ -458,7 +458,7 @@ def test_a_name_that_is_no_text(folder):
 
 
 @pytest.mark.parametrize(("option", "limits"), [("-j", "from 1 to 1024"), ("--retries", "from 0 to 1000")])
-def test_a_number_that_is_too_large_is_told_the_limits(bare, slop_code, option, limits):
+def test_a_number_out_of_range_names_the_limits(bare, slop_code, option, limits):
     assert f"expected a whole number {limits}" in slop_code("eval", "good", option, "99999")[2]
 
 

@@ -116,7 +116,7 @@ def test_a_file_is_whole_or_not_there(stored, slop_code, tmp_path, bring):
     assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_place_without_rights_is_named_as_it_was_given(stored, slop_code, monkeypatch, tmp_path):
+def test_an_output_without_permission_is_named_as_it_was_given(stored, slop_code, monkeypatch, tmp_path):
     """Rights do not bind who runs as root, so that the system's refusal is put in."""
     file, opened = tmp_path / "results.csv", os.open
 
@@ -171,7 +171,7 @@ def test_an_installed_package_brings_a_format_to_the_command(stored, tmp_path):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_results_are_let_go_of(name, stored):
+def test_exporters_keep_at_most_two_results_in_memory(name, stored):
     """While one is read, the one before is still at hand; none before that."""
     made, most = [], 0
     gc.freeze()  # what was there before is not looked at again and again
@@ -191,7 +191,7 @@ def test_results_are_let_go_of(name, stored):
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("name", ["csv", "parquet", "junit"])
-def test_a_reader_that_went_away_is_no_trouble(name, stored):
+def test_a_closed_pipe_ends_the_export_without_an_error_message(name, stored):
     argv = [Path(sys.executable).with_name("slop-code"), "export", stored(count=30), "--format", name]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()

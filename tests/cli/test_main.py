@@ -323,7 +323,7 @@ class TestEvalSnapshot:
             ({"-o": "/proc/out"}, "/proc/out"),
         ],
     )
-    def test_what_is_not_there(self, boxes, problem, good, tmp_path, changes, message):
+    def test_missing_inputs_are_named(self, boxes, problem, good, tmp_path, changes, message):
         given = {"DIR": good, "-p": problem.path, "-c": "1", "-e": "local", **changes}
         arguments = [word for option, value in given.items() if option != "DIR" for word in (option, value)]
         done = slop_code("eval-snapshot", given["DIR"], *arguments, cwd=tmp_path)
@@ -367,7 +367,7 @@ def test_doctor():
 
 
 @pytest.mark.e2e
-def test_doctor_where_nothing_can_be_stored():
+def test_doctor_reports_a_cache_that_cannot_be_written():
     done = slop_code("doctor", env={**os.environ, "SCBENCH_CACHE_DIR": "/dev/null/cache"})
     assert done.returncode == 3
     assert "no cache: not writable" in done.stdout

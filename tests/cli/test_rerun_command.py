@@ -1,4 +1,4 @@
-"""What `slop-code rerun` refuses before anything is run."""
+"""`slop-code rerun`: wrong use."""
 
 import shutil
 import signal

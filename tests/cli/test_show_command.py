@@ -82,7 +82,7 @@ def test_every_test_and_another_policy(folder, show):
     assert shown.splitlines()[-1] == "PASSED (error >= 95%): 31 of 33 tests passed"
 
 
-def test_what_was_special_about_it_is_said(folder, show):
+def test_pytest_arguments_attempts_and_missing_isolation_are_shown(folder, show):
     attempts = [{"reason": "no space\nleft", "duration": 1.0}]
     special = results(provenance={**PROVENANCE, "pytest_args": ["-k", "a or b"]}, attempts=attempts, isolation={})
     special.save(folder / "evaluation.json")
@@ -151,7 +151,7 @@ def _with_many(run_folder, show):
 
 
 @pytest.mark.parametrize("given", ["nowhere", "nowhere/evaluation.json", ""])
-def test_nothing_there(tmp_path, show, given):
+def test_a_path_without_a_result_is_refused(tmp_path, show, given):
     status, shown, complaint = show(tmp_path / given)
     assert (status, shown) == (2, "")
     assert str(tmp_path) in complaint

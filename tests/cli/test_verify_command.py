@@ -66,7 +66,7 @@ def test_with_the_problem(results, capsys, option):
     said = capsys.readouterr().out
     assert said.count("7 policies from json-report, and the problem's tests and config\n") == 2
     assert run(["verify", "runs", "--json", *option]) == 0
-    assert [one["with_problem"] for one in json.loads(capsys.readouterr().out)] == [True, True]
+    assert [outcome["with_problem"] for outcome in json.loads(capsys.readouterr().out)] == [True, True]
 
 
 def test_one_differs(results, capsys):
@@ -78,11 +78,11 @@ def test_one_differs(results, capsys):
     assert f"  {name} status: stored passed, the raw reports say failed" in said
     assert "1 of 2 results verified" in said
     assert run(["verify", "runs", "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert [one["verified"] for one in told] == [True, False]
+    outcomes = json.loads(capsys.readouterr().out)
+    assert [outcome["verified"] for outcome in outcomes] == [True, False]
     finding = {"kind": "status", "place": name, "stored": "passed", "raw": "failed"}
-    assert (told[1]["findings"], told[1]["checkpoint"]) == ([finding], "checkpoint_2")
-    assert NEVER_CHECKED in told[1]["unchecked"]
+    assert (outcomes[1]["findings"], outcomes[1]["checkpoint"]) == ([finding], "checkpoint_2")
+    assert NEVER_CHECKED in outcomes[1]["unchecked"]
 
 
 def test_one_cannot_be_read_and_the_others_are_checked(results, capsys):
@@ -93,12 +93,12 @@ def test_one_cannot_be_read_and_the_others_are_checked(results, capsys):
     assert "three/words/checkpoint_2/evaluation.json: verified: " in said
     shutil.rmtree(results / "three" / "words" / "checkpoint_2" / ".scbench")
     assert run(["verify", "runs", "--json"]) == 2
-    told = json.loads(capsys.readouterr().out)
-    assert [one["verified"] for one in told] == [None, None]
-    assert "no raw reports in .scbench" in told[0]["error"]
+    outcomes = json.loads(capsys.readouterr().out)
+    assert [outcome["verified"] for outcome in outcomes] == [None, None]
+    assert "no raw reports in .scbench" in outcomes[0]["error"]
 
 
-def test_a_difference_outweighs_what_cannot_be_read(results, capsys):
+def test_a_difference_decides_the_exit_status_before_an_unreadable_result(results, capsys):
     (results / "two" / THERE).write_text("{")
     edit(results / "three" / THERE)
     assert run(["verify", "runs"]) == 1
@@ -116,12 +116,12 @@ def test_a_result_that_is_gone(results, capsys):
 def test_a_checkpoint_that_was_never_evaluated(results, capsys):
     (results / "three" / LINES_FILE).unlink()
     assert run(["verify", "runs/three", "--json"]) == 2
-    told = json.loads(capsys.readouterr().out)
-    assert [(one["result"], one["verified"]) for one in told] == [
+    outcomes = json.loads(capsys.readouterr().out)
+    assert [(outcome["result"], outcome["verified"]) for outcome in outcomes] == [
         ("runs/three/words/checkpoint_2/evaluation.json", True),
         ("runs/three/words/checkpoint_1", None),
     ]
-    assert "no result; evaluate it: slop-code eval" in told[1]["error"]
+    assert "no result; evaluate it: slop-code eval" in outcomes[1]["error"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_checkpoint_that_was_never_evaluated(results, capsys):
     ],
     ids=["checkpoint", "problem", "state", "passes", "tests", "verdict"],
 )
-def test_a_summary_that_says_something_else(results, capsys, changes, words):
+def test_a_summary_that_differs_from_its_result_is_a_finding(results, capsys, changes, words):
     summarise(results / "three", **changes)
     assert run(["verify", "runs/three"]) == 1
     said = capsys.readouterr().out.splitlines()
@@ -167,7 +167,7 @@ def test_another_problem_than_the_results(results, capsys):
         (["problems"], "problems: no evaluation.json there, and no run that has one"),
     ],
 )
-def test_nothing_to_verify(results, capsys, arguments, words):
+def test_a_folder_without_results_cannot_be_verified(results, capsys, arguments, words):
     assert run(["verify", *arguments]) == 2
     assert words in capsys.readouterr().err
 

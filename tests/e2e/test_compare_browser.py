@@ -74,7 +74,7 @@ def open_test(page, name):
     return dialog
 
 
-def test_what_differs_at_a_glance(page_file, opened, picture):
+def test_the_comparison_shows_its_verdict_and_counts(page_file, opened, picture):
     page = opened(page_file)
     assert page.get_by_text("other passes 1 checkpoint fewer than base (all-cases): gained 1 test, lost 3").is_visible()
     first = page.get_by_role("region", name="Checkpoints").get_by_role("row").filter(has_text="checkpoint_1")
@@ -191,7 +191,7 @@ def test_several_runs(samples_file, opened, picture):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["overview", "detail"])
-def test_axe_finds_nothing_grave(page_file, opened, picture, scheme, view):
+def test_axe_finds_no_serious_violation(page_file, opened, picture, scheme, view):
     page = opened(page_file, color_scheme=scheme)
     if view == "detail":
         open_test(page, "test_odd")

@@ -391,7 +391,7 @@ def test_links_show_the_same(report, visit, history):
 @pytest.mark.parametrize(
     "fragment", ["#view=timeline&run=nobody&problem=none&test=x&checkpoint=y", "#%%%", "#view=x&group=9"]
 )
-def test_links_to_what_is_not_there(report, visit, fragment):
+def test_a_link_to_something_missing_shows_a_view(report, visit, fragment):
     page = visit(report, fragment)
     expect(page.get_by_role("heading", level=2).first).to_be_visible()
 

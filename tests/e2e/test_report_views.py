@@ -68,7 +68,7 @@ def test_born_failing_is_not_broken(written):
     assert names(page) == ["test_checkpoint_2.py::b"]
 
 
-def test_what_has_no_verdict_before_is_said(written):
+def test_earlier_checkpoints_without_a_verdict_are_named(written):
     page = written({"words": [[case("a")], "killed", [case("a", "failed")]]})
     assert page.locator(".headline p").all_inner_texts() == [
         "1 of 3 checkpoints passed (all-cases); 1 without a verdict",
@@ -140,7 +140,7 @@ SPLITS = {
 }  # fmt: skip
 
 
-def test_what_was_expected_and_found(written):
+def test_expected_and_actual_values_are_compared(written):
     page = written({"words": BREAKS})
     for name, (text, rows, note) in SPLITS.items():
         found = page.evaluate("text => slop.expected.split(text)", text)
@@ -258,7 +258,7 @@ def test_the_tab_that_is_shown_is_seen_in_forced_colours(written):
     assert lines[0] not in lines[1:]
 
 
-def test_a_share_that_is_not_whole_is_not_rounded_up(written):
+def test_only_a_whole_share_is_100_percent(written):
     many = [case(f"{number}", "passed" if number else "failed") for number in range(2001)]
     page = written({"words": [[case("a")], many]}, "#view=charts")
     assert "Core from 100% to 99.9%" in page.get_by_role("img").first.get_attribute("aria-label")

@@ -32,8 +32,8 @@ def store(run: Path, checkpoints: Sequence[Sequence[dict[str, Any]] | str], prob
     """Each checkpoint is its tests, or the reason why there is no verdict."""
     for number, tests in enumerate(checkpoints, start=1):
         failed = {"infrastructure_failure_reason": tests} if isinstance(tests, str) else {}
-        told = results([] if isinstance(tests, str) else tests, problem, f"checkpoint_{number}", **failed)
-        told.save(run / problem / f"checkpoint_{number}" / "evaluation.json")
+        document = results([] if isinstance(tests, str) else tests, problem, f"checkpoint_{number}", **failed)
+        document.save(run / problem / f"checkpoint_{number}" / "evaluation.json")
     return run
 
 
@@ -50,10 +50,10 @@ class Shape(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = dict(attrs)
-        self.elements.append((tag, *told))
-        self.policy = told.get("content") or "" if "http-equiv" in told else self.policy
-        self._inside = told.get("id") or f"{tag} {len(self.elements)}"
+        attributes = dict(attrs)
+        self.elements.append((tag, *attributes))
+        self.policy = attributes.get("content") or "" if "http-equiv" in attributes else self.policy
+        self._inside = attributes.get("id") or f"{tag} {len(self.elements)}"
 
     def handle_endtag(self, tag: str) -> None:
         self.elements.append((f"/{tag}",))

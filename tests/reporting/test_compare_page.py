@@ -25,7 +25,7 @@ def made(*folders, **options):
     return data, {name: unpacked(part) for name, part in parts.items()}
 
 
-def test_what_differs_is_there_with_its_texts(tmp_path):
+def test_a_differing_test_has_its_texts(tmp_path):
     base = write_run(tmp_path / "base", {"words": ["++", "+"]}, text="of the base")
     other = write_run(tmp_path / "other", {"words": ["+-", "+s"]}, text="of the other")
     data, parts = made(base, other)
@@ -35,9 +35,9 @@ def test_what_differs_is_there_with_its_texts(tmp_path):
     assert data["changes"][came[3]] == "came"
     assert pair["verdict"].startswith("other passes 2 checkpoints fewer than base")
     assert list(parts) == ["0/0", "0/1"]
-    (told,) = parts["0/0"]["tests"]
-    texts = [None if place is None else parts["0/0"]["texts"][place] for place in parts["0/0"]["text_numbers"][0]]
-    assert told == [0, 0, 1]
+    (differing,) = parts["0/0"]["tests"]
+    texts = [None if number is None else parts["0/0"]["texts"][number] for number in parts["0/0"]["text_numbers"][0]]
+    assert differing == [0, 0, 1]
     assert texts == [None, None, None, "of the other", "python main.py of the other", "of the other"]
     assert parts["0/0"]["folders"]["1"] == f"{other}/words/checkpoint_1"
     assert parts["0/1"]["tests"] == [[1, None, 1]]
@@ -52,7 +52,7 @@ def test_of_several_runs_one_that_did_not_pass_is_shown(tmp_path):
     assert "of run 2" in parts["0/0"]["texts"]
 
 
-def test_only_what_differs_is_in_it(tmp_path):
+def test_only_tests_that_differ_are_in_the_page(tmp_path):
     base = write_run(tmp_path / "base", {"words": ["+-"]}, text="secret")
     data, parts = made(base, write_run(tmp_path / "other", {"words": ["+-"]}, text="secret"))
     assert (data["pairs"][0]["tests"], parts) == ([], {})
@@ -71,7 +71,7 @@ def test_texts_have_an_end(tmp_path):
     assert parts["0/0"]["text_numbers"] == [[None, None, None, -1, -1, -1]]
 
 
-def test_names_that_look_alike_are_told_apart(tmp_path):
+def test_equal_names_get_a_number(tmp_path):
     alike = ["a\nb", r"a\nb"]
     base = write_run(tmp_path / "base", {"words": ["++", "+"]}, names=alike)
     data, _ = made(base, write_run(tmp_path / "other", {"words": ["--", "-"]}, names=alike))
@@ -125,7 +125,7 @@ def test_no_text_becomes_markup(tmp_path):
     assert all(text.replace("\n", "").isprintable() for text in texts_in([data, list(parts.values())]))
 
 
-def test_a_page_of_ours_is_written_anew_and_nothing_else(tmp_path):
+def test_only_a_page_of_slop_code_is_overwritten(tmp_path):
     page_of(tmp_path, "once", [])
     page_of(tmp_path, "twice", [])
     (tmp_path / "compare.html").write_text("mine")

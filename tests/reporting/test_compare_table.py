@@ -1,4 +1,4 @@
-"""What a person sees of a comparison."""
+"""Tables and lines of a comparison."""
 
 import io
 
@@ -68,12 +68,12 @@ def test_two_runs(tmp_path):
         (["!"], ["+"], "NOTHING COMPARED: no checkpoint has a verdict on both sides"),
     ],
 )  # fmt: skip
-def test_the_verdict_in_words(tmp_path, before, after, verdict):
+def test_the_last_line_is_the_verdict(tmp_path, before, after, verdict):
     folders = [write_run(tmp_path / name, {"words": marks}) for name, marks in (("a", before), ("b", after))]
     assert shown(*folders)[-1] == verdict
 
 
-def test_what_is_chance_is_said(tmp_path):
+def test_a_status_that_differs_for_the_same_submission_is_flaky(tmp_path):
     folders = [
         write_run(tmp_path / name, {"words": [mark]}, submission="same") for name, mark in (("a", "+"), ("b", "-"))
     ]
@@ -110,7 +110,7 @@ def test_several_runs_have_shares_and_p(tmp_path):
 
 
 @pytest.mark.e2e
-def test_what_was_drawn_at_random_says_so(tmp_path):
+def test_random_arrangements_name_their_seed(tmp_path):
     for side, mark in (("a", "-"), ("b", "+")):
         for number in range(9):
             write_run(tmp_path / side / f"run_{number}", {"words": [mark]})
@@ -119,7 +119,7 @@ def test_what_was_drawn_at_random_says_so(tmp_path):
 
 
 @pytest.mark.e2e
-def test_many_checkpoints_are_told_by_problem(tmp_path):
+def test_many_checkpoints_have_a_row_for_each_problem(tmp_path):
     count = SHOWN_CHECKPOINTS + 1
     base = write_run(tmp_path / "base", {"words": ["+"] * count})
     other = write_run(tmp_path / "other", {"words": ["-"] * count})
@@ -146,7 +146,7 @@ def test_a_table_on_a_terminal(tmp_path):
     assert max(map(len, said[:6])) <= 70
 
 
-def test_a_narrow_table_keeps_names_and_what_was_lost(tmp_path):
+def test_a_narrow_table_keeps_names_and_lost_tests(tmp_path):
     folders = [tmp_path / f"a-rather-long-name-of-{name}" for name in ("base", "other")]
     for folder, marks in zip(folders, ("++", "+-s"), strict=True):
         write_run(folder, {"words": [marks]})
@@ -170,7 +170,7 @@ def test_the_largest_difference_comes_first_and_what_was_lost_before_what_was_ga
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_names_are_no_commands(tmp_path, terminal):
+def test_control_characters_in_names_are_escaped(tmp_path, terminal):
     names = [HOSTILE]
     base = write_run(tmp_path / "base", {"words": ["+", "!"]}, names=names, text=HOSTILE)
     other = write_run(tmp_path / "other", {"words": ["-", "+"]}, names=names, text=HOSTILE)
@@ -182,5 +182,5 @@ def test_names_are_no_commands(tmp_path, terminal):
 @pytest.mark.parametrize(
     ("p", "figures"), [(1.0, "1"), (1 / 3, "0.33"), (2 / 70, "0.029"), (0.00011, "0.00011"), (0.00009, "< 0.0001")]
 )
-def test_p_in_figures(p, figures):
+def test_format_p_value(p, figures):
     assert format_p_value(p) == figures

@@ -55,11 +55,11 @@ def test_parts_may_be_packed_already():
     )
 
 
-def test_what_is_packed_has_no_character_of_markup():
+def test_packed_data_has_no_markup_character():
     assert re.fullmatch(r"[A-Za-z0-9+/=]+", pack(["<>&\"'" * 1000]))
 
 
-def test_only_what_we_wrote_may_run():
+def test_only_scripts_of_the_page_may_run():
     page = render_page("x", scripts=SCRIPTS, data={})
     policy = Shape(page).policy
     inlined = re.findall(r"<(script|style)>(.*?)</\1>", page, re.DOTALL)

@@ -54,7 +54,7 @@ def said(capsys):
     return lines
 
 
-def test_names_and_reasons_are_anyones(said):
+def test_names_and_reasons_are_escaped_and_bounded(said):
     found = replace(
         NOTHING,
         reasons=(HOSTILE, None),
@@ -68,7 +68,7 @@ def test_names_and_reasons_are_anyones(said):
     assert len(lines) < SHOWN_CHANGES + 20
 
 
-def test_without_a_verdict_now_only_the_reason_is_said(said):
+def test_without_a_new_verdict_only_the_reason_is_shown(said):
     lines = said(replace(NOTHING, reasons=("no disk", f"no space\n{HOSTILE}"), times=[TimeChange("x", 1.0, 2.0)]))
     assert lines == [
         "words checkpoint_2: there is no verdict now: no space",
@@ -78,7 +78,7 @@ def test_without_a_verdict_now_only_the_reason_is_said(said):
     ]
 
 
-def test_the_cause_stands_before_what_came_of_it(said):
+def test_causes_come_before_changes(said):
     found = replace(
         NOTHING,
         digests=[INPUT],

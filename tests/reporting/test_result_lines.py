@@ -1,4 +1,4 @@
-"""What a person sees of a result; the results are made by hand, nothing runs."""
+"""Lines of one result; the results are built by hand."""
 
 import io
 from pathlib import Path
@@ -75,7 +75,7 @@ def texts(*tests, every=False, messages=True, **changes):
     return [text for text, _ in lines]
 
 
-def test_failures_are_told_and_passes_only_when_asked_for():
+def test_failures_are_listed_and_passes_only_with_every():
     tests = [numbered(1, "passed"), numbered(2, message="expected: 1\nfound: 2"), numbered(3, "skipped", message="why")]
     assert texts(*tests)[:-1] == [
         "FAILED Core test_checkpoint_1.py::test_2",
@@ -119,7 +119,7 @@ def test_lines_of_a_stored_result_have_an_end():
 
 
 @pytest.mark.parametrize("lines", [texts, listed_texts])
-def test_phases_are_no_commands(lines):
+def test_control_characters_in_phases_are_escaped(lines):
     (line,) = [text for text in lines(every=True, phases={"\x1b]0;owned\x07\n": 1.0}) if "owned" in text]
     assert line == "\\x1b]0;owned\\x07\\n 1.00 s"
 
@@ -158,7 +158,7 @@ def test_nothing_reaches_the_terminal_as_a_command(capsys):
     assert shown.count("\\x1b]0;owned\\x07[red]") == 5
 
 
-def test_a_reader_that_went_away_is_told_as_such(monkeypatch):
+def test_a_closed_pipe_raises_broken_pipe(monkeypatch):
     """What rich does instead is to end the process, with a status that would be taken for the verdict."""
 
     class Gone(io.StringIO):

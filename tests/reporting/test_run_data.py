@@ -1,4 +1,4 @@
-"""What a report holds of a run: statuses over checkpoints, verdicts, and texts that have an end."""
+"""Data of the report page."""
 
 import gc
 import subprocess
@@ -78,13 +78,13 @@ def test_a_test_is_born_only_where_it_cannot_have_been_before(verdicts, home, ex
     assert changes("..p", [mark == "+" for mark in verdicts], home) == expected
 
 
-def test_where_a_test_comes_from_is_told(tmp_path):
+def test_the_home_of_a_test_is_exported(tmp_path):
     later = {"checkpoint": "checkpoint_3", "file_path": "test_checkpoint_3.py"}
     run = store(tmp_path / "run", [[case("a")], "killed", [case("a"), case("c", **later), case("d", checkpoint="x")]])
     assert [(test["home"], test["changes"]) for test in sheet(run)["tests"]] == [(0, "n.."), (2, "..n"), (-1, "..u")]
 
 
-def test_tests_are_in_the_order_in_which_they_came(tmp_path):
+def test_tests_keep_the_order_of_their_first_checkpoint(tmp_path):
     run = store(tmp_path / "run", [
         [case("b"), case("a")],
         [case("c"), case("a", "failed"), case("b")],
@@ -110,10 +110,10 @@ def test_breaks_are_as_many_as_the_line_counts(tmp_path):
         "killed",
         [case("a", "error"), case("b", "skipped"), case("c"), case("d", "failed")],
     ])  # fmt: skip
-    told = sheet(run)
-    last = told["checkpoints"][2]
+    shown = sheet(run)
+    last = shown["checkpoints"][2]
     assert (last["introduced"], last["repaired"], last["since"]) == (2, 1, "checkpoint_1")
-    assert [test["changes"] for test in told["tests"]] == ["n.b", "n.b", "n.r", "..u"]
+    assert [test["changes"] for test in shown["tests"]] == ["n.b", "n.b", "n.r", "..u"]
 
 
 def test_groups_go_with_the_checkpoint(tmp_path):
@@ -121,7 +121,7 @@ def test_groups_go_with_the_checkpoint(tmp_path):
     assert sheet(run)["tests"][0]["groups"] == "23."
 
 
-def test_what_has_no_verdict_says_why_and_passes_nothing(tmp_path):
+def test_a_checkpoint_without_a_verdict_has_a_reason_and_passes_nothing(tmp_path):
     run = store(tmp_path / "run", [[case("a")], "the box\x1b[2J broke"])
     (run / "words/checkpoint_3").mkdir()
     (run / "words/checkpoint_3/evaluation.json").write_text("{")
@@ -140,24 +140,24 @@ def test_verdicts_are_found_for_each_policy(tmp_path):
     assert data["policies"] == ["error >= 0.5", "core == 1", *(policy.value for policy in PassPolicy)]
     entries = [*read_runs([run])[0].entries()]
     expected = ["".join(str(int(entry.line.passes(policy))) for policy in policies) for entry in entries]
-    assert [one["verdicts"] for one in data["runs"][0]["problems"][0]["checkpoints"]] == expected
+    assert [checkpoint["verdicts"] for checkpoint in data["runs"][0]["problems"][0]["checkpoints"]] == expected
     assert expected[0] == "011101111"
 
 
 def test_figures_are_whole_numbers(tmp_path):
-    told = sheet(store(tmp_path / "run", [[case("a"), case("b", "failed", group_type="Error")]]))["checkpoints"][0]
-    assert (told["passed"], told["total"]) == ([1, 0, 0, 0], [1, 0, 1, 0])
-    assert (told["ms"], told["phases"]) == (1500, {"tests": 250})
+    shown = sheet(store(tmp_path / "run", [[case("a"), case("b", "failed", group_type="Error")]]))["checkpoints"][0]
+    assert (shown["passed"], shown["total"]) == ([1, 0, 0, 0], [1, 0, 1, 0])
+    assert (shown["ms"], shown["phases"]) == (1500, {"tests": 250})
 
 
 @pytest.mark.e2e
-def test_what_is_not_all_is_never_all(tmp_path):
+def test_a_rate_is_100_percent_only_for_all(tmp_path):
     cases = [case(f"{number}", "failed" if number == 0 else "passed") for number in range(2001)]
     few = [
         case(f"{number}", "passed" if number == 2001 else "failed", group_type="Error") for number in range(2001, 4002)
     ]
-    told = sheet(store(tmp_path / "run", [[*cases, *few], "killed"]))["checkpoints"]
-    assert [one["shares"] for one in told] == [["99.9%", None, "0.1%", None], [None] * 4]
+    shown = sheet(store(tmp_path / "run", [[*cases, *few], "killed"]))["checkpoints"]
+    assert [checkpoint["shares"] for checkpoint in shown] == [["99.9%", None, "0.1%", None], [None] * 4]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_durations_have_an_end(seconds, expected):
     assert milliseconds(seconds) == expected
 
 
-def test_names_that_look_alike_are_told_apart(tmp_path):
+def test_equal_names_get_a_number(tmp_path):
     alike = ["a\nb", r"a\nb", r"a\nb (test 2)"]
     tests = sheet(store(tmp_path / "run", [[case(name) for name in alike]]))["tests"]
     assert [test["name"].partition("::")[2] for test in tests] == [r"a\nb", r"a\nb (test 2)", r"a\nb (test 2) (test 3)"]
@@ -186,13 +186,13 @@ def test_runs_and_problems_are_apart(tmp_path):
         store(tmp_path / name, [[case("a")]], "words")
         store(tmp_path / name, [[case("b")], [case("b")]], "larder")
     data, parts = read(tmp_path / "one", tmp_path / "two")
-    assert [(run["name"], [one["name"] for one in run["problems"]]) for run in data["runs"]] == [
+    assert [(run["name"], [problem["name"] for problem in run["problems"]]) for run in data["runs"]] == [
         ("one", ["larder", "words"]), ("two", ["larder", "words"]),
     ]  # fmt: skip
     assert list(parts) == ["0/0/0", "0/0/1", "0/1/0", "1/0/0", "1/0/1", "1/1/0"]
 
 
-def test_a_part_has_what_a_test_says_and_equal_texts_once(tmp_path):
+def test_a_part_stores_equal_texts_once(tmp_path):
     said = {"failure_message": "E   no", "calls": ["main.py a", "main.py 'b c'"], "output": "E   no"}
     run = store(tmp_path / "run", [[case("a", "failed", markers=["x", "y"], **said), case("b")]])
     _, parts = read(run)
@@ -204,8 +204,8 @@ def test_a_part_has_what_a_test_says_and_equal_texts_once(tmp_path):
     }
 
 
-def test_parts_have_an_end_and_say_what_they_leave_out(tmp_path):
-    noise = ["".join(chr(33 + (place * place * seed) % 90) for place in range(3000)) for seed in (7, 11)]
+def test_parts_are_bounded_and_mark_left_out_texts(tmp_path):
+    noise = ["".join(chr(33 + (index * index * seed) % 90) for index in range(3000)) for seed in (7, 11)]
     run = store(tmp_path / "run", [[case("a", "failed", failure_message=text)] for text in noise])
     small = len(report_data(read_runs([run]), ALL)[1]["0/0/0"]) + 10
     data, parts = read(run, limit=small)
@@ -223,7 +223,7 @@ def test_parts_have_an_end_and_say_what_they_leave_out(tmp_path):
     ("limit", "kept"), [(10**6, 3000), (3000, 1000), (1000, 250), (0, None)], ids=["whole", "cut", "short", "none"]
 )
 def test_texts_are_cut_before_they_are_left_out(tmp_path, limit, kept):
-    noise = "".join(chr(33 + (place * place * 7 + place // 90) % 90) for place in range(3000))
+    noise = "".join(chr(33 + (index * index * 7 + index // 90) % 90) for index in range(3000))
     run = store(tmp_path / "run", [[case("a", "failed", failure_message=noise)]])
     texts = read(run, limit=limit)[1]["0/0/0"]["texts"]
     assert [len("".join(part for part in text if isinstance(part, str))) for text in texts] == ([kept] if kept else [])
@@ -272,7 +272,7 @@ def test_a_long_text_keeps_its_ends():
     ],
     ids=range(5),
 )
-def test_what_cannot_be_seen_is_an_escape(text, expected):
+def test_invisible_characters_become_escapes(text, expected):
     assert bounded(text) == expected
     assert name_of(text) == expected.replace("\n", "\\n").replace("\t", "\\t")
 
@@ -290,12 +290,12 @@ def test_a_shell_reads_a_word_back(text):
     assert done.stdout.decode() == text
 
 
-def test_a_place_is_as_it_was_given(tmp_path, monkeypatch):
+def test_the_path_of_a_result_is_as_it_was_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = store(Path("-my run"), [[case("a[x y]")]])
-    told = sheet(run)
-    assert told["checkpoints"][0]["path"] == "'./-my run/words/checkpoint_1'"
-    assert told["tests"][0]["shell_name"] == "'test_checkpoint_1.py::a[x y]'"
+    shown = sheet(run)
+    assert shown["checkpoints"][0]["path"] == "'./-my run/words/checkpoint_1'"
+    assert shown["tests"][0]["shell_name"] == "'test_checkpoint_1.py::a[x y]'"
     assert sheet(tmp_path / "-my run")["checkpoints"][0]["path"] == f"'{tmp_path}/-my run/words/checkpoint_1'"
 
 
@@ -307,8 +307,8 @@ def test_names_have_an_end_and_stay_apart(tmp_path):
 
 
 def test_warnings_have_an_end(tmp_path):
-    told = results([case("a")], warnings=[f"{number} " + "x" * 5000 for number in range(30)])
-    told.save(tmp_path / "run/words/checkpoint_1/evaluation.json")
+    stored = results([case("a")], warnings=[f"{number} " + "x" * 5000 for number in range(30)])
+    stored.save(tmp_path / "run/words/checkpoint_1/evaluation.json")
     shown = sheet(tmp_path / "run")["checkpoints"][0]["warnings"]
     assert len(shown) == 21
     assert shown[-1] == "... and 10 more"

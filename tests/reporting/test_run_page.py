@@ -25,7 +25,7 @@ def test_a_report_is_written_where_one_stands(here, capsys):
     store(here / "monday", [[case("a")]])
     assert run(["report", "monday"]) == 0
     assert capsys.readouterr().out == "written: report.html (0.3 MB)\n"
-    assert [one["name"] for one in data_of(here / "report.html")["runs"]] == ["monday"]
+    assert [run["name"] for run in data_of(here / "report.html")["runs"]] == ["monday"]
 
 
 def test_the_first_policy_is_that_which_is_shown(here):
@@ -38,15 +38,15 @@ def test_the_first_policy_is_that_which_is_shown(here):
         assert sorted(policies) == sorted({*given, *PassPolicy})
 
 
-def told(text):
+def printing_tests(text):
     """A run whose every text is this one."""
     said = {"failure_message": text, "calls": [text], "output": text, "markers": [text], "file_path": f"test_{text}.py"}
     return [[case(text, "failed", **said)], f"no: {text}"]
 
 
 def test_a_hostile_run_has_the_page_of_a_harmless_one(here):
-    store(here / "plain", told("harmless"))
-    store(here / "hostile", told(HOSTILE))
+    store(here / "plain", printing_tests("harmless"))
+    store(here / "hostile", printing_tests(HOSTILE))
     for name in ("plain", "hostile"):
         assert run(["report", name, "-o", f"{name}.html"]) == 0
     plain, hostile = (Shape((here / f"{name}.html").read_text(encoding="utf-8")) for name in ("plain", "hostile"))
@@ -62,7 +62,7 @@ def test_a_hostile_run_has_the_page_of_a_harmless_one(here):
     assert sheet["checkpoints"][1]["reason"] == f"no: {shown}"
 
 
-def test_a_page_of_ours_is_written_anew_and_nothing_else_is(here, capsys):
+def test_only_a_page_of_slop_code_is_overwritten(here, capsys):
     store(here / "monday", [[case("a")]])
     assert run(["report", "monday"]) == 0
     assert run(["report", "monday"]) == 0
@@ -92,7 +92,7 @@ def test_a_pipe_is_not_waited_for(here):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_is_refused(here, capsys, arguments, message):
+def test_wrong_use_is_refused(here, capsys, arguments, message):
     store(here / "monday", [[case("a")]])
     (here / "empty").mkdir()
     (here / "monday/words/checkpoint_1/snapshot").mkdir()
@@ -105,4 +105,4 @@ def test_one_result_is_a_report_too(here):
     store(here / "monday", [[case("a")], [case("a", "failed")]])
     assert run(["report", "monday/words/checkpoint_2/evaluation.json"]) == 0
     (problem,) = data_of(here / "report.html")["runs"][0]["problems"]
-    assert [one["name"] for one in problem["checkpoints"]] == ["checkpoint_2"]
+    assert [checkpoint["name"] for checkpoint in problem["checkpoints"]] == ["checkpoint_2"]

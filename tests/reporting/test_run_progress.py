@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on; events and the clock are made by hand, nothing runs."""
+"""Progress of a run: lines, the live view, and the remaining time."""
 
 import io
 import threading
@@ -193,7 +193,7 @@ def test_every_result_is_a_line_without_a_terminal():
     ]
 
 
-def test_what_was_kept_is_one_number():
+def test_up_to_date_submissions_are_one_number():
     shown = Shown(kept=6)
     with shown.progress:
         shown.progress.finished(SubmissionOutcome(submission(), facts(), "up_to_date"))
@@ -212,7 +212,7 @@ def test_a_job_that_several_want_counts_for_each_of_them():
     assert "0 running" in shown.view
 
 
-def test_the_pace_is_told_now_and_then():
+def test_the_pace_is_printed_at_intervals():
     shown = Shown(*(job(submission(number)) for number in range(1, 6)), slots=2)
     shown.start(0)
     shown.clock.now += PACE_INTERVAL_S - 1
@@ -237,7 +237,7 @@ class Heard(io.StringIO):
         return super().write(text)
 
 
-def test_the_pace_is_told_even_where_nothing_happens():
+def test_the_pace_is_printed_without_any_event():
     stream, clock = Heard("1 running"), Clock()
     tracker = ProgressTracker([job(submission())], 1, PassPolicy.ALL_CASES, clock)
     progress = RunProgress(tracker, 0, live=False, stream=stream, tick_interval=0.001)
@@ -249,7 +249,7 @@ def test_the_pace_is_told_even_where_nothing_happens():
     assert not [one for one in threading.enumerate() if one.name == "pace"]
 
 
-def test_what_comes_from_the_store_does_not_make_it_look_fast():
+def test_cached_results_do_not_count_for_the_pace():
     shown = Shown(*(job(submission(number)) for number in range(1, 6)))
     shown.finish(0, source="cached", **PASSED)
     shown.clock.now += PACE_INTERVAL_S
@@ -257,12 +257,12 @@ def test_what_comes_from_the_store_does_not_make_it_look_fast():
     assert shown.lines[-1] == "[1/5] 0 running"
 
 
-def test_what_the_store_has_is_not_waited_for():
+def test_cached_results_do_not_count_for_the_remaining_time():
     shown = Shown(job(submission(1), expected=10.0), job(submission(2), expected=50.0, cached=True))
     assert "about 10.0 s left" in shown.view
 
 
-def test_a_retry_is_told_and_waits_again():
+def test_a_retry_is_printed_and_its_job_waits_again():
     shown = Shown(job(submission(), expected=10.0))
     shown.start()
     shown.clock.now += 4
@@ -273,7 +273,7 @@ def test_a_retry_is_told_and_waits_again():
     assert "about 10.0 s left" in shown.view
 
 
-def test_stopping_counts_what_still_runs_and_waits_for_nothing_else():
+def test_stopping_counts_running_jobs_only():
     shown = Shown(*(job(submission(number), expected=10.0) for number in range(1, 5)))
     shown.start(0)
     shown.start(1)
@@ -282,14 +282,14 @@ def test_stopping_counts_what_still_runs_and_waits_for_nothing_else():
     assert "stopping, 2 running, about 20.0 s left" in shown.view
 
 
-def test_a_step_is_told_once_in_a_row():
+def test_a_repeated_step_is_printed_once():
     shown = Shown(job(submission()))
     for image in ("a", "a", "b"):
         shown.progress.step(ProgressEvent(ProgressKind.PULL_IMAGE, image))
     assert shown.lines == ["· pulling a", "· pulling b"]
 
 
-def test_the_view_says_how_far_it_is_and_what_runs():
+def test_the_view_shows_the_progress_and_running_jobs():
     shown = Shown(*(job(submission(number), expected=10.0) for number in range(1, 21)), slots=SHOWN_RUNNING + 2)
     for number in range(SHOWN_RUNNING + 4):
         shown.start(number)

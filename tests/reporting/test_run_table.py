@@ -1,4 +1,4 @@
-"""What a person sees at the end of a run, and of a plan; lines and jobs are made by hand, nothing runs."""
+"""Tables of runs and lines of plans."""
 
 import io
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_few_checkpoints_have_a_line_each():
 
 
 @pytest.mark.e2e
-def test_many_checkpoints_are_told_by_problem_and_by_run():
+def test_many_checkpoints_have_rows_for_each_problem_and_run():
     lines = [
         line(number, (4, 5) if number == 5 else (5, 5), run=f"run_{run:02}", problem=f"problem_{problem:02}")
         for run in range(10)
@@ -82,7 +82,7 @@ def test_many_checkpoints_are_told_by_problem_and_by_run():
     assert said[-1] == "NOT PASSED (all-cases): 800 of 1000 checkpoints"
 
 
-def test_several_runs_are_told_with_pass_at_k():
+def test_several_runs_have_pass_at_k():
     said = shown([line(1, run="a"), line(1, core=(0, 5), run="b")])
     assert said[:2] == [
         "checkpoint a/larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke -, repaired -, 2.0 s",
@@ -128,7 +128,7 @@ def test_the_last_line_is_the_verdict(lines, issues, verdict):
     assert shown(lines, issues)[-1] == verdict
 
 
-def test_troubles_and_failures_are_told_up_to_a_number():
+def test_issues_and_failures_are_listed_up_to_a_number():
     issues = [RunIssue("run", f"problem_{number}", None, "no such problem") for number in range(SHOWN_REASONS + 2)]
     lines = [unknown(number) for number in range(1, SHOWN_REASONS + 5)]
     said = [text for text in shown(lines, issues) if not text.startswith("checkpoint ")]
@@ -138,14 +138,14 @@ def test_troubles_and_failures_are_told_up_to_a_number():
     assert said[-2] == "... and 4 more: see summary.json"
 
 
-def test_a_trouble_is_told_once():
+def test_an_issue_is_printed_once():
     said = shown(
         [line(1), unknown(2, "no snapshot", "not_evaluated")], [RunIssue("run", "larder", "checkpoint_2", "gone")]
     )
     assert [text for text in said if "gone" in text or "no snapshot" in text] == ["error run/larder/checkpoint_2: gone"]
 
 
-def test_warnings_are_told_once_each_up_to_a_number():
+def test_warnings_are_printed_once_up_to_a_number():
     said = shown([line(1, warnings=["unknown key x"]), line(2, warnings=["unknown key x", HOSTILE])])
     assert [text.partition(": ")[2][:20] for text in said if text.startswith("warning")] == [
         "unknown key x",
@@ -156,7 +156,7 @@ def test_warnings_are_told_once_each_up_to_a_number():
     assert "... and 1 more warning: see checkpoint_results.jsonl" in said
 
 
-def test_each_who_wants_a_result_is_told_why():
+def test_every_submission_of_a_job_has_a_reason():
     first, second = submission(1), submission(1, run="second")
     plan = Plan((job(first, second),), (), (), reasons={second.key: "the tests changed"})
     assert [reason for _, _, reason in plan_rows(plan)] == [
@@ -165,7 +165,7 @@ def test_each_who_wants_a_result_is_told_why():
     ]
 
 
-def test_what_failed_is_told_before_what_was_not_begun():
+def test_failed_checkpoints_come_before_those_not_started():
     lines = [unknown(1, "stopped", "not_evaluated"), unknown(2, "killed")]
     reasons = [text for text in shown(lines) if text.startswith("no verdict")]
     assert reasons == [
@@ -174,7 +174,7 @@ def test_what_failed_is_told_before_what_was_not_begun():
     ]
 
 
-def test_retries_are_told():
+def test_retries_are_printed():
     said = shown([line(1, attempts=2), line(2)])
     assert "retried: 1 checkpoint needed more than one attempt" in said
 
@@ -299,7 +299,7 @@ def test_the_expected_time_of_a_plan(jobs, text):
     assert planned(jobs)[-1] == text
 
 
-def test_one_submission_is_one():
+def test_the_count_of_a_single_submission_is_singular():
     assert planned([job(submission(1))])[-2].startswith("1 submission: 1 to run")
 
 

@@ -22,7 +22,7 @@ def row(group, name, *cells):
     return TableRow(group, name, [Text(cell) for cell in (cells or ("PASSED", "1", "5/5", "2.0 s"))])
 
 
-def test_what_rows_share_is_named_once():
+def test_a_group_is_named_once_above_its_rows():
     assert drawn([row("a", "one"), row("a", "two", "NO", "10", "12/12", "-"), row("b", "one")], 80) == [
         "checkpoint passed broke  core  time",
         "───────────────────────────────────",
@@ -62,11 +62,11 @@ def test_a_heading_takes_no_room_from_the_columns():
     assert drawn([row("", "a" * 60)], 40) is None
 
 
-def test_wide_characters_take_two_places():
+def test_wide_characters_take_two_columns():
     lines = layout_table("checkpoint", COLUMNS, [row("", "漢字漢字漢字漢字"), row("", "one")], 80)
     assert {line.cell_len for line in lines} == {40}
 
 
-def test_what_has_a_colour_keeps_it():
+def test_a_styled_cell_keeps_its_style():
     (_, _, line) = layout_table("run", [TableColumn("passed")], [TableRow("", "a", [Text("NO", "red")])], 80)
     assert [(line.plain[span.start : span.end], span.style) for span in line.spans if span.style] == [("NO", "red")]

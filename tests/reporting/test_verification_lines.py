@@ -48,7 +48,7 @@ def test_long_texts_are_shown_from_first_difference():
     assert from_first_difference("a" * 200, "b" * 200) == ("a" * 200, "b" * 200)
 
 
-def test_all_that_is_said():
+def test_a_verified_result_has_one_line_and_findings_are_bounded():
     words = "here: verified: 8 tests, 4 groups, 7 policies from json-report"
     assert [text for text, _ in verified("here", Verification(STORED, [], []))] == [words]
     with_problem = Verification(STORED, [], [], with_problem=True)

@@ -24,10 +24,10 @@ def results(export):
 
 def test_the_summary_is_that_of_the_tests(results, make_entry, make_test):
     tests = [make_test("a"), make_test("b", "failed"), make_test("c", "skipped"), make_test("d", "error")]
-    found = results(make_entry(*tests), make_entry(make_test(), checkpoint="checkpoint_2"))
-    assert [found["summary"][name] for name in COUNTS] == [5, 2, 2, 1, 0, 0]
-    assert [test["rawStatus"] for test in found["tests"]] == ["passed", "failed", "skipped", "error", "passed"]
-    assert (found["summary"]["suites"], found["summary"]["start"], found["summary"]["stop"]) == (2, 0, 6173)
+    report = results(make_entry(*tests), make_entry(make_test(), checkpoint="checkpoint_2"))
+    assert [report["summary"][name] for name in COUNTS] == [5, 2, 2, 1, 0, 0]
+    assert [test["rawStatus"] for test in report["tests"]] == ["passed", "failed", "skipped", "error", "passed"]
+    assert (report["summary"]["suites"], report["summary"]["start"], report["summary"]["stop"]) == (2, 0, 6173)
 
 
 def test_no_runs_make_a_document_too(results):
@@ -35,11 +35,11 @@ def test_no_runs_make_a_document_too(results):
 
 
 def test_parametrised_tests_are_apart(results, make_entry, make_test):
-    found = results(
+    report = results(
         make_entry(make_test("test_a[1]"), make_test("test_a[2]"), make_test("test_a[1]", file_path="b.py"))
     )
-    assert [test["name"] for test in found["tests"]] == ["test_a[1]", "test_a[2]", "test_a[1]"]
-    assert len({test["testId"] for test in found["tests"]}) == 3
+    assert [test["name"] for test in report["tests"]] == ["test_a[1]", "test_a[2]", "test_a[1]"]
+    assert len({test["testId"] for test in report["tests"]}) == 3
 
 
 def test_a_test_keeps_its_id_in_another_run(results, make_entry, make_test):
@@ -48,7 +48,7 @@ def test_a_test_keeps_its_id_in_another_run(results, make_entry, make_test):
     assert first["executionId"] != second["executionId"]
 
 
-def test_what_is_said_of_a_test(results, make_entry, make_test):
+def test_a_test_has_its_suite_tags_labels_and_texts(results, make_entry, make_test):
     failed = make_test("b", "failed", failure_message="x\nE   no", calls=["ls"], output="1\n2")
     (test,) = results(make_entry(failed))["tests"]
     assert test["suite"] == ["monday", "words", "checkpoint_1", "test_checkpoint_1.py"]
@@ -60,19 +60,19 @@ def test_what_is_said_of_a_test(results, make_entry, make_test):
     assert test["extra"] == {"calls": ["ls"]}
 
 
-def test_without_a_verdict_nothing_has_passed(results, make_entry, make_test):
-    found = results(make_entry(make_test("a"), reason="out of memory"), make_entry(gone="no snapshot"))
-    assert [(test["name"], test["status"]) for test in found["tests"]] == [
+def test_without_a_verdict_no_test_has_passed(results, make_entry, make_test):
+    report = results(make_entry(make_test("a"), reason="out of memory"), make_entry(gone="no snapshot"))
+    assert [(test["name"], test["status"]) for test in report["tests"]] == [
         ("a", "other"),
         ("(checkpoint)", "other"),
         ("(checkpoint)", "other"),
     ]
-    assert [found["summary"][name] for name in COUNTS] == [3, 0, 0, 0, 0, 3]
-    assert [one["reason"] for one in found["extra"]["checkpoints"]] == ["out of memory", "no snapshot"]
-    assert [one["passed"] for one in found["extra"]["checkpoints"]] == [False, False]
+    assert [report["summary"][name] for name in COUNTS] == [3, 0, 0, 0, 0, 3]
+    assert [checkpoint["reason"] for checkpoint in report["extra"]["checkpoints"]] == ["out of memory", "no snapshot"]
+    assert [checkpoint["passed"] for checkpoint in report["extra"]["checkpoints"]] == [False, False]
 
 
 def test_hostile_text_stays_text(results, hostile):
-    found = results(hostile)
-    assert [test["status"] for test in found["tests"]] == ["failed", "failed", "skipped"]
-    assert "\x1b" not in json.dumps(found, ensure_ascii=False)
+    report = results(hostile)
+    assert [test["status"] for test in report["tests"]] == ["failed", "failed", "skipped"]
+    assert "\x1b" not in json.dumps(report, ensure_ascii=False)

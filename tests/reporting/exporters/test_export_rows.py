@@ -120,7 +120,7 @@ def test_parquet_has_types_and_keeps_text_as_it_is(export, make_entry, make_test
 
 @pytest.mark.e2e
 @pytest.mark.parametrize(("order", "shown"), [(2**31, 2**31), (2**63 - 1, 2**63 - 1), (2**63, 2**63 - 1)])
-def test_a_place_of_any_size_has_a_column(order, shown, export, make_entry, make_test, tmp_path, duckdb):
+def test_an_order_of_any_size_fits_its_column(order, shown, export, make_entry, make_test, tmp_path, duckdb):
     path = tmp_path / "results.parquet"
     path.write_bytes(export("parquet", make_entry(make_test(), order=order)))
     assert duckdb.sql(f"select \"order\" from '{path}'").fetchall() == [(shown,)]

@@ -70,7 +70,7 @@ def test_the_suite_says_where_it_came_from(suites, make_entry, make_test):
     }  # fmt: skip
 
 
-def test_without_a_verdict_nothing_has_passed(suites, make_entry, make_test):
+def test_without_a_verdict_no_test_has_passed(suites, make_entry, make_test):
     (suite,) = suites(make_entry(make_test("a"), make_test("b", "failed"), reason="out of memory"))
     assert outcomes(suite) == {
         "a": [("Skipped", "infrastructure_failure")],
@@ -95,7 +95,7 @@ def test_hostile_text_stays_text(suites, hostile):
         assert escape in text
 
 
-def test_equal_tests_of_two_runs_are_told_apart(suites, make_entry, make_test):
+def test_equal_tests_of_two_runs_have_different_names(suites, make_entry, make_test):
     found = suites(make_entry(make_test()), make_entry(make_test(), run="tuesday"))
     assert len({(case.classname, case.name) for suite in found for case in suite}) == 2
 

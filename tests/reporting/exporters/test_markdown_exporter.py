@@ -68,12 +68,12 @@ def test_without_a_verdict_it_says_so_and_why(markdown, make_entry, make_test):
     assert "1/1" not in text
 
 
-def test_several_runs_are_told_apart(markdown, make_entry, make_test):
+def test_several_runs_have_different_labels(markdown, make_entry, make_test):
     text = markdown(make_entry(make_test()), make_entry(make_test(), run="tuesday"))
     assert [row[0] for row in table_of(text)[2:]] == ["`monday/words/checkpoint_1`", "`tuesday/words/checkpoint_1`"]
 
 
-def test_the_first_failures_are_told(markdown, make_entry, make_test):
+def test_the_first_failures_are_listed(markdown, make_entry, make_test):
     tests = [make_test(f"test_{number}", "failed", failure_message=f"E   no {number}") for number in range(8)]
     text = markdown(make_entry(*tests))
     assert text.count("<details>") == text.count("</details>") == MAX_CHECKPOINT_FAILURES

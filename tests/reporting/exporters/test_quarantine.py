@@ -1,4 +1,4 @@
-"""A test under quarantine is told of everywhere, and nobody takes it for a failure."""
+"""Quarantined tests are reported in every format, and never as failures."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def entries(make_test, make_entry):
 
 
 def test_on_a_terminal(entries):
-    told = [text for text, _ in result_lines(entries[1].results, PassPolicy.ALL_CASES, every=False)]
-    assert told == [
+    texts = [text for text, _ in result_lines(entries[1].results, PassPolicy.ALL_CASES, every=False)]
+    assert texts == [
         "FAILED Core test_checkpoint_1.py::test_b (quarantined)",
         "quarantined, without effect on the verdict: 1 test, 1 did not pass",
         "PASSED (all-cases): 1 of 1 tests passed",
@@ -62,13 +62,13 @@ def test_in_markdown(entries, export):
 def test_it_is_no_regression(entries):
     earlier, later = [passed_by_test(entry.results) for entry in entries]
     assert count_regressions(earlier, later, since="checkpoint_1").introduced == 0
-    sheet = ProblemData("words")
+    problem = ProblemData("words")
     for entry in entries:
-        add_checkpoint(sheet, entry, [PassPolicy.ALL_CASES])
-    assert [test["changes"] for test in problem_data(sheet)["tests"]] == ["n.", "n."]
+        add_checkpoint(problem, entry, [PassPolicy.ALL_CASES])
+    assert [test["changes"] for test in problem_data(problem)["tests"]] == ["n.", "n."]
 
 
 def test_it_is_not_compared(entries):
     runs = CheckpointRuns("words", "checkpoint_2", 2, [ABSENT_CHECKPOINT])
-    runs.put(0, entries[1], PassPolicy.ALL_CASES)
+    runs.add(0, entries[1], PassPolicy.ALL_CASES)
     assert [name for _, name in runs.tests] == ["test_a"]
