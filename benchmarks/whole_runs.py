@@ -40,7 +40,7 @@ def measure(bench: Bench) -> Part:
 
 
 def jobs(bench: Bench) -> list[Row]:
-    """Every round has submissions of its own, so that nothing comes from the store."""
+    """Every round has submissions of its own, so that nothing comes from the result cache."""
     problem, runs = example(bench), bench.size(2, 1, 1)
     if bench.scale != "least":
         evaluate(bench, problem, 1, 2)

@@ -92,7 +92,7 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 
 
 def make_submissions(folder: Path, count: int) -> list[Submission]:
-    """Each another one: what was scored before would come from the store, without running."""
+    """Each another one: what was scored before would come from the result cache, without running."""
     problem = ProblemConfig.from_yaml(write(folder / "problem", PROBLEM))
     checkpoint, environment = problem.checkpoint(1), load_environment("local")
     kinds, stamp = list(COMPLETIONS.values()), time.time_ns()
@@ -132,8 +132,8 @@ async def main(count: int, workers: int | None) -> None:
             print(f"{len(rewards)} of {count}: {value}, {each:.3f} s each", file=sys.stderr, flush=True)
         seconds = time.monotonic() - began
     for first, kind in enumerate(COMPLETIONS):
-        found = Counter(rewards[one.path] for one in submissions[first :: len(COMPLETIONS)])
-        print(f"{kind:14}", ", ".join(f"{times} with {value}" for value, times in found.items()))
+        counts = Counter(rewards[submission.path] for submission in submissions[first :: len(COMPLETIONS)])
+        print(f"{kind:14}", ", ".join(f"{times} with {value}" for value, times in counts.items()))
     known = [value for value in rewards.values() if value is not None]
     print(f"{len(known)} rewards, {count - len(known)} without a verdict, mean {statistics.fmean(known or [0]):.3f}")
     print(f"{seconds:.1f} s, {seconds / count:.3f} s each")

@@ -1,4 +1,4 @@
-"""What differs between sides: by hand where it is a rule, and from run folders as evaluations leave them."""
+"""Differences between sides: truth tables, and run folders as evaluations leave them."""
 
 import json
 

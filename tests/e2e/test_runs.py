@@ -1,4 +1,4 @@
-"""Whole runs: ended early, evaluated by two at a time, taken from the store, tried again."""
+"""Whole runs: stopped early, evaluated by two processes at a time, cached, retried."""
 
 from __future__ import annotations
 

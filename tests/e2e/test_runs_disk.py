@@ -1,4 +1,4 @@
-"""A disk that is full: what is there is whole, the rest is said, and making room is all that it takes."""
+"""A full disk: every result is whole, the rest has a reason, and the next run completes it."""
 
 from __future__ import annotations
 

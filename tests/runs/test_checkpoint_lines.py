@@ -67,7 +67,7 @@ def test_only_a_verdict_passes(state):
         ({"a": "passed", "b": "error", "c": "passed"}, {"b": "passed", "a": "failed", "d": "failed"}, 1, 1),
     ],
 )
-def test_compare(earlier, later, introduced, repaired):
+def test_regressions_are_counted_over_tests_that_ran_at_both_checkpoints(earlier, later, introduced, repaired):
     found = count_regressions(passed_by_test(result(earlier)), passed_by_test(result(later)), since="checkpoint_1")
     assert found == Regressions(since="checkpoint_1", introduced=introduced, repaired=repaired)
 
@@ -127,7 +127,7 @@ def test_a_damaged_line_is_named(tmp_path, change, mistake):
 
 
 @pytest.mark.parametrize("text", ["\n", "[]\n", '{"state": "evalu', "\xff\n"])
-def test_what_is_no_line_is_refused(tmp_path, text):
+def test_a_text_that_is_no_line_is_rejected(tmp_path, text):
     path = tmp_path / "lines.jsonl"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(ResultError, match=r"lines\.jsonl:1: "):

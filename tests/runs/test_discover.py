@@ -1,4 +1,4 @@
-"""What a run folder holds, whatever else lies in it."""
+"""Discovery of runs: submissions and issues of run folders."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_each_snapshot_in_the_order_of_the_checkpoints(world):
     assert first.environment == load_environment("local")
 
 
-def test_what_is_no_problem_s_is_left_alone(world, monday):
+def test_a_folder_of_no_problem_is_ignored(world, monday):
     world.write({
         "monday/logs/agent.log": "", "monday/notes.txt": "", "monday/.git/words/snapshot/main.py": "",
         "monday/.words/checkpoint_1/snapshot/main.py": "", "monday/words/.tmp/snapshot/main.py": "",
@@ -80,7 +80,7 @@ def test_what_is_no_problem_s_is_left_alone(world, monday):
     assert issues(run) == {}
 
 
-def test_an_unknown_problem_that_has_snapshots(world, monday):
+def test_an_unknown_problem_with_snapshots_is_an_issue(world, monday):
     world.run(snapshots={"other": ["x"]})
     [run] = world.discover()
     assert len(run.submissions) == 3
@@ -97,7 +97,7 @@ def test_an_unknown_problem_that_has_snapshots(world, monday):
         (True, "problems/words", "{} is itself a problem; give the folder that holds it as --problems-dir"),
     ],
 )
-def test_why_a_problem_is_unknown(world, monday, monkeypatch, given, place, reason):
+def test_the_issue_says_why_a_problem_is_unknown(world, monday, monkeypatch, given, place, reason):
     """Each checkpoint on disk is planned, and none is evaluated."""
     world.run("tuesday", {"other": [str(number) for number in range(11)]})
     monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
@@ -109,7 +109,7 @@ def test_why_a_problem_is_unknown(world, monday, monkeypatch, given, place, reas
     assert [(one.checkpoint, one.order) for one in run.issues] == [(f"checkpoint_{n}", n) for n in range(1, 12)]
 
 
-def test_a_problem_that_is_wrong_costs_itself_alone(world, monday):
+def test_an_error_in_a_problem_skips_that_problem_alone(world, monday):
     world.problem("broken", timeout="soon")
     world.run(snapshots={"broken": ["x"]})
     (world.problems / "empty").mkdir()
@@ -157,7 +157,7 @@ def a_checkpoint_that_is_a_file(place):
     "spoil",
     [remove, no_snapshot, a_file, a_broken_link, a_loop, a_checkpoint_that_loops, a_checkpoint_that_is_a_file],
 )
-def test_a_checkpoint_without_a_snapshot(world, monday, spoil):
+def test_a_checkpoint_without_a_snapshot_is_an_issue(world, monday, spoil):
     place = monday / "words" / "checkpoint_2"
     spoil(place)
     [run] = world.discover()
@@ -180,7 +180,7 @@ def test_a_known_problem_whose_folder_is_none(world, monday, spoil):
         assert f"{monday / 'words'}: cannot be read" in issues(run)["monday/words"]
 
 
-def test_a_checkpoint_that_the_problem_does_not_have(world, monday):
+def test_a_checkpoint_that_the_problem_lacks_is_an_issue(world, monday):
     world.write({"monday/words/checkpoint_9/snapshot/main.py": ""})
     [run] = world.discover()
     assert len(run.submissions) == 3
@@ -188,7 +188,7 @@ def test_a_checkpoint_that_the_problem_does_not_have(world, monday):
     assert issues(run) == {"monday/words": f"{stranger}: the problem has no such checkpoint"}
 
 
-def test_a_name_that_is_too_long(world):
+def test_a_name_that_is_too_long_is_an_issue(world):
     world.problem(checkpoints={"a" * 255: {}, "b" * 256: {}})
     world.write({f"monday/words/{'a' * 255}/snapshot/main.py": ""})
     [run] = world.discover()
@@ -200,7 +200,7 @@ def test_a_name_that_is_too_long(world):
 
 @pytest.mark.e2e
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed, for whom the folder is closed")
-def test_what_may_not_be_read():
+def test_a_folder_that_cannot_be_read_is_an_issue():
     """In a folder of its own, since pytest's are closed for others."""
     cases = {
         "": (0, "monday"),
@@ -238,7 +238,7 @@ def test_the_run_s_own_environment(world, monday):
 
 
 @pytest.mark.parametrize("content", ["type: nonsense\nname: x\n", ": [", "", None])
-def test_a_wrong_environment_costs_its_run_alone(world, monday, content):
+def test_an_error_in_an_environment_skips_its_run_alone(world, monday, content):
     world.run("tuesday")
     if content is None:
         (monday / "environment.yaml").symlink_to("nowhere")
@@ -285,7 +285,7 @@ def test_a_problem_s_own_environment_goes_before_the_usual_one_alone(world, mond
     assert environments() == {"run"}
 
 
-def test_what_is_probably_not_meant_is_a_warning(world, monday):
+def test_probable_mistakes_are_warnings(world, monday):
     world.problem("ants", 1, tymeout=3)
     world.run(snapshots={"ants": ["x"]})
     world.write({
@@ -302,7 +302,7 @@ def test_what_is_probably_not_meant_is_a_warning(world, monday):
     assert {one.environment.name for one in run.submissions} == {"run"}
 
 
-def test_an_empty_run_costs_itself_alone(world, monday):
+def test_an_empty_run_does_not_stop_the_others(world, monday):
     (world.folder / "empty").mkdir()
     first, second = world.discover("monday", "empty")
     assert (len(first.submissions), first.issues) == (3, ())
@@ -368,7 +368,7 @@ def test_the_name_of_a_run_is_text(world, monday):
 
 
 @pytest.mark.parametrize("again", ["monday", "monday/../monday", "link"])
-def test_a_run_given_twice(world, monday, again):
+def test_a_run_that_is_given_twice_is_rejected(world, monday, again):
     (world.folder / "link").symlink_to("monday")
     with pytest.raises(UsageError, match=f"{monday}: given twice"):
         world.discover("monday", again)
@@ -378,7 +378,7 @@ def test_a_run_given_twice(world, monday, again):
     ("name", "words"),
     [("nothing", "there is no such folder"), ("file", "not a folder"), ("gone", "not a folder"), ("loop", "not a")],
 )
-def test_a_folder_that_is_none(world, monday, name, words):
+def test_a_file_in_place_of_a_run_folder_is_rejected(world, monday, name, words):
     (world.folder / "file").write_text("")
     (world.folder / "gone").symlink_to("nowhere")
     (world.folder / "loop").symlink_to("loop")

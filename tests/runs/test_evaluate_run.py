@@ -1,4 +1,4 @@
-"""Whole runs from Python, without any box: what is refused, what is told, and who waits for whom."""
+"""`evaluate_run` without boxes: outcomes, issues, closing and cancellation."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_paths_as_strings(loose):
 
 
 @pytest.mark.parametrize("place", [".", "out", "deep/er", "../snapshot/out", "../link/out"])
-def test_an_output_inside_a_submission(loose, options, place):
+def test_an_output_inside_a_submission_is_rejected(loose, options, place):
     first, second = loose[:2]
     (first.path.parent / "link").symlink_to(first.path)
     for guilty in (first, second):
@@ -114,7 +114,7 @@ def test_an_output_inside_a_submission(loose, options, place):
             next(evaluate_run(given, cache=options["cache"]))
 
 
-def test_one_output_for_two(loose, options, world):
+def test_two_submissions_may_not_share_an_output(loose, options, world):
     given = [loose[0], replace(loose[1], output=world.folder / "x" / ".." / "out" / "checkpoint_1")]
     with pytest.raises(UsageError, match=r"out/checkpoint_1: the output of both .*1/snapshot and .*2/snapshot"):
         next(evaluate_run(given, cache=options["cache"]))
@@ -122,12 +122,12 @@ def test_one_output_for_two(loose, options, world):
 
 
 @pytest.mark.parametrize("workers", [0, -1])
-def test_no_workers(run, options, workers):
+def test_fewer_than_one_worker_is_rejected(run, options, workers):
     with pytest.raises(UsageError, match=f"workers: expected at least 1, found {workers}"):
         next(evaluate_run(run, **options, workers=workers))
 
 
-def test_troubles_are_raised_after_the_last_outcome(world, run, options):
+def test_issues_are_raised_after_the_last_outcome(world, run, options):
     [found] = world.discover()
     for submission in found.submissions:
         world.finish(submission)
@@ -141,7 +141,7 @@ def test_troubles_are_raised_after_the_last_outcome(world, run, options):
     assert (run / "summary.json").exists()
 
 
-def test_a_refused_submission_is_an_outcome_and_no_error(world, loose, options):
+def test_a_rejected_submission_is_an_outcome_and_no_error(world, loose, options):
     gone = replace(loose[0], path=world.folder / "gone")
     [outcome] = list(evaluate_run([gone], cache=options["cache"]))
     assert (outcome.submission, outcome.source, outcome.facts.state) == (gone, "rejected", "not_evaluated")
@@ -158,7 +158,7 @@ def test_what_is_up_to_date_is_in_the_lines_without_being_asked_for(world, run):
     assert summary.totals.checkpoints.evaluated == 3
 
 
-def test_nothing_goes_from_the_cache_while_a_run_is_held(world, run):
+def test_the_cache_is_not_pruned_while_a_run_is_locked(world, run):
     cache, found = Cache(world.folder / "cache"), world.discover()
     with open_runs(found, cache, RunSettings()), pytest.raises(InfrastructureError, match="evaluations are running"):
         cache.exclusive_lock().__enter__()
@@ -166,7 +166,7 @@ def test_nothing_goes_from_the_cache_while_a_run_is_held(world, run):
         pass
 
 
-def test_where_results_lie_is_hidden_from_every_submission(world, run, loose, held):
+def test_result_folders_are_hidden_from_every_submission(world, run, loose, held):
     """And there, so that it can be hidden, before the first of them starts."""
     there = []
     held.answer, cache = good(world), Cache(world.folder / "cache")
@@ -180,7 +180,7 @@ def test_where_results_lie_is_hidden_from_every_submission(world, run, loose, he
         assert held.submitted.get(timeout=LONG_S).hidden == (run, *(one.output for one in loose))
 
 
-def test_what_the_store_has_needs_no_preparation(world, run, held, options):
+def test_cached_jobs_need_no_preparation(world, run, held, options):
     held.answer = good(world)
     held.go.set()
     assert len(list(evaluate_run(run, **options, executor="held"))) == 3
@@ -193,7 +193,7 @@ def test_what_the_store_has_needs_no_preparation(world, run, held, options):
             assert [one.checkpoint.name for one in executor.wanted] == ["checkpoint_1"]
 
 
-def test_what_is_evaluated_never_waits_for_whoever_reads(world, run, held, options):
+def test_jobs_never_wait_for_the_reader(world, run, held, options):
     held.answer = good(world)
     held.go.set()
     reading = evaluate_run(run, **options, executor="held")
@@ -207,13 +207,13 @@ def running():
     return [thread for thread in threading.enumerate() if thread.name == "slop-code run"]
 
 
-def test_nothing_begins_before_it_is_read(run, held, options):
+def test_nothing_starts_before_the_first_outcome_is_read(run, held, options):
     reading = evaluate_run(run, **options, executor="held")
     assert (running(), held.submitted.empty()) == ([], True)
     reading.close()
 
 
-def test_closed(world, run, held, options):
+def test_closing_the_generator_stops_running_jobs(world, run, held, options):
     """What runs is stopped and waited for; a verdict that comes all the same is kept."""
     held.answer, control = good(world), RunControl()
     [found] = world.discover()
@@ -234,7 +234,7 @@ async def collect(runs, **options):
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])
-def test_a_control_is_not_stopped_by_an_end_of_its_own(world, run, held, options, how):
+def test_the_end_of_a_run_does_not_stop_its_control(world, run, held, options, how):
     held.answer, control = good(world), RunControl()
     held.go.set()
     given = {**options, "executor": "held", "control": control}
@@ -243,7 +243,7 @@ def test_a_control_is_not_stopped_by_an_end_of_its_own(world, run, held, options
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])
-def test_errors_come_out_where_it_is_read(run, options, how):
+def test_errors_are_raised_in_the_reader(run, options, how):
     control = RunControl()
     given = {**options, "executor": "no-such-executor", "control": control}
     with pytest.raises(UsageError, match="no-such-executor"):
@@ -251,7 +251,7 @@ def test_errors_come_out_where_it_is_read(run, options, how):
     assert (control.stopped, running()) == (False, [])
 
 
-def test_cancelled_twice_it_still_waits_for_the_end(world, run, held, options):
+def test_a_task_that_is_cancelled_twice_still_waits_for_the_end(world, run, held, options):
     held.answer = good(world)
 
     async def main():
@@ -274,7 +274,7 @@ def test_cancelled_twice_it_still_waits_for_the_end(world, run, held, options):
     assert world.result_cache.info().entries == 1, "it came to a verdict all the same"
 
 
-def test_stopped_while_it_is_prepared(world, run, held, options):
+def test_a_run_is_stopped_while_it_is_prepared(world, run, held, options):
     control, waits, waited = RunControl(), threading.Event(), []
 
     def prepare(self, wanted):
@@ -289,7 +289,7 @@ def test_stopped_while_it_is_prepared(world, run, held, options):
     assert (waited, held.submitted.empty()) == ([], True)
 
 
-def test_a_control_stops_what_waits_under_it():
+def test_a_control_wakes_blocking_waits():
     control = RunControl()
     with control.cancel_scope():
         wait_for(None, 0)

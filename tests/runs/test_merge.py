@@ -1,4 +1,4 @@
-"""Results of copies, brought together: the whole from its parts, and never two truths."""
+"""Merge of copies of a run folder; results that differ are never merged."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def results(world):
     return found
 
 
-def test_the_whole_from_its_parts(world, copies):
+def test_copies_of_shards_merge_into_the_whole_run(world, copies):
     put(world, copies[0], 1, "+-")
     put(world, copies[1], 2, "-+")
     put(world, world.folder / "monday", 3, "++")
@@ -66,7 +66,7 @@ def test_the_whole_from_its_parts(world, copies):
     assert place(copies[0], 1).joinpath(RESULT_FILE).exists(), "copies stay as they are"
 
 
-def test_what_is_in_no_copy_is_left_to_do(world, copies):
+def test_checkpoints_in_no_copy_are_left_to_do(world, copies):
     put(world, copies[0], 1)
     assert merged(world, copies) == {}
     assert [(job.label, job.reason) for job in world.plan(world.discover()).jobs] == [
@@ -74,7 +74,7 @@ def test_what_is_in_no_copy_is_left_to_do(world, copies):
     ]  # fmt: skip
 
 
-def test_equal_verdicts_are_one(world, copies):
+def test_equal_verdicts_merge(world, copies):
     for folder in (*copies, world.folder / "monday"):
         put(world, folder, 1, "+-")
     put(world, copies[1], 1, "+-", duration=99.0)
@@ -83,7 +83,7 @@ def test_equal_verdicts_are_one(world, copies):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_two_verdicts_that_differ_are_a_trouble(world, copies, own):
+def test_two_verdicts_that_differ_are_an_issue(world, copies, own):
     put(world, world.folder / "monday" if own else copies[0], 1, "+")
     put(world, copies[1], 1, "-")
     found = merged(world, copies)
@@ -100,14 +100,14 @@ def test_a_verdict_goes_before_an_infrastructure_failure(world, copies, order):
     assert results(world)[0] == "+"
 
 
-def test_a_failure_is_better_than_nothing(world, copies):
+def test_an_infrastructure_failure_is_merged_where_there_is_no_result(world, copies):
     """It says why there is no verdict."""
     put(world, copies[1], 1, "", infrastructure_failure_reason="killed")
     assert merged(world, copies) == {}
     assert "an infrastructure failure last time" in [job.reason for job in world.plan(world.discover()).jobs]
 
 
-def test_what_is_out_of_date_does_not_replace_a_verdict(world, copies):
+def test_a_stale_result_does_not_replace_a_verdict(world, copies):
     put(world, copies[0], 1, "-", args=["-k", "x"])
     put(world, copies[1], 1, "-")
     world.write({"problems/words/tests/test_checkpoint_1.py": "edited"})
@@ -160,7 +160,7 @@ def test_a_damaged_result_is_none_and_is_named(world, copies, spoil):
 
 @pytest.mark.parametrize("where", ["copy", "run"])
 @pytest.mark.parametrize("spoil", [cut, nonsense, a_link])
-def test_a_good_one_makes_up_for_a_damaged_one(world, copies, spoil, where):
+def test_a_good_result_replaces_a_damaged_one(world, copies, spoil, where):
     folder = copies[0] if where == "copy" else world.folder / "monday"
     put(world, folder, 1, "-")
     spoil(place(folder, 1) / RESULT_FILE)
@@ -169,7 +169,7 @@ def test_a_good_one_makes_up_for_a_damaged_one(world, copies, spoil, where):
     assert results(world)[0] == "+"
 
 
-def test_a_copy_that_is_not_there(world, copies):
+def test_a_missing_copy_is_rejected(world, copies):
     with pytest.raises(UsageError, match="nowhere: there is no such folder"):
         merged(world, [*copies, world.folder / "nowhere"])
 
@@ -184,7 +184,7 @@ def test_a_run_that_cannot_be_written_to(world, copies):
     assert results(world) == ["+", None, None]
 
 
-def test_a_submission_that_cannot_be_read_is_told_once(world, copies):
+def test_a_submission_that_cannot_be_read_is_reported_once(world, copies):
     put(world, copies[0], 1)
     (world.problems / "words/tests/test_checkpoint_2.py").unlink()
     [run] = world.discover()
@@ -193,7 +193,7 @@ def test_a_submission_that_cannot_be_read_is_told_once(world, copies):
     assert results(world)[0] == "+"
 
 
-def test_a_copy_without_any_result_is_a_trouble(world, copies):
+def test_a_copy_without_any_result_is_an_issue(world, copies):
     """Such as the folder above or below the one that was meant."""
     put(world, copies[0], 1)
     [run] = world.discover()

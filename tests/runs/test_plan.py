@@ -1,4 +1,4 @@
-"""What is up to date and what is not: by content alone."""
+"""The plan: results are up to date by content alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def configure(world, **keys):
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **keys}, sort_keys=False))
 
 
-def test_what_is_up_to_date_is_kept(evaluated):
+def test_finished_checkpoints_are_up_to_date(evaluated):
     plan = evaluated.plan(evaluated.discover())
     assert (plan.jobs, plan.issues) == ((), ())
     assert [submission.checkpoint.name for submission, _ in plan.up_to_date] == [f"checkpoint_{n}" for n in (1, 2, 3)]
@@ -92,7 +92,7 @@ def test_an_edit_re_evaluates_what_it_touches_and_nothing_else(evaluated, edited
     assert stale(evaluated) == expected
 
 
-def test_a_test_file_that_is_gone(evaluated):
+def test_a_removed_test_file_makes_results_stale(evaluated):
     (evaluated.problems / "words/tests/data/in.txt").unlink()
     assert stale(evaluated) == {"the tests changed": {1, 2, 3}}
 
@@ -102,7 +102,7 @@ def test_an_executable_bit_is_content(evaluated):
     assert stale(evaluated) == {"the submission changed": {1}}
 
 
-def test_a_time_of_a_file_is_none(evaluated):
+def test_file_times_are_not_content(evaluated):
     for path in evaluated.folder.rglob("*.py"):
         os.utime(path, (1, 1))
     assert stale(evaluated) == {}
@@ -138,12 +138,12 @@ def test_prior_tests_that_are_left_out_no_longer_matter(evaluated):
     assert stale(evaluated) == {"the tests changed": {1, 2}}
 
 
-def test_another_environment(evaluated):
+def test_another_environment_makes_results_stale(evaluated):
     assert stale(evaluated, environment=OTHER) == {"the environment changed": {1, 2, 3}}
     assert stale(evaluated, environment=load_environment("local")) == {}
 
 
-def test_a_result_that_says_nothing(evaluated):
+def test_a_result_without_a_verdict_is_not_up_to_date(evaluated):
     first, second, third = evaluated.discover()[0].submissions
     evaluated.finish(first, infrastructure_failure_reason="killed")
     evaluated.finish(second, args=["-k", "x"])
@@ -158,7 +158,7 @@ def test_a_result_that_says_nothing(evaluated):
 
 
 @pytest.mark.parametrize("place", ["folder", "link", "gone"])
-def test_a_thing_in_the_place_of_a_result(evaluated, place):
+def test_a_folder_in_place_of_a_result_is_not_up_to_date(evaluated, place):
     path = evaluated.folder / "monday/words/checkpoint_1/evaluation.json"
     path.unlink()
     if place == "folder":
@@ -200,11 +200,11 @@ def facts(**keys):
         (facts(state="not_evaluated"), DIGESTS, NO_RESULT),
     ],
 )
-def test_why(found, expected, reason):
+def test_stale_reason(found, expected, reason):
     assert stale_reason(found, expected, "1") == reason
 
 
-def test_a_key_in_the_store():
+def test_result_cache_key():
     local = load_environment("local")
     docker = EnvironmentSpec.model_validate({"type": "docker", "name": "d", "docker": {"image": "x"}})
     assert result_cache_key(docker, DIGESTS.model_copy(update={"image": None})) is None
@@ -261,7 +261,7 @@ def test_longest_first_and_unknown_before_all(world):
     ]  # fmt: skip
 
 
-def test_what_the_store_has_is_marked(world):
+def test_cached_jobs_are_marked(world):
     world.problem()
     world.run()
     job = world.plan(world.discover()).jobs[1]
@@ -271,7 +271,7 @@ def test_what_the_store_has_is_marked(world):
     assert not any(found.cached for found in world.plan(world.discover(), overwrite=True).jobs)
 
 
-def test_overwrite_does_everything_again(evaluated):
+def test_overwrite_plans_every_checkpoint(evaluated):
     plan = evaluated.plan(evaluated.discover(), overwrite=True)
     assert ([job.reason for job in plan.jobs], plan.up_to_date) == ([OVERWRITE] * 3, ())
 
@@ -300,7 +300,7 @@ def test_shards_are_a_partition_whatever_is_done_meanwhile(world, count):
 @pytest.mark.parametrize(
     "text", ["", "0/3", "4/3", "1/0", "-1/3", "1", "1/", "/3", "a/b", "1/3/3", "1 /3", "1/3\n", "１/３", "1/9999999"]
 )
-def test_a_shard_that_is_none(text):
+def test_a_malformed_shard_is_rejected(text):
     with pytest.raises(UsageError, match=re.escape(f"--shard {text}: expected i/N")):
         Shard.parse(text)
 
@@ -310,7 +310,7 @@ def test_a_shard_is_written_as_it_is_read(text):
     assert str(Shard.parse(text)) == text
 
 
-def test_a_submission_that_cannot_be_evaluated_costs_itself_alone(world):
+def test_a_submission_that_cannot_be_evaluated_is_rejected_alone(world):
     world.problem()
     world.run()
     deep = world.folder / "monday/words/checkpoint_2/snapshot"
@@ -341,7 +341,7 @@ def test_a_problem_without_tests_for_a_checkpoint(world):
 
 
 @pytest.mark.parametrize("run", [UNNAMED_RUN, "monday", "some other"])
-def test_submissions_that_lie_anywhere(evaluated, run):
+def test_submissions_without_a_run_folder_are_planned(evaluated, run):
     """Without an output there is nothing to be kept; with one, there is."""
     first, second, _ = evaluated.discover()[0].submissions
     loose = (replace(first, run=run), replace(second, run=run, output=None))
@@ -361,7 +361,7 @@ def test_a_plan_changes_nothing(evaluated):
     assert everything() == before
 
 
-def test_each_who_wants_a_result_has_a_reason_of_its_own(world):
+def test_each_target_of_a_job_has_its_own_reason(world):
     world.problem(count=1)
     world.run("monday", {"words": ["same"]})
     world.run("tuesday", {"words": ["before"]})

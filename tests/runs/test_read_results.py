@@ -62,7 +62,7 @@ def test_results_in_their_order_with_what_changed(save, tmp_path):
     assert found[2].results.tests[1].status == "failed"
 
 
-def test_what_has_no_result_is_known_from_the_summary(save, tmp_path):
+def test_checkpoints_without_a_result_come_from_the_summary(save, tmp_path):
     save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
     write_lines(
         tmp_path / "run" / LINES_FILE,
@@ -78,7 +78,7 @@ def test_what_has_no_result_is_known_from_the_summary(save, tmp_path):
     assert (third.line.state, third.line.reason) == ("infrastructure_failure", "the disk was full")
 
 
-def test_a_summary_says_nothing_of_a_result_that_is_gone(save, tmp_path):
+def test_a_removed_result_has_no_verdict(save, tmp_path):
     path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
     told = line("checkpoint_1", evaluation="words/checkpoint_1/evaluation.json", state="evaluated", reason=None)
     told = told.model_copy(update={"passed": dict.fromkeys(told.passed, True)})
@@ -113,7 +113,7 @@ def test_the_order_is_the_problems_own(save, tmp_path):
     assert [one.regressions.introduced for one in found[1:]] == [0, 1]
 
 
-def test_a_result_that_the_summary_does_not_know_has_its_place(save, tmp_path):
+def test_a_result_that_is_not_in_the_summary_gets_its_number(save, tmp_path):
     names = [f"checkpoint_{number}" for number in range(1, 5)]
     for name in names:
         save(f"run/words/{name}", name, {"a": "passed"}, checkpoints=names)
@@ -128,7 +128,7 @@ def test_a_result_that_the_summary_does_not_know_has_its_place(save, tmp_path):
 @pytest.mark.parametrize(
     "given", ["run", "run/words", "run/words/checkpoint_1", "run/words/checkpoint_1/evaluation.json"]
 )
-def test_every_place_that_a_user_would_give(save, tmp_path, given):
+def test_runs_are_found_from_every_path_that_a_user_may_give(save, tmp_path, given):
     save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
     (entry,) = entries(tmp_path / given)
     assert (entry.line.problem, entry.line.checkpoint, entry.line.state) == ("words", "checkpoint_1", "evaluated")
@@ -187,7 +187,7 @@ def test_what_was_not_evaluated_is_told_without_a_summary_too(save, tmp_path):
     assert [entry.line.checkpoint for entry in entries(tmp_path / "run/words/b")] == ["b"]  # that one was asked for
 
 
-def test_nothing_there(tmp_path):
+def test_a_folder_without_results_is_rejected(tmp_path):
     (tmp_path / "run" / "words").mkdir(parents=True)
     with pytest.raises(UsageError, match=r"no evaluation\.json there, and no run that has one; evaluate it first"):
         read_runs([tmp_path / "run"])
@@ -204,7 +204,7 @@ def test_a_folder_of_runs(save, tmp_path):
     assert [run.name for run in read_runs([tmp_path / "agent"])] == ["run_9", "run_10"]
 
 
-def test_where_nothing_is_written(save, tmp_path):
+def test_outputs_that_would_replace_a_result_are_rejected(save, tmp_path):
     path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
     inside = path.parent / "snapshot"
     inside.mkdir()

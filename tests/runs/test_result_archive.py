@@ -1,4 +1,4 @@
-"""Results as one value: what goes in comes out, and nothing else does."""
+"""Result archives: round trips, bounds, and damaged archives."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def of_type(name, kind):
     return info
 
 
-def test_there_and_back(tmp_path):
+def test_a_packed_result_unpacks_to_the_same_files(tmp_path):
     unpack_result(pack_result(write(tmp_path / "a", FILES)), tmp_path / "deep" / "b")
     assert read(tmp_path / "deep" / "b") == FILES
 
@@ -98,7 +98,7 @@ def test_equal_files_make_equal_archives(tmp_path):
     assert pack_result(write(tmp_path / "b", {".scbench/pytest.log": "other"})) != first
 
 
-def test_only_what_is_ours_goes_in(tmp_path):
+def test_only_result_files_are_packed(tmp_path):
     folder, outside = write(tmp_path / "a", FILES), write(tmp_path / "outside", {"secret": "x"})
     write(folder, {"snapshot/main.py": "x", ".scbench/a/b/deep": "x", ".scbench/.hidden": "x", ".scbench/a b": "x"})
     (folder / ".scbench" / "link").symlink_to(outside / "secret")
@@ -128,7 +128,7 @@ def test_without_a_result_there_is_no_archive(tmp_path, how):
         pack_result(tmp_path)
 
 
-def test_what_is_too_large(tmp_path, monkeypatch):
+def test_files_that_are_too_large_are_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MAX_RAW_FILE", 10)
     monkeypatch.setattr(module, "SIZE_LIMIT", 20)
     folder = write(tmp_path / "a", {**FILES, ".scbench/pytest.log": "x" * 11, "evaluation.json": "x" * 20})
@@ -146,7 +146,7 @@ def test_all_that_is_packed_can_be_unpacked(tmp_path, monkeypatch):
     assert sorted(read(tmp_path / "b")) == [".scbench/0", ".scbench/1", "evaluation.json"]
 
 
-def test_what_lay_there_goes(tmp_path):
+def test_an_earlier_result_is_removed(tmp_path):
     target = write(tmp_path / "b", {"evaluation.json": "old", ".scbench/ctrf.json": "old", ".scbench/x/y/z": "old"})
     write(target, {".evaluation.json.0123": "half", "notes.txt": "mine", "snapshot/main.py": "mine"})
     unpack_result(pack_result(write(tmp_path / "a", FILES)), target)
@@ -185,7 +185,7 @@ def test_what_lay_there_goes(tmp_path):
     ],
     ids=lambda members: name_of(members[-1][0]) if members else "empty",
 )
-def test_anything_unexpected_is_refused_before_anything_changes(tmp_path, members):
+def test_a_damaged_archive_is_rejected_before_anything_changes(tmp_path, members):
     target = write(tmp_path / "b", {"evaluation.json": "old", ".scbench/ctrf.json": "old"})
     with pytest.raises(ResultError, match="damaged result archive"):
         unpack_result(make(members), target)
@@ -193,7 +193,7 @@ def test_anything_unexpected_is_refused_before_anything_changes(tmp_path, member
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
-def test_a_bomb_is_refused(tmp_path, monkeypatch):
+def test_a_decompression_bomb_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MAX_UNPACKED", 1 << 20)
     with pytest.raises(ResultError, match="larger than 1048576 bytes"):
         unpack_result(make([("evaluation.json", b"\0" * (2 << 20))]), tmp_path)
@@ -219,7 +219,7 @@ def test_every_cut_and_every_change_is_noticed(tmp_path):
     assert noticed > len(whole) * 0.8
 
 
-def test_the_results_of_a_archive(tmp_path):
+def test_results_are_read_from_an_archive(tmp_path):
     results = CorrectnessResults.model_validate(RESULTS)
     tmp_path.mkdir(exist_ok=True)
     results.save(tmp_path / "evaluation.json")
@@ -227,7 +227,7 @@ def test_the_results_of_a_archive(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "not json", json.dumps(RESULTS)])
-def test_results_that_are_none(text):
+def test_an_archive_without_valid_results_is_rejected(text):
     with pytest.raises(ResultError, match=r"evaluation\.json"):
         read_archived_results(make([("evaluation.json", text.encode())]))
 

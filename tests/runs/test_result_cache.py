@@ -1,4 +1,4 @@
-"""Kept results: what was put is what one gets, beside others, and within a limit."""
+"""The result cache: entries, claims, limits, and many processes at a time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def fill(store, number, size=1000):
     return keys
 
 
-def test_what_was_put_is_got(store):
+def test_get_returns_what_was_put(store):
     assert store.get(KEY) is None
     assert not store.has(KEY)
     assert store.put(KEY, b"archive")
@@ -68,7 +68,7 @@ def test_a_key_is_a_digest(store, key):
             use(key)
 
 
-def test_a_damaged_entry_is_none_and_goes(store):
+def test_a_damaged_entry_is_removed(store):
     store.put(KEY, b"archive of some length")
     path = store.root / KEY[:2] / KEY
     whole = path.read_bytes()
@@ -79,7 +79,7 @@ def test_a_damaged_entry_is_none_and_goes(store):
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
-def test_a_foreign_thing_in_its_place_goes(store, tmp_path, kind):
+def test_a_folder_or_link_in_place_of_an_entry_is_removed(store, tmp_path, kind):
     path = store.root / KEY[:2] / KEY
     path.parent.mkdir(parents=True)
     if kind == "link":
@@ -118,7 +118,7 @@ def test_a_full_disk_costs_the_entry_and_nothing_else(store, monkeypatch):
     assert store.expected_duration("name") is None
 
 
-def test_a_place_that_cannot_be_made(tmp_path):
+def test_a_cache_folder_that_cannot_be_made_is_no_error(tmp_path):
     (tmp_path / "results").write_text("a file")
     store = ResultCache(Cache(tmp_path))
     assert not store.put(KEY, b"x")
@@ -129,7 +129,7 @@ def test_a_place_that_cannot_be_made(tmp_path):
     assert store.trim() == (0, 0)
 
 
-def test_a_claim_is_one_thread_s(store):
+def test_a_claim_is_held_by_one_thread(store):
     claim = store.claim(KEY)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(store.claim, KEY).result() is None
@@ -145,7 +145,7 @@ def test_a_claim_is_one_thread_s(store):
 
 
 @pytest.mark.e2e
-def test_a_claim_is_one_process_s_and_ends_with_it(store, tmp_path):
+def test_a_claim_is_held_by_one_process_and_ends_with_it(store, tmp_path):
     argv = [sys.executable, "-c", HOLDER, str(tmp_path), KEY]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(argv, **pipes) as holder:
@@ -176,7 +176,7 @@ def test_a_lock_that_was_removed_between_opening_and_locking_is_not_held(store, 
 
 
 @pytest.mark.e2e
-def test_claims_under_a_crowd(store):
+def test_many_threads_never_hold_the_same_claim(store):
     together, inside, most = threading.Barrier(4), [], []
 
     def work(_):
@@ -208,7 +208,7 @@ def test_durations(store, seconds):
 
 
 @pytest.mark.parametrize("text", ["", "soon", "nan", "inf", "-1", "1" * 100])
-def test_a_duration_that_is_none(store, text):
+def test_a_malformed_duration_is_ignored(store, text):
     store.save_duration("name", 1)
     (path,) = (store.root / "durations").iterdir()
     path.write_text(text)
@@ -226,14 +226,14 @@ def test_info(store):
 
 
 @pytest.mark.parametrize(("kept", "left"), [(5, 5), (4, 4), (2.5, 2), (0.5, 0), (0, 0)])
-def test_what_was_not_used_longest_goes_first(store, kept, left):
+def test_the_least_recently_used_entries_are_pruned_first(store, kept, left):
     keys = fill(store, 5)
     size = store.info().bytes // 5
     assert store.prune(int(kept * size)) == (5 - left, (5 - left) * size)
     assert [key for key in keys if store.has(key)] == keys[5 - left :]
 
 
-def test_getting_is_using(store):
+def test_get_marks_an_entry_as_used(store):
     keys = fill(store, 3)
     store.get(keys[0])
     store.prune(store.info().bytes - 1)
@@ -247,7 +247,7 @@ def test_trimming_keeps_to_the_limit(tmp_path):
     assert store.trim() == (0, 0)
 
 
-def test_pruning_takes_what_the_dead_left_and_not_what_the_living_have(store):
+def test_pruning_removes_files_of_killed_processes_only(store):
     fill(store, 1)
     held = store.claim(KEY)
     folder = store.root / OTHER[:2]
@@ -299,7 +299,7 @@ def test_the_limit(tmp_path, monkeypatch, value, limit):
 
 
 @pytest.mark.parametrize("value", ["much", "-1", "1X"])
-def test_a_limit_that_is_none(tmp_path, monkeypatch, value):
+def test_a_malformed_limit_is_rejected(tmp_path, monkeypatch, value):
     monkeypatch.setenv("SCBENCH_RESULTS_LIMIT", value)
     with pytest.raises(UsageError, match=f"SCBENCH_RESULTS_LIMIT={value}: expected a size such as 512M"):
         ResultCache(Cache(tmp_path))

@@ -64,7 +64,7 @@ def saved(run, first, second):
     return run / ".slop-code/index"
 
 
-def test_the_first_time(saved):
+def test_an_index_without_a_file_reads_the_results(saved):
     entries = [json.loads(line.partition(" ")[2]) for line in saved.read_text().splitlines()]
     assert [entry["path"] for entry in entries] == [f"words/checkpoint_{n}/evaluation.json" for n in (1, 2)]
     assert entries[0]["compared"] is None
@@ -74,7 +74,7 @@ def test_the_first_time(saved):
 
 
 @pytest.mark.e2e
-def test_what_is_known_is_not_opened(run, first, second):
+def test_indexed_results_are_not_opened(run, first, second):
     """The first time each result is opened once, which shows that this test would see it."""
     result("---").save(run / "words/checkpoint_3/evaluation.json")
     result("-+").save(run / "words/checkpoint_4/evaluation.json")
@@ -114,14 +114,14 @@ def rewritten(saved, old, new):
     saved.write_text("".join(with_digest(f"{line}\n") for line in lines))
 
 
-def test_what_another_version_found_is_not_believed(run, first, saved):
+def test_entries_of_another_version_are_ignored(run, first, saved):
     rewritten(saved, '"duration":1.5', '"duration":7.0')
     assert ResultIndex.load(run).facts(first).duration == 7.0
     rewritten(saved, '"made_by":"', '"made_by":"older ')
     assert ResultIndex.load(run).facts(first).duration == 1.5
 
 
-def test_a_line_that_was_edited_is_not_believed(run, first, saved):
+def test_an_edited_line_is_ignored(run, first, saved):
     saved.write_text(saved.read_text().replace('"duration":1.5', '"duration":7.0'))
     assert ResultIndex.load(run).facts(first).duration == 1.5
 
@@ -147,7 +147,7 @@ def test_regressions_are_counted_from_the_file_that_is_asked_for(run, first, sec
     assert index.regressions(second, first, "start").since == "start"
 
 
-def test_no_file(run, first):
+def test_a_missing_result_has_no_facts(run, first):
     index = ResultIndex.load(run)
     assert index.facts(run / "words/checkpoint_9/evaluation.json") is None
     assert index.facts(first / "evaluation.json") is None
@@ -156,7 +156,7 @@ def test_no_file(run, first):
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "folder", "link", "loop", "pipe"])
-def test_a_damaged_result_is_none_and_says_why(run, first, second, damage):
+def test_a_damaged_result_has_no_verdict_and_a_reason(run, first, second, damage):
     if damage == "cut":
         first.write_bytes(first.read_bytes()[:100])
     elif damage == "empty":
@@ -181,7 +181,7 @@ def test_a_damaged_result_is_none_and_says_why(run, first, second, damage):
     assert "checkpoint_2/evaluation.json" in kept
 
 
-def test_what_becomes_damaged_is_forgotten(run, first, second, saved):
+def test_a_result_that_becomes_damaged_leaves_the_index(run, first, second, saved):
     first.write_bytes(b"{}")
     index = ResultIndex.load(run)
     assert index.facts(first).state == "not_evaluated"

@@ -1,4 +1,4 @@
-"""From outcomes to lines: what each checkpoint came to, and what broke since the one before."""
+"""Lines and summaries of a run, from the facts of its checkpoints."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def test_regressions_are_since_the_nearest_verdict(world, finish, gap):
     assert (third.regressions.since, third.regressions.introduced) == ("checkpoint_1", 2)
 
 
-def test_what_was_not_done_says_why(world, finish):
+def test_a_line_without_a_verdict_has_a_reason(world, finish):
     _, second, third = concluded(world, finish("+", None, "!"))
     assert (second.reason, second.evaluation) == ("not evaluated: no result yet", None)
     assert third.reason == "not evaluated: an infrastructure failure last time"
     assert third.evaluation is None, "the one that lies there is not what this line tells of"
 
 
-def test_one_problem_says_nothing_of_another(world, finish):
+def test_regressions_do_not_cross_problems(world, finish):
     run = finish("++")
     world.problem("ants", 1)
     world.run(snapshots={"ants": ["x"]})
@@ -108,7 +108,7 @@ def test_a_shard_has_its_own_lines_alone(world, finish, number, expected):
     assert {line.regressions for line in lines} == {None}, "it has not seen the checkpoints between"
 
 
-def test_what_only_troubles_name_has_a_line_too(world, finish):
+def test_checkpoints_that_only_issues_name_have_lines(world, finish):
     """So that the summary follows from the lines."""
     finish("+", "+", "+")
     (world.problems / "words/tests/test_checkpoint_2.py").unlink()
@@ -125,7 +125,7 @@ def test_what_only_troubles_name_has_a_line_too(world, finish):
     assert summarise(lines, []).totals == summarise(lines, world.plan([run]).issues).totals
 
 
-def test_what_is_written_is_read(world, finish):
+def test_the_written_summary_is_read_back(world, finish):
     run = finish("++", "+-", None)
     lines = concluded(world, run)
     issues = [RunIssue("monday", "other", None, "no such problem")]

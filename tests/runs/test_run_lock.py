@@ -1,4 +1,4 @@
-"""Who may work in a run folder, and what the others are told."""
+"""The run lock: who holds it, and the message for everybody else."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def reason(folder, shard=None):
 
 
 @pytest.mark.e2e
-def test_the_second_is_told_who_has_it(folder, start):
+def test_the_second_evaluator_is_told_who_holds_the_lock(folder, start):
     process, said = start()
     assert said == "held"
     told = reason(folder)
@@ -73,7 +73,7 @@ def test_the_second_is_told_who_has_it(folder, start):
 
 
 @pytest.mark.e2e
-def test_it_is_free_when_its_holder_ends(folder, start):
+def test_the_lock_is_free_when_its_holder_ends(folder, start):
     process, _ = start()
     process.communicate()
     assert reason(folder) is None
@@ -81,7 +81,7 @@ def test_it_is_free_when_its_holder_ends(folder, start):
 
 
 @pytest.mark.e2e
-def test_it_is_free_when_its_holder_is_killed(folder, start):
+def test_the_lock_is_free_when_its_holder_is_killed(folder, start):
     process, _ = start()
     process.kill()
     process.wait()
@@ -102,7 +102,7 @@ def test_a_killed_holder_is_not_named_for_those_that_came_after(folder, start):
 
 
 @pytest.mark.e2e
-def test_shards_of_one_plan_go_side_by_side(folder, start):
+def test_shards_of_one_plan_run_at_the_same_time(folder, start):
     processes = [start(f"{number}/3")[0] for number in (1, 2)]
     assert reason(folder, Shard(3, 3)) is None
     told = reason(folder)
@@ -117,7 +117,7 @@ def test_shards_of_one_plan_go_side_by_side(folder, start):
 
 
 @pytest.mark.e2e
-def test_shards_of_two_plans_would_do_the_same_work(folder, start):
+def test_shards_of_two_plans_exclude_each_other(folder, start):
     process, _ = start("1/3")
     assert f"process {process.pid} of " in reason(folder, Shard(2, 4))
     process.communicate()
@@ -147,7 +147,7 @@ def test_a_very_long_command_hides_nobody(folder, start):
         b'{"pid": null, "user": [], "host": {}, "since": 1, "command": "\\u001b[31m"}', b"null", b"1" * 5000,
     ],
 )  # fmt: skip
-def test_garbage_in_the_lock(folder, garbage):
+def test_a_lock_with_any_content_still_locks(folder, garbage):
     """Whoever wrote there, and whatever: the lock counts."""
     (folder / STATE_DIR).mkdir()
     (folder / STATE_DIR / "lock").write_bytes(garbage)
@@ -160,7 +160,7 @@ def test_garbage_in_the_lock(folder, garbage):
         assert len(told) < 5000
 
 
-def test_what_is_held_costs_its_run_alone(folder, tmp_path):
+def test_a_locked_run_does_not_stop_the_others(folder, tmp_path):
     (tmp_path / "tuesday").mkdir()
     with lock_runs([DiscoveredRun("monday", folder, ("a submission",))], None):
         runs = [
@@ -177,7 +177,7 @@ def test_what_is_held_costs_its_run_alone(folder, tmp_path):
 
 
 @pytest.mark.parametrize("spoil", ["file", "loop", "lock is a folder"])
-def test_a_place_where_nothing_can_be_written(folder, spoil):
+def test_a_folder_that_is_not_writable_is_an_issue(folder, spoil):
     if spoil == "file":
         (folder / STATE_DIR).write_text("")
     elif spoil == "loop":

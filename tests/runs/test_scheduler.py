@@ -1,4 +1,4 @@
-"""What starts when, what is tried again, and how it ends: with an executor whose jobs are scripts."""
+"""The scheduler with a scripted executor: slots, retries, claims, delivery and stops."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_submissions_that_share_a_network_run_one_at_a_time(world, keys):
     assert executor.most == 4
 
 
-def test_a_stored_result_of_something_else_is_not_taken(bench):
+def test_a_cached_result_of_other_inputs_is_not_used(bench):
     """However it came under this key."""
     other, mine = bench.jobs[0], bench.jobs[1]
     list(bench.run_jobs(Scripted(bench.good)))
@@ -202,7 +202,7 @@ def test_delays_double_up_to_a_bound(made, delay):
 
 @pytest.mark.parametrize("how", ["returned", "raised"])
 @pytest.mark.parametrize("failures", [0, 1, 2, 3])
-def test_infrastructure_failures_are_tried_again(world, failures, how):
+def test_infrastructure_failures_are_retried(world, failures, how):
     bench = Bench(world, snapshots="a")
 
     def answer(work, stop):
@@ -231,7 +231,7 @@ def test_infrastructure_failures_are_tried_again(world, failures, how):
     assert bench.unclaimed()
 
 
-def test_what_a_retry_says(world):
+def test_a_retry_has_its_attempt_and_delay(world):
     bench = Bench(world, snapshots="a")
     executor = Scripted(lambda work, _: bench.good(work) if work.attempts else failed("slow node"))
     events = list(bench.run_jobs(executor, retries=Retries(times=1, wait_s=0.001)))
@@ -248,7 +248,7 @@ def test_what_a_retry_says(world):
         failed("refused", state="not_evaluated"),
     ],
 )
-def test_what_would_end_the_same_way_is_not_tried_again(world, done):
+def test_final_failures_are_not_retried(world, done):
     bench = Bench(world, snapshots="a")
     executor = Scripted(lambda *_: done)
     [outcome] = outcomes(bench.run_jobs(executor))
@@ -257,7 +257,7 @@ def test_what_would_end_the_same_way_is_not_tried_again(world, done):
     assert not bench.result_cache.has(bench.jobs[0].key)
 
 
-def test_a_failure_is_delivered_and_not_stored(world):
+def test_a_failure_is_delivered_and_not_cached(world):
     bench = Bench(world, snapshots="a")
     executor = Scripted(lambda work, _: bench.good(work, infrastructure_failure_reason="killed"))
     [outcome] = outcomes(bench.run_jobs(executor, retries=Retries(times=0)))
@@ -267,7 +267,7 @@ def test_a_failure_is_delivered_and_not_stored(world):
     assert bench.result_cache.expected_duration(duration_key(bench.jobs[0].targets[0])) is None
 
 
-def test_a_future_that_is_cancelled_has_judged_nobody(world):
+def test_a_cancelled_future_has_no_verdict(world):
     bench = Bench(world, snapshots="a")
 
     class Cancelling(Scripted):
@@ -318,7 +318,7 @@ def test_finish_lets_what_runs_end_and_starts_nothing(world):
     assert bench.unclaimed()
 
 
-def test_finish_tries_nothing_again(world):
+def test_finish_stops_retries(world):
     bench = Bench(world, snapshots="ab")
     control = RunControl()
 
@@ -331,7 +331,7 @@ def test_finish_tries_nothing_again(world):
     assert (outcome.facts.state, len(executor.works)) == ("infrastructure_failure", 1)
 
 
-def test_finish_forgets_what_waits_for_its_next_attempt(bench):
+def test_finish_drops_delayed_retries(bench):
     control, executor = RunControl(), Scripted(lambda *_: failed(), slots=1)
     for event in bench.run_jobs(executor, control=control, retries=Retries(wait_s=LONG_S, max_wait_s=LONG_S)):
         if isinstance(event, JobRetrying):
@@ -341,7 +341,7 @@ def test_finish_forgets_what_waits_for_its_next_attempt(bench):
 
 
 @pytest.mark.parametrize("how", ["stop", "stop from the job", "close", "raise"])
-def test_what_runs_is_ended_and_waited_for(world, how):
+def test_running_jobs_are_stopped_and_waited_for(world, how):
     bench = Bench(world, snapshots="abcd")
     control, ended = RunControl(), []
 
@@ -370,14 +370,14 @@ def test_what_runs_is_ended_and_waited_for(world, how):
     assert bench.unclaimed()
 
 
-def test_stopped_before_it_began(bench):
+def test_a_stopped_control_starts_nothing(bench):
     control, executor = RunControl(), Scripted(bench.good)
     control.stop()
     assert list(bench.run_jobs(executor, control=control)) == []
     assert executor.works == []
 
 
-def test_what_the_store_has_starts_nothing(bench):
+def test_cached_results_start_no_job(bench):
     list(bench.run_jobs(Scripted(bench.good)))
     for number in (1, 2, 3):
         (bench.world.folder / f"monday/words/checkpoint_{number}" / RESULT_FILE).unlink()
@@ -391,7 +391,7 @@ def test_what_the_store_has_starts_nothing(bench):
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive"])
-def test_a_stored_result_that_says_nothing_is_made_again(bench, content):
+def test_a_damaged_cached_result_is_evaluated_again(bench, content):
     for job in bench.jobs:
         bench.result_cache.put(job.key, content)
     executor = Scripted(bench.good)
@@ -400,7 +400,7 @@ def test_a_stored_result_that_says_nothing_is_made_again(bench, content):
     assert all(bench.result_cache.get(job.key) != content for job in bench.jobs)
 
 
-def test_what_another_evaluates_is_waited_for(world, monkeypatch):
+def test_the_result_of_another_evaluator_is_waited_for(world, monkeypatch):
     monkeypatch.setattr(module, "CLAIM_POLL_S", 0.01)
     bench = Bench(world, snapshots="ab")
     claim = bench.result_cache.claim(bench.jobs[0].key)
@@ -417,7 +417,7 @@ def test_what_another_evaluates_is_waited_for(world, monkeypatch):
     assert executor.names == ["checkpoint_2"]
 
 
-def test_what_another_ended_a_moment_before_the_claim(world):
+def test_a_result_that_appears_just_before_the_claim_is_used(world):
     """It was not there when it was looked for, and is when it is ours: nothing is evaluated a second time."""
     bench = Bench(world, snapshots="a")
     archive = bench.good(_work(bench.jobs[0])).archive
@@ -433,7 +433,7 @@ def test_what_another_ended_a_moment_before_the_claim(world):
     assert executor.works == []
 
 
-def test_what_another_gave_up_is_evaluated(world, monkeypatch):
+def test_a_job_that_another_evaluator_gave_up_is_evaluated(world, monkeypatch):
     monkeypatch.setattr(module, "CLAIM_POLL_S", 0.01)
     bench = Bench(world, snapshots="ab")
     claim = bench.result_cache.claim(bench.jobs[0].key)
@@ -453,7 +453,7 @@ def _work(job):
     )  # fmt: skip
 
 
-def test_two_drives_on_one_store_evaluate_each_key_once(world, monkeypatch):
+def test_two_schedulers_with_one_cache_evaluate_each_key_once(world, monkeypatch):
     monkeypatch.setattr(module, "CLAIM_POLL_S", 0.01)
     benches = [Bench(world, snapshots="abcdefgh", runs=[name]) for name in ("monday", "tuesday")]
     assert [job.key for job in benches[0].jobs] == [job.key for job in benches[1].jobs]
@@ -484,7 +484,7 @@ def test_both_targets_get_the_result(world):
     assert bench.result(1, "monday") == bench.result(1, "tuesday")
 
 
-def test_a_submission_that_changed_since_the_plan(world):
+def test_a_submission_that_changed_since_the_plan_gets_its_own_result(world):
     """What came out is stored under what it rests on; the other target is not judged by code that is not its own."""
     bench = Bench(world, snapshots="a", runs=("monday", "tuesday"))
     [job] = bench.jobs
@@ -502,7 +502,7 @@ def test_a_submission_that_changed_since_the_plan(world):
     assert bench.unclaimed()
 
 
-def test_a_result_of_another_version_is_not_stored_as_ours(world):
+def test_a_result_of_another_version_is_not_cached_under_this_one(world):
     """A node of a cluster may have another slop-code."""
     bench = Bench(world, snapshots="a")
 
@@ -517,7 +517,7 @@ def test_a_result_of_another_version_is_not_stored_as_ours(world):
 
 
 @pytest.mark.parametrize("what", ["a folder for the file", "a file for the folder"])
-def test_a_place_that_cannot_be_written_to(world, what):
+def test_an_output_that_cannot_be_written_has_no_verdict(world, what):
     """The rest goes on, and the result is not lost: the next time it is taken from the store."""
     bench = Bench(world)
     job = bench.jobs[1]
@@ -550,7 +550,7 @@ def test_a_failure_that_cannot_be_written_keeps_its_reason(world):
     [(errno.ENOSPC, "make room"), (errno.EDQUOT, "make room"), (errno.EROFS, "make it writable"), (errno.EIO, None)],
     ids=["full", "quota", "read-only", "broken"],
 )
-def test_what_holds_for_every_other_result_ends_the_run(bench, monkeypatch, code, step):
+def test_a_full_or_read_only_disk_ends_the_run(bench, monkeypatch, code, step):
     def broken(_descriptor):
         raise OSError(code, os.strerror(code))
 
@@ -574,7 +574,7 @@ def test_what_holds_for_every_other_result_ends_the_run(bench, monkeypatch, code
 
 
 @pytest.mark.parametrize("how", ["stop", "close", "raise"])
-def test_what_has_ended_when_all_is_stopped_is_not_lost(bench, how):
+def test_verdicts_that_arrive_during_a_stop_are_delivered(bench, how):
     """Nobody has looked at these verdicts yet; one of them cannot even be delivered."""
     control, executor = RunControl(), Scripted(bench.good, slots=3)
     (bench.jobs[1].targets[0].output / RESULT_FILE).mkdir()
@@ -595,7 +595,7 @@ def test_what_has_ended_when_all_is_stopped_is_not_lost(bench, how):
     assert bench.unclaimed()
 
 
-def test_a_full_disk_while_all_is_stopped(bench, monkeypatch):
+def test_a_full_disk_during_a_stop_is_no_error(bench, monkeypatch):
     def full(_descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -609,7 +609,7 @@ def test_a_full_disk_while_all_is_stopped(bench, monkeypatch):
     assert bench.unclaimed()
 
 
-def test_whoever_looks_away_while_it_is_delivered_leaves_no_claim(world):
+def test_closing_the_generator_during_delivery_releases_the_claim(world):
     bench = Bench(world, snapshots="a", runs=("monday", "tuesday"))
     events = bench.run_jobs(Scripted(bench.good))
     assert isinstance(next(events), JobStarted)
@@ -619,7 +619,7 @@ def test_whoever_looks_away_while_it_is_delivered_leaves_no_claim(world):
     assert bench.result_cache.has(bench.jobs[0].key)
 
 
-def test_without_a_place_it_goes_into_the_store_alone(world):
+def test_a_result_without_an_output_is_cached_only(world):
     bench = Bench(world, snapshots="a")
     [job] = bench.jobs
     bench.jobs = [replace(job, targets=(replace(job.targets[0], output=None),))]

@@ -1,4 +1,4 @@
-"""What is packed here and unpacked there is the same tree, whatever is in it."""
+"""Trees that are sent to another machine arrive unchanged."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def deep(root: Path) -> None:
 
 
 @pytest.mark.parametrize("fill", [plain, links, odd_names, special, closed, deep])
-def test_arrives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Callable[[Path], None]) -> None:
+def test_a_sent_tree_arrives_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Callable[[Path], None]
+) -> None:
     monkeypatch.chdir(tmp_path)  # the name of a socket has room for 100 characters
     source = Path("source")
     source.mkdir()
@@ -92,7 +94,7 @@ def modes(root: Path) -> dict[str, int]:
     return {path.name: stat.S_IMODE(path.lstat().st_mode) for path in root.iterdir() if path.is_file() or path.is_dir()}
 
 
-def test_times_arrive_as_bytecode_rests_on_them(tmp_path: Path) -> None:
+def test_file_times_arrive_as_bytecode_depends_on_them(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     plain(tmp_path / "source")
     os.utime(tmp_path / "source" / "main.py", ns=(1, 1_000_000_007))
@@ -100,7 +102,7 @@ def test_times_arrive_as_bytecode_rests_on_them(tmp_path: Path) -> None:
     assert (tmp_path / "there" / "main.py").stat().st_mtime_ns == 1_000_000_007
 
 
-def test_nobody_gets_more_rights_on_the_way(tmp_path: Path) -> None:
+def test_sent_files_gain_no_permissions(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "tool").write_text("")
     (tmp_path / "source" / "tool").chmod(0o6755)
@@ -108,14 +110,14 @@ def test_nobody_gets_more_rights_on_the_way(tmp_path: Path) -> None:
     assert modes(tmp_path / "there") == {"tool": 0o755}
 
 
-def test_reserved_names_stay_behind(tmp_path: Path) -> None:
+def test_reserved_names_are_not_sent(tmp_path: Path) -> None:
     (tmp_path / "source" / ".scbench").mkdir(parents=True)
     (tmp_path / "source" / "main.py").write_text("")
     unpack(pack(tmp_path / "source"), tmp_path / "there", tree_digest(tmp_path / "source"))
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["main.py"]
 
 
-def test_another_tree_than_the_planned_one(tmp_path: Path) -> None:
+def test_a_tree_with_another_digest_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     plain(tmp_path / "source")
     planned = tree_digest(tmp_path / "source")
@@ -124,7 +126,7 @@ def test_another_tree_than_the_planned_one(tmp_path: Path) -> None:
         unpack(pack(tmp_path / "source"), tmp_path / "there", planned)
 
 
-def test_what_is_too_large_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_that_is_too_large_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipping, "MAX_TREE_SIZE", 1 << 20)
     with (tmp_path / "holes").open("wb") as file:
         file.truncate(1 << 40)
@@ -208,7 +210,7 @@ def test_fetched_once_and_again_when_damaged(problem: ProblemConfig, tmp_path: P
     assert len(fetched) == 2
 
 
-def test_what_arrives_as_something_else_is_not_kept(problem: ProblemConfig, tmp_path: Path) -> None:
+def test_a_problem_with_another_digest_is_not_cached(problem: ProblemConfig, tmp_path: Path) -> None:
     _, packed = pack_problem(problem)
     with pytest.raises(InfrastructureError, match="not the one that was planned"):
         received_problem(Cache(tmp_path), "0" * 64, lambda: packed)
@@ -228,7 +230,7 @@ def test_versions(there: NodeVersions, told: str | None) -> None:
     assert there.difference(HERE) == told
 
 
-def test_what_is_hidden_here_is_hidden_there(problem: ProblemConfig, tmp_path: Path) -> None:
+def test_folders_hidden_here_are_hidden_on_the_node(problem: ProblemConfig, tmp_path: Path) -> None:
     """A node may have the same files at the same places."""
     work = JobRequest(
         problem=problem, checkpoint="checkpoint_1", environment=load_environment("local"), submission=tmp_path / "a",

@@ -1,4 +1,4 @@
-"""Jobs in threads: outcomes, and an end for each of them when it is wanted."""
+"""Jobs in threads: results, cancellation and cleaning up."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ def work(problem, make_submission, environment_spec, need_bubblewrap):
     return make
 
 
-def test_it_is_called_threads():
+def test_the_executor_is_registered_as_threads():
     assert executor_class("threads") is ThreadExecutor
 
 
-def test_only_this_machine():
+def test_an_address_is_rejected():
     with pytest.raises(UsageError, match="a cluster needs ray"):
         ThreadExecutor(None, "head:6379", print, Cache.default())
 
 
-def test_as_many_as_this_process_may_use():
+def test_slots_default_to_the_available_processors():
     executor = ThreadExecutor(None, None, print, Cache.default())
     executor.close()
     assert executor.slots == available_cpus() <= (os.cpu_count() or 1)
@@ -75,7 +75,7 @@ def test_as_many_as_this_process_may_use():
         os.sched_setaffinity(0, allowed)
 
 
-def test_outcomes(work):
+def test_each_job_gives_its_result(work):
     events = []
     executor = ThreadExecutor(2, None, events.append, Cache.default())
     futures = [executor.submit(work(f"print({word!r})")) for word in ("hello", "bye")]
@@ -121,7 +121,7 @@ def test_no_descriptors_are_left(work):
     assert evaluate("print('bye')") == before
 
 
-def test_a_pool_without_a_thread(work, monkeypatch):
+def test_a_job_without_a_thread_leaves_nothing_open(work, monkeypatch):
     """Nothing is left open, and what it took all the same is not evaluated unseen."""
 
     def refuse(_thread):
