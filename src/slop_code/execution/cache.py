@@ -88,7 +88,7 @@ class Cache:
 
     @contextlib.contextmanager
     def exclusive_lock(self) -> Iterator[None]:
-        """For pruning: no evaluation starts while this is held, and an InfrastructureError if one runs."""
+        """For pruning: no evaluation starts while this is held, and an InfrastructureError while evaluations run."""
         with open_lock(self.root / LOCK) as lock:
             if not try_lock(lock, fcntl.LOCK_EX):
                 raise InfrastructureError(
@@ -102,12 +102,12 @@ class Cache:
 
     @contextlib.contextmanager
     def session_folder(self) -> Iterator[Path]:
-        """A folder for one evaluation; folders of killed evaluators are removed first."""
+        """A folder for an evaluation; folders of killed evaluators are removed first."""
         parent = self.root / "sessions"
         parent.mkdir(parents=True, exist_ok=True)
         self.remove_abandoned_sessions()
         folder, lock = _new_session(parent)
-        with lock:  # held until the folder is gone, so that nobody takes it for one of a killed evaluator
+        with lock:  # held until the folder is gone, so that nobody removes it as abandoned
             try:
                 yield folder
             finally:
@@ -184,7 +184,7 @@ def try_lock(lock: IO[str], kind: int) -> bool:
 
 
 def _remove_if_abandoned(folder: Path) -> bool:
-    """Remove a session's folder unless its evaluator holds the lock; one that has yet to lock it makes another."""
+    """Remove a session's folder unless its evaluator holds the lock; an evaluator that has yet to lock it makes another."""
     for name in ("lock", "new"):
         try:
             with (folder / name).open("r") as lock:

@@ -76,7 +76,7 @@ def check_cancelled() -> None:
 
 
 def wait_for(descriptor: int | None, seconds: float) -> bool:
-    """Whether the descriptor became readable, or was closed, in that time; without one, sleep for the time."""
+    """Whether the descriptor became readable, or was closed, in that time; without a descriptor, sleep for the time."""
     token, poll = _CURRENT.get(), select.poll()
     for waited in (descriptor, token):
         if waited is not None:

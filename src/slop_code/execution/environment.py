@@ -23,7 +23,7 @@ _MULTIPLES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _PLACEHOLDER = "{entry_file}"
 
 FILE_SIZE = 2 << 30
-"""Bytes of any one file of the judge or of set-up, in every sandbox."""
+"""Bytes of any file of the judge or of set-up, in every sandbox."""
 
 HANDED_SIZE = 1 << 30
 """Bytes of all files that tests hand over; the copies are not the subject's to fill."""

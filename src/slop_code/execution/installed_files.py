@@ -34,7 +34,7 @@ def damage_removed(cache: Cache) -> Iterator[None]:
 
 
 def record_installed(cache: Cache, environment: Path) -> str | None:
-    """The name of an environment for `check_installed`; None for one elsewhere, as in a container."""
+    """The name of an environment for `check_installed`; None for an environment elsewhere, as in a container."""
     if environment.parent != cache.uv / ARCHIVES:
         return None
     if not _is_undamaged(cache, environment.name):

@@ -22,7 +22,7 @@ TESTS_DIR = ".evaluation_tests"
 REPORTS_DIR = ".scbench"
 LOG = "pytest.log"
 GROUP = "slop_code.sandboxes"
-"""Entry points of other packages, each a class that fulfils `Sandbox`; `isolation: <name>` selects one."""
+"""Entry points of other packages, each a class that fulfils `Sandbox`; selected by `isolation: <name>`."""
 
 BUILT_IN = {
     "none": "slop_code.execution.unsandboxed:Unsandboxed",
@@ -95,7 +95,7 @@ class PreparedSubject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupJob:
-    """The set-up of one submission: with network, without tests."""
+    """The set-up of a submission: with network, without tests."""
 
     submission: Path
     environment: Mapping[str, str]
@@ -108,13 +108,13 @@ class SetupJob:
 
 
 class SetupBox(Protocol):
-    """A box that runs the set-up commands of one submission, one after the other."""
+    """A box that runs the set-up commands of a submission in sequence."""
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult: ...
 
 
 class ToolBuilder(Protocol):
-    """A place where uv builds the tests' environment for the judge's interpreter."""
+    """An environment of uv, which builds the tests' environment for the judge's interpreter."""
 
     folder: str
     """Temporary folder of uv."""
@@ -155,7 +155,7 @@ class JudgeRequest:
 
 @dataclass(frozen=True, slots=True)
 class JudgeJob:
-    """One run of the judge against one submission."""
+    """One run of the judge against a submission."""
 
     request: JudgeRequest
     submission: Path | None
@@ -184,7 +184,7 @@ class JudgeResult:
 
 
 class Sandbox(Protocol):
-    """Two boxes of one kind. `host_sandbox.HostSandbox` has most of it for sandboxes on this machine's own system."""
+    """Two boxes of the same kind. `host_sandbox.HostSandbox` has most of it for sandboxes on this machine's own system."""
 
     name: str
     spec: EnvironmentSpec
@@ -197,7 +197,7 @@ class Sandbox(Protocol):
         """Why this sandbox cannot work on this machine, with what to do; None when it can."""
 
     def image(self) -> str | None:
-        """Digest of the image that both boxes are made of, where there is one."""
+        """Digest of the image that both boxes are made of; None without images."""
 
     def identity(self) -> Sequence[object]:
         """Part of the key of every cache entry made here: interpreter, machine, image."""
@@ -233,7 +233,7 @@ def launcher_settings(layout: BoxLayout, output: int) -> str:
 
 
 def sandbox_name(spec: EnvironmentSpec) -> str:
-    """`isolation` names a sandbox of another package; `strict` is the one that comes with the environment's type."""
+    """`isolation` names a sandbox of another package; `strict` is the sandbox of the environment's type."""
     if spec.isolation not in ("strict", "none"):
         return spec.isolation
     return "docker" if spec.type == "docker" else "none" if spec.isolation == "none" else "bubblewrap"

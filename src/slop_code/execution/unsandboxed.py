@@ -1,4 +1,4 @@
-"""No sandbox, for environments with `isolation: none`: a copied workspace, and one user for judge and subject."""
+"""No sandbox, for environments with `isolation: none`: a copied workspace, and the same user for judge and subject."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def network_variables() -> dict[str, str]:
 
 
 def base_python() -> str:
-    """The interpreter behind a virtual environment, if this is one."""
+    """The interpreter itself, also when this process runs in a virtual environment."""
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
@@ -52,6 +52,6 @@ def uv_paths() -> tuple[Path, Path]:
 
 
 def uv_identity() -> list[int]:
-    """Size and time tell one uv from another without running it."""
+    """Size and time of the file, which differ between versions of uv."""
     info = uv_paths()[0].stat()
     return [info.st_size, info.st_mtime_ns]

@@ -92,17 +92,10 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, uv_cache: Path, groups
         arguments += ["--bind", str(group), f"/box/group/{number}"]
     if spec.network == "full":
         arguments.remove("--unshare-net")
-    inodes = max(MIN_INODES, spec.limits.disk // 4096)
-    size = f"mode=755,size={spec.limits.disk},nr_inodes={inodes}"
-    steps = ["--tmpfs", "/box/scratch", size, "--tmpfs", "/box/share", size, "--mkdir", "/box/share", "1777"]
-    steps += ["--tmpfs", "/box/handed", f"mode=755,size={HANDED_SIZE}"]
-    folders = [f"/box/scratch/up/{TESTS_DIR}", f"/box/scratch/up/{REPORTS_DIR}", "/box/scratch/work"]
-    folders += ["/box/scratch/home", "/box/handed/up", "/box/handed/work", "/box/handed/done"]
-    steps += [word for folder in folders for word in ("--mkdir", folder, "755")]
     below = ":".join(f"/box/below/{number}" for number in range(len(lowers)))
     subject = subject_arguments(job, spec)
     return [
-        *arguments, "--", "/box/slopbox", "init", *steps,
+        *arguments, "--", "/box/slopbox", "init", *scratch_steps(spec.limits.disk),
         "--overlay", below, "/box/scratch/up", "/box/scratch/work", "/box/ws",
         "--overlay", "/box/below/shown", "/box/handed/up", "/box/handed/work", "/box/shown",
         *[word for number in range(len(groups)) for word in ("--cgroup", f"/box/group/{number}/cgroup.procs")],
@@ -110,6 +103,16 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, uv_cache: Path, groups
         "--subject", str(len(subject)), *subject,
         "--judge", *judge_arguments(job, spec),
     ]  # fmt: skip
+
+
+def scratch_steps(disk: int) -> list[str]:
+    """Folders in memory, so that the disk limit holds: the subject cannot fill more than their size."""
+    size = f"mode=755,size={disk},nr_inodes={max(MIN_INODES, disk // 4096)}"
+    steps = ["--tmpfs", "/box/scratch", size, "--tmpfs", "/box/share", size, "--mkdir", "/box/share", "1777"]
+    steps += ["--tmpfs", "/box/handed", f"mode=755,size={HANDED_SIZE}"]
+    folders = [f"/box/scratch/up/{TESTS_DIR}", f"/box/scratch/up/{REPORTS_DIR}", "/box/scratch/work"]
+    folders += ["/box/scratch/home", "/box/handed/up", "/box/handed/work", "/box/handed/done"]
+    return [*steps, *[word for folder in folders for word in ("--mkdir", folder, "755")]]
 
 
 def mount_tests_outside(job: JudgeJob) -> list[str]:
@@ -143,7 +146,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         "--ro-bind", "/box/slopbox", "/slop/box",
         "--remount-ro", "/", "--chdir", WORKSPACE, "--",
         "/slop/box", "serve", "3", str(limits.memory), str(limits.processes), str(limits.disk),
-        str(limits.processes + 1),  # serve itself counts as one
+        str(limits.processes + 1),  # serve itself counts too
     ]  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def bwrap_candidates() -> list[str]:
 
 
 def bwrap_error(path: str) -> str | None:
-    """The error of a binary that cannot make one box of the kind we need; None when it can.
+    """The error of a binary that cannot make a box of the kind we need; None when it can.
 
     The box mounts the system's folders, not all of /, where mounts of others may disappear meanwhile.
     """

@@ -71,7 +71,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class ContainerNames:
-    """Names of one evaluation's containers and volumes."""
+    """Names of an evaluation's containers and volumes."""
 
     token: str = field(default_factory=lambda: secrets.token_hex(6))
 
@@ -206,7 +206,7 @@ def cpus(limits: Limits) -> float:
 
 
 def worker_arguments(name: str, container: ContainerSpec, steps: Sequence[str], *, covered: bool) -> list[str]:
-    """A container that runs commands one after the other, with network and a writable root.
+    """A container that runs commands in sequence, with network and a writable root.
 
     `covered`: set-up of a submission sees nothing of /slop.
     """

@@ -70,7 +70,7 @@ class DockerSandbox:
         self.mounts = extra_mounts(spec.docker.extra_mounts)
 
     def unavailable_reason(self) -> str | None:
-        """An engine that does not answer raises its error; in one that does, the support volume is made."""
+        """An engine that does not answer raises its error; otherwise the support volume is made."""
         reason = self.engine.unavailable_reason()
         if reason is None:
             _ = self.support_volume
@@ -134,7 +134,7 @@ class DockerSandbox:
     check_subject = check_tools
 
     def objects_of(self, entry: Path) -> dict[str, str]:
-        """The engine's objects that a cache entry names; a ValueError when one of them is gone."""
+        """The engine's objects that a cache entry names; a ValueError when any of them is gone."""
         names: dict[str, str] = json.loads((entry / OBJECTS_FILE).read_text())
         if not set(names.values()) <= self.engine_state.objects:
             raise ValueError("it is gone from the engine")
@@ -301,7 +301,7 @@ class DockerSandbox:
         return [mount.source for box in ("judge", "subject") for mount in self._declared(names, box)]
 
     def _start_subject(self, names: c.ContainerNames, image: str) -> str:
-        """The engine's warning: one that cannot enforce a limit says so, and goes on."""
+        """The engine's warning: an engine that cannot enforce a limit says so, and goes on."""
         container = self._container(names, "subject", image=image)
         answer = self.engine.run(*c.subject_arguments(names, container, self.spec.limits))
         if answer.exit_code != 0:

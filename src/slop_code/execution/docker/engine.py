@@ -52,7 +52,7 @@ class Engine:
         return None
 
     def daemon_identity(self) -> list[str]:
-        """Part of cache keys, since one daemon does not have the volumes and images of another."""
+        """Part of cache keys, since daemons do not share volumes and images."""
         return [
             self.binary,
             *[os.environ.get(name, "") for name in ("DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST")],
@@ -142,7 +142,7 @@ class Engine:
         return objects
 
     def remove(self, containers: Iterable[str] = (), volumes: Iterable[str] = (), images: Iterable[str] = ()) -> None:
-        """Remove those that are still there; one that is gone already is no failure."""
+        """Remove those that still exist; a missing object is no failure."""
         commands = (
             (("rm", "--force", "--volumes"), containers),
             (("volume", "rm", "--force"), volumes),
@@ -154,7 +154,7 @@ class Engine:
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
-    """docker prints one object per line, podman one list."""
+    """docker prints an object per line, podman a list."""
     if text.startswith("["):
         listed: list[dict[str, Any]] = json.loads(text)
         return listed

@@ -32,7 +32,7 @@ END_OF_STDIN = b"\4"
 
 
 def wait_until_ready(engine: Engine, child: PipedProcess, log: Path, expected: TreeSummary | None = None) -> None:
-    """Raise unless process 1 starts, and the mounted folder that it copied is the `expected` one.
+    """Raise unless process 1 starts, and the mounted folder that it copied is the same as `expected`.
 
     A folder of the same name on the daemon's machine need not be the same folder.
     """

@@ -57,7 +57,7 @@ def remove_dead_owners(cache: Cache) -> None:
 
 @functools.cache
 def machine_id() -> str:
-    """A lock can be tested only where the same files are visible: on one machine, in one mount namespace."""
+    """A lock can be tested only where the same files are visible: on the same machine, in the same mount namespace."""
     known = [socket.gethostname()]
     with contextlib.suppress(OSError):
         known.append(Path("/etc/machine-id").read_text())

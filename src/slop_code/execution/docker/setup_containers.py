@@ -157,7 +157,7 @@ class DockerToolBuilder:
         return f"/slop/{name}"
 
     def python(self) -> tuple[str, str]:
-        """The image's own where it is recent enough, else one that uv downloads next to the packages."""
+        """The image's own where it is recent enough, else an interpreter that uv downloads next to the packages."""
         self.uv("uv", ["venv", "--quiet", "--python", JUDGE_PYTHON, f"{self.folder}/probe"])
         output = self.uv("uv", ["run", "--no-project", "--python", f"{self.folder}/probe", "python", "-c", BASE])
         path, version = output.splitlines()
