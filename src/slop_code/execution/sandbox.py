@@ -184,7 +184,7 @@ class JudgeResult:
 
 
 class Sandbox(Protocol):
-    """Two boxes of the same kind. `host_sandbox.HostSandbox` has most of it for sandboxes on this machine's own system."""
+    """Two boxes of the same kind; `host_sandbox.HostSandbox` has most of it for sandboxes on this machine itself."""
 
     name: str
     spec: EnvironmentSpec
