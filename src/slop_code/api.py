@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import ConfigError, InfrastructureError, ResultError, SlopCodeError, SubmissionError, UsageError
 from slop_code.evaluation import CheckpointConfig, GroupType, TestResult
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.origin import Origin, place_of_environment
+from slop_code.evaluation.origin import Origin, environment_reference
 from slop_code.evaluation.policy import PassPolicy, as_policy, parse_policy
 from slop_code.evaluation.problem_lookup import find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
@@ -132,7 +132,7 @@ def evaluate(
         results.save(folder / RESULT)
         Origin(
             problem=str(config.path.absolute()),
-            environment=place_of_environment(named),
+            environment=environment_reference(named),
             snapshot=str(Path(submission).absolute()),
         ).keep(folder)
     return results.with_policy(decides)

@@ -61,7 +61,7 @@ def test_odd_events_are_left_alone(eye):
 
 
 def test_no_more_than_so_many(eye, tmp_path, monkeypatch):
-    monkeypatch.setattr(watch, "MOST", 3)
+    monkeypatch.setattr(watch, "MAX_FILES", 3)
     for number in range(5):
         eye.hook("open", (f"{tmp_path}/tests/{number}.txt", "r", 0))
         (tmp_path / "tests" / f"{number}.txt").touch()

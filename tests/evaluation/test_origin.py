@@ -1,6 +1,6 @@
 import pytest
 
-from slop_code.evaluation.origin import PLACE, Origin, origin_in, place_of_environment
+from slop_code.evaluation.origin import ORIGIN_FILE, Origin, environment_reference, origin_in
 
 
 def test_it_is_kept_and_found_from_the_nearest_folder(tmp_path):
@@ -20,8 +20,8 @@ def test_what_is_gone_was_never_said(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"problem": 3}', '{"other": "x"}'])
 def test_a_damaged_one_is_none(tmp_path, text):
-    (tmp_path / PLACE).parent.mkdir()
-    (tmp_path / PLACE).write_text(text)
+    (tmp_path / ORIGIN_FILE).parent.mkdir()
+    (tmp_path / ORIGIN_FILE).write_text(text)
     assert origin_in([tmp_path, tmp_path / "nowhere"]) == Origin()
 
 
@@ -36,6 +36,6 @@ def test_an_environment_is_found_from_everywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "local").write_text("")
     (tmp_path / "mine.yaml").write_text("")
-    assert place_of_environment("local") == "local"
-    assert place_of_environment("mine.yaml") == str(tmp_path / "mine.yaml")
-    assert place_of_environment(None) is None
+    assert environment_reference("local") == "local"
+    assert environment_reference("mine.yaml") == str(tmp_path / "mine.yaml")
+    assert environment_reference(None) is None

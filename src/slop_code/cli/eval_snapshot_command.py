@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.messages import make_folder, print_step, print_written
 from slop_code.cli.shared_options import add_policy, add_problems_dir
-from slop_code.evaluation.origin import Origin, place_of_environment
+from slop_code.evaluation.origin import Origin, environment_reference
 from slop_code.evaluation.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.environment import load_environment
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         results.save(arguments.output / "evaluation.json")
         Origin(
             problem=str(problem.path.absolute()),
-            environment=place_of_environment(environment),
+            environment=environment_reference(environment),
             snapshot=str(arguments.snapshot.absolute()),
         ).keep(arguments.output)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status

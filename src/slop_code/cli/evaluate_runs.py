@@ -11,7 +11,7 @@ from slop_code.cli.messages import print_step
 from slop_code.cli.run_jobs import run_jobs
 from slop_code.cli.run_output import conclude, print_plan
 from slop_code.errors import UsageError
-from slop_code.evaluation.origin import Origin, place_of_environment
+from slop_code.evaluation.origin import Origin, environment_reference
 from slop_code.evaluation.problem_lookup import find_problem, problems_folder
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
@@ -110,7 +110,7 @@ def _store_origin(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace) 
     """`slop-code rerun` reads it, as a result alone does not name its problem and environment."""
     origin = Origin(
         problems_dir=str(problems_folder(arguments.problems_dir).absolute()),
-        environment=place_of_environment(arguments.environment),
+        environment=environment_reference(arguments.environment),
     )
     for run in runs:
         if run.folder is not None:

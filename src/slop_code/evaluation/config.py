@@ -225,11 +225,11 @@ def _shared_orders(checkpoints: Mapping[Any, Any]) -> Iterator[Mistake]:
     first: dict[int, Any] = {}
     for position, name in enumerate(checkpoints, start=1):
         order = _mapping(checkpoints, name).get("order")
-        place = position if order is None else order
-        if not isinstance(place, int) or isinstance(place, bool):
+        number = position if order is None else order
+        if not isinstance(number, int) or isinstance(number, bool):
             continue
-        if first.setdefault(place, name) != name:
-            yield Mistake(("checkpoints", name, "order"), place, f"another number than that of {first[place]}")
+        if first.setdefault(number, name) != name:
+            yield Mistake(("checkpoints", name, "order"), number, f"another number than that of {first[number]}")
 
 
 def _shared_variables(assets: Mapping[Any, Any]) -> Iterator[Mistake]:

@@ -1,4 +1,4 @@
-"""Where the things lay that a result was made of, for whoever evaluates it again. No verdict rests on it."""
+"""Origin of a result: the paths of its problem, environment and snapshot, for `rerun`. No verdict rests on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from slop_code.execution.environment import shipped_environments
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PLACE = ".slop-code/origin.json"
+ORIGIN_FILE = ".slop-code/origin.json"
 
 
 class Origin(Stored):
@@ -30,16 +30,16 @@ class Origin(Stored):
     def keep(self, folder: Path) -> None:
         """Beside results that are whole without it."""
         with contextlib.suppress(OSError):
-            (folder / PLACE).parent.mkdir(exist_ok=True)
-            write_atomic(folder / PLACE, self.model_dump_json(indent=2) + "\n")
+            (folder / ORIGIN_FILE).parent.mkdir(exist_ok=True)
+            write_atomic(folder / ORIGIN_FILE, self.model_dump_json(indent=2) + "\n")
 
 
 def origin_in(folders: Iterable[Path]) -> Origin:
-    """Of the first of these folders that has one; what is no longer there is as if it had not been said."""
+    """Of the first folder that has an origin, without the paths that no longer exist."""
     for folder in folders:
         with contextlib.suppress(ResultError):
-            found = load_stored(Origin, folder / PLACE, "")
-            return Origin(**{key: value for key, value in dict(found).items() if value and _there(key, value)})
+            origin = load_stored(Origin, folder / ORIGIN_FILE, "")
+            return Origin(**{key: value for key, value in dict(origin).items() if value and _there(key, value)})
     return Origin()
 
 
@@ -47,6 +47,6 @@ def _there(key: str, value: str) -> bool:
     return os.path.exists(value) or (key == "environment" and not os.path.isabs(value))
 
 
-def place_of_environment(given: str | None) -> str | None:
-    """A path that is found from everywhere, or the name of one that ships."""
+def environment_reference(given: str | None) -> str | None:
+    """An absolute path, or the name of a shipped environment."""
     return given if given is None or given in shipped_environments() else str(Path(given).absolute())

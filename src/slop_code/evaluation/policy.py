@@ -1,4 +1,4 @@
-"""When a checkpoint counts as passed: by one of seven names, or by an expression over the groups."""
+"""Pass policies: seven names, and expressions over the groups."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Policy = PassPolicy | Expression
 """Both are the text they were given as."""
 
 _RULES: dict[PassPolicy, tuple[str, frozenset[GroupType]]] = {
-    PassPolicy.ANY: ("one", _EVERY),
-    PassPolicy.ANY_CASE: ("one", _EVERY),
+    PassPolicy.ANY: ("any", _EVERY),
+    PassPolicy.ANY_CASE: ("any", _EVERY),
     PassPolicy.ALL_CASES: ("all", _EVERY),
     PassPolicy.ALL_NON_ERROR_CASES: ("all", _EVERY - {GroupType.ERROR}),
     PassPolicy.CORE_CASES: ("all", _CORE),
-    PassPolicy.ANY_CORE_CASES: ("one", _CORE),
+    PassPolicy.ANY_CORE_CASES: ("any", _CORE),
     PassPolicy.ALL_CORE_CASES: ("all", _CORE),
 }
 

@@ -1,8 +1,8 @@
 """Policies as expressions: `core == 1 and regression >= 95%`.
 
     either     = both {"or" both}
-    both       = one {"and" one}
-    one        = "not" one | "(" either ")" | side relation side
+    both       = term {"and" term}
+    term       = "not" term | "(" either ")" | side relation side
     side       = number ["%"] | name | name "." count
     relation   = "==" | "!=" | "<" | "<=" | ">" | ">="
 
@@ -99,8 +99,8 @@ class _Parser:
         self.names = names
         if len(text) > MAX_LENGTH:
             raise UsageError(f"policy: longer than {MAX_LENGTH} characters")
-        self.tokens = [_token(found) for found in _TOKEN.finditer(text)]
-        self.place = 0
+        self.tokens = [_token(match) for match in _TOKEN.finditer(text)]
+        self.position = 0
         self.depth = 0
         self.groups: set[GroupType] = set()
 
@@ -114,14 +114,14 @@ class _Parser:
 
     @property
     def _next(self) -> _Token | None:
-        return self.tokens[self.place] if self.place < len(self.tokens) else None
+        return self.tokens[self.position] if self.position < len(self.tokens) else None
 
     def _take(self, *texts: str) -> str | None:
-        found = self._next
-        if found is None or found.text.lower() not in texts:
+        token = self._next
+        if token is None or token.text.lower() not in texts:
             return None
-        self.place += 1
-        return found.text.lower()
+        self.position += 1
+        return token.text.lower()
 
     def _either(self) -> Tree:
         return self._joined("or", self._both, any)
@@ -133,7 +133,7 @@ class _Parser:
         parts = [part()]
         while self._take(word):
             parts.append(part())
-        return parts[0] if len(parts) == 1 else lambda *counts: _told(join, [tree(*counts) for tree in parts])
+        return parts[0] if len(parts) == 1 else lambda *counts: _joined(join, [tree(*counts) for tree in parts])
 
     def _one(self) -> Tree:
         self.depth += 1
@@ -176,20 +176,20 @@ class _Parser:
         return tree
 
     def _side(self) -> _Side:
-        found = self._next
-        if found is None or found.kind not in ("number", "name") or found.text.lower() in _WORDS:
+        token = self._next
+        if token is None or token.kind not in ("number", "name") or token.text.lower() in _WORDS:
             self._fail("expected a group or a number")
-        self.place += 1
-        if found.kind == "number":
-            number = Fraction(found.text.rstrip("%")) / (100 if found.text.endswith("%") else 1)
-            return _Side(found, lambda *_: number, number=number)
-        name, _, count = found.text.lower().partition(".")
+        self.position += 1
+        if token.kind == "number":
+            number = Fraction(token.text.rstrip("%")) / (100 if token.text.endswith("%") else 1)
+            return _Side(token, lambda *_: number, number=number)
+        name, _, count = token.text.lower().partition(".")
         if name not in GROUPS:
-            self._fail(f"no group {found.text.partition('.')[0]!r}; there are {', '.join(GROUPS)}", found)
+            self._fail(f"no group {token.text.partition('.')[0]!r}; there are {', '.join(GROUPS)}", token)
         if count and count not in COUNTS:
-            self._fail(f"no count {count!r}; there are {', '.join(COUNTS)}", found)
+            self._fail(f"no count {count!r}; there are {', '.join(COUNTS)}", token)
         self.groups.update(GROUPS[name])
-        return _Side(found, _figure(GROUPS[name], count), share=not count)
+        return _Side(token, _figure(GROUPS[name], count), share=not count)
 
     def _lone_name(self) -> None:
         name = self.tokens[0].text
@@ -201,20 +201,20 @@ class _Parser:
         raise UsageError(f"no policy {name!r}{meant} ({known})")
 
     def _fail(self, expected: str, at: _Token | None = None) -> NoReturn:
-        found = at or self._next
-        column = found.column if found else len(self.text) + 1
-        what = f", found {found.text!r}" if found and at is None else ", found the end" if at is None else ""
+        token = at or self._next
+        column = token.column if token else len(self.text) + 1
+        what = f", found {token.text!r}" if token and at is None else ", found the end" if at is None else ""
         pointer = f"  {self.text}\n  {' ' * (column - 1)}^"
         raise UsageError(f"policy, column {column}: {expected}{what}\n{pointer}")
 
 
-def _token(found: re.Match[str]) -> _Token:
-    kind = found.lastgroup or "wrong"
-    return _Token(found.group(kind), kind, found.start(kind) + 1)
+def _token(match: re.Match[str]) -> _Token:
+    kind = match.lastgroup or "wrong"
+    return _Token(match.group(kind), kind, match.start(kind) + 1)
 
 
-def _told(join: Callable[[list[bool]], bool], said: Sequence[bool | None]) -> bool | None:
-    telling = [one for one in said if one is not None]
+def _joined(join: Callable[[list[bool]], bool], said: Sequence[bool | None]) -> bool | None:
+    telling = [answer for answer in said if answer is not None]
     return join(telling) if telling else None
 
 

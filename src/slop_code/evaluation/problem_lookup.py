@@ -1,4 +1,4 @@
-"""From a name to a problem."""
+"""Lookup of problems by name or path."""
 
 from __future__ import annotations
 

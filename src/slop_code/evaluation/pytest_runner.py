@@ -359,7 +359,7 @@ def _verbose_log(verbose: bool) -> Iterator[None]:
 
 
 def prepare_tests(context: EvaluationContext) -> tuple[Roster, Mapping[str, str]]:
-    """The tests there are, and the versions of what they run with: both found out once, and kept."""
+    """The roster, and the versions of the test tools; both are cached."""
     runner = PytestRunner(
         context.problem, context.checkpoint, context.environment, Path(), cache=context.cache, progress=context.progress
     )

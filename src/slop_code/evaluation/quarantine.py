@@ -1,4 +1,4 @@
-"""Tests that a problem's author has put under quarantine: they run and are reported, and decide nothing."""
+"""Quarantine of flaky tests: they run and are reported, and decide nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Ledger(BaseModel):
     tests: tuple[Quarantined, ...] = ()
 
     def covers(self, nodeid: str) -> bool:
-        return any(one.covers(nodeid) for one in self.tests)
+        return any(entry.covers(nodeid) for entry in self.tests)
 
     def save(self, path: Path) -> None:
         write_atomic(path, json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
@@ -60,8 +60,10 @@ def read_ledger(problem: ProblemConfig) -> Ledger:
         return Ledger()
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{path}: {f'{place}: ' if place else ''}{first['msg']}; expected {EXPECTED}") from error
+        location = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(
+            f"{path}: {f'{location}: ' if location else ''}{first['msg']}; expected {EXPECTED}"
+        ) from error
     except TooLargeError as error:
         raise ConfigError(f"{path}: larger than {SIZE_LIMIT} bytes") from error
     except OSError as error:
@@ -74,5 +76,5 @@ def line_in_ledger(problem: ProblemConfig, test: str) -> int | None:
         text = read_bounded(ledger_path(problem), SIZE_LIMIT).decode("utf-8", "replace")
     except (OSError, TooLargeError):
         return None
-    place = text.find(json.dumps(test, ensure_ascii=False))
-    return text.count("\n", 0, place) + 1 if place >= 0 else None
+    position = text.find(json.dumps(test, ensure_ascii=False))
+    return text.count("\n", 0, position) + 1 if position >= 0 else None

@@ -1,4 +1,4 @@
-"""The result of one evaluation, and the file it is stored in."""
+"""Results of an evaluation, and `evaluation.json`, the file that stores them."""
 
 from __future__ import annotations
 
@@ -311,8 +311,8 @@ def _edited(fact: str) -> PydanticCustomError:
 
 def first_mistake(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else first["msg"]
+    location = ".".join(str(part) for part in first["loc"])
+    return f"{location}: {first['msg']}" if location else first["msg"]
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From what a person types to the tests of a result."""
+"""Lookup of the tests of a result by what a person types."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def close_names(results: CorrectnessResults, text: str) -> list[str]:
 
 
 def one_test(results: CorrectnessResults, text: str, given: Path) -> TestResult:
-    """The only one that `find_tests` finds; `given`: what the result was asked for by."""
-    found = find_tests(results, text)
-    if len(found) == 1:
-        return found[0]
-    place = f"{results.problem_name} {results.checkpoint_name}"
-    if not found:
+    """The only match of `find_tests`; `given`: the path that the result was asked for by."""
+    matches = find_tests(results, text)
+    if len(matches) == 1:
+        return matches[0]
+    location = f"{results.problem_name} {results.checkpoint_name}"
+    if not matches:
         close = " or ".join(visible(name, NAME_LIMIT) for name in close_names(results, text))
         meant = f"was {close} meant? " if close else ""
         listing = visible(shlex.join(["slop-code", "show", str(given), "-v"]), COMMAND_LIMIT)
-        raise UsageError(f"{place}: no test has {text!r} in its name; {meant}{listing} lists them")
-    names = [visible(test.nodeid, NAME_LIMIT) for test in found[:SHOWN]]
-    more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        raise UsageError(f"{location}: no test has {text!r} in its name; {meant}{listing} lists them")
+    names = [visible(test.nodeid, NAME_LIMIT) for test in matches[:SHOWN]]
+    more = [f"and {len(matches) - SHOWN} more"] if len(matches) > SHOWN else []
     listed = "".join(f"\n  {name}" for name in [*names, *more])
-    raise UsageError(f"{place}: {len(found)} tests have {text!r} in their names; give more of one:{listed}")
+    raise UsageError(f"{location}: {len(matches)} tests have {text!r} in their names; give more of one:{listed}")

@@ -1,4 +1,4 @@
-"""What a stored result says went into its evaluation, against the problem, the snapshot and its own command."""
+"""Inputs that a stored result names, compared with the problem, the snapshot and its own command."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def of_problem(stored: CorrectnessResults, problem: ProblemConfig) -> Iterator[D
 
 
 def of_snapshot(stored: CorrectnessResults, folder: Path) -> tuple[list[Discrepancy], list[str]]:
-    """What was found, and what could not be checked; `folder`: where the result lies."""
-    snapshot, place = folder / SNAPSHOT, "provenance.digests.submission"
-    told = stored.provenance.digests.submission
-    if told is None or not snapshot.is_dir():
-        why = "the result has none" if told is None else f"no {SNAPSHOT} beside the result"
-        return [], [f"{place}: {why}"]
+    """Discrepancies, and what could not be checked; `folder`: where the result lies."""
+    snapshot, field = folder / SNAPSHOT, "provenance.digests.submission"
+    recorded = stored.provenance.digests.submission
+    if recorded is None or not snapshot.is_dir():
+        why = "the result has none" if recorded is None else f"no {SNAPSHOT} beside the result"
+        return [], [f"{field}: {why}"]
     try:
         digest = read_tree(snapshot).digest
     except (SlopCodeError, OSError) as error:
-        return [], [f"{place}: {error}"]
-    return ([] if told == digest else [Discrepancy("snapshot", place, told, digest)]), []
+        return [], [f"{field}: {error}"]
+    return ([] if recorded == digest else [Discrepancy("snapshot", field, recorded, digest)]), []
 
 
 def of_command(stored: CorrectnessResults) -> Iterator[Discrepancy]:
@@ -61,12 +61,12 @@ def of_command(stored: CorrectnessResults) -> Iterator[Discrepancy]:
     if _LAST_OF_OURS in command:
         arguments = command[command.index(_LAST_OF_OURS) + 1 : -1]
         if arguments != stored.provenance.pytest_args:
-            told = text(stored.provenance.pytest_args)
-            yield _twice("provenance.pytest_args", told, text(arguments), "provenance.command")
+            recorded = text(stored.provenance.pytest_args)
+            yield _twice("provenance.pytest_args", recorded, text(arguments), "provenance.command")
 
 
-def _twice(place: str, one: str, other: str, where: str) -> Discrepancy:
-    return Discrepancy(CONTRADICTION, place, one, f"{other} in {where}")
+def _twice(field: str, value: str, other: str, where: str) -> Discrepancy:
+    return Discrepancy(CONTRADICTION, field, value, f"{other} in {where}")
 
 
 def text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a run's summary says of its results, and which of its checkpoints have none."""
+"""The summary of a run: its lines compared with the results, and the checkpoints that have none."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def differences(line: CheckpointLine, document: Document) -> Iterator[Discrepanc
         ("checkpoint_name", stored.checkpoint_name, line.checkpoint),
         ("state", facts.state, line.state),
     ]
-    yield from (Discrepancy("summary", place, one, other) for place, one, other in same if one != other)
+    yield from (Discrepancy("summary", field, value, other) for field, value, other in same if value != other)
     if facts.state != line.state:
         return  # the counts go with it
     for name in ("pass_counts", "total_counts", "passed"):
-        told = document.derived[name]
+        derived = document.derived[name]
         for key, other in getattr(line, name).items():
-            one = told.get(key) if isinstance(told, dict) else None
-            if type(one) is not type(other) or one != other:
-                yield Discrepancy("summary", f"{name}.{key}", text(one), text(other))
+            value = derived.get(key) if isinstance(derived, dict) else None
+            if type(value) is not type(other) or value != other:
+                yield Discrepancy("summary", f"{name}.{key}", text(value), text(other))

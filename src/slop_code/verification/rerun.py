@@ -49,14 +49,14 @@ def submission_of(
     if problem is None and problems_dir is None:
         problem = origin.problem
         problems_dir = Path(origin.problems_dir) if origin.problems_dir else None
-    found = problem_of(stored.problem_name, problem, problems_dir)
+    config = problem_of(stored.problem_name, problem, problems_dir)
     named = environment or origin.environment
-    spec = load_environment(named) if named is not None else environment_in(above, above.parent, found.path)
+    spec = load_environment(named) if named is not None else environment_in(above, above.parent, config.path)
     if isinstance(spec, UsageError):
         raise spec
     return Submission(
-        problem=found,
-        checkpoint=found.checkpoint(stored.checkpoint_name),
+        problem=config,
+        checkpoint=config.checkpoint(stored.checkpoint_name),
         environment=spec,
         path=code,
         output=output,
@@ -93,9 +93,9 @@ def _runner(
     only: list[str] | None = None,
     follow: Callable[[bytes], None] | None = None,
 ) -> PytestRunner:
-    """The submission sees nothing of what was found before, be it about it or about another of its run."""
-    place = folder.absolute()
-    runs = [above for above in list(place.parents)[:LEVELS] if os.path.lexists(above / LINES_FILE)]
+    """The submission sees no earlier result, neither its own nor another of its run."""
+    results = folder.absolute()
+    runs = [above for above in list(results.parents)[:LEVELS] if os.path.lexists(above / LINES_FILE)]
     return PytestRunner(
         submission.problem,
         submission.checkpoint,
@@ -103,7 +103,7 @@ def _runner(
         submission.path,
         output_dir=submission.output,
         progress=progress,
-        hidden=[place, *runs],
+        hidden=[results, *runs],
         only=only,
         follow=follow,
     )

@@ -1,4 +1,4 @@
-"""How a second evaluation differs from the first: pure functions over two results."""
+"""Changes between a stored result and its rerun: pure functions over two results."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def rerun_changes(old: CorrectnessResults, new: CorrectnessResults, test: TestRe
         came=[StatusChange(name, None, test.status) for name, test in after.items() if whole and name not in before],
         went=[StatusChange(name, test.status, None) for name, test in before.items() if name not in after],
         messages=[pair for pair in pairs if pair.old == pair.new and pair.message],
-        digests=[one for one in _digests(old, new) if whole or one.old],
-        versions=[one for one in _versions(old.provenance, new.provenance) if whole or one.old],
+        digests=[change for change in _digests(old, new) if whole or change.old],
+        versions=[change for change in _versions(old.provenance, new.provenance) if whole or change.old],
         times=[*(_phases(old, new) if test is None else []), *_slowest(before, after, both)],
     )
 

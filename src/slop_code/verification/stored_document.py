@@ -1,4 +1,4 @@
-"""A stored result as it was found, be it in agreement with itself or not."""
+"""A stored result as it was read, whether it agrees with itself or not."""
 
 from __future__ import annotations
 

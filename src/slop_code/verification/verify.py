@@ -191,7 +191,7 @@ def _derived(document: Document, right: CorrectnessResults) -> Iterator[Discrepa
     for name in DERIVED:
         stored, raw = document.derived[name], getattr(right, name)
         if not isinstance(raw, dict):
-            # A reason that was edited is told by itself.
+            # A reason that was edited is a discrepancy by itself.
             if stored is not raw and stored is not document.results.infrastructure_failure:
                 yield Discrepancy(name, name, text(stored), text(raw))
             continue

@@ -87,17 +87,17 @@ class Calls:
 
     def __init__(self, launcher: Sequence[str]) -> None:
         self.launcher = list(launcher)
-        self.told: list[str] = []
+        self.noted: list[str] = []
         self.more = 0
 
     def hook(self, event: str, args: tuple[Any, ...]) -> None:
         if event != "subprocess.Popen":
             return
-        if len(self.told) >= MAX_CALLS:
+        if len(self.noted) >= MAX_CALLS:
             self.more += 1
             return
         try:
-            self.told.append(self.shown(args[1]))
+            self.noted.append(self.shown(args[1]))
         except (TypeError, ValueError):  # odd arguments are for subprocess to refuse
             self.more += 1
 
@@ -110,9 +110,9 @@ class Calls:
 
     def take(self) -> list[str]:
         """And forget them."""
-        told = [*self.told, *([f"[... {self.more} more]"] if self.more else [])]
-        self.told, self.more = [], 0
-        return told
+        calls = [*self.noted, *([f"[... {self.more} more]"] if self.more else [])]
+        self.noted, self.more = [], 0
+        return calls
 
 
 class Reporter:
@@ -227,14 +227,14 @@ class Reporter:
         calls, more = self.calls.take(), {}
         if status != "passed":
             more = {"calls": calls, "output": self.bounded(bounded(_printed(report), OUTPUT_LIMIT))}
-        told = [_told(part) for part in reports if part.outcome != "passed" and part.longrepr]
+        messages = [_message(part) for part in reports if part.outcome != "passed" and part.longrepr]
         self.write(
             "result",
             nodeid=self.nodeid(report.nodeid),
             status=status,
             xpassed=xpassed,
             duration_ms=1000 * sum(part.duration for part in reports),
-            message=None if status == "passed" else bounded("\n".join(told), TEXT_LIMIT),
+            message=None if status == "passed" else bounded("\n".join(messages), TEXT_LIMIT),
             markers=self.markers.get(report.nodeid, []),
             **more,
         )
@@ -276,8 +276,8 @@ def _status(reports: Sequence[pytest.TestReport]) -> tuple[str, bool]:
     return ("passed" if complete else "error"), False
 
 
-def _told(report: pytest.TestReport) -> str:
-    """A skip is told as file, line and reason."""
+def _message(report: pytest.TestReport) -> str:
+    """A skip is reported as file, line and reason."""
     if isinstance(report.longrepr, tuple):
         return report.longrepr[2].removeprefix("Skipped: ")
     return report.longreprtext
@@ -334,7 +334,7 @@ def bound_captures(config: pytest.Config) -> None:
 
     def snap(self: Any) -> bytes:
         self._assert_state("snap", ("started", "suspended"))
-        limit = SESSION_OUTPUT if any(self is one for one in ours) else FIXTURE_OUTPUT
+        limit = SESSION_OUTPUT if any(self is capture for capture in ours) else FIXTURE_OUTPUT
         output = bounded_output(self.tmpfile.fileno(), limit)
         if output:
             self.tmpfile.seek(0)

@@ -24,7 +24,7 @@ HANDED = "/slop/call/done"
 FILE = "shown.json"
 WRITING = os.O_WRONLY | os.O_RDWR
 COPIES = ("shutil.copyfile", "os.link")
-MOST = 10_000
+MAX_FILES = 10_000
 """Of each kind; a problem with more is told of the first ones."""
 MIN_TEXT, MAX_TEXT = 8, 1 << 16
 """Bytes of a text that is looked for: a shorter one is met by chance."""
@@ -78,7 +78,7 @@ class Watch:
 
     def note(self, kind: dict[str, str], path: Any) -> None:
         name = self.inside(path)
-        if name is not None and len(kind) < MOST:
+        if name is not None and len(kind) < MAX_FILES:
             kind.setdefault(name, self.running)
 
     def inside(self, path: Any) -> str | None:
@@ -94,12 +94,12 @@ class Watch:
 
     def pytest_runtest_logfinish(self) -> None:
         for name in _names(HANDED):
-            if len(self.handed) < MOST:
+            if len(self.handed) < MAX_FILES:
                 self.handed.setdefault(name.replace("\\", "/"), self.running)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        found = {
+        notes = {
             "shown": sorted(files_below(SHOWN)),
             "handed": self.handed,
             "read": sorted(self.read),
@@ -107,7 +107,7 @@ class Watch:
             "told": self.told.found,
         }
         with open(self.target, "w", encoding="ascii") as file:
-            json.dump(found, file)
+            json.dump(notes, file)
 
 
 class Told:
@@ -124,7 +124,7 @@ class Told:
 
     def read(self, name: str) -> None:
         """A text is what a file holds, without white space around it."""
-        if name in self.known or len(self.known) >= MOST:
+        if name in self.known or len(self.known) >= MAX_FILES:
             return
         self.known.add(name)
         text = _content(os.path.join(self.tests, name), MAX_TEXT).strip()
@@ -133,7 +133,7 @@ class Told:
             self.texts.setdefault(text, []).append(name)
 
     def wrote(self, path: Any) -> None:
-        if isinstance(path, str | bytes | os.PathLike) and len(self.written) < MOST:
+        if isinstance(path, str | bytes | os.PathLike) and len(self.written) < MAX_FILES:
             self.written[os.path.abspath(os.fsdecode(path))] = None
 
     def start(self, argv: Any, environment: Any, test: str) -> None:
@@ -148,7 +148,7 @@ class Told:
 
     def look(self, way: str, places: list[bytes], test: str) -> None:
         for text, names in self.texts.items():
-            if (text, way) not in self.ways and any(text in place for place in places):
+            if (text, way) not in self.ways and any(text in target for target in places):
                 self.ways.add((text, way))
                 self.found.append({"files": names, "way": way, "test": test})
 
@@ -165,12 +165,12 @@ def _content(path: str, most: int) -> bytes:
 
 
 def files_below(folder: str) -> Iterable[str]:
-    found: list[str] = []
+    paths: list[str] = []
     for root, _, names in os.walk(folder):
-        found += [os.path.relpath(os.path.join(root, name), folder) for name in names]
-        if len(found) > MOST:
+        paths += [os.path.relpath(os.path.join(root, name), folder) for name in names]
+        if len(paths) > MAX_FILES:
             break
-    return found[:MOST]
+    return paths[:MAX_FILES]
 
 
 def _names(folder: str) -> list[str]:

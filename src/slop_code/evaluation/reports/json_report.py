@@ -73,8 +73,8 @@ def _status(outcome: str, stages: dict[str, str]) -> Status:
 def _message(outcome: str, status: Status, stages: dict[str, Any]) -> str | None:
     if outcome == "xpassed" and status == "failed":
         return XPASSED
-    told = [name for name in _STAGES if stages.get(name, {}).get("outcome") not in (None, "passed")]
-    texts = [(name, optional_text(stages[name], "longrepr")) for name in told]
+    bad = [name for name in _STAGES if stages.get(name, {}).get("outcome") not in (None, "passed")]
+    texts = [(name, optional_text(stages[name], "longrepr")) for name in bad]
     parts = [
         _reason(text) if name == "call" or status == "skipped" else f"{name}: {text}" for name, text in texts if text
     ]
@@ -87,12 +87,12 @@ def _message(outcome: str, status: Status, stages: dict[str, Any]) -> str | None
 
 
 def _reason(longrepr: str) -> str:
-    """A skip is told as the text of a tuple of file, line and reason."""
+    """A skip is reported as the text of a tuple of file, line and reason."""
     if not longrepr.startswith("(") or len(longrepr) > 10_000:
         return longrepr
     try:
         value = ast.literal_eval(longrepr)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return longrepr
-    told = isinstance(value, tuple) and len(value) == 3 and isinstance(value[2], str)
-    return value[2].removeprefix("Skipped: ") if told else longrepr
+    is_skip = isinstance(value, tuple) and len(value) == 3 and isinstance(value[2], str)
+    return value[2].removeprefix("Skipped: ") if is_skip else longrepr

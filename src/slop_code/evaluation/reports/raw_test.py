@@ -1,4 +1,4 @@
-"""The one record that every report format is parsed into, and the guards they share."""
+"""The record of a test that every report format is parsed into, and the guards that the parsers share."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def load_object(data: bytes) -> dict[str, Any]:
 def member(parent: dict[str, Any], key: str, kind: type, where: str) -> Any:
     value = parent.get(key)
     if not isinstance(value, kind):
-        found = "missing" if key not in parent else f"{type(value).__name__}, not {kind.__name__}"
-        raise ReportError(f"{where}: {key} is {found}")
+        fault = "missing" if key not in parent else f"{type(value).__name__}, not {kind.__name__}"
+        raise ReportError(f"{where}: {key} is {fault}")
     return value
 
 
@@ -135,8 +135,8 @@ def miscounted(outcomes: Iterable[str], summary: Any, total: str) -> tuple[str, 
     """`total`: what the summary calls the number of them all. A summary that is missing says nothing wrong."""
     if not isinstance(summary, dict):
         return None
-    found = Counter(outcomes)
-    for name, count in [(total, found.total()), *((name, found[name]) for name in _COUNTED)]:
+    counts = Counter(outcomes)
+    for name, count in [(total, counts.total()), *((name, counts[name]) for name in _COUNTED)]:
         said = summary.get(name, 0)
         if type(said) is not int or said != count:
             shown = said if isinstance(said, int) else type(said).__name__
@@ -146,7 +146,7 @@ def miscounted(outcomes: Iterable[str], summary: Any, total: str) -> tuple[str, 
 
 def visible(text: str, limit: int) -> str:
     """Text safe to store and show, within `limit` bytes; the middle goes first."""
-    shown = _UNSEEN.sub(lambda found: _escape(found.group()), shortened(text, limit))
+    shown = _UNSEEN.sub(lambda match: _escape(match.group()), shortened(text, limit))
     raw = shown.encode("utf-8")
     if len(raw) <= limit:
         return shown

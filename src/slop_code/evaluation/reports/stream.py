@@ -1,4 +1,4 @@
-"""The judge's own JSON lines, written as things happen: they outlive a kill."""
+"""The stream: JSON lines that the judge writes as things happen, so that they outlive a kill."""
 
 from __future__ import annotations
 
@@ -149,10 +149,10 @@ def _result(line: dict[str, Any], reading: _Reading) -> None:
 
 
 def _texts(line: dict[str, Any], key: str) -> tuple[str, ...]:
-    found = line.get(key) or []
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    texts = line.get(key) or []
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ReportError(f"result: {key} is not a list of texts")
-    return tuple(found)
+    return tuple(texts)
 
 
 def _collect_error(line: dict[str, Any], reading: _Reading) -> None:
