@@ -1,1 +1,1 @@
-"""What slop-code costs: `python -m benchmarks`, or `make bench`."""
+"""Benchmarks of slop-code against bare pytest: `python -m benchmarks`, or `make bench`."""

@@ -1,4 +1,4 @@
-"""What a figure depends on besides the code: the machine, and the versions of what runs on it."""
+"""Description of the machine and of the versions that a figure depends on."""
 
 from __future__ import annotations
 

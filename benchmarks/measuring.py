@@ -1,4 +1,4 @@
-"""How things are timed: one after the other within a round, round after round, so that all see the same machine."""
+"""Timing in rounds: each round runs every candidate once, so that all see the same machine."""
 
 from __future__ import annotations
 

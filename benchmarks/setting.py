@@ -1,4 +1,4 @@
-"""What every part is given: where it may work, how much it is to do, and in which sandboxes."""
+"""Settings of every part: its folder, its amount of work, and its sandboxes."""
 
 from __future__ import annotations
 

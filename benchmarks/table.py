@@ -1,4 +1,4 @@
-"""What was measured, as one table for the terminal, for a page and for programs."""
+"""Table of the measurements, for the terminal, for a page and for programs."""
 
 from __future__ import annotations
 

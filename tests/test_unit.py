@@ -1,4 +1,4 @@
-"""What `make unit` runs starts nothing: whatever does is told to say so."""
+"""Unit tests start no process: one that does fails, and is asked for its mark."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ import yaml
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution.cache import Cache
-from tests.alive import concerned, ends, groups_of
 from tests.e2e.browser import browser, picture, visit  # noqa: F401
 from tests.e2e.test_hangs import left_alive, processes
+from tests.process_checks import ends, groups_of, processes_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -297,7 +297,7 @@ def left_over() -> Callable[..., list[str]]:
             *map(str, (cache.root / "sessions").iterdir()),
             *(line for line in mounts if str(cache.root) in line),
             *(group for pid in pids for group in groups_of(pid)),
-            *(f"process {pid}" for pid in concerned(cache.root) if not ends(pid, GONE_S)),
+            *(f"process {pid}" for pid in processes_in(cache.root) if not ends(pid, GONE_S)),
         ]
 
     return find

@@ -1,4 +1,4 @@
-"""What holds in the two containers, seen from inside, and what each option of an environment changes."""
+"""The two containers seen from inside, and the effect of each option of an environment."""
 
 from __future__ import annotations
 

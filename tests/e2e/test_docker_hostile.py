@@ -1,4 +1,4 @@
-"""What was once possible in containers: images that run things beside us, set-up that answers for us, endless trees."""
+"""Attacks that once worked in containers: images with programs of their own, set-up that answers for us, endless trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made on a daemon: used again, rebuilt when it is gone, and taken away whoever was killed."""
+"""Images, volumes and containers on a daemon: reused, rebuilt when they are gone, removed after a kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What never ends, and what is killed: the evaluation ends, says what it was, and leaves nothing alive."""
+"""Hangs and kills: the evaluation ends, names the reason, and leaves no process alive."""
 
 import contextlib
 import os

@@ -13,7 +13,7 @@ import pytest
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.docker.owners import ENTRY, OWNER, owner_label
-from tests.alive import groups_of
+from tests.process_checks import groups_of
 
 PATIENCE_S = 100
 STAYS = """

@@ -1,4 +1,4 @@
-"""What pytest did, and what the result says about it: every outcome and every way to end."""
+"""Every outcome of a test and every end of pytest, with the result that has to follow."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What evaluations leave, however they end, agrees with itself."""
+"""Stored results of real evaluations are consistent, however the evaluations ended."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What people install: built by the release's own script, installed where there is no source, and run."""
+"""The wheel and the sdist, built by the release script, installed away from the sources, and run."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from slop_code.execution.tool_environment import remove_abandoned_unpacks
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.result_archive import read_archived_results
 from slop_code.runs.result_cache import ResultCache
-from tests.alive import concerned, ends, groups_of
 from tests.faults.ground import CHECKPOINTS, PROBLEM, RESULT, comparable, digest_of
+from tests.process_checks import ends, groups_of, processes_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,8 +78,8 @@ def unfinished(site: Site) -> list[Path]:
 
 def left_running(site: Site) -> Iterator[str]:
     """Processes that name the site or have a part of it mounted, and do not end by themselves."""
-    for pid in concerned(site.folder):
-        if not ends(pid, GONE_S) and pid in concerned(site.folder):
+    for pid in processes_in(site.folder):
+        if not ends(pid, GONE_S) and pid in processes_in(site.folder):
             yield f"process {pid} is left: {_words(pid)}"
 
 

@@ -1,4 +1,4 @@
-"""How an evaluator ended that a fault came over."""
+"""The end of an evaluator that a fault was injected into."""
 
 from __future__ import annotations
 

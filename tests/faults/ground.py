@@ -1,4 +1,4 @@
-"""What every campaign starts from: a warm cache, and what each submission comes to when nothing disturbs it."""
+"""Starting point of every campaign: a warm cache, and the undisturbed verdict on each submission."""
 
 from __future__ import annotations
 

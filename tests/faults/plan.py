@@ -1,4 +1,4 @@
-"""Which faults come when: all of it follows from the seed, and nothing here touches the machine."""
+"""Plan of the faults, derived from the seed alone; nothing here touches the machine."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import Cache
-from tests.alive import ends
 from tests.faults import checks
 from tests.faults.ground import (
     CHECKPOINTS,
@@ -28,6 +27,7 @@ from tests.faults.ground import (
     write_snapshot,
 )
 from tests.faults.repeats import Heard
+from tests.process_checks import ends
 
 if TYPE_CHECKING:
     import signal

@@ -1,4 +1,4 @@
-"""What the harness looks at between the faults: left-overs, lines, damage."""
+"""Checks of the harness between the faults: left-overs, lines, damage."""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ import pytest
 from slop_code.evaluation import CorrectnessResults
 from slop_code.runs.result_archive import pack_result
 from slop_code.runs.result_cache import ResultCache
-from tests.alive import concerned
 from tests.factories import write_run
 from tests.faults import checks
 from tests.faults.ground import RESULT, Ground, comparable, digest_of
 from tests.faults.harness import perform
 from tests.faults.plan import DOCKER_KINDS, HOST_KINDS, PER_CAMPAIGN, SIGNALS, Fault, plan
 from tests.faults.site import Site
+from tests.process_checks import processes_in
 
 ROOT = Path(__file__).parents[2]
 KILL = Fault(0, "kill", whole=True, moment=1.0, chance=1)
@@ -70,7 +70,7 @@ def planted(tmp_path, monkeypatch):
 
     yield run
     for site in made:
-        for process in concerned(site.folder):
+        for process in processes_in(site.folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""What counts as done twice."""
+"""Detection of work that was done twice."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.checkpoint_lines import CheckpointLine, read_lines, write_lines
 from slop_code.runs.read_results import read_runs
 from tests.factories import write_run
-from tests.fuzz.odd import PIECES, TERMINAL, answered, as_json, damaged, edited, fuzzed, odd_text
+from tests.fuzz.odd_input import PIECES, TERMINAL, answered, as_json, damaged, edited, fuzzed, odd_text
 from tests.reporting.html_runs import Shape, unpacked
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).parents[1] / "data" / "results"
 STORED = (DATA / "stored" / "evaluation.json").read_bytes()
-MOST_OUTPUT = 4 << 20
+MAX_OUTPUT = 4 << 20
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,7 +58,7 @@ def called(*argv: str | Path) -> tuple[int, bytes, str]:
     assert "Traceback" not in err.getvalue(), err.getvalue()
     assert status in (0, 1, 2, 3)
     assert not TERMINAL.search(err.getvalue())
-    assert len(said) < MOST_OUTPUT
+    assert len(said) < MAX_OUTPUT
     return status, said, err.getvalue()
 
 

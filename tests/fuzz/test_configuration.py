@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.quarantine import LEDGER, read_ledger
 from slop_code.execution.environment import EnvironmentSpec, parse_size
-from tests.fuzz.odd import answered, as_json, damaged, edited, fuzzed, numbers, odd_text, odd_values
+from tests.fuzz.odd_input import answered, as_json, damaged, edited, fuzzed, numbers, odd_text, odd_values
 
 DATA = Path(__file__).parents[1] / "data" / "config"
 PROBLEM = (DATA / "problem" / "config.yaml").read_bytes()

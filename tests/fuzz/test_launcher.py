@@ -25,7 +25,7 @@ from slop_code.execution.bubblewrap import bwrap_binary
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.helper import helper_path
 from tests.execution.tar_members import END, attributes, line, member, patched
-from tests.fuzz.odd import damaged, fuzzed
+from tests.fuzz.odd_input import damaged, fuzzed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -25,7 +25,7 @@ from slop_code.execution.submission import RESERVED, read_tree, tree_digest
 from slop_code.execution.tree_walk import summarize
 from slop_code.reporting.text import file_safe, one_line, printable, shell_word
 from slop_code.runs.run_layout import natural_order, text_of
-from tests.fuzz.odd import PIECES, TERMINAL, answered, damaged, fuzzed, odd_text
+from tests.fuzz.odd_input import PIECES, TERMINAL, answered, damaged, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"
 RESULTS = CorrectnessResults.load(DATA / "stored" / "evaluation.json")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, parse_policy, passes
 from slop_code.evaluation.policy_expression import Expression
-from tests.fuzz.odd import answered, fuzzed, odd_text
+from tests.fuzz.odd_input import answered, fuzzed, odd_text
 
 GROUPS = [group.value.lower() for group in GroupType]
 NAMES = [*GROUPS, "all"]

@@ -1,4 +1,4 @@
-"""What a pytest run leaves: damaged in any way, it is never a better verdict than the tests gave."""
+"""Damaged reports of pytest: none gives a better verdict than the tests earned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from slop_code.evaluation.reports.raw_test import ReportError, status_of, visibl
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, normal_nodeid
 from slop_code.verification.contradictions import last_line
-from tests.fuzz.odd import TERMINAL, as_json, damaged, edited, fuzzed, odd_text, odd_values
+from tests.fuzz.odd_input import TERMINAL, as_json, damaged, edited, fuzzed, odd_text, odd_values
 
 DATA = Path(__file__).parents[1] / "data" / "reports"
 CTRF = {path.stem: path.read_bytes() for path in sorted((DATA / "pytest-json-ctrf-0.6.1").glob("*.json"))}

@@ -16,7 +16,7 @@ from slop_code.evaluation.policy import PassPolicy, passes
 from slop_code.evaluation.report import DERIVED, CorrectnessResults
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
-from tests.fuzz.odd import answered, as_json, damaged, edited, fuzzed
+from tests.fuzz.odd_input import answered, as_json, damaged, edited, fuzzed
 
 DATA = Path(__file__).parents[1] / "data" / "results"
 STORED = (DATA / "stored" / "evaluation.json").read_bytes()

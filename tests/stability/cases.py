@@ -1,4 +1,4 @@
-"""What is evaluated over and over: the examples, with submissions that pass, fail in part and fail altogether."""
+"""Cases of the soak test: the examples, with submissions that pass, fail in part and fail altogether."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as the same verdict."""
+"""Comparison of verdicts: equal, different, not earned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept from one run to the next: a damaged parcel, entry or line is as if it were not there, never another."""
+"""Damaged files of the result cache and of runs: each is treated as missing, never as another one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from slop_code.runs.result_archive import pack_result, read_archived_results, un
 from slop_code.runs.result_cache import ResultCache, limit_from
 from slop_code.runs.result_index import INDEX_FILE, ResultIndex, with_digest
 from slop_code.runs.run_lock import STATE_DIR
-from tests.fuzz.odd import answered, as_json, damaged, edited, fuzzed, odd_text
+from tests.fuzz.odd_input import answered, as_json, damaged, edited, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"
 PARCEL = pack_result(DATA / "stored")

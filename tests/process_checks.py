@@ -10,17 +10,17 @@ from pathlib import Path
 from slop_code.execution.bubblewrap.cgroups import PREFIX, ROOT
 
 
-def concerned(folder: Path) -> list[int]:
-    """Processes that name something in the folder, or have it mounted in a box of theirs; without this one."""
-    needle, found = f"{folder}/".encode(), []
+def processes_in(folder: Path) -> list[int]:
+    """Processes that name a path in the folder, or have it mounted in a box of theirs; without this one."""
+    needle, pids = f"{folder}/".encode(), []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes()
             apart = os.readlink(entry / "ns/mnt") != os.readlink("/proc/self/ns/mnt")
             boxed = apart and needle in (entry / "mountinfo").read_bytes()
             if int(entry.name) != os.getpid() and (needle in words or boxed):
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def groups_of(pid: int) -> list[str]:
@@ -30,7 +30,7 @@ def groups_of(pid: int) -> list[str]:
 
 
 def ends(pid: int, seconds: float) -> bool:
-    """Whether it is gone, or goes in that time: a kill takes a moment."""
+    """True once the process is gone, which a kill takes a moment for; False after that time."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:

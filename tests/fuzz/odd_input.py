@@ -1,4 +1,4 @@
-"""What is fuzzed with, and the property that holds everywhere: an error of ours, or an answer."""
+"""Strategies for odd input, and the property that holds everywhere: an error of ours, or an answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 HANGS_S = 60
 """One example takes milliseconds; a process in which one takes this long is ended, and names the test."""
 
-LONGEST_MESSAGE = 1 << 16
+MAX_MESSAGE_LENGTH = 1 << 16
 
 TERMINAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """What no output of ours holds: control characters, text turned around, half a character."""
@@ -80,7 +80,7 @@ def answered(call: Callable[[], T]) -> T | None:
     except SlopCodeError as error:
         message = str(error)
         assert message.strip()
-        assert len(message) <= LONGEST_MESSAGE
+        assert len(message) <= MAX_MESSAGE_LENGTH
         return None
 
 

@@ -1,4 +1,4 @@
-"""What fuzzing has found, as small as it came: each of these was a traceback, a hang or a wrong answer once."""
+"""Findings of fuzzing, reduced: each was a traceback, a hang or a wrong answer once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import duration_in
 from slop_code.execution.environment import parse_size
 from slop_code.reporting.sarif import fingerprint
-from tests.fuzz.odd import TERMINAL
+from tests.fuzz.odd_input import TERMINAL
 
 DATA = Path(__file__).parents[1] / "data"
 UNFIT = "not YAML: a tag that does not fit its value"

@@ -1,4 +1,4 @@
-"""What a submission answers and prints, on its way into messages, pages and files of others."""
+"""Output of a submission on its way into messages, pages and exported files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from slop_code.pytest_plugin.http_client import HOST, Response, json_equal, send
 from slop_code.pytest_plugin.submission_calls import CompletedCall
 from slop_code.reporting.headline import headline
 from slop_code.reporting.sarif import sarif
-from tests.fuzz.odd import TERMINAL, damaged, fuzzed, odd_text, odd_values
+from tests.fuzz.odd_input import TERMINAL, damaged, fuzzed, odd_text, odd_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LONGEST = 100_000
+MAX_LENGTH = 100_000
 SCHEMA = json.loads((Path(__file__).parents[1] / "data/schemas/sarif-2.1.0.json").read_text())
 SARIF = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker())
 SOUND = [
@@ -97,7 +97,7 @@ def failure_of(call: Callable[[], object]) -> str | None:
     else:
         return None
     assert not TERMINAL.search(message)
-    assert len(message) < LONGEST
+    assert len(message) < MAX_LENGTH
     return message
 
 
