@@ -1,4 +1,4 @@
-"""Attacks that once worked in containers: images with programs of their own, set-up that answers for us, endless trees."""
+"""Attacks that once worked in containers: images with their own programs, set-up that answers for us, endless trees."""
 
 from __future__ import annotations
 
