@@ -1,11 +1,13 @@
-"""What holds for every module of the package."""
+"""Rules for every module of the package: imports, processes, sizes, names."""
 
 from __future__ import annotations
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "slop_code"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-LONGEST = 400
+MAX_LINES = 400
+MAX_PARAMETERS = 6
+QUESTION = re.compile(r"(What|Whether|Where|How|Which)\b")
+BOUND = re.compile(r"_?(MOST|LONGEST|LARGEST|DEEPEST|FEWEST)_")
+PUBLIC_API = {"evaluate", "evaluate_async", "evaluate_run", "run_checkpoint_pytest", "PytestRunner.__init__"}
+WITH_MANY_PARAMETERS = {"slop_code.verification.rerun.submission_of"}
+"""Those that are left from before the rule: none may be added."""
 
 
 def module_name(path: Path) -> str:
@@ -114,7 +122,7 @@ def test_no_other_way_to_processes(call):
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
 def test_modules_stay_short_and_well_named(path):
-    assert len(path.read_text().splitlines()) <= LONGEST
+    assert len(path.read_text().splitlines()) <= MAX_LINES
     assert path.stem not in ("utils", "common", "helpers", "misc")
 
 
@@ -130,3 +138,74 @@ def test_the_core_loads_nothing_heavy():
     code = f"import sys, slop_code.evaluation, slop_code.runs; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def public_classes(path: Path) -> list[str]:
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [node.name for node in nodes if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+
+
+def functions(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """With their names, those of methods after the class."""
+    tree = ast.parse(path.read_text())
+    methods = {
+        node: f"{owner.name}.{node.name}"
+        for owner in ast.walk(tree)
+        if isinstance(owner, ast.ClassDef)
+        for node in owner.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield methods.get(node, node.name), node
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    given = function.args
+    names = [parameter.arg for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return [name for name in names if name not in ("self", "cls")]
+
+
+def repeated(names: Iterator[tuple[str, Path]]) -> dict[str, list[str]]:
+    users: defaultdict[str, list[str]] = defaultdict(list)
+    for name, path in names:
+        users[name].append(module_name(path))
+    return {name: modules for name, modules in users.items() if len(modules) > 1}
+
+
+def test_no_two_modules_have_the_same_name():
+    apart = ("__init__", "__main__")
+    assert repeated((path.stem, path) for path in SOURCES if path.stem not in apart) == {}
+
+
+def test_no_two_public_classes_have_the_same_name():
+    assert repeated((name, path) for path in SOURCES for name in public_classes(path)) == {}
+
+
+def test_docstrings_of_modules_are_noun_phrases():
+    begin = {path: ast.get_docstring(ast.parse(path.read_text())) or "" for path in SOURCES}
+    assert [module_name(path) for path, text in begin.items() if QUESTION.match(text)] == []
+
+
+def test_bounds_are_called_max_and_min():
+    names = [
+        (module_name(path), node.id)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and BOUND.match(node.id)
+    ]
+    assert names == []
+
+
+def test_functions_have_few_parameters():
+    many = [
+        (module_name(path), name)
+        for path in SOURCES
+        for name, function in functions(path)
+        if len(parameters(function)) > MAX_PARAMETERS and name not in PUBLIC_API
+    ]
+    assert {f"{module}.{name}" for module, name in many} == WITH_MANY_PARAMETERS
+
+
+def test_no_function_is_called_told():
+    assert [module_name(path) for path in naming("def told") for name, _ in functions(path) if name == "told"] == []

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from slop_code.comparison.diff import Observation, change_of, compare_sides
+from slop_code.comparison.diff import ObservedStatus, change_of, compare_sides
 from slop_code.comparison.load import JudgeInputs
 from slop_code.comparison.records import Comparison
 from slop_code.errors import UsageError
@@ -19,7 +19,7 @@ def told(words):
     for word in words.split():
         word, _, judge = word.partition("@")
         letter, _, inputs = word.partition(":")
-        found.append(Observation(letter, inputs or None, NEW if judge else OLD))
+        found.append(ObservedStatus(letter, inputs or None, NEW if judge else OLD))
     return found
 
 

@@ -43,7 +43,7 @@ JUDGE_INPUT_LABELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class ObservedStatus:
     """The status of a test, or the verdict on a checkpoint, in one run."""
 
     letter: str
@@ -51,7 +51,7 @@ class Observation:
     judge: JudgeInputs
 
 
-def change_of(base: Sequence[Observation], other: Sequence[Observation]) -> Change | None:
+def change_of(base: Sequence[ObservedStatus], other: Sequence[ObservedStatus]) -> Change | None:
     """By the share of runs that passed, without runs of one submission that contradict each other."""
     if not base or not other:
         return "came" if other else "went" if base else None
@@ -67,7 +67,7 @@ def change_of(base: Sequence[Observation], other: Sequence[Observation]) -> Chan
     return "flaky" if "flaky" in contradictions.values() else "rejudged"
 
 
-def _contradictions(observations: Iterable[Observation]) -> dict[str | None, Change]:
+def _contradictions(observations: Iterable[ObservedStatus]) -> dict[str | None, Change]:
     """Submissions with different statuses: flaky under the same judge, rejudged where only the judges differ."""
     letters: dict[str, dict[JudgeInputs, set[str]]] = {}
     for observation in observations:
@@ -131,14 +131,14 @@ def _has(side: Side, runs: CheckpointRuns) -> bool:
     return any(runs.by_run[number] is not ABSENT_CHECKPOINT for number in side.run_numbers)
 
 
-def _observations(letters: str, runs: CheckpointRuns, side: Side) -> list[Observation]:
+def _observations(letters: str, runs: CheckpointRuns, side: Side) -> list[ObservedStatus]:
     """Where the tests of a run are unknown, its submission counts as different from all others."""
     observations = []
     for number in side.run_numbers:
         if letters[number] != ABSENT:
             judge = runs.by_run[number].judge
             submission = runs.by_run[number].submission if judge.tests else None
-            observations.append(Observation(letters[number], submission, judge))
+            observations.append(ObservedStatus(letters[number], submission, judge))
     return observations
 
 
@@ -164,7 +164,7 @@ def _test_changes(runs: CheckpointRuns, base: Side, other: Side) -> Iterator[Tes
             )
 
 
-def _count_statuses(observations: Sequence[Observation]) -> dict[Status, int]:
+def _count_statuses(observations: Sequence[ObservedStatus]) -> dict[Status, int]:
     counts = Counter(observation.letter for observation in observations)
     return {status: counts[letter] for letter, status in STATUSES.items() if counts[letter]}
 

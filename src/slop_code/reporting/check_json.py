@@ -1,4 +1,4 @@
-"""What `problems check` found, for programs."""
+"""Findings of `problems check` as JSON, for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `problems check` found, for a person: a line for each step, and under it what is wrong.
+"""Findings of `problems check` for a person: a line for each step, with its findings below.
 
 Names, messages and details are anyone's: they are never markup and never control sequences, and they have an end.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     """A text and its style."""
 
 DETAIL_LINES = 20
-MOST_LINES = 2000
+MAX_LINES = 2000
 """Of one detail, where all of it is asked for."""
 SUMMARY_LINES = 200
 STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -68,7 +68,7 @@ def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Ite
 
 
 def _quoted(lines: Sequence[str], *, every: bool) -> Iterator[Line]:
-    some = _some(lines, MOST_LINES if every else DETAIL_LINES)
+    some = _some(lines, MAX_LINES if every else DETAIL_LINES)
     yield from ((f"    | {truncate(printable(line))}", "dim") for line in some)
 
 

@@ -1,4 +1,4 @@
-"""What `problems check` found as SARIF 2.1.0, which editors and code hosts read."""
+"""Findings of `problems check` as SARIF 2.1.0, which editors and code hosts read."""
 
 from __future__ import annotations
 
