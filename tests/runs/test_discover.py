@@ -27,7 +27,7 @@ spec, problems = load_environment("local"), Path(sys.argv[1])
 for user in (0, 65534):  # first as root, who can import what is needed from where it lies
     os.seteuid(user)
     runs = [discover([Path(name)], problems_dir=problems, environment=spec)[0] for name in sys.argv[2:]]
-found = [[len(run.submissions), [[trouble.label, trouble.reason] for trouble in run.troubles]] for run in runs]
+found = [[len(run.submissions), [[issue.label, issue.reason] for issue in run.issues]] for run in runs]
 print(json.dumps(found))
 """
 
@@ -46,7 +46,7 @@ def labels(run):
 
 
 def issues(run):
-    return {trouble.label: trouble.reason for trouble in run.issues}
+    return {issue.label: issue.reason for issue in run.issues}
 
 
 def test_each_snapshot_in_the_order_of_the_checkpoints(world):

@@ -189,7 +189,7 @@ def test_a_submission_that_cannot_be_read_is_reported_once(world, copies):
     (world.problems / "words/tests/test_checkpoint_2.py").unlink()
     [run] = world.discover()
     plan = world.plan([merge_copies(run, copies[:1])])
-    assert [trouble.label for trouble in plan.issues] == ["monday/words/checkpoint_2"]
+    assert [issue.label for issue in plan.issues] == ["monday/words/checkpoint_2"]
     assert results(world)[0] == "+"
 
 

@@ -289,7 +289,7 @@ def test_shards_are_a_partition_whatever_is_done_meanwhile(world, count):
         plan = world.plan(world.discover("monday", "tuesday"), shard=Shard(number, count))
         targets = [target for job in plan.jobs for target in job.targets]
         seen += [target.label for target in targets]
-        issues += [(number, trouble.label) for trouble in plan.issues]
+        issues += [(number, issue.label) for issue in plan.issues]
         for target in targets[::2]:
             world.finish(target)
     assert sorted(seen) == sorted(one.label for run in world.discover("monday", "tuesday") for one in run.submissions)
@@ -323,7 +323,7 @@ def test_a_submission_that_cannot_be_evaluated_is_rejected_alone(world):
     finally:
         os.chdir(here)
     plan = world.plan(world.discover())
-    assert [trouble.label for trouble in plan.issues] == ["monday/words/checkpoint_2"]
+    assert [issue.label for issue in plan.issues] == ["monday/words/checkpoint_2"]
     assert "deep" in plan.issues[0].reason
     assert len(plan.jobs) == 2
     loose = [replace(one, output=None) for one in world.discover()[0].submissions]
@@ -336,7 +336,7 @@ def test_a_problem_without_tests_for_a_checkpoint(world):
     (world.problem() / "tests/test_checkpoint_2.py").unlink()
     world.run()
     plan = world.plan(world.discover())
-    assert [(trouble.label, len(plan.jobs)) for trouble in plan.issues] == [("monday/words/checkpoint_2", 2)]
+    assert [(issue.label, len(plan.jobs)) for issue in plan.issues] == [("monday/words/checkpoint_2", 2)]
     assert "no tests for 'checkpoint_2'" in plan.issues[0].reason
 
 

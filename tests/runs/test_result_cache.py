@@ -23,9 +23,9 @@ HOLDER = """
 import sys
 from pathlib import Path
 from slop_code.execution.cache import Cache
-from slop_code.runs.result_cache import Store
+from slop_code.runs.result_cache import ResultCache
 
-claim = Store(Cache(Path(sys.argv[1]))).claim(sys.argv[2])
+claim = ResultCache(Cache(Path(sys.argv[1]))).claim(sys.argv[2])
 print("none" if claim is None else "held", flush=True)
 sys.stdin.readline()
 """

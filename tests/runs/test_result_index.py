@@ -15,14 +15,14 @@ OPENED = """
 import json, os, sys
 from pathlib import Path
 
-from slop_code.runs.result_index import Index, with_digest
+from slop_code.runs.result_index import ResultIndex, with_digest
 
 folder, opened = Path(sys.argv[1]), []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
 paths = [folder / "words" / f"checkpoint_{number}" / "evaluation.json" for number in (1, 2, 3, 4)]
 for _ in range(2):
     opened.clear()
-    index = Index.load(folder)
+    index = ResultIndex.load(folder)
     states = [index.facts(path).state for path in paths]
     found = [index.regressions(later, earlier, "x").introduced for earlier, later in zip(paths, paths[1:])]
     index.save()

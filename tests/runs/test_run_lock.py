@@ -18,13 +18,13 @@ from slop_code.runs.run_lock import STATE_DIR, lock_runs
 HOLDER = """
 import sys
 from pathlib import Path
-from slop_code.runs.discover import Run
-from slop_code.runs.run_lock import holding
+from slop_code.runs.discover import DiscoveredRun
+from slop_code.runs.run_lock import lock_runs
 from slop_code.runs.plan import Shard
 
 shard = Shard.parse(sys.argv[2]) if sys.argv[2] else None
-with holding([Run("monday", Path(sys.argv[1]), ("a submission",))], shard) as [run]:
-    print("held" if run.submissions else run.troubles[0].reason, flush=True)
+with lock_runs([DiscoveredRun("monday", Path(sys.argv[1]), ("a submission",))], shard) as [run]:
+    print("held" if run.submissions else run.issues[0].reason, flush=True)
     sys.stdin.readline()
 """
 

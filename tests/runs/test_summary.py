@@ -123,7 +123,7 @@ def test_troubles_are_planned_where_they_name_a_checkpoint_without_a_line():
     assert list(summary.problems) == ["letters", "words"]
     assert list(summary.problems["words"].checkpoints) == ["checkpoint_1", "checkpoint_2", "checkpoint_3"]
     assert summary.runs["tuesday"].checkpoints.planned == 0
-    assert [trouble.label for trouble in summary.troubles] == [trouble.label for trouble in issues]
+    assert [issue.label for issue in summary.troubles] == [issue.label for issue in issues]
     assert summary.troubles[1].reason == "no snapshot"
 
 
