@@ -3,7 +3,7 @@
 import pytest
 
 from slop_code.errors import ConfigError, UsageError
-from slop_code.verification.rerun import submission_of
+from slop_code.verification.rerun import RerunInputs, submission_of
 
 LOCAL = "type: local\nname: {}\n"
 
@@ -19,7 +19,7 @@ def stored(world):
 
 def test_all_lies_beside_it(world, stored):
     results, folder = stored
-    found = submission_of(results, folder, problems_dir=world.problems)
+    found = submission_of(results, folder, RerunInputs(problems_dir=world.problems))
     assert (found.path, found.problem.name, found.checkpoint.name) == (folder / "snapshot", "words", "checkpoint_1")
     assert (found.environment.name, found.output) == ("local", None)
 
@@ -37,7 +37,7 @@ def test_the_environment(world, stored, files, given, name):
     results, folder = stored
     world.write({file: LOCAL.format(file) for file in files})
     given = str(world.folder / given) if given else None
-    found = submission_of(results, folder, problems_dir=world.problems, environment=given)
+    found = submission_of(results, folder, RerunInputs(problems_dir=world.problems, environment=given))
     assert found.environment.name == name
 
 
@@ -45,14 +45,16 @@ def test_an_environment_that_is_wrong(world, stored):
     results, folder = stored
     world.write({"monday/environment.yaml": "type: cloud\n"})
     with pytest.raises(ConfigError, match=r"environment\.yaml"):
-        submission_of(results, folder, problems_dir=world.problems)
+        submission_of(results, folder, RerunInputs(problems_dir=world.problems))
 
 
 def test_another_snapshot_and_problem(world, stored):
     results, folder = stored
     world.write({"code/main.py": "x"})
     elsewhere = world.problems.rename(world.folder / "elsewhere")
-    found = submission_of(results, folder, snapshot=world.folder / "code", problem=str(elsewhere / "words"))
+    found = submission_of(
+        results, folder, RerunInputs(snapshot=world.folder / "code", problem=str(elsewhere / "words"))
+    )
     assert (found.path, found.problem.path) == (world.folder / "code", elsewhere / "words")
 
 
@@ -69,8 +71,8 @@ def test_no_stored_result_is_written_over(world, stored, given):
     (place.parent / "file" / "evaluation.json").symlink_to(place / "evaluation.json")
     found = {"snapshot": world.folder / "code", "problems_dir": world.problems}
     with pytest.raises(UsageError, match="a stored result or a submission lies there; give another folder with -o"):
-        submission_of(results, place, **found, output=place.parent / given)
-    assert submission_of(results, place, **found, output=place.parent / "other")
+        submission_of(results, place, RerunInputs(**found, output=place.parent / given))
+    assert submission_of(results, place, RerunInputs(**found, output=place.parent / "other"))
 
 
 @pytest.mark.parametrize(
@@ -87,11 +89,11 @@ def test_what_is_missing(world, stored, keys, gone, words):
     if gone:
         (folder / gone).rename(folder / "elsewhere")
     with pytest.raises(UsageError, match=words):
-        submission_of(results.model_copy(update=keys), folder, problems_dir=world.problems)
+        submission_of(results.model_copy(update=keys), folder, RerunInputs(problems_dir=world.problems))
 
 
 def test_the_problem_of_another_result(world, stored):
     results, folder = stored
     other = world.problem("deeds")
     with pytest.raises(UsageError, match="this is 'deeds', and the result is of 'words'"):
-        submission_of(results, folder, problem=str(other))
+        submission_of(results, folder, RerunInputs(problem=str(other)))

@@ -92,17 +92,12 @@ def _evaluate(
     stored: CorrectnessResults, folder: Path, test: TestResult | None, arguments: argparse.Namespace
 ) -> CorrectnessResults:
     from slop_code.reporting.live_output import LiveOutput
-    from slop_code.verification.rerun import evaluate_again, run_one, submission_of
+    from slop_code.verification.rerun import RerunInputs, evaluate_again, run_one, submission_of
 
-    submission = submission_of(
-        stored,
-        folder,
-        snapshot=arguments.snapshot,
-        problem=arguments.problem,
-        problems_dir=arguments.problems_dir,
-        environment=arguments.environment,
-        output=arguments.output,
+    given = RerunInputs(
+        arguments.snapshot, arguments.problem, arguments.problems_dir, arguments.environment, arguments.output
     )
+    submission = submission_of(stored, folder, given)
     if arguments.output is not None:
         make_folder(arguments.output)
     if test is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,31 +27,34 @@ LIVE = ("-s",)
 """What a test prints is shown as it is printed, and not kept for the reports."""
 
 
-def submission_of(
-    stored: CorrectnessResults,
-    folder: Path,
-    *,
-    snapshot: Path | None = None,
-    problem: str | None = None,
-    problems_dir: Path | None = None,
-    environment: str | None = None,
-    output: Path | None = None,
-) -> Submission:
-    """What a result in `folder` was made of, as far as it can be found; what is given comes first."""
+@dataclass(frozen=True, slots=True)
+class RerunInputs:
+    """Inputs that the user names; None: where the result has them from."""
+
+    snapshot: Path | None = None
+    problem: str | None = None
+    problems_dir: Path | None = None
+    environment: str | None = None
+    output: Path | None = None
+
+
+def submission_of(stored: CorrectnessResults, folder: Path, given: RerunInputs) -> Submission:
+    """The submission of a result in `folder`. Named inputs come before those of its origin."""
     above = folder.resolve().parent
     origin = origin_in([folder, above, above.parent])
     beside = folder / SNAPSHOT
-    code = snapshot or (beside if beside.is_dir() or origin.snapshot is None else Path(origin.snapshot))
+    code = given.snapshot or (beside if beside.is_dir() or origin.snapshot is None else Path(origin.snapshot))
     if not os.path.isdir(code):
         step = "give --snapshot, the folder with the submission's files"
         raise UsageError(f"{code}: no such folder; {step}")
-    if output is not None and _is_taken(output, folder):
-        raise UsageError(f"{output}: a stored result or a submission lies there; give another folder with -o")
+    if given.output is not None and _is_taken(given.output, folder):
+        raise UsageError(f"{given.output}: a stored result or a submission lies there; give another folder with -o")
+    problem, problems_dir = given.problem, given.problems_dir
     if problem is None and problems_dir is None:
         problem = origin.problem
         problems_dir = Path(origin.problems_dir) if origin.problems_dir else None
     config = problem_of(stored.problem_name, problem, problems_dir)
-    named = environment or origin.environment
+    named = given.environment or origin.environment
     spec = load_environment(named) if named is not None else environment_in(above, above.parent, config.path)
     if isinstance(spec, UsageError):
         raise spec
@@ -59,7 +63,7 @@ def submission_of(
         checkpoint=config.checkpoint(stored.checkpoint_name),
         environment=spec,
         path=code,
-        output=output,
+        output=given.output,
     )
 
 
