@@ -1,5 +1,8 @@
 /* Copying a mounted submission into the workspace, and counting what a folder holds.
- * Folders are walked by descriptors: a tree may be deeper than any path may be long. */
+ *
+ * Folders are walked by descriptors: a tree may be deeper than any path may be long, and no link of the submission's is
+ * ever followed. What was copied is summed up, so that the evaluator can compare it: an engine on another machine may
+ * have a different folder of the same name there. */
 #include "privileged.h"
 
 #include <dirent.h>
@@ -36,6 +39,7 @@ static void crc_start(char kind, uint32_t depth, const char *name) {
     crc_add(name, strlen(name));
 }
 
+/* O_NONBLOCK: a pipe that took the file's place meanwhile must not hold this up. */
 static void copy_content(int from, int to, const char *name) {
     static char buffer[65536];
     int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -26,6 +26,7 @@ static int is_code(const char *relative) {
     return strstr(relative, "__pycache__") != NULL;
 }
 
+/* Under another name until it is whole: the subject never sees half a file. */
 static int copy_file(const char *from, const char *to) {
     char partial[PATH_MAX + 32], buffer[65536];
     ssize_t got = -1;

@@ -78,6 +78,7 @@ static uint32_t put_word(int fd, const char *word) {
     return (uint32_t)length;
 }
 
+/* A memory file and not the packet itself: arguments and environment may be larger than a packet can be. */
 static int request_file(char **argv, const char *cwd, struct request *request) {
     int fd = memfd_create("call", MFD_CLOEXEC);
     if (fd < 0) die("no memory file");
@@ -122,6 +123,7 @@ static int forward(struct stream *stream) {
         stream->held = (size_t)got;
         forwarded += (unsigned long long)got;
         errno = 0;
+        /* Counted over both streams, before pytest has to keep it: a flood must not fill the judge's memory. */
         if (forwarded > conf.output) die("ended: the submission printed more than %llu bytes in one call", conf.output);
     }
     struct pollfd room = {stream->to, POLLOUT, 0};
@@ -132,6 +134,7 @@ static int forward(struct stream *stream) {
     return 1;
 }
 
+/* What the call wrote before its end, and no more: a daemon that it left behind may hold the pipe for ever. */
 static void drain(struct stream *stream) {
     while (stream->from >= 0) {
         if (forward(stream)) continue;
@@ -163,7 +166,7 @@ static int watch_signals(void) {
     sigemptyset(&passed);
     for (const int *number = numbers; *number; number++) sigaddset(&passed, *number);
     sigprocmask(SIG_BLOCK, &passed, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* a test that closes its end does not end the call */
     int fd = signalfd(-1, &passed, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0) die("no signalfd");
     return fd;
