@@ -23,8 +23,8 @@ PROCESSORS = "x86_64 aarch64"
 
 
 def uv() -> str:
-    beside = Path(sys.executable).with_name("uv")
-    return str(beside) if beside.exists() else "uv"
+    installed = Path(sys.executable).with_name("uv")
+    return str(installed) if installed.exists() else "uv"
 
 
 def tools(lock: Path) -> Path:

@@ -58,9 +58,9 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(ROOT, tmp_path_factory.mktemp("source"))
 
 
-def one(dist: Path, pattern: str) -> Path:
-    (found,) = dist.glob(pattern)
-    return found
+def the_file(dist: Path, pattern: str) -> Path:
+    (match,) = dist.glob(pattern)
+    return match
 
 
 def test_one_target_builds_all_and_says_their_checksums(dist):
@@ -74,7 +74,7 @@ def test_one_target_builds_all_and_says_their_checksums(dist):
 
 
 def test_it_has_a_static_helper_for_both_processors(dist):
-    wheel = zipfile.ZipFile(one(dist, "*.whl"))
+    wheel = zipfile.ZipFile(the_file(dist, "*.whl"))
     for machine, number in MACHINES.items():
         program = wheel.read(HELPERS + machine)
         assert program[:4] == b"\x7fELF"
@@ -86,7 +86,7 @@ def test_it_has_a_static_helper_for_both_processors(dist):
 
 
 def test_the_sdist_has_the_sources_and_nothing_built(dist):
-    with tarfile.open(one(dist, "*.tar.gz")) as archive:
+    with tarfile.open(the_file(dist, "*.tar.gz")) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
     assert {"hatch_build.py", "LICENSE", "src/slop_code/execution/helper/main.c"} <= set(names)
     assert [name for name in names if "slopbox-" in name or name.endswith(".pyc")] == []
@@ -104,7 +104,7 @@ def test_pip_takes_the_wheel_on_every_platform(dist, tmp_path, target):
     options = ["--quiet", "--no-deps", "--no-index", "--only-binary=:all:", "--disable-pip-version-check"]
     places = [f"--find-links={dist}", f"--platform={target}", f"--dest={tmp_path}"]
     call([sys.executable, "-m", "pip", "download", *options, *places, "slop-code"], tmp_path)
-    assert one(tmp_path, "*.whl").name == one(dist, "*.whl").name
+    assert the_file(tmp_path, "*.whl").name == the_file(dist, "*.whl").name
 
 
 @pytest.fixture
@@ -137,16 +137,16 @@ def passes_the_demo(command: Path, folder: Path, checkpoint: int) -> None:
 
 def test_the_wheel_is_enough_for_the_demo(cache, need_bubblewrap, dist, installed, tmp_path):
     need_bubblewrap()
-    passes_the_demo(installed(one(dist, "*.whl")), tmp_path, 3)
+    passes_the_demo(installed(the_file(dist, "*.whl")), tmp_path, 3)
 
 
 def test_the_sdist_is_enough_for_the_demo(cache, need_bubblewrap, dist, installed, tmp_path):
     need_bubblewrap()
-    passes_the_demo(installed(one(dist, "*.tar.gz")), tmp_path, 1)
+    passes_the_demo(installed(the_file(dist, "*.tar.gz")), tmp_path, 1)
 
 
 def test_without_the_helper_doctor_and_evaluations_say_how_to_build_it(cache, dist, installed, tmp_path):
-    command = installed(one(dist, "*.whl"))
+    command = installed(the_file(dist, "*.whl"))
     for program in (tmp_path / "venv").glob("lib/python*/site-packages/" + HELPERS + "*"):
         program.unlink()
     (tmp_path / "empty").mkdir()

@@ -37,7 +37,7 @@ def reader(data):
 
 def tree(root, *, times=True):
     """Every path below a folder with its kind, mode, content or target, and a file's time; by descriptors."""
-    found = {}
+    entries = {}
     for path, folders, files, folder in os.fwalk(os.fsencode(root)):
         for name in [*folders, *files]:
             info = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -49,8 +49,8 @@ def tree(root, *, times=True):
                     what = file.read()
             relative = os.path.relpath(os.path.join(path, name), os.fsencode(root))
             changed = info.st_mtime_ns if kind == stat.S_IFREG and times else 0
-            found[relative] = (kind, 0 if kind == stat.S_IFLNK else stat.S_IMODE(info.st_mode), what, changed)
-    return found
+            entries[relative] = (kind, 0 if kind == stat.S_IFLNK else stat.S_IMODE(info.st_mode), what, changed)
+    return entries
 
 
 def deep(folder, depth, name=b"d" * 60):
@@ -289,8 +289,8 @@ def test_a_file_that_shrinks_or_grows_while_it_is_sent(given, unpack, tmp_path):
 
     status, _, errors = unpack(parts())
     assert (status, errors) == (0, b"")
-    found = {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()}
-    assert found == {"1-shrinks": b"x" * 10 + bytes(size - 10), "2-grows": b"x" * size, "3-last": b"whole"}
+    contents = {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()}
+    assert contents == {"1-shrinks": b"x" * 10 + bytes(size - 10), "2-grows": b"x" * size, "3-last": b"whole"}
 
 
 @pytest.mark.e2e

@@ -331,9 +331,9 @@ def archives(draw: st.DrawFn) -> bytes:
         if draw(st.booleans()):
             made.append(attributes(b"".join(draw(st.lists(attribute_lines(), max_size=3)))))
         name = "/".join(["new", *draw(st.lists(st.sampled_from(NAMES), max_size=3))])
-        one = member(name, draw(st.sampled_from(KINDS)), content=draw(st.binary(max_size=600)), target="a")
+        right = member(name, draw(st.sampled_from(KINDS)), content=draw(st.binary(max_size=600)), target="a")
         offset, field = draw(st.integers(0, 511)), draw(st.binary(max_size=3))
-        made.append(draw(st.just(one) | st.just(patched(one, offset, field[: 512 - offset]))))
+        made.append(draw(st.just(right) | st.just(patched(right, offset, field[: 512 - offset]))))
     return b"".join(made) + END
 
 

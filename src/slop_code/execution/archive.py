@@ -42,7 +42,7 @@ FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 def pack_tree(source: Path, name: str, *, owner: Owner | None = None, without: tuple[str, ...] = ()) -> Iterator[bytes]:
     """A folder, or a single file, as `name` (`tree` or `tree/path`); without the end of the archive.
 
-    With an owner everything keeps its mode. Without one it is root's: everyone may read it and only root may write.
+    With an owner everything keeps its mode. Without an owner it is root's: everyone may read it, only root may write.
     """
     if not source.is_dir():
         yield from pack_file(source.read_bytes(), name)
@@ -116,7 +116,7 @@ def unpack_reports(read: Read, folders: Mapping[str, Path], max_size: int = MAX_
 def unpack_tree(packed: IO[bytes], folder: Path) -> None:
     """Make `folder` with everything that `pack_tree` put into an archive, whatever its tree is called.
 
-    Modes of folders are set last, as one may forbid to write into it.
+    Modes of folders are set last, as a mode may forbid to write into the folder.
     """
     folder.mkdir()
     modes: list[tuple[list[str], int]] = []
