@@ -3,6 +3,13 @@ from __future__ import annotations
 import pytest
 
 from slop_code.execution.docker.engine import Engine
+from slop_code.execution.helper import helper_path
+
+
+@pytest.fixture(scope="session")
+def helper():
+    """The native helper that was built for this machine."""
+    return str(helper_path())
 
 
 @pytest.fixture
