@@ -39,8 +39,8 @@ def problem_of(report: CheckReport) -> dict[str, Any]:
         "environment": None if report.environment is None else file_safe(report.environment),
         "seconds": round(sum(step.seconds for step in report.steps), 3),
         "steps": [step_of(step) for step in report.steps],
-        "findings": [finding_of(one, step.name) for step in report.steps for one in step.outcome.findings],
-        "allowed": [finding_of(one, step.name) for step in report.steps for one in step.allowed],
+        "findings": [finding_of(item, step.name) for step in report.steps for item in step.outcome.findings],
+        "allowed": [finding_of(item, step.name) for step in report.steps for item in step.allowed],
     }
 
 

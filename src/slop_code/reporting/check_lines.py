@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DETAIL_LINES = 20
 MAX_LINES = 2000
-"""Of one detail, where all of it is asked for."""
+"""Lines of a detail that is shown in full."""
 SUMMARY_LINES = 200
 STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 NAME_WIDTH = 10
@@ -51,15 +51,15 @@ def step_line(step: StepReport) -> Line:
     if step.undone is not None:
         reason = step.undone.strip().partition("\n")[0]
         return f"{start} NOT DONE: {one_line(reason)}", "bold magenta" if step.broken is not None else "red"
-    found = step.outcome.findings
+    findings = step.outcome.findings
     allowed = f" ({len(step.allowed)} allowed)" if step.allowed else ""
-    if not found:
+    if not findings:
         return f"{start} ok{allowed}{took}", "green"
-    return f"{start} {counts(found)}{allowed}{took}", STYLES[max(finding.severity for finding in found)]
+    return f"{start} {counts(findings)}{allowed}{took}", STYLES[max(finding.severity for finding in findings)]
 
 
 def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Iterator[Line]:
-    """First as compilers say it, so that editors find the place."""
+    """The first line looks like a compiler's, so that editors can jump to the location."""
     severity = finding.severity
     yield f"{_where(finding, folder)}: {severity}: {one_line(finding.message)} [{finding.rule.id}]", STYLES[severity]
     yield f"    fix: {one_line(finding.fix)}", ""

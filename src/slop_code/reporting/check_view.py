@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Now:
-    """What is being done, in one line of a terminal that the next one replaces; elsewhere only what takes long."""
+    """The current activity: a line of a terminal that the next one replaces; elsewhere only long activities."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = BestEffortStream(stream)

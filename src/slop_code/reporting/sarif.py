@@ -24,10 +24,10 @@ MESSAGE = 8000
 
 
 def sarif(reports: Sequence[CheckReport], status: int, folder: Path) -> dict[str, Any]:
-    """`status`: the exit status it comes to; `folder`: what places are told relative to, where they lie in it."""
+    """`status` is the exit status; locations inside of `folder` are relative to it."""
     names = list(dict.fromkeys(step.name for report in reports for step in report.steps))
     rules = [(name, rule) for name in names for rule in step_named(name).rules]
-    places = {rule.id: place for place, (_, rule) in enumerate(rules)}
+    indices = {rule.id: index for index, (_, rule) in enumerate(rules)}
     driver = {
         "name": "slop-code",
         "version": __version__,
@@ -40,11 +40,11 @@ def sarif(reports: Sequence[CheckReport], status: int, folder: Path) -> dict[str
         "invocations": [_invocation(reports, status, folder)],
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(finding, report, places, folder, allowed=allowed)
+            _result(finding, report, indices, folder, allowed=allowed)
             for report in reports
             for step in report.steps
-            for allowed, found in ((False, step.outcome.findings), (True, step.allowed))
-            for finding in found
+            for allowed, findings in ((False, step.outcome.findings), (True, step.allowed))
+            for finding in findings
         ],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -78,22 +78,22 @@ def _undone(report: CheckReport, step: StepReport) -> dict[str, Any]:
 
 
 def _result(
-    finding: Finding, report: CheckReport, places: Mapping[str, int], folder: Path, *, allowed: bool
+    finding: Finding, report: CheckReport, indices: Mapping[str, int], folder: Path, *, allowed: bool
 ) -> dict[str, Any]:
     physical: dict[str, Any] = {"artifactLocation": _artifact(report.path / finding.location.file, folder)}
     if finding.location.line is not None:
         physical["region"] = {"startLine": max(1, finding.location.line)}
     about = {"problem": report.problem, "checkpoint": finding.checkpoint, "test": finding.test}
-    told = {
+    result = {
         "ruleId": finding.rule.id,
-        "ruleIndex": places[finding.rule.id],
+        "ruleIndex": indices[finding.rule.id],
         "level": str(finding.severity),
         "message": {"text": truncate(file_safe(f"{finding.message}\n{finding.fix}".strip()), MESSAGE)},
         "locations": [{"physicalLocation": physical}],
         "partialFingerprints": {"slopCodeFinding/v1": fingerprint(finding, report.problem)},
         "properties": {name: file_safe(value) for name, value in about.items() if value},
     }
-    return told | ({"suppressions": [{"kind": "inSource"}]} if allowed else {})
+    return result | ({"suppressions": [{"kind": "inSource"}]} if allowed else {})
 
 
 def fingerprint(finding: Finding, problem: str) -> str:
