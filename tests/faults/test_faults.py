@@ -18,7 +18,7 @@ SEED = "SLOP_CODE_TEST_SEED"
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_kind_of_fault(cache, need_bubblewrap, tmp_path):
     need_bubblewrap()
     seed = os.environ.get(SEED) or str(random.SystemRandom().getrandbits(32))
