@@ -189,10 +189,11 @@ def test_a_kill_leaves_what_came_before(judge):
     judged = judge.run()
     assert (judged.evidence.source, judged.statuses) == ("stream", {"test_one": "passed"})
     results = grade([judged.of_roster(roster)], roster, ONE_CHECKPOINT).tests
+    killed = "pytest was killed by signal 9 (SIGKILL), while running test_checkpoint_1.py::test_two"
     assert [(result.status, result.failure_message) for result in results] == [
         ("passed", None),
-        ("error", "killed (this test was running)"),
-        ("error", "killed"),
+        ("error", f"{killed} (this test was running)"),
+        ("error", killed),
     ]
 
 
