@@ -184,7 +184,7 @@ def try_lock(lock: IO[str], kind: int) -> bool:
 
 
 def _remove_if_abandoned(folder: Path) -> bool:
-    """Remove a session's folder unless its evaluator holds the lock, or has made another meanwhile."""
+    """Remove a session's folder unless its lock is held; an evaluator whose new folder is removed makes another."""
     for name in ("lock", "new"):
         try:
             with (folder / name).open("r") as lock:
