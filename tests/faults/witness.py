@@ -17,7 +17,7 @@ def counted() -> int:
     from slop_code.runs import executors
     from slop_code.runs.executors import thread_executor as threads
 
-    class Counted(threads.Threads):
+    class Counted(threads.ThreadExecutor):
         def submit(self, work):  # type: ignore[no-untyped-def]
             note("begun", work)
             try:
