@@ -43,8 +43,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("default")]
 
 DRIVER, OTHER, THIRD = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 PATIENCE_S = 100
-BUSY = 3
-"""Sessions of a job whose boxes are open: its files, its result, the boxes."""
+BUSY = 2
+"""Session folders of a job whose boxes are open: the job itself, with its files and its result, and the boxes."""
 
 STORE = 80 << 20
 TOOLS = ("uv", "tools", "probes")

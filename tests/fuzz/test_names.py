@@ -17,7 +17,7 @@ from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.evaluation.selection import checkpoint_of, select
+from slop_code.evaluation.selection import checkpoint_files, checkpoint_of, select
 from slop_code.evaluation.test_lookup import find_tests, one_test
 from slop_code.execution import archive
 from slop_code.execution.assets import asset_environment, copy_assets
@@ -151,7 +151,8 @@ def test_assets(folder: Path, tree: dict[bytes, object]) -> None:
 )
 def test_selection(folder: Path, tree: dict[bytes, object]) -> None:
     tests = fresh(folder, "tests", {**tree, b"test_a.py": b""})
-    chosen = answered(lambda: select(tests, ["a", "a_b", "b"], "a_b", include_prior=True))
+    names = ["a", "a_b", "b"]
+    chosen = answered(lambda: select(tests, names, checkpoint_files(tests, names, "a_b", include_prior=True)))
     assert (chosen is None) is (not any(checkpoint_of(os.fsdecode(name), ["a", "a_b", "b"]) == "a_b" for name in tree))
     if chosen is None:
         return

@@ -98,11 +98,11 @@ def test_store(folder: Path, data: st.DataObject) -> None:
 @fuzzed(text=odd_text, seconds=st.floats() | st.integers())
 def test_times_that_something_took(folder: Path, text: str, seconds: float) -> None:
     store = ResultCache(Cache(folder / "cache"), limit=1 << 30)
-    store.remember(text, float(min(max(seconds, -1e300), 1e300)))
-    known = store.expected(text)
+    store.save_duration(text, float(min(max(seconds, -1e300), 1e300)))
+    known = store.expected_duration(text)
     assert known is None or known >= 0
-    (store._duration("other")).write_text(text[:100], "utf-8", "surrogatepass")
-    known = store.expected("other")
+    store._duration_path("other").write_text(text[:100], "utf-8", "surrogatepass")
+    known = store.expected_duration("other")
     assert known is None or known >= 0
 
 

@@ -66,7 +66,7 @@ def test_the_suite_says_where_it_came_from(suites, make_entry, make_test):
     assert {one.name: one.value for one in suite.properties()} == {
         "run": "monday", "problem": "words", "checkpoint": "checkpoint_1", "order": "1", "state": "evaluated",
         "policy": "all-cases", "passed": "true", "submission_digest": "5ub", "tests_digest": "7e5",
-        "config_digest": "c", "environment_digest": "e", "evaluation_version": "1-abc", "slop_code": "0.1.0",
+        "config_digest": "c0f", "environment_digest": "e0v", "evaluation_version": "1-abc", "slop_code": "0.1.0",
     }  # fmt: skip
 
 
