@@ -299,7 +299,7 @@ def test_a_whole_run(
 @pytest.mark.proof
 def test_a_node_of_another_version_is_refused(ray: Executor, nodes: Nodes, tmp_path: Path) -> None:
     shutil.copytree(Path(slop_code.__file__).parent, tmp_path / "slop_code")
-    (tmp_path / "slop_code" / "__init__.py").write_text('__version__ = "0.0.7"\n')
+    (tmp_path / "slop_code" / "_version.py").write_text('__version__ = "0.0.7"\n')
     node = nodes.add(THIRD, {"PYTHONPATH": str(tmp_path)})
     try:
         with pytest.raises(UsageError, match=rf"{THIRD}\): it has slop-code 0\.0\.7, expected {slop_code.__version__}"):
