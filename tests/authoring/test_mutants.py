@@ -1,4 +1,4 @@
-"""What mutants are made of a text, which of them are tried, and how the reference is distorted."""
+"""Mutants that are made of a text, and the choice of those that are tried."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import ast
 import itertools
 import os
 import random
-import subprocess
 import warnings
 from pathlib import Path
 
 import pytest
 
-from slop_code.authoring.check.strength.distortions import DISTORTIONS, FAITHFUL, can_distort, distort
 from slop_code.authoring.check.strength.mutant import Edit, Mutant
 from slop_code.authoring.check.strength.mutant_selection import MutantBudget, parse_budget, spread
 from slop_code.authoring.check.strength.python_edits import compiles, python_edits
@@ -24,7 +22,6 @@ from slop_code.authoring.check.strength.python_solution import (
     python_files,
 )
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.execution import EnvironmentSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "src" / "slop_code").rglob("*.py"))
@@ -207,41 +204,6 @@ def test_the_first_few_are_spread_over_lines_kinds_and_files():
     assert {one.file for one in chosen} == {"large.py", "s.py"}
 
 
-PROGRAM = 'echo "$0" "$@" >&2\nread -r line\nprintf "%s\\n" "$line" two\nexit 3\n'
-SEEN = {
-    "changes nothing": (3, "one\ntwo\n", True),
-    "changes every line of stdout": (3, "one~N\ntwo~N\n", True),
-    "prints nothing on stdout": (3, "", True),
-    "prints nothing on stderr": (3, "one\ntwo\n", False),
-    "ends with another exit status": (0, "one\ntwo\n", True),
-    "does nothing and ends with 0": (0, "", False),
-}
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("distortion", [FAITHFUL, *DISTORTIONS[1:]], ids=lambda one: one.name)
-@pytest.mark.parametrize("command", ["sh", "", "python"])
-def test_distortions(distortion, command, tmp_path):
-    """A Python environment keeps its command; one of another language gets a shell's."""
-    program = f"import os\nos.execv('/bin/sh', ['sh', '-c', {PROGRAM!r}, 'x/main', 'a b', \"it's\"])\n"
-    text = program if command == "python" else f"#!/bin/sh\n{PROGRAM}"
-    solution, folder = tmp_path / "solution", tmp_path / "distorted"
-    (solution / "bin").mkdir(parents=True)
-    (solution / "bin" / "main").write_text(text, encoding="utf-8")
-    (solution / "bin" / "main").chmod(0o755)
-    spec = EnvironmentSpec.model_validate(
-        {"type": "local", "name": "x", "commands": {"entry_file": "{entry_file}", "command": command}}
-    )
-    assert can_distort(spec, "bin/main", solution)
-    argv = distort(distortion, spec, "bin/main", solution, folder).entry("bin/main")
-    words = [*argv[:-1], str(folder / argv[-1]), "a b", "it's"]
-    done = subprocess.run(words, input="one\n", capture_output=True, text=True, timeout=20, cwd=tmp_path)
-    status, stdout, noisy = SEEN[distortion.name]
-    number = done.stdout.partition("~")[2].partition("\n")[0]
-    assert (done.returncode, done.stdout) == (status, stdout.replace("N", number))
-    assert done.stderr.endswith("/main a b it's\n") if noisy else done.stderr == ""
-
-
 def test_what_cannot_be_copied_says_so(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InfrastructureError, match=r"cannot be copied: .*pipe"):
@@ -254,8 +216,3 @@ def test_a_file_that_is_read_only_is_overwritten_and_stays_executable(tmp_path):
     path.chmod(0o555)
     overwrite(path, "exit 2\n")
     assert (path.read_text(encoding="utf-8"), path.stat().st_mode & 0o111) == ("exit 2\n", 0o111)
-
-
-def test_there_is_nothing_to_distort_where_the_entry_file_is_built(tmp_path):
-    spec = EnvironmentSpec.model_validate({"type": "local", "name": "x"})
-    assert not can_distort(spec, "main", tmp_path)

@@ -6,15 +6,8 @@ import json
 
 import pytest
 
+from slop_code.authoring.check.control_programs import CONTROLS, CRASH
 from slop_code.authoring.check.steps import check_step
-from slop_code.authoring.check.strength.distortion_trials import (
-    DistortionResult,
-    distortion_result,
-    try_distortions,
-    why_not_distortable,
-    wrapper_fault,
-)
-from slop_code.authoring.check.strength.distortions import DISTORTIONS
 from slop_code.authoring.check.strength.mutant import Edit, Mutant
 from slop_code.authoring.check.strength.mutant_trials import (
     MAX_UNBUILT,
@@ -25,7 +18,15 @@ from slop_code.authoring.check.strength.mutant_trials import (
     try_mutants,
     with_short_timeouts,
 )
-from slop_code.authoring.check.strength.strength_step import STEP, StrengthResult, facts, summary_lines
+from slop_code.authoring.check.strength.strength_step import (
+    STEP,
+    StrengthResult,
+    TriedControl,
+    control_result,
+    facts,
+    summary_lines,
+    try_controls,
+)
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import CheckpointConfig, GroupType, TestResult
 from tests.authoring.conftest import SOUND
@@ -124,14 +125,15 @@ def test_mutants_are_counted_by_group_and_a_test_that_never_fails_is_found(bench
     assert (facts["tried"], facts["groups"]["Functionality"]) == (5, {"tests": 1, "caught": 0, "alone": 0})
     assert facts["groups"]["Core"]["alone"] > 0
     # Only the test that no mutant made fail is tried with them.
-    assert facts["distorted"] == [{"program": each.name, "failed": 0, "no_verdict": None} for each in DISTORTIONS]
-    assert (facts["not_distorted"], facts["unfailing"]) == (None, ["test_checkpoint_1.py::test_anything_goes"])
+    programs = [each.name for each in (*CONTROLS, CRASH)]
+    assert facts["controls"] == [{"control": name, "failed": 0, "no_verdict": None} for name in programs]
+    assert facts["unfailing"] == ["test_checkpoint_1.py::test_anything_goes"]
     [finding] = report.outcome.findings
     assert (finding.rule.id, finding.location.line) == ("unfailing-test", 15)
     assert json.loads(json.dumps(report.outcome.facts)) == report.outcome.facts
 
 
-def test_a_solution_in_another_language_is_distorted_and_not_mutated(bench, cache, need_bubblewrap):
+def test_a_test_that_never_fails_is_found_with_a_solution_in_another_language(bench, cache, need_bubblewrap):
     need_bubblewrap()
     report = check_step(bench(SHELL, jobs=2), "strength")
     assert report.undone is None
@@ -150,20 +152,11 @@ def test_a_mutant_whose_set_up_fails_is_not_counted(bench, cache, need_bubblewra
     assert (unbuilt, tried.mutant, tried.failed) == (1, other, frozenset())
 
 
-def test_a_program_that_bears_no_wrapper_is_not_distorted(bench, cache, need_bubblewrap):
-    """As a server does not, that has to be the process which is terminated."""
+def test_a_test_that_only_looks_for_a_traceback_fails_with_a_crash(bench, cache, need_bubblewrap):
     need_bubblewrap()
-    own_process = "import os\nprint(open(f'/proc/{os.getppid()}/cmdline').read().partition('\\0')[0] == 'sh')\n"
-    test = "def test_parent(run):\n    assert run().stdout == 'False\\n'\n"
-    own = bench({"solutions/checkpoint_1/main.py": own_process, "tests/test_checkpoint_1.py": test}, jobs=1)
-    found = try_distortions(own, own.checkpoints[0], ["test_checkpoint_1.py::test_parent"])
-    assert found == "1 of 1 tests fail when the reference runs behind a wrapper"
-
-
-def test_distortions_end_with_the_last_test_that_passes(bench, cache, need_bubblewrap):
-    need_bubblewrap()
-    own, only = bench(SHELL, jobs=1), ["test_checkpoint_1.py::test_words"]
-    assert try_distortions(own, own.checkpoints[0], only) == [DistortionResult(DISTORTIONS[0], frozenset(only))]
+    test = "def test_quiet(run):\n    done = run('hello')\n    assert 'Traceback' not in done.stdout + done.stderr\n"
+    own, only = bench(SHELL, {"tests/test_checkpoint_1.py": test}, jobs=2), ("test_checkpoint_1.py::test_quiet",)
+    assert [tried.control for tried in try_controls(own, own.checkpoints[0], only) if tried.failed] == [CRASH]
 
 
 def test_a_reference_that_fails_a_test_has_no_mutants(bench, cache, need_bubblewrap):
@@ -171,20 +164,6 @@ def test_a_reference_that_fails_a_test_has_no_mutants(bench, cache, need_bubblew
     wrong = "\n\ndef test_wrong(run):\n    assert run('hello').stdout == ''\n"
     with pytest.raises(UsageError, match=r"^1 of 4 tests fail with the reference of checkpoint_1"):
         STEP.run(bench({"tests/test_checkpoint_1.py": SOUND["tests/test_checkpoint_1.py"] + wrong}))
-
-
-@pytest.mark.parametrize(
-    ("keys", "reason"),
-    [
-        ("entry_file: main\n", None),
-        ("entry_file: main\nin_process: true\n", "the tests load the program into their own process"),
-        ("entry_file: bin/app\n", "the reference has no file bin/app.py"),
-    ],
-    ids=["can be", "in process", "built"],
-)
-def test_why_nothing_is_distorted(bench, keys, reason):
-    own = bench({"config.yaml": SOUND["config.yaml"].replace("entry_file: main\n", keys)})
-    assert why_not_distortable(own.problem, own.environment, own.solution(own.checkpoints[0])) == reason
 
 
 NEW = {"checkpoint": "checkpoint_2", "file_path": "test_checkpoint_2.py"}
@@ -201,10 +180,8 @@ def tried(*tests: TestResult, ended: str | None = None) -> TriedMutant:
     return TriedMutant(MUTANT, names(*tests), ended)
 
 
-def strength(
-    *outcomes: TriedMutant, distorted: tuple[DistortionResult, ...] = (), undistorted: str | None = None
-) -> StrengthResult:
-    return StrengthResult("checkpoint_2", [CORE, OTHER, ERROR, OLD], 9, outcomes, 0, distorted, undistorted)
+def strength(*outcomes: TriedMutant, controls: tuple[TriedControl, ...] = ()) -> StrengthResult:
+    return StrengthResult("checkpoint_2", [CORE, OTHER, ERROR, OLD], 9, outcomes, 0, controls)
 
 
 def test_counts_by_group():
@@ -226,7 +203,7 @@ def test_counts_by_group():
 
 
 @pytest.mark.parametrize(
-    ("by_mutants", "by_distortions", "unfailing"),
+    ("by_mutants", "by_controls", "unfailing"),
     [
         ([CORE, OTHER, ERROR], [], []),
         ([CORE], [ERROR], [OTHER]),
@@ -234,19 +211,15 @@ def test_counts_by_group():
         ([], [], [CORE, OTHER, ERROR]),  # never the old one: it was tried where it belongs
     ],
 )
-def test_unfailing(by_mutants, by_distortions, unfailing):
-    distorted = (DistortionResult(DISTORTIONS[0], names(*by_distortions)),)
-    assert strength(tried(*by_mutants), distorted=distorted).unfailing == unfailing
-    assert strength(tried(*by_mutants)).unfailing == []
+def test_unfailing(by_mutants, by_controls, unfailing):
+    controls = (TriedControl(CRASH, names(*by_controls)),)
+    assert strength(tried(*by_mutants), controls=controls).unfailing == unfailing
 
 
-def test_what_was_not_distorted_is_told():
-    found = strength(undistorted="the reference has no file main")
-    assert list(summary_lines(found))[-1] == "  not distorted: the reference has no file main"
-    assert facts(found)[1]["not_distorted"] == "the reference has no file main"
-    found = strength(distorted=(DistortionResult(DISTORTIONS[0], names(CORE), "box gone\nand more"),))
-    assert list(summary_lines(found))[-1] == "  no verdict on a program that crashes at once: box gone"
-    assert facts(found)[1]["distorted"][0]["no_verdict"] == "box gone"
+def test_a_control_program_without_a_verdict_is_in_summary_and_facts():
+    found = strength(controls=(TriedControl(CRASH, names(CORE), "box gone\nand more"),))
+    assert list(summary_lines(found))[-1] == f"  no verdict on {CRASH.about}: box gone"
+    assert facts(found)[1]["controls"][0]["no_verdict"] == "box gone"
 
 
 FAILED, NEVER = case("other", "failed", **NEW), case("error", "error", group="E", **NEW)
@@ -310,23 +283,18 @@ OWN = (CORE.nodeid, OTHER.nodeid, ERROR.nodeid)
 
 
 @pytest.mark.parametrize(
-    ("outcome", "failed", "no_verdict", "unsuited"),
+    ("outcome", "failed", "no_verdict"),
     [
-        (judged(CORE, OTHER, ERROR), (), None, None),
-        (judged(CORE, FAILED, ERROR), (OTHER,), None, "1 of 3 tests fail when the reference runs behind a wrapper"),
-        (judged(CORE, FAILED, NEVER, reason="box gone\nand more"), (OTHER, ERROR), "box gone\nand more",
-         "no verdict on the reference behind a wrapper: box gone"),
-        (judged(CORE, OTHER, ERROR, reason="no report"), (), "no report",
-         "no verdict on the reference behind a wrapper: no report"),
-        (InfrastructureError("disk full"), (CORE, OTHER, ERROR), "disk full",
-         "no verdict on the reference behind a wrapper: disk full"),
+        (judged(CORE, OTHER, ERROR), (), None),
+        (judged(CORE, FAILED, ERROR), (OTHER,), None),
+        (judged(CORE, FAILED, NEVER, reason="box gone"), (OTHER, ERROR), "box gone"),
+        (judged(CORE, OTHER, ERROR, reason="no report"), (), "no report"),
+        (InfrastructureError("disk full"), (CORE, OTHER, ERROR), "disk full"),
     ],
     ids=["all pass", "one fails", "some never ran", "no report", "no evaluation"],
-)  # fmt: skip
-def test_what_comes_of_a_distortion(outcome, failed, no_verdict, unsuited):
-    found = distortion_result(DISTORTIONS[0], OWN, outcome)
-    assert found == DistortionResult(DISTORTIONS[0], names(*failed), no_verdict)
-    assert wrapper_fault(found, len(OWN)) == unsuited
+)
+def test_tests_that_fail_with_a_control_program(outcome, failed, no_verdict):
+    assert control_result(CRASH, OWN, outcome) == TriedControl(CRASH, names(*failed), no_verdict)
 
 
 def test_all_survivors_are_facts_and_a_few_are_told():

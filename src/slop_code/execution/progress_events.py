@@ -18,7 +18,7 @@ class ProgressKind(StrEnum):
     CHECK_STEP = "check_step"
     EVALUATE_REFERENCE = "evaluate_reference"
     EVALUATE_MUTANTS = "evaluate_mutants"
-    EVALUATE_DISTORTIONS = "evaluate_distortions"
+    EVALUATE_CONTROLS = "evaluate_controls"
     REPEAT_TESTS = "repeat_tests"
     RETRY_CONDITION = "retry_condition"
     RETRY_WITHOUT_VERDICT = "retry_without_verdict"

@@ -35,8 +35,8 @@ def _checking(event: ProgressEvent) -> str:
             return f"reference of {event.problem} {event.checkpoint}"
         case ProgressKind.EVALUATE_MUTANTS:
             return f"{event.checkpoint}: {event.count} mutants tried"
-        case ProgressKind.EVALUATE_DISTORTIONS:
-            return f"{event.checkpoint}: what the tests look at"
+        case ProgressKind.EVALUATE_CONTROLS:
+            return f"{event.checkpoint}: programs that solve nothing"
         case ProgressKind.REPEAT_TESTS:
             return f"{event.checkpoint}, run {event.count} of {event.total}: {event.name}"
         case ProgressKind.RETRY_CONDITION:

@@ -6,12 +6,14 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.execution.environment import SetupSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.authoring.check.workbench import Workbench
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
 
 COMMAND = "sh"
@@ -46,6 +48,12 @@ class ControlProgram:
             path.write_text(self.script, encoding="utf-8")
         return submission
 
+    def request(
+        self, bench: Workbench, checkpoint: CheckpointConfig, folder: Path, only: tuple[str, ...] | None = None
+    ) -> EvaluationRequest:
+        submission = self.write(folder, bench.problem, bench.environment)
+        return EvaluationRequest(checkpoint, submission, environment=self.environment(bench.environment), only=only)
+
 
 def _failing(status: int) -> str:
     return f'echo "error: this cannot be done" >&2\nexit {status}\n'
@@ -62,5 +70,13 @@ CONTROLS = (
     ControlProgram("fails-1", "a program that always fails with a message and status 1", _failing(1), fails=True),
     ControlProgram("fails-2", "a program that always fails with a message and status 2", _failing(2), fails=True),
 )
+CRASH = ControlProgram(
+    "crash",
+    "a program that prints a traceback and ends with status 99",
+    'text="Traceback (most recent call last)"\necho "$text"\necho "$text" >&2\nexit 99\n',
+    fails=True,
+)
+"""Only for the step strength: a test may check nothing else than that no traceback is printed."""
+
 PREVIOUS = "previous"
 """The control that is the reference of the previous checkpoint."""

@@ -104,11 +104,7 @@ def run(bench: Workbench) -> StepOutcome:
 
 def requests(bench: Workbench, checkpoint: CheckpointConfig, folder: Path) -> Iterator[tuple[str, EvaluationRequest]]:
     for control in CONTROLS:
-        submission = control.write(folder, bench.problem, bench.environment)
-        yield (
-            control.name,
-            EvaluationRequest(checkpoint, submission, environment=control.environment(bench.environment)),
-        )
+        yield control.name, control.request(bench, checkpoint, folder)
     before = bench.previous_checkpoint(checkpoint)
     if before is not None and os.path.isdir(bench.solution(before)):
         yield PREVIOUS, EvaluationRequest(checkpoint, bench.solution(before))

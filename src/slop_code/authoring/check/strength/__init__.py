@@ -1,1 +1,1 @@
-"""Step `strength`: mutants and distortions of the reference, which tests should notice."""
+"""Step `strength`: mutants of the reference and control programs, which tests should notice."""

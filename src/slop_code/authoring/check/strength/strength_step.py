@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slop_code.authoring.check.control_programs import CONTROLS, CRASH, ControlProgram
 from slop_code.authoring.check.failure_text import first_line, single_line
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.reference_verdict import location_of_checkpoint, sound_reference
-from slop_code.authoring.check.strength.distortion_trials import try_distortions
 from slop_code.authoring.check.strength.mutant_selection import spread
-from slop_code.authoring.check.strength.mutant_trials import deciding_tests, try_mutants
+from slop_code.authoring.check.strength.mutant_trials import deciding_tests, try_mutants, with_short_timeouts
 from slop_code.authoring.check.strength.python_solution import mutants_of, python_files
+from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.raw_test import visible
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from slop_code.authoring.check.strength.distortion_trials import DistortionResult
     from slop_code.authoring.check.strength.mutant_selection import MutantBudget
     from slop_code.authoring.check.strength.mutant_trials import TriedMutant
-    from slop_code.authoring.check.workbench import Workbench
+    from slop_code.authoring.check.workbench import ResultsOrError, Workbench
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import TestResult
 
@@ -53,8 +56,17 @@ UNFAILING = Rule(
 
 
 @dataclass(frozen=True, slots=True)
+class TriedControl:
+    control: ControlProgram
+    failed: frozenset[str]
+    """Without a verdict, tests without a result count as failed, as they might fail."""
+
+    no_verdict: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StrengthResult:
-    """Mutants and distortions of one checkpoint's reference, and the tests that failed with them."""
+    """Mutants of one checkpoint's reference and control programs, and the tests that failed with them."""
 
     checkpoint: str
     tests: Sequence[TestResult]
@@ -65,9 +77,8 @@ class StrengthResult:
     unbuilt: int
     """Mutants that could not be evaluated."""
 
-    distorted: Sequence[DistortionResult] = ()
-    undistorted: str | None = None
-    """The reason why the reference could not be distorted."""
+    controls: Sequence[TriedControl] = ()
+    """Tried with the tests that failed with no mutant."""
 
     no_mutants: str | None = None
     """The reason why no mutant was tried."""
@@ -81,16 +92,11 @@ class StrengthResult:
         return len(self.tried) - len(self.survivors)
 
     @property
-    def unfailed(self) -> list[TestResult]:
-        """Tests of this checkpoint that failed with no mutant and no distortion."""
-        trials: list[TriedMutant | DistortionResult] = [*self.tried, *self.distorted]
+    def unfailing(self) -> list[TestResult]:
+        """Tests of this checkpoint that failed with no mutant and no control program."""
+        trials: list[TriedMutant | TriedControl] = [*self.tried, *self.controls]
         failing = frozenset[str]().union(*(trial.failed for trial in trials))
         return [test for test in self.tests if test.checkpoint == self.checkpoint and test.nodeid not in failing]
-
-    @property
-    def unfailing(self) -> list[TestResult]:
-        """Empty without distortions, since mutants alone are too few."""
-        return self.unfailed if self.distorted else []
 
     def groups(self) -> dict[GroupType, tuple[int, int, int]]:
         """For each group: its tests, the mutants that they catch, and the mutants that no other group catches."""
@@ -134,11 +140,25 @@ def strength_of(bench: Workbench, checkpoint: CheckpointConfig, budget: MutantBu
     result = StrengthResult(checkpoint.name, deciding_tests(bench.reference(checkpoint)), len(mutants), tried, unbuilt)
     if not python_files(bench.solution(checkpoint)):
         result = replace(result, no_mutants=NO_PYTHON)
-    left = [test.nodeid for test in result.unfailed]
-    distorted = try_distortions(bench, checkpoint, left) if left else []
-    return (
-        replace(result, undistorted=distorted) if isinstance(distorted, str) else replace(result, distorted=distorted)
-    )
+    left = tuple(test.nodeid for test in result.unfailing)
+    return replace(result, controls=try_controls(bench, checkpoint, left)) if left else result
+
+
+def try_controls(bench: Workbench, checkpoint: CheckpointConfig, tests: tuple[str, ...]) -> list[TriedControl]:
+    """Mutants alone are too few to tell that a test never fails."""
+    controls = (*CONTROLS, CRASH)
+    quick = with_short_timeouts(checkpoint, bench.reference(checkpoint))
+    bench.progress(ProgressEvent(ProgressKind.EVALUATE_CONTROLS, checkpoint=checkpoint.name))
+    with tempfile.TemporaryDirectory(prefix="slop-code-controls-") as folder:
+        outcomes = bench.evaluate_all([control.request(bench, quick, Path(folder), tests) for control in controls])
+    return [control_result(control, tests, outcome) for control, outcome in zip(controls, outcomes, strict=True)]
+
+
+def control_result(control: ControlProgram, tests: Sequence[str], outcome: ResultsOrError) -> TriedControl:
+    if isinstance(outcome, InfrastructureError):
+        return TriedControl(control, frozenset(tests), str(outcome))
+    passed = {test.nodeid for test in outcome.tests if test.status == "passed"}
+    return TriedControl(control, frozenset(tests) - passed, outcome.infrastructure_failure_reason)
 
 
 def findings_of(bench: Workbench, result: StrengthResult) -> Iterator[Finding]:
@@ -158,8 +178,7 @@ def findings_of(bench: Workbench, result: StrengthResult) -> Iterator[Finding]:
             visible(f"{name} passes whatever the program prints, writes or ends with{many}", MAX_LINE),
             checkpoint=result.checkpoint,
             test=tests[0].nodeid,
-            detail="it passed with a program that\n"
-            + "\n".join(f"- {distorted.distortion.name}" for distorted in result.distorted),
+            detail="\n".join(["it passed with", *(f"- {tried.control.about}" for tried in result.controls)]),
         )
 
 
@@ -180,11 +199,9 @@ def summary_lines(result: StrengthResult) -> Iterator[str]:
         yield f"{result.checkpoint}: {caught}, {result.made} possible{left}"
     if result.tried:
         yield f"  caught by {', '.join(by)}"
-    if result.undistorted:
-        yield f"  not distorted: {result.undistorted}"
-    for distorted in result.distorted:
-        if distorted.no_verdict:
-            yield f"  no verdict on a program that {distorted.distortion.name}: {_in_short(distorted.no_verdict)}"
+    for control in result.controls:
+        if control.no_verdict:
+            yield f"  no verdict on {control.control.about}: {_in_short(control.no_verdict)}"
     for tried in result.survivors[:MAX_SURVIVORS]:
         yield f"  survived: {tried.mutant.name}"
         yield from (f"    {line}" for line in tried.mutant.diff.splitlines())
@@ -218,15 +235,14 @@ def facts(result: StrengthResult) -> tuple[str, dict[str, Any]]:
             }
             for tried in result.tried
         ],
-        "distorted": [
+        "controls": [
             {
-                "program": distorted.distortion.name,
-                "failed": len(distorted.failed),
-                "no_verdict": _in_short(distorted.no_verdict) if distorted.no_verdict else None,
+                "control": tried.control.name,
+                "failed": len(tried.failed),
+                "no_verdict": _in_short(tried.no_verdict) if tried.no_verdict else None,
             }
-            for distorted in result.distorted
+            for tried in result.controls
         ],
-        "not_distorted": result.undistorted,
         "unfailing": [visible(test.nodeid, MAX_LINE) for test in result.unfailing],
     }
 
