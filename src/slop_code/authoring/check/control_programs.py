@@ -72,11 +72,11 @@ CONTROLS = (
 )
 CRASH = ControlProgram(
     "crash",
-    "a program that prints a traceback and ends with status 99",
-    'text="Traceback (most recent call last)"\necho "$text"\necho "$text" >&2\nexit 99\n',
+    "a program that prints another traceback each time and ends with status 99",
+    'text="Traceback (most recent call last): process $$"\necho "$text"\necho "$text" >&2\nexit 99\n',
     fails=True,
 )
-"""Only for the step strength: a test may check nothing else than that no traceback is printed."""
+"""Only for the step strength: a test may check only that no traceback is printed, or that output is the same twice."""
 
 PREVIOUS = "previous"
 """The control that is the reference of the previous checkpoint."""
