@@ -136,7 +136,7 @@ def test_problems_of_one_name_differ_by_their_folders(name, folder, expected, tm
 
 
 def test_a_problem_in_words(tmp_path):
-    measured = ReferenceTimes(1.5, {"a.py::x": 0.25, "a.py::y": 0.5})
+    measured = ReferenceTimes(seconds=1.5, tests={"a.py::x": 0.25, "a.py::y": 0.5})
     found = problem_view(
         tmp_path,
         checkpoint(tests={"Core": 1, "Error": 0}, measured=measured),
@@ -172,7 +172,7 @@ def test_a_problem_in_words(tmp_path):
 def test_no_name_reaches_a_terminal_as_a_command(tmp_path):
     found = problem_view(
         tmp_path / HOSTILE,
-        checkpoint(HOSTILE, measured=ReferenceTimes(1, {HOSTILE: 1.0}), error=HOSTILE),
+        checkpoint(HOSTILE, measured=ReferenceTimes(seconds=1, tests={HOSTILE: 1.0}), error=HOSTILE),
         version=HOSTILE,
         description=HOSTILE,
         author=HOSTILE,
@@ -222,7 +222,7 @@ def test_what_is_damaged_is_not_known(kept):
 
 
 def test_what_is_kept_is_read_again():
-    assert parse(b'{"seconds": 1, "tests": {"a": 2}}') == ReferenceTimes(1.0, {"a": 2.0})
+    assert parse(b'{"seconds": 1, "tests": {"a": 2}}') == ReferenceTimes(seconds=1.0, tests={"a": 2.0})
 
 
 def test_problems_are_looked_at_without_evaluating(authored, tmp_path, cache, need_bubblewrap):

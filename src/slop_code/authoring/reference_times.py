@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
 
 from slop_code._io import digest_of
 from slop_code.authoring.problem_folders import SOLUTIONS
+from slop_code.evaluation.report import Stored
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.result_cache import ResultCache
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from slop_code.evaluation.context import EvaluationContext
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.cache import Cache
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceTimes:
+class ReferenceTimes(Stored):
     seconds: float
     """The whole test session, with its start and end."""
 
-    tests: Mapping[str, float]
+    tests: dict[str, float]
     """Seconds by test."""
 
     def slowest(self, count: int) -> list[tuple[str, float]]:
@@ -40,8 +39,8 @@ def store_reference_times(cache: Cache, results: CorrectnessResults) -> None:
     digests = results.provenance.digests
     parts = [digests.submission, digests.tests, digests.config, digests.environment]
     tests = {test.nodeid: test.duration_ms / 1000 for test in results.tests}
-    text = json.dumps({"seconds": results.phases.get("tests", results.duration), "tests": tests})
-    ResultCache(cache).put(_key(parts), text.encode("utf-8", "surrogateescape"))
+    times = ReferenceTimes(seconds=results.phases.get("tests", results.duration), tests=tests)
+    ResultCache(cache).put(_key(parts), times.model_dump_json().encode())
 
 
 def load_reference_times(context: EvaluationContext) -> ReferenceTimes | None:
@@ -61,14 +60,6 @@ def _key(parts: Sequence[str | None]) -> str:
 def parse(kept: bytes) -> ReferenceTimes | None:
     """None for anything that `store_reference_times` did not write."""
     try:
-        stored = json.loads(kept)
-        tests = {str(name): _seconds(value) for name, value in stored["tests"].items()}
-        return ReferenceTimes(_seconds(stored["seconds"]), tests)
-    except (ValueError, TypeError, LookupError, AttributeError):
+        return ReferenceTimes.model_validate_json(kept)
+    except ValidationError:
         return None
-
-
-def _seconds(value: object) -> float:
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError("no time")
-    return float(value)

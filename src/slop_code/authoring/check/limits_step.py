@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import failure_reason, first_line, first_lines, shown_test, single_line
@@ -62,7 +62,7 @@ def run(bench: Workbench) -> StepOutcome:
     reduced = limit_headroom(bench)
     return StepOutcome(
         (*slow_tests(bench.problem.path, times), *long_sessions(times), *reduced.findings),
-        (*[line for name, own in times.items() for line in summary_lines(name, own)], reduced.summary),
+        (*[line for name, own in times.items() for line in summary_lines(name, own)], *reduced.summary),
         {"checkpoints": {name: facts(own) for name, own in times.items()}, "limits": reduced.facts},
     )
 
@@ -99,51 +99,33 @@ def long_sessions(times: Mapping[str, TimeHeadroom]) -> Iterator[Finding]:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class LimitHeadroom:
+def limit_headroom(bench: Workbench) -> StepOutcome:
     """Headroom of memory, processes, disk and output."""
-
-    summary: str
-    findings: tuple[Finding, ...] = ()
-    facts: Mapping[str, object] = field(default_factory=dict)
-
-
-def limit_headroom(bench: Workbench) -> LimitHeadroom:
     if sandbox_name(bench.environment) == "none":
-        return LimitHeadroom("with isolation: none there are no limits on memory, processes, disk and output")
+        return StepOutcome(summary=("with isolation: none there are no limits on memory, processes, disk and output",))
     limits = bench.environment.limits
     names = reducible_limits(limits)
     findings = tuple(shortages(bench, names)) if names else ()
     texts = ", ".join(limit_summary(limits, name) for name in FLOORS)
-    end = "not every reference passes" if findings else "every reference passes"
+    end = (
+        f"with the reduced limits {'not ' if findings else ''}every reference passes" if names else "nothing was tried"
+    )
     facts = {
         name: {"limit": getattr(limits, name), "tried": reduced_limit(limits, name) if name in names else None}
         for name in FLOORS
     }
-    return LimitHeadroom(
-        f"limits: {texts}; {f'with the reduced limits {end}' if names else 'nothing was tried'}", findings, facts
-    )
+    return StepOutcome(findings, (f"limits: {texts}; {end}",), facts)
 
 
 def shortages(bench: Workbench, names: tuple[str, ...]) -> list[Finding]:
     """First all limits are reduced together; where that is too little, each limit alone."""
-    together = list(
-        reduced_limit_findings(bench, [(checkpoint, names) for checkpoint in bench.checkpoints_with_reference()])
-    )
+    checkpoints = bench.checkpoints_with_reference()
+    together = list(reduced_limit_findings(bench, [(checkpoint, names) for checkpoint in checkpoints]))
     if len(names) == 1:
         return together
     short = {finding.checkpoint for finding in together}
-    alone = list(
-        reduced_limit_findings(
-            bench,
-            [
-                (checkpoint, (name,))
-                for checkpoint in bench.checkpoints_with_reference()
-                if checkpoint.name in short
-                for name in names
-            ],
-        )
-    )
+    single = [(checkpoint, (name,)) for checkpoint in checkpoints if checkpoint.name in short for name in names]
+    alone = list(reduced_limit_findings(bench, single))
     known = {finding.checkpoint for finding in alone}
     return [*alone, *(finding for finding in together if finding.checkpoint not in known)]
 
@@ -158,9 +140,8 @@ def reduced_limit_findings(
     ]
     for (checkpoint, names), outcome in zip(cases, evaluate_with_retry(bench.evaluate_all, requests), strict=True):
         if isinstance(outcome, InfrastructureError):
-            bench.evaluate(
-                EvaluationRequest(checkpoint, bench.solution(checkpoint))
-            )  # raises where the machine is the cause
+            # Raises where the machine is the cause.
+            bench.evaluate(EvaluationRequest(checkpoint, bench.solution(checkpoint)))
         if short := shortage(outcome):
             yield too_little(bench, checkpoint.name, names, short)
 

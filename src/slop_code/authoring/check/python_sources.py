@@ -70,7 +70,7 @@ def location_of_test(folder: Path, test: str) -> Location:
     """The location of a test (`file::Class::name[parameters]`), as far as its source tells."""
     name, _, inside = test.partition("::")
     file = f"tests/{name}"
-    source = _cached_source(folder, file)
+    source = cached_source(folder, file)
     if not isinstance(source, PythonSource):
         return Location(file)
     body: list[ast.stmt] = source.tree.body
@@ -83,7 +83,7 @@ def location_of_test(folder: Path, test: str) -> Location:
     return Location(file, line)
 
 
-def _cached_source(folder: Path, file: str) -> PythonSource | SyntaxError | None:
+def cached_source(folder: Path, file: str) -> PythonSource | SyntaxError | None:
     """None for a missing file; a file is parsed again only after a change."""
     try:
         state = (folder / file).stat()

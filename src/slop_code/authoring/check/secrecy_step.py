@@ -11,11 +11,12 @@ from slop_code.authoring.check.failure_text import first_names, single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.reference_verdict import reference_fault
-from slop_code.authoring.check.shown_files import ASSETS, ShownFiles, covering, looks_expected, read_showing
+from slop_code.authoring.check.shown_files import ShownFiles, covering, looks_expected, read_showing
 from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.command import WATCH
+from slop_code.evaluation.staging import ASSETS
 from slop_code.execution.sandbox import sandbox_name
 
 if TYPE_CHECKING:

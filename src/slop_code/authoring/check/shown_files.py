@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.evaluation.evidence import SHOWN
-from slop_code.evaluation.staging import ASSETS
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.evaluation.config import CheckpointConfig
-
-__all__ = ["ASSETS", "PassedText", "ShownFiles", "covering", "looks_expected", "read_showing"]
 
 SIZE_LIMIT = 64 << 20
 WORDS = frozenset((

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
 import time
 import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.findings import Finding, Severity, Step, StepOutcome
-from slop_code.authoring.check.python_sources import PythonSource, is_allowed, read_source
+from slop_code.authoring.check.python_sources import PythonSource, cached_source, is_allowed
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
@@ -124,14 +123,9 @@ def do_step(bench: Workbench, chosen: Step) -> StepReport:
 
 
 def _without_allowed(report: StepReport, folder: Path) -> StepReport:
-    sources: dict[str, PythonSource | SyntaxError | None] = {}
-
     def allowed(finding: Finding) -> bool:
         file = finding.location.file
-        if file not in sources:
-            readable = file.endswith(".py") and os.path.isfile(folder / file)
-            sources[file] = read_source(folder, file) if readable else None
-        source = sources[file]
+        source = cached_source(folder, file) if file.endswith(".py") else None
         return isinstance(source, PythonSource) and is_allowed(finding, source)
 
     let_pass = tuple(finding for finding in report.outcome.findings if allowed(finding))
