@@ -8,8 +8,9 @@ from rich.console import Console
 
 from slop_code.evaluation import GroupType, PassPolicy
 from slop_code.execution import EnvironmentSpec
-from slop_code.reporting.plan_lines import plan_rows, show_plan
+from slop_code.reporting.plan_lines import plan_lines, plan_rows
 from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, show_run
+from slop_code.reporting.terminal import print_lines
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, Regressions
 from slop_code.runs.job_records import Job, RunIssue
 from slop_code.runs.plan import Plan
@@ -253,7 +254,8 @@ def submission(number=1, run="run", problem="larder"):
 def planned(jobs=(), kept=(), issues=(), slots=2):
     console = Console(file=io.StringIO(), width=100, highlight=False, force_terminal=False)
     facts = CheckpointFacts(state="evaluated")
-    show_plan(Plan(tuple(jobs), tuple((one, facts) for one in kept), tuple(issues)), slots, console)
+    plan = Plan(tuple(jobs), tuple((one, facts) for one in kept), tuple(issues))
+    print_lines(console, plan_lines(plan, slots))
     return console.file.getvalue().splitlines()
 
 

@@ -77,7 +77,7 @@ def run_solution(
         seed=options.seed,
         interactive=options.interactive,
     )
-    with cpu_load(SPINNERS_PER_CPU * available_cpus()) if options.busy else contextlib.nullcontext():
+    with cpu_load(SPINNERS_PER_CPU * available_cpus() if options.busy else 0):
         return runner.run([*options.pytest_args, *(["--pdb"] if options.interactive else [])])
 
 

@@ -74,14 +74,14 @@ def _status(summary: RunSummary, policy: Policy) -> Exit:
 
 
 def print_plan(evaluation: RunEvaluation, arguments: argparse.Namespace) -> int:
-    from slop_code.reporting.plan_lines import show_plan
-    from slop_code.reporting.terminal import ResultConsole
+    from slop_code.reporting.plan_lines import plan_lines
+    from slop_code.reporting.terminal import ResultConsole, print_lines
 
     plan = evaluation.plan
     if arguments.json:
         print(json.dumps(_plan_document(plan), indent=2))
     else:
-        show_plan(plan, arguments.num_workers or available_cpus(), ResultConsole())
+        print_lines(ResultConsole(), plan_lines(plan, arguments.num_workers or available_cpus()))
     return Exit.INFRASTRUCTURE if plan.issues else Exit.PASSED
 
 

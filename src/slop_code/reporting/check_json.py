@@ -1,4 +1,4 @@
-"""Findings of `problems check` as JSON, for programs."""
+"""Findings of `problems check` as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 
 
 def document(reports: Sequence[CheckReport], status: int) -> dict[str, Any]:
-    """`status`: the exit status it comes to."""
+    """`status` is the exit status."""
     return {
         "schema_version": SCHEMA_VERSION,
         "slop_code": __version__,

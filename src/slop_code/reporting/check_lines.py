@@ -1,6 +1,6 @@
-"""Findings of `problems check` for a person: a line for each step, with its findings below.
+"""Findings of `problems check` as lines: one for each step, with its findings below.
 
-Names, messages and details are anyone's: they are never markup and never control sequences, and they have an end.
+Names, messages and details come from anywhere: they are escaped and bounded.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.findings import Finding, Rule
     from slop_code.authoring.check.steps import CheckReport, StepReport
-
-    Line = tuple[str, str]
-    """A text and its style."""
+    from slop_code.reporting.terminal import StyledLine
 
 DETAIL_LINES = 20
 MAX_LINES = 2000
@@ -29,13 +27,13 @@ STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cya
 NAME_WIDTH = 10
 
 
-def heading(problem: str, path: Path, environment: str | None) -> Line:
+def heading(problem: str, path: Path, environment: str | None) -> StyledLine:
     where = one_line(environment) if environment is not None else "not known"
-    return f"{one_line(problem)} ({one_line(place_shown(path))}, environment {where})", "bold"
+    return f"{one_line(problem)} ({one_line(shown_path(path))}, environment {where})", "bold"
 
 
-def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterator[Line]:
-    """`every`: what the author lets pass, too, and details in full."""
+def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterator[StyledLine]:
+    """`every`: allowed findings, too, and details in full."""
     yield step_line(step)
     yield from _quoted((step.undone or "").strip().split("\n")[1:], every=every)
     yield from ((f"    {truncate(printable(line))}", "dim") for line in _some(step.outcome.summary, SUMMARY_LINES))
@@ -46,7 +44,7 @@ def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterat
             yield f"{_where(finding, folder)}: allowed: {one_line(finding.message)} [{finding.rule.id}]", "dim"
 
 
-def step_line(step: StepReport) -> Line:
+def step_line(step: StepReport) -> StyledLine:
     start, took = f"  {step.name:{NAME_WIDTH}}", f"  {format_duration(step.seconds)}"
     if step.undone is not None:
         reason = step.undone.strip().partition("\n")[0]
@@ -58,7 +56,7 @@ def step_line(step: StepReport) -> Line:
     return f"{start} {counts(findings)}{allowed}{took}", STYLES[max(finding.severity for finding in findings)]
 
 
-def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Iterator[Line]:
+def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Iterator[StyledLine]:
     """The first line looks like a compiler's, so that editors can jump to the location."""
     severity = finding.severity
     yield f"{_where(finding, folder)}: {severity}: {one_line(finding.message)} [{finding.rule.id}]", STYLES[severity]
@@ -67,23 +65,23 @@ def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Ite
     yield from _quoted(detail, every=every)
 
 
-def _quoted(lines: Sequence[str], *, every: bool) -> Iterator[Line]:
+def _quoted(lines: Sequence[str], *, every: bool) -> Iterator[StyledLine]:
     some = _some(lines, MAX_LINES if every else DETAIL_LINES)
     yield from ((f"    | {truncate(printable(line))}", "dim") for line in some)
 
 
-def _some(lines: Sequence[str], most: int) -> Iterable[str]:
-    left = len(lines) - most
-    return lines if left <= 0 else [*lines[:most], f"[... {plural(left, 'line')} more; -v or --json has them]"]
+def _some(lines: Sequence[str], limit: int) -> Iterable[str]:
+    left = len(lines) - limit
+    return lines if left <= 0 else [*lines[:limit], f"[... {plural(left, 'line')} more; -v or --json has them]"]
 
 
 def _where(finding: Finding, folder: Path) -> str:
     line = "" if finding.location.line is None else f":{finding.location.line}"
-    return one_line(place_shown(folder / finding.location.file)) + line
+    return one_line(shown_path(folder / finding.location.file)) + line
 
 
-def place_shown(path: Path) -> str:
-    """From where the person stands, where that is shorter to say."""
+def shown_path(path: Path) -> str:
+    """Relative to the working directory, unless the path lies outside of it."""
     inside = os.path.relpath(path)
     return os.path.abspath(path) if inside.startswith("..") else inside
 
@@ -94,8 +92,8 @@ def counts(findings: Iterable[Finding]) -> str:
     return ", ".join(some) or "nothing found"
 
 
-def ending(reports: Sequence[CheckReport]) -> Line:
-    """The last line: what it comes to."""
+def ending(reports: Sequence[CheckReport]) -> StyledLine:
+    """The last line, with the counts of all problems."""
     findings = [finding for report in reports for finding in report.findings]
     undone = sum(len(report.undone) for report in reports)
     start = plural(len(reports), "problem")
@@ -104,7 +102,7 @@ def ending(reports: Sequence[CheckReport]) -> Line:
     return f"{start}: {counts(findings)}", "bold red" if findings else "bold green"
 
 
-def rule_lines(rule: Rule, step: str) -> Iterator[Line]:
+def rule_lines(rule: Rule, step: str) -> Iterator[StyledLine]:
     yield f"{rule.id} ({rule.severity}, step {step})", "bold"
     yield f"  what: {rule.title}", ""
     yield f"  fix: {rule.fix}", ""

@@ -1,4 +1,4 @@
-"""A check while it goes on: each step's lines when it is done, and what is being done now."""
+"""Output of a check: the lines of each step that is done, and the current activity on standard error."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import sys
 import threading
 from typing import TYPE_CHECKING, TextIO
 
-from rich.text import Text
-
 from slop_code._io import BestEffortStream
 from slop_code.authoring.check.check_problem import CheckListener
 from slop_code.reporting.check_lines import ending, heading, step_lines
 from slop_code.reporting.progress_text import progress_text
-from slop_code.reporting.terminal import ResultConsole
+from slop_code.reporting.terminal import ResultConsole, print_lines
 from slop_code.reporting.text import one_line
 
 if TYPE_CHECKING:
@@ -23,10 +21,10 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.steps import CheckReport, StepReport
     from slop_code.execution.progress_events import ProgressEvent
-    from slop_code.reporting.check_lines import Line
+    from slop_code.reporting.terminal import StyledLine
 
 
-class Now:
+class ActivityLine:
     """The current activity: a line of a terminal that the next one replaces; elsewhere only long activities."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -35,7 +33,7 @@ class Now:
         self._lock = threading.Lock()
 
     def __call__(self, event: ProgressEvent) -> None:
-        """By any thread."""
+        """Any thread may call this."""
         step = one_line(progress_text(event))
         with self._lock:
             if self._live:
@@ -56,9 +54,9 @@ class CheckView:
     def __init__(self, *, quiet: bool, every: bool) -> None:
         """`quiet`: standard output is for a document; `every`: see `step_lines`."""
         self._quiet, self._every = quiet, every
-        self._now = Now(sys.stderr)
+        self._activity = ActivityLine(sys.stderr)
         self._console = ResultConsole()
-        self.listener = CheckListener(self._now, self._began, self._done, self._changed)
+        self.listener = CheckListener(self._activity, self._began, self._done, self._changed)
 
     def _began(self, problem: str, path: Path, environment: str | None) -> None:
         self._print([heading(problem, path, environment)])
@@ -67,16 +65,15 @@ class CheckView:
         self._print(step_lines(step, folder, every=self._every))
 
     def _changed(self, line: str) -> None:
-        self._now.clear()
+        self._activity.clear()
         print(f"· {one_line(line)}", file=sys.stderr, flush=True)
 
     def end(self, reports: Sequence[CheckReport]) -> None:
         self._print([ending(reports)])
 
-    def _print(self, lines: Iterable[Line]) -> None:
-        self._now.clear()
+    def _print(self, lines: Iterable[StyledLine]) -> None:
+        self._activity.clear()
         if self._quiet:
             return
-        with contextlib.suppress(BrokenPipeError):  # who has seen enough still gets the rest done, and the exit status
-            for text, style in lines:
-                self._console.print(Text(text, style), soft_wrap=True)
+        with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+            print_lines(self._console, lines)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.reporting.progress_tracker import time_left
-from slop_code.reporting.terminal import print_lines
 from slop_code.reporting.text import first_line, format_duration, one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from rich.console import Console
 
     from slop_code.reporting.terminal import StyledLine
     from slop_code.runs.job_records import Submission
@@ -20,10 +17,6 @@ if TYPE_CHECKING:
     PlanRow = tuple[Submission, str, str]
 
 STYLES = {"run": "bold", "shared": "", "cached": "cyan", "up to date": "dim", "error": "magenta"}
-
-
-def show_plan(plan: Plan, slots: int, console: Console) -> None:
-    print_lines(console, plan_lines(plan, slots))
 
 
 def plan_lines(plan: Plan, slots: int) -> Iterator[StyledLine]:

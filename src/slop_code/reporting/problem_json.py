@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from slop_code.authoring.problem_overview import MAX_SLOWEST, UnloadableProblem
@@ -24,10 +25,7 @@ def as_json(problem: ProblemOverview | UnloadableProblem) -> dict[str, Any]:
         "environment": problem.environment,
         "entry_file": problem.entry_file,
         "checkpoints": [_checkpoint_json(checkpoint) for checkpoint in problem.checkpoints],
-        "assets": [
-            {"name": asset.name, "path": asset.path, "files": asset.files, "bytes": asset.bytes}
-            for asset in problem.assets
-        ],
+        "assets": [asdict(asset) for asset in problem.assets],
         "markers": dict(problem.markers),
         "test_dependencies": dict(problem.dependencies),
         "quarantined": list(problem.quarantined),

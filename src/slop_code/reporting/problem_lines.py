@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.problem_overview import MAX_SLOWEST, UnloadableProblem
-from slop_code.reporting.check_lines import place_shown
+from slop_code.reporting.check_lines import shown_path
 from slop_code.reporting.text import first_line, one_line, plural, shell_word
 from slop_code.runs.run_layout import text_of
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.authoring.problem_overview import AssetOverview, CheckpointOverview, ProblemOverview
+    from slop_code.reporting.terminal import StyledLine
 
 
 def written_lines(folder: Path, named: bool) -> Iterator[str]:
@@ -39,12 +40,11 @@ def listed_line(problem: ProblemOverview | UnloadableProblem) -> str:
         facts.append(f"broken: {first_line(last.error)}")
     elif last.tests is not None:
         facts.append(f"{plural(sum(last.tests.values()), 'test')} ({_groups(last.tests)})")
-    place = "" if problem.path.name == problem.name else f" in {text_of(place_shown(problem.path))}"
+    place = "" if problem.path.name == problem.name else f" in {text_of(shown_path(problem.path))}"
     return one_line(f"{problem.name}{place}: {', '.join(fact for fact in facts if fact)}")
 
 
-def problem_lines(problem: ProblemOverview) -> Iterator[tuple[str, str]]:
-    """Each line with its style."""
+def problem_lines(problem: ProblemOverview) -> Iterator[StyledLine]:
     yield one_line(f"{problem.name}, version {problem.version}: {problem.description}"), "bold"
     yield f"folder: {one_line(text_of(str(problem.path)))}", "dim"
     facts = [problem.difficulty, problem.author and f"by {problem.author}"]
@@ -67,7 +67,7 @@ def problem_lines(problem: ProblemOverview) -> Iterator[tuple[str, str]]:
         yield f"to measure the reference: slop-code problems check {word} --step reference", "dim"
 
 
-def _checkpoint_lines(checkpoint: CheckpointOverview) -> Iterator[tuple[str, str]]:
+def _checkpoint_lines(checkpoint: CheckpointOverview) -> Iterator[StyledLine]:
     yield one_line(f"{checkpoint.name}{f' ({checkpoint.state})' if checkpoint.state else ''}"), "bold"
     limits = f"  order {checkpoint.order}, timeout {checkpoint.timeout:g} s"
     session = "" if checkpoint.session_timeout is None else f", session timeout {checkpoint.session_timeout:g} s"

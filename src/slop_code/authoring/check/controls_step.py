@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.control_programs import CONTROLS, PREVIOUS
-from slop_code.authoring.check.failure_text import first_line, first_lines, shown_test, single_line
+from slop_code.authoring.check.failure_text import first_line, first_lines, shown_test
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.reference_verdict import location_of_checkpoint, sound_reference
@@ -120,7 +120,7 @@ def no_verdict_findings(bench: Workbench, rows: Sequence[ControlResult]) -> Iter
         yield Finding(
             BREAKS,
             location_of_checkpoint(bench.problem, row.checkpoint),
-            f"no verdict at {row.checkpoint} on {ABOUT[row.control]}: {single_line(first_line(reason))}",
+            f"no verdict at {row.checkpoint} on {ABOUT[row.control]}: {first_line(reason)}",
             checkpoint=row.checkpoint,
             detail=first_lines(reason),
         )

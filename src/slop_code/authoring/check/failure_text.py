@@ -44,7 +44,7 @@ def failure_reason(message: str | None) -> str:
 
 
 def first_line(text: str) -> str:
-    return text.partition("\n")[0]
+    return single_line(text.partition("\n")[0])
 
 
 def first_lines(message: str | None) -> str:

@@ -172,7 +172,7 @@ def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: S
         for name in names
     ]
     failed = f"{shown_test(test)} does not pass: {failure_reason(short.reason)}" if test else None
-    what = failed or f"no verdict: {single_line(first_line(short.reason))}"
+    what = failed or f"no verdict: {first_line(short.reason)}"
     more = [f"{name}: {limit_text(name, 2 * getattr(limits, name))}" for name in names]
     file = bench.environment_file or single_line(bench.asked or ENVIRONMENT)
     return Finding(

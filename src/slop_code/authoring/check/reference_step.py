@@ -10,7 +10,6 @@ from slop_code.authoring.check.failure_text import (
     first_lines,
     outcome_verb,
     shown_test,
-    single_line,
 )
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
@@ -57,7 +56,7 @@ def findings_of(bench: Workbench, checkpoint: CheckpointConfig, results: Correct
         yield Finding(
             NO_VERDICT,
             location_of_checkpoint(bench.problem, name),
-            f"no verdict on the reference of {name}: {single_line(first_line(reason))}",
+            f"no verdict on the reference of {name}: {first_line(reason)}",
             checkpoint=name,
             detail=first_lines(reason),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import first_line, single_line
+from slop_code.authoring.check.failure_text import first_line
 from slop_code.authoring.check.findings import Location
 from slop_code.errors import UsageError
 from slop_code.evaluation.selection import checkpoint_of, files_in
@@ -33,7 +33,7 @@ def sound_reference(bench: Workbench, checkpoint: CheckpointConfig) -> Correctne
 def reference_fault(checkpoint: str, results: CorrectnessResults) -> str | None:
     """The reason why the reference is not sound; quarantined tests do not count."""
     if reason := results.infrastructure_failure_reason:
-        return f"no verdict on the reference of {checkpoint}: {single_line(first_line(reason))}; fix that first"
+        return f"no verdict on the reference of {checkpoint}: {first_line(reason)}; fix that first"
     counted = [test for test in results.tests if not test.quarantined]
     failures = sum(test.status != "passed" for test in counted)
     if failures:

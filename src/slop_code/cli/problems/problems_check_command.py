@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
+from slop_code.cli.shared_options import add_problems_dir
 from slop_code.errors import UsageError
-from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,11 +67,7 @@ def add_to(commands: Commands) -> None:
         default="warning",
         help="lowest severity for exit status 1 (default: warning)",
     )
-    option(
-        "--problems-dir",
-        type=Path,
-        help=f"where to find problems by name (default: ${PROBLEMS_VARIABLE}, else problems)",
-    )
+    add_problems_dir(parser)
     option("--explain", metavar="RULE", help="explain a rule, and exit")
     parser.set_defaults(run=run)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_progress
+from slop_code.cli.shared_options import add_problems_dir
 
 if TYPE_CHECKING:
     import argparse
@@ -36,7 +36,7 @@ def add_to(commands: Commands) -> None:
         metavar="PATH",
         help="problems by path or name, or folders of problems (default: this folder, else the problems folder)",
     )
-    option("--problems-dir", type=Path, help="where problems are (default: $SCBENCH_PROBLEMS_DIR, else problems)")
+    add_problems_dir(parser)
     option("--json", action="store_true", help="print a list as JSON")
     parser.set_defaults(run=run)
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.messages import print_progress
 from slop_code.cli.problems.problems_check_command import count
+from slop_code.cli.shared_options import add_problems_dir
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE, find_problem
+from slop_code.evaluation.problem_lookup import find_problem
 
 if TYPE_CHECKING:
     import argparse
@@ -49,11 +50,7 @@ def add_to(commands: Commands) -> None:
     )
     option("--busy", action="store_true", help="keep every processor busy meanwhile")
     option("--parallel", type=count, default=1, metavar="N", help="run the tests in so many boxes at a time")
-    option(
-        "--problems-dir",
-        type=Path,
-        help=f"where to find problems by name (default: ${PROBLEMS_VARIABLE}, else problems)",
-    )
+    add_problems_dir(parser)
     parser.set_defaults(run=run)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.messages import print_progress
 from slop_code.cli.problems.problems_ls_command import status_of
+from slop_code.cli.shared_options import add_problems_dir
 
 if TYPE_CHECKING:
     import argparse
@@ -35,7 +35,7 @@ def add_to(commands: Commands) -> None:
         help="its name or folder (default: this folder)",
     )
     option("-e", "--environment", help="name or path (default: the problem's environment.yaml, else local)")
-    option("--problems-dir", type=Path, help="where problems are (default: $SCBENCH_PROBLEMS_DIR, else problems)")
+    add_problems_dir(parser)
     option("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(run=run)
 
@@ -59,11 +59,7 @@ def _print(details: ProblemOverview, *, as_data: bool) -> None:
 
         print(json.dumps(as_json(details), indent=2), flush=True)
         return
-    from rich.text import Text
-
     from slop_code.reporting.problem_lines import problem_lines
-    from slop_code.reporting.terminal import ResultConsole
+    from slop_code.reporting.terminal import ResultConsole, print_lines
 
-    console = ResultConsole()
-    for text, style in problem_lines(details):
-        console.print(Text(text, style), soft_wrap=True)
+    print_lines(ResultConsole(), problem_lines(details))

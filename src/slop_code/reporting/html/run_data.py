@@ -209,16 +209,9 @@ def text_numbers(test: TestResult, texts: TextPool) -> list[int | None]:
 
 
 def smaller_versions(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The part itself, with shorter texts, and without texts."""
     yield part
     for head, tail in SHORTER:
-        yield with_shorter_texts(part, head, tail)
-    yield without_texts(part)
-
-
-def with_shorter_texts(part: dict[str, Any], head: int, tail: int) -> dict[str, Any]:
-    return {**part, "texts": [shortened(text, head, tail) for text in part["texts"]]}
-
-
-def without_texts(part: dict[str, Any]) -> dict[str, Any]:
+        yield {**part, "texts": [shortened(text, head, tail) for text in part["texts"]]}
     numbers = [[None if number is None else LEFT_OUT for number in test] for test in part["text_numbers"]]
-    return {**part, "text_numbers": numbers, "texts": []}
+    yield {**part, "text_numbers": numbers, "texts": []}

@@ -145,12 +145,9 @@ def leftovers(files: ProblemFiles) -> Iterator[Finding]:
     patterns = [pattern for pattern in globbed if pattern.strip("*")]
     for file in _left_behind(files.folder):
         name = file.rpartition("/")[2]
-        made_again = _matches_any(name, MADE_AGAIN)
         if any(f"{file}/".startswith(f"{asset}/") or f"{asset}/".startswith(f"{file}/") for asset in assets):
             continue
-        if not made_again and (
-            name in names or _matches_any(name, [pattern for pattern in patterns if pattern.strip("*")])
-        ):
+        if not _matches_any(name, MADE_AGAIN) and (name in names or _matches_any(name, patterns)):
             continue
         yield Finding(LEFTOVER, Location(file), f"{single_line(file)} was left behind by a tool")
 

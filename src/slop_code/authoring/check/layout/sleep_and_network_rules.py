@@ -91,9 +91,7 @@ def hosts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and name of each remote host in a call that connects."""
     known = aliases(tree)
     for node in nodes(tree):
-        if not isinstance(node, ast.Call) or any(
-            keyword.arg in ("proxies", "proxy", "transport") for keyword in node.keywords
-        ):
+        if not isinstance(node, ast.Call) or any(keyword.arg in REPLACED for keyword in node.keywords):
             continue
         name = full_name(node.func, known)
         asked = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("url", "host", "address"))]

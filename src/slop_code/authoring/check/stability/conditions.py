@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -121,11 +120,8 @@ def run_under(bench: Workbench, checkpoint: CheckpointConfig, condition: Conditi
         seed=condition.seed,
         pairs=condition.pairs,
     )
-    with (
-        cpu_load(SPINNERS_PER_CPU * available_cpus())
-        if condition.kind is ConditionKind.BUSY
-        else contextlib.nullcontext()
-    ):
+    spinners = SPINNERS_PER_CPU * available_cpus() if condition.kind is ConditionKind.BUSY else 0
+    with cpu_load(spinners):
         return run_from_results(condition, bench.evaluate(trial))
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import first_lines, shown_test, single_line
+from slop_code.authoring.check.failure_text import first_line, first_lines, shown_test
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.reference_verdict import location_of_checkpoint
@@ -171,7 +171,7 @@ def lost_verdict_findings(bench: Workbench, observed: ObservedRuns) -> Iterator[
             LOST,
             location_of_test(bench.problem.path, test) if test else location_of_checkpoint(bench.problem, name),
             f"no verdict on the reference of {name} in {len(lost)} of {len(matching)} runs {kind}: "
-            f"{single_line(reason.partition(chr(10))[0])}",
+            f"{first_line(reason)}",
             checkpoint=name,
             test=test,
             detail=f"reproduce: {again}\n{first_lines(reason)}",

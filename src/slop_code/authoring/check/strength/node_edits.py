@@ -144,7 +144,7 @@ def _condition(node: ast.If | ast.While | ast.IfExp, where: Positions) -> Iterat
 
 
 def _removal(node: ast.stmt, where: Positions) -> Iterator[Edit]:
-    if (node.end_lineno or node.lineno) - node.lineno < MAX_STATEMENT_LINES:
+    if _is_short(node):
         yield Edit(*where.span(node), "pass", "statement")
 
 

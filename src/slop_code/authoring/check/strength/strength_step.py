@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code.authoring.check.control_programs import CONTROLS, CRASH, ControlProgram
-from slop_code.authoring.check.failure_text import first_line, single_line
+from slop_code.authoring.check.failure_text import first_line
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.reference_verdict import location_of_checkpoint, sound_reference
@@ -201,16 +201,12 @@ def summary_lines(result: StrengthResult) -> Iterator[str]:
         yield f"  caught by {', '.join(by)}"
     for control in result.controls:
         if control.no_verdict:
-            yield f"  no verdict on {control.control.about}: {_in_short(control.no_verdict)}"
+            yield f"  no verdict on {control.control.about}: {first_line(control.no_verdict)}"
     for tried in result.survivors[:MAX_SURVIVORS]:
         yield f"  survived: {tried.mutant.name}"
         yield from (f"    {line}" for line in tried.mutant.diff.splitlines())
     if len(result.survivors) > MAX_SURVIVORS:
         yield f"  and {len(result.survivors) - MAX_SURVIVORS} more"
-
-
-def _in_short(reason: str) -> str:
-    return single_line(first_line(reason))
 
 
 def facts(result: StrengthResult) -> tuple[str, dict[str, Any]]:
@@ -239,7 +235,7 @@ def facts(result: StrengthResult) -> tuple[str, dict[str, Any]]:
             {
                 "control": tried.control.name,
                 "failed": len(tried.failed),
-                "no_verdict": _in_short(tried.no_verdict) if tried.no_verdict else None,
+                "no_verdict": first_line(tried.no_verdict) if tried.no_verdict else None,
             }
             for tried in result.controls
         ],
