@@ -93,15 +93,9 @@ slop.charts = (() => {
           "table",
           null,
           h("caption", { class: "visually-hidden" }, title),
-          h(
-            "thead",
-            null,
-            h(
-              "tr",
-              null,
-              h("th", { scope: "col" }, "Checkpoint"),
-              series.map(({ name }) => h("th", { scope: "col", class: "number" }, name)),
-            ),
+          slop.tableHead(
+            ["Checkpoint"],
+            series.map(({ name }) => name),
           ),
           h(
             "tbody",

@@ -30,20 +30,8 @@ slop.start(async (data, main, top) => {
       ? `Rejudged: the same submissions, but these differ: ${pair.judge.join("; ")}`
       : null;
     const lines = [...data.warnings, ...only, judge].filter(Boolean);
-    return [
-      h(
-        "ul",
-        { class: "notes" },
-        pair.significance.map((text) => h("li", null, text)),
-      ),
-      lines.length > 0 &&
-        h(
-          "ul",
-          { class: "notes" },
-          lines.map((text) => h("li", null, text)),
-        ),
-      unknown(pair),
-    ];
+    const list = (texts) => h("ul", { class: "notes" }, texts.map((text) => h("li", null, text)));
+    return [list(pair.significance), lines.length > 0 && list(lines), unknown(pair)];
   }
 
   function unknown(pair) {
@@ -63,28 +51,15 @@ slop.start(async (data, main, top) => {
   }
 
   function verdict([passed, runs]) {
-    if (!runs) return slop.badge({ look: "none", symbol: "?", words: "no verdict" });
     if (runs > 1) return h("span", null, `${passed}/${runs} passed`);
-    return slop.badge(
-      passed ? { look: "passed", symbol: "✓", words: "passed" } : { look: "failed", symbol: "×", words: "not passed" },
-    );
+    return slop.badge(slop.verdictLook(runs ? passed > 0 : null));
   }
 
   function count(number, kind, checkpoint, state) {
-    if (!number) return h("td", { class: "number dim" }, "0");
-    const href = hashOf({ pair: state.pair, change: kind, problem: checkpoint.problem, at: checkpoint.name });
+    const { problem, name } = checkpoint;
     const { symbol, words } = slop.differing.LOOKS[kind];
-    return h(
-      "td",
-      { class: "number" },
-      h(
-        "a",
-        { href },
-        h("span", { "aria-hidden": "true" }, `${symbol} `),
-        number,
-        h("span", { class: "visually-hidden" }, ` ${words} at ${checkpoint.problem} ${checkpoint.name}: show them`),
-      ),
-    );
+    const href = hashOf({ pair: state.pair, change: kind, problem, at: name });
+    return slop.countCell(number, { symbol, href, words: ` ${words} at ${problem} ${name}: show them` });
   }
 
   function row(checkpoint, kinds, tested, state) {
@@ -126,16 +101,7 @@ slop.start(async (data, main, top) => {
       h(
         "table",
         { class: "results" },
-        h(
-          "thead",
-          null,
-          h(
-            "tr",
-            null,
-            heads.map((text) => h("th", { scope: "col" }, text)),
-            figures.map((text) => h("th", { scope: "col", class: "number" }, text)),
-          ),
-        ),
+        slop.tableHead(heads, figures),
         problems.map((problem) =>
           h(
             "tbody",

@@ -16,7 +16,6 @@ slop.differing = (() => {
     came: { look: "absent", symbol: "+", words: "came" },
     went: { look: "absent", symbol: "−", words: "went" },
   };
-  const SIGNS = { passed: "✓", failed: "×", error: "!", skipped: "–" };
 
   /** Meaning of a change between these two sides. */
   function meaning(kind, { base, other, several }) {
@@ -42,19 +41,13 @@ slop.differing = (() => {
     const counts = Object.entries(statuses);
     const total = counts.reduce((sum, [, count]) => sum + count, 0);
     if (!total) return h("span", { class: "dim" }, "not there");
-    const [status] = counts[0];
-    if (total === 1) return slop.badge({ look: status, symbol: SIGNS[status], words: status });
-    const passed = statuses.passed ?? 0;
-    return h(
-      "span",
-      { title: counts.map(([status, count]) => `${count} ${status}`).join(", ") },
-      `${passed}/${total} passed`,
-    );
+    if (total === 1) return slop.statusBadge(counts[0][0]);
+    const title = counts.map(([status, count]) => `${count} ${status}`).join(", ");
+    return h("span", { title }, `${statuses.passed ?? 0}/${total} passed`);
   }
 
-  const record = (data, pair, number) => {
-    const [checkpoint, name, group, change, base, other, shellName] = pair.tests[number];
-    return {
+  const records = (data, pair) =>
+    pair.tests.map(([checkpoint, name, group, change, base, other, shellName], number) => ({
       number,
       checkpointNumber: checkpoint,
       checkpoint: pair.checkpoints[checkpoint],
@@ -64,26 +57,19 @@ slop.differing = (() => {
       base,
       other,
       shellName,
-    };
-  };
+    }));
 
   function chosen(data, pair, state) {
     const query = (state.q ?? "").toLowerCase();
-    const rows = [];
-    for (let number = 0; number < pair.tests.length; number += 1) {
-      const test = record(data, pair, number);
-      const kind = state.change ? test.change === state.change : !HIDDEN.includes(test.change);
-      if (
-        kind &&
-        (!state.problem || test.checkpoint.problem === state.problem) &&
-        (!state.at || test.checkpoint.name === state.at) &&
-        test.name.toLowerCase().includes(query)
-      )
-        rows.push(test);
-    }
-    return rows.sort(
-      (a, b) => data.changes.indexOf(a.change) - data.changes.indexOf(b.change) || a.number - b.number,
-    );
+    const matches = (test) =>
+      (state.change ? test.change === state.change : !HIDDEN.includes(test.change)) &&
+      (!state.problem || test.checkpoint.problem === state.problem) &&
+      (!state.at || test.checkpoint.name === state.at) &&
+      test.name.toLowerCase().includes(query);
+    const order = ({ change }) => data.changes.indexOf(change);
+    return records(data, pair)
+      .filter(matches)
+      .sort((a, b) => order(a) - order(b));
   }
 
   function choices(data, pair) {
@@ -141,12 +127,7 @@ slop.differing = (() => {
       bodies.push(body);
     }
     const heads = ["Change", "Test", "At", "Group", pair.base, pair.other];
-    const head = h(
-      "tr",
-      null,
-      heads.map((text) => h("th", { scope: "col" }, text)),
-    );
-    box.append(h("table", { class: "results", onkeydown: onKey }, h("thead", null, head), bodies));
+    box.append(h("table", { class: "results", onkeydown: onKey }, slop.tableHead(heads), bodies));
     return [count, box];
   }
 
@@ -174,12 +155,9 @@ slop.differing = (() => {
   }
 
   const findTest = (data, pair, { test, of, checkpoint }) =>
-    pair.tests
-      .map((_, number) => record(data, pair, number))
-      .find(
-        (record) =>
-          record.name === test && record.checkpoint.problem === of && record.checkpoint.name === checkpoint,
-      );
+    records(data, pair).find(
+      (record) => record.name === test && record.checkpoint.problem === of && record.checkpoint.name === checkpoint,
+    );
 
   /** The test that the address names, if there is one. */
   async function open(data, pairNumber, state) {

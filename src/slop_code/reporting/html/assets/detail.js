@@ -13,7 +13,7 @@ slop.detail = (() => {
       problem.checkpoints.map((checkpoint, number) => {
         const { symbol, look, words } = slop.tests.cell(test, number, checkpoint);
         const mark = h("span", { class: `cell ${look}`, "aria-hidden": "true" }, symbol);
-        const description = h("span", { class: "visually-hidden" }, `: ${words}`);
+        const description = slop.spoken(`: ${words}`);
         if (test.statuses[number] === ".") return h("li", { class: "dim" }, mark, checkpoint.name, description);
         return h(
           "li",
@@ -56,18 +56,14 @@ slop.detail = (() => {
     ];
   }
 
-  const SIGNS = { passed: "✓", failed: "×", error: "!", skipped: "–" };
   const CHANGES = { n: "where it was born", b: "where it broke", r: "where it recovered" };
 
   /** "× failed at larder checkpoint_3, where it broke" */
   function outcome(test, problem, column) {
     const status = slop.tests.WORDS[test.statuses[column]];
-    const verdict = slop.tests.hasVerdict(problem.checkpoints[column]);
-    const badge = slop.badge(
-      verdict
-        ? { look: status, symbol: SIGNS[status], words: status }
-        : { look: "none", symbol: "?", words: `no verdict (${status})` },
-    );
+    const badge = slop.tests.hasVerdict(problem.checkpoints[column])
+      ? slop.statusBadge(status)
+      : slop.badge({ look: "none", symbol: "?", words: `no verdict (${status})` });
     const change = CHANGES[test.changes[column]];
     return h("p", null, badge, ` at ${problem.name} ${problem.checkpoints[column].name}${change ? `, ${change}` : ""}`);
   }

@@ -1,4 +1,4 @@
-// Frame of every page: header and footer, the filter, the dialog of a test, rows that are drawn lazily.
+// Parts of every page: header and footer, badges, cells, the filter, the dialog of a test, rows that are drawn lazily.
 "use strict";
 
 (() => {
@@ -10,8 +10,43 @@
     document.title = view ? `${view} – ${pageTitle}` : pageTitle;
   };
 
-  slop.badge = ({ look, symbol, words }) =>
-    h("span", { class: `badge ${look}` }, h("span", { "aria-hidden": "true" }, symbol), ` ${words}`);
+  /** A sign that a screen reader skips, and a text for screen readers alone. */
+  slop.sign = (symbol) => h("span", { "aria-hidden": "true" }, symbol);
+  slop.spoken = (text) => h("span", { class: "visually-hidden" }, text);
+
+  slop.badge = ({ look, symbol, words }) => h("span", { class: `badge ${look}` }, slop.sign(symbol), ` ${words}`);
+
+  const SIGNS = { passed: "✓", failed: "×", error: "!", skipped: "–" };
+  slop.statusBadge = (status) => slop.badge({ look: status, symbol: SIGNS[status], words: status });
+
+  /** The look of a verdict; null stands for none. */
+  slop.verdictLook = (passed) => {
+    if (passed === null) return { look: "none", symbol: "?", words: "no verdict" };
+    return passed
+      ? { look: "passed", symbol: "✓", words: "passed" }
+      : { look: "failed", symbol: "×", words: "not passed" };
+  };
+
+  /** The head of a table; columns of figures are aligned to the right. */
+  slop.tableHead = (texts, figures = []) =>
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        texts.map((text) => h("th", { scope: "col" }, text)),
+        figures.map((text) => h("th", { scope: "col", class: "number" }, text)),
+      ),
+    );
+
+  /** A number of tests that links to them; `words` continue it for screen readers. */
+  slop.countCell = (count, { look = "", symbol, href, words }) =>
+    count
+      ? h("td", { class: `number ${look}` }, h("a", { href }, slop.sign(`${symbol} `), count, slop.spoken(words)))
+      : h("td", { class: "number dim" }, "0");
+
+  slop.emptyCell = (words) => h("td", { class: "number dim" }, slop.spoken(words), slop.sign("–"));
 
   slop.field = (text, control) => h("label", { class: "field" }, `${text} `, control);
 

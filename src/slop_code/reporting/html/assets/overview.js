@@ -8,12 +8,8 @@ slop.overview = (() => {
   const STATES = { infrastructure_failure: "infrastructure failure", not_evaluated: "not evaluated" };
 
   /** Verdict of a checkpoint by the policy with this number. */
-  function verdict(checkpoint, policy) {
-    if (!slop.tests.hasVerdict(checkpoint)) return { look: "none", symbol: "?", words: "no verdict" };
-    return checkpoint.verdicts[policy] === "1"
-      ? { look: "passed", symbol: "✓", words: "passed" }
-      : { look: "failed", symbol: "×", words: "not passed" };
-  }
+  const verdict = (checkpoint, policy) =>
+    slop.verdictLook(slop.tests.hasVerdict(checkpoint) ? checkpoint.verdicts[policy] === "1" : null);
 
   const all = (run) =>
     run.problems.flatMap((problem) => problem.checkpoints.map((checkpoint) => ({ problem, checkpoint })));
@@ -90,13 +86,7 @@ slop.overview = (() => {
   /** "3/4" with a bar; the figure links to the tests that did not pass. */
   function counts(checkpoint, group, target) {
     const [passed, total] = [checkpoint.passed[group], checkpoint.total[group]];
-    if (!total)
-      return h(
-        "td",
-        { class: "number dim" },
-        h("span", { class: "visually-hidden" }, "none"),
-        h("span", { "aria-hidden": "true" }, "–"),
-      );
+    if (!total) return slop.emptyCell("none");
     const text = `${passed}/${total}`;
     const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("span"));
     bar.firstChild.style.width = `${(100 * passed) / total}%`;
@@ -105,27 +95,15 @@ slop.overview = (() => {
       { class: `number ${passed === total ? "whole" : "lacking"}` },
       passed === total
         ? text
-        : link(
-            { ...target, result: "failing" },
-            text,
-            h("span", { class: "visually-hidden" }, ": show those that did not pass"),
-          ),
+        : link({ ...target, result: "failing" }, text, slop.spoken(": show those that did not pass")),
       bar,
     );
   }
 
-  function changed(count, kind, symbol, words, target) {
-    if (!count) return h("td", { class: "number dim" }, "0");
-    return h(
-      "td",
-      { class: `number ${kind}` },
-      link(
-        { ...target, result: kind },
-        h("span", { "aria-hidden": "true" }, `${symbol} `),
-        count,
-        h("span", { class: "visually-hidden" }, ` ${count === 1 ? "test" : "tests"} ${words} here: show them`),
-      ),
-    );
+  function changed(count, kind, symbol, target) {
+    const href = hashOf({ view: "timeline", ...target, result: kind });
+    const words = ` ${count === 1 ? "test" : "tests"} ${kind} here: show them`;
+    return slop.countCell(count, { look: kind, symbol, href, words });
   }
 
   function row(checkpoint, target, context) {
@@ -148,26 +126,16 @@ slop.overview = (() => {
         time,
       );
     }
-    const first = checkpoint.since === null;
-    const nothing = () =>
-      h(
-        "td",
-        { class: "number dim" },
-        h("span", { class: "visually-hidden" }, "nothing to compare with"),
-        h("span", { "aria-hidden": "true" }, "–"),
-      );
+    const nothing = () => slop.emptyCell("nothing to compare with");
     return h(
       "tr",
       null,
       head,
       h("td", null, mark),
       context.groups.map((_, group) => counts(checkpoint, group, { ...here, group: context.groups[group] })),
-      first
+      checkpoint.since === null
         ? [nothing(), nothing()]
-        : [
-            changed(checkpoint.introduced, "broke", "▼", "broke", here),
-            changed(checkpoint.repaired, "recovered", "▲", "recovered", here),
-          ],
+        : [changed(checkpoint.introduced, "broke", "▼", here), changed(checkpoint.repaired, "recovered", "▲", here)],
       time,
     );
   }
@@ -193,22 +161,13 @@ slop.overview = (() => {
   }
 
   function table(run, context) {
-    const heads = ["Checkpoint", "Verdict", ...context.groups, "Broke", "Recovered", "Time"];
     return slop.scrollBox(
       `Checkpoints of ${run.name}`,
       h(
         "table",
         { class: "results" },
         h("caption", { class: "visually-hidden" }, `Checkpoints of ${run.name}: tests passed of all, by group`),
-        h(
-          "thead",
-          null,
-          h(
-            "tr",
-            null,
-            heads.map((text, column) => h("th", { scope: "col", class: column > 1 ? "number" : null }, text)),
-          ),
-        ),
+        slop.tableHead(["Checkpoint", "Verdict"], [...context.groups, "Broke", "Recovered", "Time"]),
         run.problems.map((problem) => body(problem, run, context)),
       ),
     );

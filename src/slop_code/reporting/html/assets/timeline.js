@@ -48,7 +48,7 @@ slop.timeline = (() => {
   const controls = (state, problem, groups) => slop.filterForm(choices(state, problem, groups), state);
   const setControls = (state, problem, groups) => slop.setFilter(choices(state, problem, groups), state);
 
-  function change(count, kind, symbol, words, checkpoint, state) {
+  function change(count, kind, symbol, checkpoint, state) {
     if (!count) return null;
     const href = hashOf({
       ...state,
@@ -65,7 +65,7 @@ slop.timeline = (() => {
       {
         class: `count ${kind}`,
         href,
-        "aria-label": `${plural(count, "test")} ${words} at ${checkpoint.name}: show them`,
+        "aria-label": `${plural(count, "test")} ${kind} at ${checkpoint.name}: show them`,
       },
       symbol,
       count,
@@ -78,17 +78,12 @@ slop.timeline = (() => {
       "th",
       { scope: "col", class: state.at === checkpoint.name ? "chosen" : null },
       h("span", { class: "name" }, checkpoint.name),
-      h(
-        "span",
-        { class: `mark ${look}`, title: words },
-        h("span", { "aria-hidden": "true" }, symbol),
-        h("span", { class: "visually-hidden" }, words),
-      ),
+      h("span", { class: `mark ${look}`, title: words }, slop.sign(symbol), slop.spoken(words)),
       h(
         "span",
         { class: "changes" },
-        change(checkpoint.introduced, "broke", "▼", "broke", checkpoint, state),
-        change(checkpoint.repaired, "recovered", "▲", "recovered", checkpoint, state),
+        change(checkpoint.introduced, "broke", "▼", checkpoint, state),
+        change(checkpoint.repaired, "recovered", "▲", checkpoint, state),
       ),
     );
   }
