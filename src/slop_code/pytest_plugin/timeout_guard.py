@@ -43,6 +43,7 @@ def _alarm(handler: Callable[[int, FrameType | None], Any], number: int, frame: 
         signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
 
 
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def _phase() -> Generator[None, None, None]:
     _phases.append(True)
     try:
@@ -51,19 +52,7 @@ def _phase() -> Generator[None, None, None]:
         _phases.clear()
 
 
-@pytest.hookimpl(hookwrapper=True, tryfirst=True)
-def pytest_runtest_setup() -> Generator[None, None, None]:
-    yield from _phase()
-
-
-@pytest.hookimpl(hookwrapper=True, tryfirst=True)
-def pytest_runtest_call() -> Generator[None, None, None]:
-    yield from _phase()
-
-
-@pytest.hookimpl(hookwrapper=True, tryfirst=True)
-def pytest_runtest_teardown() -> Generator[None, None, None]:
-    yield from _phase()
+pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = _phase
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)

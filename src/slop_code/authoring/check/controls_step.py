@@ -71,10 +71,6 @@ class ControlResult:
     results: CorrectnessResults
 
     @property
-    def policies(self) -> list[str]:
-        return [policy.value for policy in PassPolicy if self.results.passes(policy)]
-
-    @property
     def passed(self) -> list[TestResult]:
         return [test for test in self.results.tests if test.status == "passed"]
 
@@ -223,7 +219,7 @@ def facts(row: ControlResult) -> dict[str, object]:
         "checkpoint": row.checkpoint,
         "control": row.control,
         "groups": {group: {"passed": passed, "total": total} for group, (passed, total) in by_group(row).items()},
-        "policies": row.policies,
+        "policies": [policy.value for policy in PassPolicy if row.results.passes(policy)],
         "no_verdict": row.results.infrastructure_failure_reason,
     }
 

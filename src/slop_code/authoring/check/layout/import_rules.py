@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
-from slop_code.authoring.check.layout.problem_files import module_name, nodes, strings
+from slop_code.authoring.check.layout.problem_files import dotted, module_name, nodes, strings, top_level_modules
 from slop_code.authoring.check.layout.python_packages import distribution, given_modules, modules_of, package_for
 from slop_code.authoring.check.layout.submission_import_rules import solution_modules
 from slop_code.authoring.check.yaml_keys import line_of
@@ -61,10 +61,8 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name.partition(".")[0]) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.lineno, node.module.partition(".")[0]
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((node.lineno, module) for module in top_level_modules(node))
         elif isinstance(node, ast.Try) and any(_forgives(handler) for handler in node.handlers):
             waiting += [*node.handlers, *node.orelse, *node.finalbody]
         elif isinstance(node, ast.If) and _is_for_types(node.test):
@@ -74,10 +72,7 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _is_for_types(condition: ast.expr) -> bool:
-    return any(
-        getattr(node, "id", None) == "TYPE_CHECKING" or getattr(node, "attr", None) == "TYPE_CHECKING"
-        for node in ast.walk(condition)
-    )
+    return any(dotted(node).rpartition(".")[2] == "TYPE_CHECKING" for node in ast.walk(condition))
 
 
 def _forgives(handler: ast.ExceptHandler) -> bool:
@@ -119,8 +114,5 @@ def _mentioned(files: ProblemFiles) -> set[str]:
         for node in nodes(source.tree):
             if isinstance(node, ast.arg):
                 names |= {*node.arg.split("_"), node.arg}
-            elif isinstance(node, ast.Import):
-                names |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names.add(node.module.partition(".")[0])
+            names.update(top_level_modules(node))
     return names

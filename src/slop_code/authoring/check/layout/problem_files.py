@@ -135,7 +135,7 @@ def imported_names(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             yield from (node.module or "").split(".")
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.Assign) and any(_is_name(target, "pytest_plugins") for target in node.targets):
+        elif isinstance(node, ast.Assign) and "pytest_plugins" in map(dotted, node.targets):
             for inner in strings(node.value):
                 yield from inner.split(".")
         elif isinstance(node, ast.Call) and called(node) in ("import_module", "importorskip", "__import__"):
@@ -144,8 +144,13 @@ def imported_names(tree: ast.Module) -> Iterator[str]:
                     yield from inner.split(".")
 
 
-def _is_name(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
+def top_level_modules(node: ast.AST) -> list[str]:
+    """The modules of an absolute import; empty for other nodes."""
+    if isinstance(node, ast.Import):
+        return [alias.name.partition(".")[0] for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [node.module.partition(".")[0]]
+    return []
 
 
 def called(call: ast.Call) -> str:

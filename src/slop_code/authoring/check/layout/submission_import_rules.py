@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
-from slop_code.authoring.check.layout.problem_files import aliases, full_name, module_name, nodes, strings
+from slop_code.authoring.check.layout.problem_files import (
+    aliases,
+    full_name,
+    module_name,
+    nodes,
+    strings,
+    top_level_modules,
+)
 from slop_code.authoring.check.layout.python_packages import distribution, given_modules, modules_of
 from slop_code.authoring.problem_folders import SOLUTIONS
 
@@ -60,18 +67,11 @@ def _outer(source: PythonSource) -> int:
 def loads(tree: ast.Module, modules: set[str], up: int = 2) -> Iterator[tuple[int, str]]:
     known = {**aliases(tree), "__import__": "__import__"}
     for node in nodes(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name.partition(".")[0] for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module.partition(".")[0]]
-        elif isinstance(node, ast.Call):
+        if isinstance(node, ast.Call):
             yield from _call(node, full_name(node.func, known), modules, up)
-            continue
-        else:
-            continue
-        yield from (
-            (node.lineno, f"{single_line(name)} is a module of the submission") for name in names if name in modules
-        )
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [name for name in top_level_modules(node) if name in modules]
+            yield from ((node.lineno, f"{single_line(name)} is a module of the submission") for name in names)
 
 
 def _call(call: ast.Call, name: str, modules: set[str], up: int) -> Iterator[tuple[int, str]]:
