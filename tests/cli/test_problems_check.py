@@ -90,7 +90,7 @@ def check(problem, capsys):
         (["--sarif", "link"], "not a regular file"),
         (["--sarif", "nowhere/found.sarif"], "its folder does not exist"),
         (["-e", "nowhere.yaml"], "nowhere.yaml"),
-        (["--repeat", "0"], "expected a number from 1 to 1000"),
+        (["--repeat", "0"], "expected a whole number from 1 to 1000"),
         (["--budget", "much"], "much"),
         (["--fail-on", "taste"], "invalid choice"),
         (["--explain", "no-such-rule"], "no rule 'no-such-rule'"),

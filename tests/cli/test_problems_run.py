@@ -23,7 +23,7 @@ def problem(make_problem, monkeypatch):
         (["--pdb", "--parallel", "2"], "--pdb cannot be used with --parallel"),
         (["--parallel", "2", "-k", "x"], "--parallel cannot be used with -k or --pytest-arg"),
         (["--parallel", "2", "--pytest-arg=-x"], "--parallel cannot be used with -k or --pytest-arg"),
-        (["--parallel", "0"], "expected a number from 1 to 1000"),
+        (["--parallel", "0"], "expected a whole number from 1 to 1000"),
         (["elsewhere"], "no problem 'elsewhere' in problems"),
         (["-c", "7"], "no checkpoint '7'"),
         ([], "solutions/checkpoint_1: no such folder; write the reference there, or give --solution"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP
-from slop_code.cli.shared_options import add_policy, add_problems_dir
+from slop_code.cli.shared_options import add_policy, add_problems_dir, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
 
 LAYOUT = "<problem>/<checkpoint>/snapshot"
-MAX_WORKERS = 1024
-MAX_RETRIES = 1000
 
 
 def add_to(commands: Commands) -> None:
@@ -99,11 +97,13 @@ def _add_grading(parser: argparse.ArgumentParser) -> None:
 
 def _add_execution(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
-    option("-j", "--num-workers", type=_workers, metavar="N", help="evaluations at a time (default: one per processor)")
+    workers = whole_number(1, 1024)
+    option("-j", "--num-workers", type=workers, metavar="N", help="evaluations at a time (default: one per processor)")
     option("--overwrite", action="store_true", help="evaluate again, even where a result is up to date or cached")
     option("--dry-run", action="store_true", help="show what would be evaluated and why, and exit")
+    retries = whole_number(0, 1000)
     option(
-        "--retries", type=_retries, default=2, metavar="N", help="retries after an infrastructure failure (default: 2)"
+        "--retries", type=retries, default=2, metavar="N", help="retries after an infrastructure failure (default: 2)"
     )
     option("--shard", metavar="I/N", help="evaluate only every N-th job, starting with the I-th; then use merge")
     option(
@@ -118,17 +118,3 @@ def _add_execution(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="redraw the progress, or print a line for each event (default: redraw on a terminal)",
     )
-
-
-def _workers(text: str) -> int:
-    return _number(text, 1, MAX_WORKERS)
-
-
-def _retries(text: str) -> int:
-    return _number(text, 0, MAX_RETRIES)
-
-
-def _number(text: str, minimum: int, maximum: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 6 and minimum <= int(text) <= maximum):
-        raise argparse.ArgumentTypeError(f"expected a whole number from {minimum} to {maximum}")
-    return int(text)

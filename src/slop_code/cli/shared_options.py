@@ -13,6 +13,8 @@ from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE
 from slop_code.evaluation.reports.raw_test import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
@@ -38,6 +40,17 @@ def add_problems_dir(parser: argparse.ArgumentParser, *, first: str = "") -> Non
         metavar="DIR",
         help=f"folder in which problems are found by name (default: {first}${PROBLEMS_VARIABLE}, else problems)",
     )
+
+
+def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
+    """The type of an option."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) < 6 and minimum <= int(text) <= maximum):
+            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from {minimum} to {maximum}")
+        return int(text)
+
+    return parse
 
 
 def _policy(text: str) -> Policy:

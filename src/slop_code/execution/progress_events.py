@@ -37,11 +37,10 @@ _LONG = {
 class ProgressEvent:
     kind: ProgressKind
     name: str = ""
-    """The image, machine, packages, command, check step or condition, depending on the kind."""
+    """The image, machine, packages, command, check step, condition or test, depending on the kind."""
 
     problem: str = ""
     checkpoint: str = ""
-    test: str = ""
     count: int = 0
     """Tests, nodes or mutants, or the number of this run."""
 

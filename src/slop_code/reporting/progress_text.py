@@ -4,45 +4,26 @@ from __future__ import annotations
 
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
+TEXTS = {
+    ProgressKind.PULL_IMAGE: "pulling {0.name}",
+    ProgressKind.FETCH_UV: "fetching uv for containers on {0.name}",
+    ProgressKind.BUILD_TEST_ENVIRONMENT: "warming the test environment ({0.name})",
+    ProgressKind.RUN_SETUP_COMMAND: "set-up: {0.name}",
+    ProgressKind.COLLECT_TESTS: "collecting the tests of {0.problem} {0.checkpoint}",
+    ProgressKind.RUN_TESTS: "running {0.count} tests",
+    ProgressKind.CONNECT_TO_CLUSTER: "connected to {0.name}: {0.count} nodes, {0.total} jobs at a time",
+    ProgressKind.CHECK_STEP: "checking {0.problem}: {0.name}",
+    ProgressKind.EVALUATE_REFERENCE: "reference of {0.problem} {0.checkpoint}",
+    ProgressKind.EVALUATE_MUTANTS: "{0.checkpoint}: {0.count} mutants tried",
+    ProgressKind.EVALUATE_CONTROLS: "{0.checkpoint}: programs that solve nothing",
+    ProgressKind.REPEAT_TESTS: "{0.checkpoint}, run {0.count} of {0.total}: {0.name}",
+    ProgressKind.RETRY_CONDITION: "{0.checkpoint}, again: {0.name}",
+    ProgressKind.RETRY_WITHOUT_VERDICT: "{0.checkpoint}, again after a run without a verdict: {0.name}",
+    ProgressKind.RUN_TEST_ALONE: "{0.checkpoint}, alone: {0.name}",
+}
+
 
 def progress_text(event: ProgressEvent) -> str:
     """One line; names in it come from others and are not escaped."""
-    match event.kind:
-        case ProgressKind.PULL_IMAGE:
-            return f"pulling {event.name}"
-        case ProgressKind.FETCH_UV:
-            return f"fetching uv for containers on {event.name}"
-        case ProgressKind.BUILD_TEST_ENVIRONMENT:
-            return f"warming the test environment ({event.name})"
-        case ProgressKind.RUN_SETUP_COMMAND:
-            return f"set-up: {event.name}"
-        case ProgressKind.COLLECT_TESTS:
-            return f"collecting the tests of {event.problem} {event.checkpoint}"
-        case ProgressKind.RUN_TESTS:
-            return f"running {event.count} tests" + (f" in {event.total} pairs" if event.total > 1 else "")
-        case ProgressKind.CONNECT_TO_CLUSTER:
-            return f"connected to {event.name}: {event.count} nodes, {event.total} jobs at a time"
-        case _:
-            return _checking(event)
-
-
-def _checking(event: ProgressEvent) -> str:
-    """The steps of `problems check`."""
-    match event.kind:
-        case ProgressKind.CHECK_STEP:
-            return f"checking {event.problem}: {event.name}"
-        case ProgressKind.EVALUATE_REFERENCE:
-            return f"reference of {event.problem} {event.checkpoint}"
-        case ProgressKind.EVALUATE_MUTANTS:
-            return f"{event.checkpoint}: {event.count} mutants tried"
-        case ProgressKind.EVALUATE_CONTROLS:
-            return f"{event.checkpoint}: programs that solve nothing"
-        case ProgressKind.REPEAT_TESTS:
-            return f"{event.checkpoint}, run {event.count} of {event.total}: {event.name}"
-        case ProgressKind.RETRY_CONDITION:
-            return f"{event.checkpoint}, again: {event.name}"
-        case ProgressKind.RETRY_WITHOUT_VERDICT:
-            return f"{event.checkpoint}, again after a run without a verdict: {event.name}"
-        case ProgressKind.RUN_TEST_ALONE:
-            return f"{event.checkpoint}, alone: {event.test}, {event.name}"
-    raise ValueError(f"no text for {event.kind}")
+    pairs = f" in {event.total} pairs" if event.kind is ProgressKind.RUN_TESTS and event.total > 1 else ""
+    return TEXTS[event.kind].format(event) + pairs

@@ -114,12 +114,16 @@ class Workbench:
     def reference(self, checkpoint: CheckpointConfig) -> CorrectnessResults:
         """The reference, evaluated like any submission; only once, however many steps ask."""
         if checkpoint.name not in self._references:
-            self.progress(
-                ProgressEvent(ProgressKind.EVALUATE_REFERENCE, problem=self.problem.name, checkpoint=checkpoint.name)
-            )
+            self.notify(ProgressKind.EVALUATE_REFERENCE, checkpoint)
             self._references[checkpoint.name] = self.evaluate(EvaluationRequest(checkpoint, self.solution(checkpoint)))
             store_reference_times(self.cache, self._references[checkpoint.name])
         return self._references[checkpoint.name]
+
+    def notify(
+        self, kind: ProgressKind, checkpoint: CheckpointConfig, name: str = "", *, count: int = 0, total: int = 0
+    ) -> None:
+        event = ProgressEvent(kind, name, self.problem.name, checkpoint.name, count=count, total=total)
+        self.progress(event)
 
     def evaluate(self, request: EvaluationRequest) -> CorrectnessResults:
         """Raises InfrastructureError where this machine cannot evaluate anything."""

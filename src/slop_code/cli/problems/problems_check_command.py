@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.shared_options import add_problems_dir
+from slop_code.cli.shared_options import add_problems_dir, whole_number
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from slop_code.authoring.check.check_problem import CheckRequest
@@ -54,6 +54,7 @@ def add_to(commands: Commands) -> None:
     option("--skip", action="append", default=[], metavar="NAME", help="leave out this step; repeatable")
     option("-c", "--checkpoint", action="append", default=[], help="number or name of a checkpoint; repeatable")
     option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
+    count = whole_number(1, 1000)
     option("-j", "--jobs", type=count, metavar="N", help="evaluations at a time (default: one per processor)")
     option("--repeat", type=count, metavar="N", help="runs for each condition of the step stability (default: 3)")
     option("--seed", type=int, metavar="N", help="seed of the first random order of tests (default: 1)")
@@ -156,9 +157,3 @@ def _write_sarif(reports: Sequence[CheckReport], status: int, path: Path) -> Non
 
     write_atomic(path, json.dumps(sarif(reports, status, Path.cwd()), indent=2) + "\n")
     print(f"· written: {one_line(os.fspath(path))}", file=sys.stderr)
-
-
-def count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 1 to 1000")
-    return int(text)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.messages import print_progress
-from slop_code.cli.problems.problems_check_command import count
-from slop_code.cli.shared_options import add_problems_dir
+from slop_code.cli.shared_options import add_problems_dir, whole_number
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.problem_lookup import find_problem
@@ -49,7 +48,13 @@ def add_to(commands: Commands) -> None:
         help="run the tests in the random order that this number decides; 0: in reverse",
     )
     option("--busy", action="store_true", help="keep every processor busy meanwhile")
-    option("--parallel", type=count, default=1, metavar="N", help="run the tests in so many boxes at a time")
+    option(
+        "--parallel",
+        type=whole_number(1, 1000),
+        default=1,
+        metavar="N",
+        help="run the tests in so many boxes at a time",
+    )
     add_problems_dir(parser)
     parser.set_defaults(run=run)
 

@@ -41,7 +41,7 @@ from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.errors import UsageError
 from slop_code.evaluation.pairs import unit_of
 from slop_code.evaluation.quarantine import read_ledger
-from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+from slop_code.execution.progress_events import ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,22 +89,14 @@ def observe_runs(bench: Workbench, checkpoint: CheckpointConfig, ledger: Ledger)
     runs = first_runs(bench, checkpoint)
     conditions = conditions_for(bench.environment, bench.effort)
     for number, condition in enumerate(conditions, start=1):
-        bench.progress(
-            ProgressEvent(
-                ProgressKind.REPEAT_TESTS,
-                str(condition),
-                checkpoint=checkpoint.name,
-                count=number,
-                total=len(conditions),
-            )
-        )
+        bench.notify(ProgressKind.REPEAT_TESTS, checkpoint, str(condition), count=number, total=len(conditions))
         runs.append(run_under(bench, checkpoint, condition))
     if any(run.lost for run in runs):
-        bench.progress(ProgressEvent(ProgressKind.RETRY_WITHOUT_VERDICT, str(AS_IS), checkpoint=checkpoint.name))
+        bench.notify(ProgressKind.RETRY_WITHOUT_VERDICT, checkpoint, str(AS_IS))
         runs.append(run_from_results(AS_IS, bench.evaluate(EvaluationRequest(checkpoint, bench.solution(checkpoint)))))
     unknown = [test for test in flipping_tests(runs) if not ledger.covers(test)]
     for condition in conditions_to_repeat(runs, unknown):
-        bench.progress(ProgressEvent(ProgressKind.RETRY_CONDITION, str(condition), checkpoint=checkpoint.name))
+        bench.notify(ProgressKind.RETRY_CONDITION, checkpoint, str(condition))
         runs.append(run_under(bench, checkpoint, condition))
     runs += runs_alone(bench, checkpoint, runs, unknown)
     return ObservedRuns(checkpoint, tuple(runs))
@@ -133,11 +125,7 @@ def runs_alone(
         mates = [other for other in runs[0].passed if unit_of(other, "test") == unit_of(test, "test")]
         for seed in (first_odd_seed(runs, test), None):
             condition = Condition(ConditionKind.AS_IS if seed is None else ConditionKind.ORDER, seed)
-            bench.progress(
-                ProgressEvent(
-                    ProgressKind.RUN_TEST_ALONE, str(condition), checkpoint=checkpoint.name, test=shown_test(test)
-                )
-            )
+            bench.notify(ProgressKind.RUN_TEST_ALONE, checkpoint, f"{shown_test(test)}, {condition}")
             run = run_alone(bench, checkpoint, condition, test, mates)
             yield run
             if run.passed.get(test) == usual_result(runs, test):

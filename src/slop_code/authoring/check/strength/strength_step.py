@@ -20,7 +20,7 @@ from slop_code.authoring.check.strength.python_solution import mutants_of, pytho
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.raw_test import visible
-from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+from slop_code.execution.progress_events import ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -148,7 +148,7 @@ def try_controls(bench: Workbench, checkpoint: CheckpointConfig, tests: tuple[st
     """Mutants alone are too few to tell that a test never fails."""
     controls = (*CONTROLS, CRASH)
     quick = with_short_timeouts(checkpoint, bench.reference(checkpoint))
-    bench.progress(ProgressEvent(ProgressKind.EVALUATE_CONTROLS, checkpoint=checkpoint.name))
+    bench.notify(ProgressKind.EVALUATE_CONTROLS, checkpoint)
     with tempfile.TemporaryDirectory(prefix="slop-code-controls-") as folder:
         outcomes = bench.evaluate_all([control.request(bench, quick, Path(folder), tests) for control in controls])
     return [control_result(control, tests, outcome) for control, outcome in zip(controls, outcomes, strict=True)]
