@@ -235,6 +235,13 @@ def _refuse_depth(text: str, path: Path) -> None:
             raise _refused(path, f"nested deeper than {DEPTH_LIMIT} levels", event.start_mark)
 
 
+def compose_yaml(text: str, path: Path) -> yaml.Node | None:
+    """The nodes of a file, with their lines."""
+    _refuse_depth(text, path)
+    root: yaml.Node | None = _Loader(text).get_single_node()
+    return root
+
+
 def _refuse_duplicates(root: yaml.Node, path: Path) -> None:
     """Aliases are walked each time they are used, so that one that multiplies itself is found as well."""
     waiting, seen = [root], 0

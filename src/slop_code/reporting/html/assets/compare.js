@@ -37,17 +37,8 @@ slop.start(async (data, main, top) => {
   function unknown(pair) {
     if (!pair.unknown.length) return null;
     const count = pair.unknown.length + pair.unknown_more;
-    return h(
-      "details",
-      { class: "warnings" },
-      h("summary", null, `${count} without a verdict: set apart, neither gained nor lost`),
-      h(
-        "ul",
-        null,
-        pair.unknown.map(([name, reason]) => h("li", null, h("strong", null, name), ` ${reason}`)),
-        pair.unknown_more > 0 && h("li", null, `... and ${pair.unknown_more} more`),
-      ),
-    );
+    const summary = `${count} without a verdict: set apart, neither gained nor lost`;
+    return slop.foldedList(summary, pair.unknown, pair.unknown_more ? `... and ${pair.unknown_more} more` : null);
   }
 
   function verdict([passed, runs]) {

@@ -46,6 +46,20 @@
       ? h("td", { class: `number ${look}` }, h("a", { href }, slop.sign(`${symbol} `), count, slop.spoken(words)))
       : h("td", { class: "number dim" }, "0");
 
+  /** A list that is folded at first; each item has a name and a text. */
+  slop.foldedList = (summary, items, more = null) =>
+    h(
+      "details",
+      { class: "warnings" },
+      h("summary", null, summary),
+      h(
+        "ul",
+        null,
+        items.map(([name, text]) => h("li", null, h("strong", null, name), ` ${text}`)),
+        more && h("li", null, more),
+      ),
+    );
+
   slop.emptyCell = (words) => h("td", { class: "number dim" }, slop.spoken(words), slop.sign("–"));
 
   slop.field = (text, control) => h("label", { class: "field" }, `${text} `, control);

@@ -174,23 +174,10 @@ slop.overview = (() => {
   }
 
   function warnings(run) {
-    const warned = all(run).filter(({ checkpoint }) => checkpoint.warnings.length);
-    if (!warned.length) return null;
-    const count = sum(warned.map(({ checkpoint }) => checkpoint.warnings.length));
-    return h(
-      "details",
-      { class: "warnings" },
-      h("summary", null, plural(count, "warning")),
-      h(
-        "ul",
-        null,
-        warned.map(({ problem, checkpoint }) =>
-          checkpoint.warnings.map((text) =>
-            h("li", null, h("strong", null, `${problem.name} ${checkpoint.name}`), ` ${text}`),
-          ),
-        ),
-      ),
+    const items = all(run).flatMap(({ problem, checkpoint }) =>
+      checkpoint.warnings.map((text) => [`${problem.name} ${checkpoint.name}`, text]),
     );
+    return items.length ? slop.foldedList(plural(items.length, "warning"), items) : null;
   }
 
   function section(run, context) {
