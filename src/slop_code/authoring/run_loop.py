@@ -50,12 +50,12 @@ class RunOptions:
     """Failed tests open a debugger on our standard input."""
 
 
-def checkpoint_of(problem: ProblemConfig, options: RunOptions) -> CheckpointConfig:
+def chosen_checkpoint(problem: ProblemConfig, options: RunOptions) -> CheckpointConfig:
     return problem.checkpoint(options.checkpoint or list(problem.checkpoints)[-1])
 
 
 def solution_of(problem: ProblemConfig, options: RunOptions) -> Path:
-    return options.solution or problem.path / SOLUTIONS / checkpoint_of(problem, options).name
+    return options.solution or problem.path / SOLUTIONS / chosen_checkpoint(problem, options).name
 
 
 def run_solution(
@@ -68,7 +68,7 @@ def run_solution(
         raise UsageError(f"{solution}: no such folder; write the reference there, or give --solution")
     runner = PytestRunner(
         with_pairs(problem, options.pairs),
-        checkpoint_of(problem, options),
+        chosen_checkpoint(problem, options),
         environment,
         solution,
         progress=progress,

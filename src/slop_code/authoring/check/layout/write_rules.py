@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
-from slop_code.authoring.check.layout.problem_files import aliases, called, full_name, nodes
+from slop_code.authoring.check.layout.problem_files import aliases, called, dotted, full_name, nodes
 from slop_code.authoring.check.python_sources import Definition
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ FUNCTIONS = {
 """The index of the argument that names the written path."""
 
 MOVES = frozenset({"chdir", "fchdir", "change_cwd", "working_directory", "isolated_filesystem", "pushd"})
+PATH_FUNCTIONS = frozenset(
+    {"pathlib.Path", "str", "os.path.join", "os.path.dirname", "os.path.abspath", "os.path.realpath"}
+)
+PATH_METHODS = frozenset({"resolve", "absolute", "joinpath", "with_name", "with_suffix", "expanduser"})
+"""Functions and methods whose result has the base of their first argument or of their object."""
 
 HERE = "the tests folder"
 CWD = "the working directory"
@@ -120,23 +125,14 @@ def _where(path: ast.expr, names: dict[str, str], known: Mapping[str, str]) -> s
         elif isinstance(path, ast.Attribute | ast.Subscript):
             path = path.value
         elif isinstance(path, ast.Call):
-            name = full_name(path.func, known)
+            name = full_name(path.func, known) or dotted(path.func)
             if name in ("pathlib.Path.cwd", "os.getcwd"):
                 return CWD
-            if name in (
-                "pathlib.Path",
-                "str",
-                "os.path.join",
-                "os.path.dirname",
-                "os.path.abspath",
-                "os.path.realpath",
-            ):
+            if name in PATH_FUNCTIONS:
                 if not path.args:
                     return CWD if name == "pathlib.Path" else None
                 path = path.args[0]
-            elif isinstance(path.func, ast.Name) and path.func.id == "str" and path.args:
-                path = path.args[0]
-            elif isinstance(path.func, ast.Attribute) and path.func.attr in _SAME_BASE:
+            elif isinstance(path.func, ast.Attribute) and path.func.attr in PATH_METHODS:
                 path = path.func.value
             else:
                 return None
@@ -145,9 +141,6 @@ def _where(path: ast.expr, names: dict[str, str], known: Mapping[str, str]) -> s
     if isinstance(path, ast.Name):
         return HERE if path.id == "__file__" else names.get(path.id)
     return _constant(path.value) if isinstance(path, ast.Constant) and isinstance(path.value, str) else None
-
-
-_SAME_BASE = frozenset({"resolve", "absolute", "joinpath", "with_name", "with_suffix", "expanduser"})
 
 
 def _constant(text: str) -> str | None:
