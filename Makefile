@@ -66,7 +66,7 @@ flaky: install $(VENV)/.test
 
 # Two halves side by side: each reads only its own tests, which takes half as long as all of them for each worker.
 # What pytest compiled is kept whatever the shell says: compiling it anew each time takes as long as a thousand tests.
-UNNEEDED := ctrf hypothesispytest logging metadata pytest_jsonreport xdist
+UNNEEDED := ctrf hypothesispytest metadata pytest_jsonreport xdist
 UNIT := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q $(UNNEEDED:%=-p no:%) -m "not e2e"
 HALF := tests/runs tests/reporting tests/execution tests/comparison tests/verification
 .PHONY: unit-half unit-rest
