@@ -1,6 +1,7 @@
 """Trees as tar streams: into a container, out of it, and to another machine.
 
-Members are named `tree/path`, and whoever unpacks says which folder a tree is. In a container `helper/tar.c` does both.
+Members are named `tree/path`, and the caller that unpacks gives the folder of each tree. In a container,
+`helper/tar_reader.c` unpacks and `helper/tar_writer.c` packs.
 """
 
 from __future__ import annotations
