@@ -113,6 +113,20 @@ def test_bytecode_that_was_added_later_is_removed(entry):
     assert [path.exists() for path in [*late, half]] == [False, False, True]
 
 
+def test_bytecode_that_another_evaluator_removes_meanwhile_is_no_damage(entry, monkeypatch):
+    late, read_facts = entry / "env/__pycache__/late.pyc", module._facts
+    late.write_text("late")
+
+    def facts(listed):
+        if listed.name == late.name:
+            late.unlink()
+        return read_facts(listed)
+
+    monkeypatch.setattr(module, "_facts", facts)
+    check_manifest(entry)
+    assert not late.exists()
+
+
 def test_every_file_counts_however_many_there_are(tmp_path):
     for number in range(module.MAX_DIGESTS + 20):
         (tmp_path / f"{number}.txt").write_text("")

@@ -734,6 +734,14 @@ def test_a_pair_that_was_killed(pair):
     assert found_in(pair) == [("status", "test_checkpoint_1.py::test_says", "failed", "passed")]
 
 
+def test_a_pair_that_was_killed_before_it_wrote_anything(pair):
+    for name in (JSON_REPORT, CTRF_REPORT, STREAM):
+        (pair.parent / ".scbench" / "2" / name).unlink()
+    made = evaluated_in_pairs(pair, (0, 137))
+    assert made.infrastructure_failure_reason.startswith("pair 2 of 2: pytest was killed by signal 9 (SIGKILL)")
+    assert found_in(pair) == []
+
+
 def test_how_many_pairs_there_were_is_seen(pair):
     evaluated_in_pairs(pair)
     edit(pair, setting("isolation", "pairs", to=1))

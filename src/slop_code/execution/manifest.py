@@ -79,7 +79,10 @@ def check_sample_manifest(folder: Path) -> None:
 
 
 def _all_facts(folder: Path) -> Iterator[tuple[str, Facts]]:
-    """Everything in the folder by its relative path, without the manifest itself."""
+    """Everything in the folder by its relative path, without the manifest itself.
+
+    Another evaluator may remove bytecode meanwhile, so an entry that is gone when it is looked at is left out.
+    """
     prefixes = [""]
     while prefixes:
         prefix = prefixes.pop()
@@ -88,7 +91,10 @@ def _all_facts(folder: Path) -> Iterator[tuple[str, Facts]]:
                 name = f"{prefix}{entry.name}"
                 if name == MANIFEST:
                     continue
-                facts = _facts(entry)
+                try:
+                    facts = _facts(entry)
+                except FileNotFoundError:
+                    continue
                 if facts[0] == "folder":
                     prefixes.append(f"{name}/")
                 yield name, facts

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,16 @@ def _files(stored: CorrectnessResults, pair: Evidence) -> Iterator[tuple[str, st
         yield JSON_REPORT, pair.json_report
     if (stored.evidence == "ctrf" or verdict) and isinstance(pair.ctrf, str):
         yield CTRF_REPORT, pair.ctrf
-    if verdict or any(test.status != "error" for test in stored.tests):
+    if verdict or any(test.status != "error" for test in _own_tests(stored, pair)):
         yield from ((STREAM, fault.removeprefix(f"{STREAM} ")) for fault in pair.stream.problems[:1])
     if verdict and not pair.stream.problems and pair.stream.finished is None:
         yield STREAM, "does not come to its end"
+
+
+def _own_tests(stored: CorrectnessResults, pair: Evidence) -> list[TestResult]:
+    """The pair's; all of them where the roster that says so is damaged."""
+    own = pair.roster.nodeids
+    return [test for test in stored.tests if not own or test.nodeid in own]
 
 
 def stray_folders(folder: Path, pairs: int) -> list[str]:
