@@ -25,33 +25,28 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults, TestResult
 
-PASSES = Rule(
+PASSES = Rule.warning(
     "control-passes",
-    Severity.WARNING,
     "A test passes for a program that does nothing",
     "Check something that only a solution gets right: the whole output, not a part of it, and the exit status.",
 )
-EXIT_ONLY = Rule(
+EXIT_ONLY = Rule.warning(
     "error-test-weak",
-    Severity.WARNING,
     "A test of an error passes for a program that always fails",
     "Check the error message as well, or add a call that has to succeed to the same test.",
 )
-POLICY = Rule(
+POLICY = Rule.error(
     "policy-passes-control",
-    Severity.ERROR,
     "A policy is passed by a submission that does not solve the checkpoint",
     "Add tests that it fails, or strengthen those that it passes.",
 )
-BREAKS = Rule(
+BREAKS = Rule.error(
     "control-no-verdict",
-    Severity.ERROR,
     "The tests give no verdict on a submission that does not work",
     "Let tests and fixtures fail, with a timeout for everything they wait for; nothing may end pytest itself.",
 )
-NOTHING_NEW = Rule(
+NOTHING_NEW = Rule.note(
     "passes-already",
-    Severity.NOTE,
     "A test of a checkpoint passes with the reference of the previous checkpoint",
     "Mark it regression if it tests old behaviour, or make it test new behaviour.",
 )

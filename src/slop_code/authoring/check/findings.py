@@ -34,6 +34,18 @@ class Rule:
     in_code: bool = True
     """Its findings have lines of Python, where a comment can allow them."""
 
+    @classmethod
+    def error(cls, id: str, title: str, fix: str, *, in_code: bool = True) -> Rule:
+        return cls(id, Severity.ERROR, title, fix, in_code)
+
+    @classmethod
+    def warning(cls, id: str, title: str, fix: str, *, in_code: bool = True) -> Rule:
+        return cls(id, Severity.WARNING, title, fix, in_code)
+
+    @classmethod
+    def note(cls, id: str, title: str, fix: str, *, in_code: bool = True) -> Rule:
+        return cls(id, Severity.NOTE, title, fix, in_code)
+
 
 @dataclass(frozen=True, slots=True)
 class Location:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import failure_reason, first_line, first_lines, shown_test, single_line
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity, Step, StepOutcome
+from slop_code.authoring.check.findings import Finding, Location, Rule, Step, StepOutcome
 from slop_code.authoring.check.headroom import (
     FACTOR,
     FLOORS,
@@ -35,22 +35,19 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import TestResult
 
-TIMEOUT = Rule(
+TIMEOUT = Rule.warning(
     "timeout-headroom",
-    Severity.WARNING,
     f"A test takes more than 1/{FACTOR} of its timeout with the reference",
     "Raise `timeout` in config.yaml, or make the test quicker.",
 )
-SESSION = Rule(
+SESSION = Rule.warning(
     "session-timeout-headroom",
-    Severity.WARNING,
     f"All tests together take more than 1/{FACTOR} of session_timeout with the reference",
     "Raise `session_timeout` in config.yaml, or leave it out: there is a default that follows from `timeout`.",
     in_code=False,
 )
-LIMIT = Rule(
+LIMIT = Rule.warning(
     "limit-headroom",
-    Severity.WARNING,
     f"The reference needs more than 1/{FACTOR} of a limit",
     "Raise the limit in the environment file, or make the reference use less.",
 )

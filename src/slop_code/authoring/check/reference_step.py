@@ -22,15 +22,13 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import CorrectnessResults
 
-FAILS = Rule(
+FAILS = Rule.error(
     "reference-fails",
-    Severity.ERROR,
     "The reference does not pass a test",
     "Fix the reference or the test. A test that is skipped or expected to fail does not pass either: remove it.",
 )
-NO_VERDICT = Rule(
+NO_VERDICT = Rule.error(
     "reference-no-verdict",
-    Severity.ERROR,
     "The tests give no verdict on the reference",
     "Fix what the reason names; `slop-code problems run` shows the whole output of pytest.",
 )

@@ -25,28 +25,24 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.workbench import Workbench
     from slop_code.evaluation.config import CheckpointConfig
 
-SHOWN = Rule(
+SHOWN = Rule.error(
     "expected-shown",
-    Severity.ERROR,
     "A test passes an expected output to the submission",
     "Pass the path of the input file itself, or keep expected outputs in a folder that is never passed.",
 )
-VISIBLE = Rule(
+VISIBLE = Rule.error(
     "expected-visible",
-    Severity.ERROR,
     "The configuration shows an expected output to the submission",
     "Remove it from `visible` or `static_assets`: the tests can read it without that.",
     in_code=False,
 )
-COPIED = Rule(
+COPIED = Rule.warning(
     "expected-copied",
-    Severity.WARNING,
     "A test copies an expected output to a folder that the submission can read",
     "Copy the inputs only: tmp_path is shared with the submission.",
 )
-NOTHING_HIDDEN = Rule(
+NOTHING_HIDDEN = Rule.warning(
     "nothing-hidden",
-    Severity.WARNING,
     "Nothing is hidden from the submission",
     "Use an environment with isolation, and start the submission through its entrypoint.",
     in_code=False,

@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import read_text
 from slop_code.authoring.check.yaml_keys import keys_of, line_of
 from slop_code.authoring.problem_folders import CONFIG
@@ -21,16 +21,11 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
     from slop_code.errors import ConfigError
 
-INVALID = Rule(
-    "config-invalid",
-    Severity.ERROR,
-    "config.yaml or environment.yaml is invalid",
-    "Write the expected value.",
-    in_code=False,
+INVALID = Rule.error(
+    "config-invalid", "config.yaml or environment.yaml is invalid", "Write the expected value.", in_code=False
 )
-UNKNOWN_KEY = Rule(
+UNKNOWN_KEY = Rule.warning(
     "config-unknown-key",
-    Severity.WARNING,
     "A key in config.yaml or environment.yaml is unknown",
     "Remove the key, or write the intended one.",
     in_code=False,

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import TESTS, called, nodes, strings
 from slop_code.authoring.check.yaml_keys import line_of
 from slop_code.authoring.problem_folders import CONFIG
@@ -21,19 +21,14 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
 
-UNUSED_ASSET = Rule(
+UNUSED_ASSET = Rule.warning(
     "asset-unused",
-    Severity.WARNING,
     "No test and no specification names an asset",
     "Use it, or remove it from static_assets.",
     in_code=False,
 )
-UNUSED_DATA = Rule(
-    "data-unused",
-    Severity.WARNING,
-    "No test names a file of the tests folder",
-    "Use it in a test, or remove it.",
-    in_code=False,
+UNUSED_DATA = Rule.warning(
+    "data-unused", "No test names a file of the tests folder", "Use it in a test, or remove it.", in_code=False
 )
 RULES = (UNUSED_ASSET, UNUSED_DATA)
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.data_file_rules import globs, segments
 from slop_code.authoring.check.layout.name_rules import has_tests
 from slop_code.authoring.check.layout.problem_files import TESTS, read_text
@@ -22,44 +22,35 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
 
-NO_SPEC = Rule(
+NO_SPEC = Rule.error(
     "spec-missing",
-    Severity.ERROR,
     "A checkpoint has no specification",
     "Write CHECKPOINT.md next to config.yaml: the agent is told nothing else.",
     in_code=False,
 )
-NO_TESTS = Rule(
-    "tests-missing",
-    Severity.ERROR,
-    "A checkpoint has no tests",
-    "Write them into tests/test_CHECKPOINT.py.",
-    in_code=False,
+NO_TESTS = Rule.error(
+    "tests-missing", "A checkpoint has no tests", "Write them into tests/test_CHECKPOINT.py.", in_code=False
 )
-NO_SOLUTION = Rule(
+NO_SOLUTION = Rule.error(
     "solution-missing",
-    Severity.ERROR,
     "A checkpoint has no reference solution",
     "Put one into solutions/CHECKPOINT: without it, nobody knows whether the tests can be passed.",
     in_code=False,
 )
-NO_ENTRY = Rule(
+NO_ENTRY = Rule.error(
     "entry-file-missing",
-    Severity.ERROR,
     "A reference solution has no entry file",
     "Name the file as entry_file in config.yaml and the environment say, or correct these.",
     in_code=False,
 )
-UNCLAIMED = Rule(
+UNCLAIMED = Rule.warning(
     "file-unclaimed",
-    Severity.WARNING,
     "A file belongs to no checkpoint and is never used",
     "Name it after a checkpoint of config.yaml, add the checkpoint, or remove the file.",
     in_code=False,
 )
-LEFTOVER = Rule(
+LEFTOVER = Rule.note(
     "leftover-file",
-    Severity.NOTE,
     "A tool or an editor has left a file behind",
     "Remove it, and keep it out of version control.",
     in_code=False,

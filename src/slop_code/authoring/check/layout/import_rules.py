@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
 
-UNDECLARED = Rule(
+UNDECLARED = Rule.error(
     "import-undeclared",
-    Severity.ERROR,
     "A test imports a package that is not installed for it",
     "Add the package to test_dependencies in config.yaml.",
 )
-UNUSED = Rule(
+UNUSED = Rule.warning(
     "dependency-unused",
-    Severity.WARNING,
     "No test imports a package of test_dependencies",
     "Remove it from config.yaml: it is installed for every evaluation.",
     in_code=False,

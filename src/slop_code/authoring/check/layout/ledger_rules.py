@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import TESTS
 from slop_code.authoring.check.python_sources import definitions
 from slop_code.errors import ConfigError
@@ -19,16 +19,14 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
     from slop_code.authoring.check.python_sources import PythonSource
 
-UNREADABLE = Rule(
+UNREADABLE = Rule.error(
     "ledger-unreadable",
-    Severity.ERROR,
     "The ledger of flaky tests is invalid",
     f"Write {EXPECTED} into tests/flaky.json, or remove it.",
     in_code=False,
 )
-UNKNOWN_TEST = Rule(
+UNKNOWN_TEST = Rule.warning(
     "ledger-test-unknown",
-    Severity.WARNING,
     "The ledger of flaky tests names a test that does not exist",
     "Remove the entry from tests/flaky.json, or correct the id of the test.",
     in_code=False,

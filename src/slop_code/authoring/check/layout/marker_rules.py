@@ -7,7 +7,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import aliases, called, full_name, nodes, strings
 from slop_code.authoring.check.layout.python_packages import distribution
 from slop_code.authoring.check.yaml_keys import line_of
@@ -20,21 +20,18 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
     from slop_code.authoring.check.python_sources import PythonSource
 
-UNKNOWN = Rule(
+UNKNOWN = Rule.warning(
     "marker-unknown",
-    Severity.WARNING,
     "A marker is registered nowhere",
     "Declare it in config.yaml under markers, with its group, or remove it.",
 )
-MISSPELT = Rule(
+MISSPELT = Rule.error(
     "marker-misspelt",
-    Severity.ERROR,
     "A marker is probably a misspelling",
     "Write the intended marker: with the misspelling, the test counts in another group.",
 )
-UNUSED = Rule(
+UNUSED = Rule.warning(
     "marker-unused",
-    Severity.WARNING,
     "No test has a marker of config.yaml",
     "Mark the intended tests, or remove the marker from config.yaml.",
     in_code=False,

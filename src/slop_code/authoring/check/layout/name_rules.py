@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import dotted, nodes
 from slop_code.authoring.check.python_sources import Definition, definitions
 from slop_code.evaluation.selection import is_test_file
@@ -18,30 +18,20 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
     from slop_code.authoring.check.python_sources import PythonSource
 
-UNREADABLE = Rule(
+UNREADABLE = Rule.error(
     "python-unreadable",
-    Severity.ERROR,
     "A Python file of the tests is invalid",
     "Correct it: until then, the checkpoint cannot be evaluated.",
     in_code=False,
 )
-HIDDEN = Rule(
-    "test-hidden",
-    Severity.ERROR,
-    "A later test of the same name hides a test",
-    "Rename one of the two.",
-)
-NOT_COLLECTED = Rule(
+HIDDEN = Rule.error("test-hidden", "A later test of the same name hides a test", "Rename one of the two.")
+NOT_COLLECTED = Rule.warning(
     "test-not-collected",
-    Severity.WARNING,
     "pytest does not collect a test",
     "Name test functions test_…, name test classes Test…, and give these classes no __init__.",
 )
-FIXTURE_NAME = Rule(
-    "fixture-named-like-test",
-    Severity.NOTE,
-    "A fixture is named like a test",
-    "Rename it: a reader takes it for a test.",
+FIXTURE_NAME = Rule.note(
+    "fixture-named-like-test", "A fixture is named like a test", "Rename it: a reader takes it for a test."
 )
 RULES = (UNREADABLE, HIDDEN, NOT_COLLECTED, FIXTURE_NAME)
 

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import called, nodes, strings
 
 if TYPE_CHECKING:
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
 
-FIXED = Rule(
+FIXED = Rule.warning(
     "fixed-port",
-    Severity.WARNING,
     "A test uses a fixed port",
     "Bind port 0, or use the fixture `server`, and pass the number on: a fixed port may be taken.",
 )

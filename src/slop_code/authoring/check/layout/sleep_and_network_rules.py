@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from slop_code.authoring.check.failure_text import single_line
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import aliases, called, full_name, nodes, strings
 
 if TYPE_CHECKING:
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
 
-SLEEPS = Rule(
+SLEEPS = Rule.warning(
     "fixed-sleep",
-    Severity.WARNING,
     "A test sleeps for a fixed time",
     "Wait for the event in a bounded loop that checks, sleeps for some hundredths of a second, and checks again.",
 )
-NETWORK = Rule(
+NETWORK = Rule.warning(
     "uses-network",
-    Severity.WARNING,
     "A test uses the network",
     "Serve the data on loopback, or store it as a file: tests have no network while they run.",
 )

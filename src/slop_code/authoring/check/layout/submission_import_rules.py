@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import (
     aliases,
     full_name,
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
     from slop_code.authoring.check.python_sources import PythonSource
 
-IMPORTED = Rule(
+IMPORTED = Rule.error(
     "imports-submission",
-    Severity.ERROR,
     "A test imports the submission",
     "Start it by its entrypoint. If the specification asks for a module, set in_process: true in config.yaml: "
     "the submission can then forge its verdict.",

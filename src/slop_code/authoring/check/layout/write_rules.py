@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
-from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
+from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import aliases, called, dotted, full_name, nodes
 from slop_code.authoring.check.python_sources import Definition
 
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.layout.problem_files import ProblemFiles
 
-OUTSIDE = Rule(
+OUTSIDE = Rule.warning(
     "writes-outside-tmp",
-    Severity.WARNING,
     "A test writes outside tmp_path",
     "Write below tmp_path: the tests folder is read-only, and other folders are shared with other tests.",
 )

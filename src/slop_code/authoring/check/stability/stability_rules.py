@@ -24,48 +24,41 @@ if TYPE_CHECKING:
     from slop_code.evaluation.quarantine import Ledger
     from slop_code.evaluation.report import CorrectnessResults
 
-FLAKY = Rule(
+FLAKY = Rule.error(
     "flaky-test",
-    Severity.ERROR,
     "A test gives different results under the same conditions",
     "Remove randomness from the test and the reference: fix seeds, sort output, use no dates, avoid races. "
     "Until then `problems check --quarantine` keeps the test from deciding verdicts.",
 )
-ORDER = Rule(
+ORDER = Rule.warning(
     "order-dependent-test",
-    Severity.WARNING,
     "A test gives another result in another order of the tests",
     "Let the test create everything it needs, in `tmp_path` or in a fixture, and leave nothing behind. "
     "Put steps that build on each other into one class.",
 )
-LOAD = Rule(
+LOAD = Rule.error(
     "load-dependent-test",
-    Severity.ERROR,
     "A test gives another result on a busy machine",
     "Wait for an event instead of a fixed time, use generous timeouts, never assert how long something took.",
 )
-PARALLEL = Rule(
+PARALLEL = Rule.warning(
     "parallel-dependent-test",
-    Severity.WARNING,
     "A test gives another result when tests run in parallel",
     "Let the test depend on no other test, no fixture that other tests fill, and no fixed path or port.",
 )
-LOST = Rule(
+LOST = Rule.error(
     "unstable-verdict",
-    Severity.ERROR,
     "The reference gets a verdict in a plain run, and none under other conditions",
     "Fix what the reason names: a test must not end pytest, and the session timeout has to suffice on a busy machine.",
 )
-NOTHING_DECIDES = Rule(
+NOTHING_DECIDES = Rule.warning(
     "group-in-quarantine",
-    Severity.WARNING,
     "All tests of a group are in quarantine, so that the group decides nothing",
     "Fix one of them and remove it from tests/flaky.json, or write a test for that group that does not flip.",
     in_code=False,
 )
-NEEDLESS = Rule(
+NEEDLESS = Rule.note(
     "needless-quarantine",
-    Severity.NOTE,
     "A test is in the ledger of flaky tests and does not flip",
     "Remove it from tests/flaky.json if it is fixed; raise --repeat if it flips rarely.",
     in_code=False,

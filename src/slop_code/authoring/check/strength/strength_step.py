@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.authoring.check.control_programs import CONTROLS, CRASH, ControlProgram
 from slop_code.authoring.check.failure_text import first_line
-from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
+from slop_code.authoring.check.findings import Finding, Rule, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.reference_verdict import location_of_checkpoint, sound_reference
 from slop_code.authoring.check.strength.mutant_selection import spread
@@ -41,15 +41,13 @@ NO_PYTHON = "only Python solutions are mutated"
 MAX_SURVIVORS = 10
 MAX_LINE = 300
 
-WEAK = Rule(
+WEAK = Rule.warning(
     "weak-tests",
-    Severity.WARNING,
     "Tests do not catch enough mutants of the reference",
     "Read the diffs: each mutant that breaks the specification needs a test that fails with it.",
 )
-UNFAILING = Rule(
+UNFAILING = Rule.warning(
     "unfailing-test",
-    Severity.WARNING,
     "A test passes whatever the program does",
     "Let the test check the output, the exit status or the files that the program writes.",
 )
