@@ -8,12 +8,11 @@ from pathlib import PurePosixPath
 import pytest
 
 from slop_code.authoring.check.layout.data_file_rules import is_named
-from slop_code.authoring.check.layout.import_rules import imports
+from slop_code.authoring.check.layout.import_rules import imports, loads
 from slop_code.authoring.check.layout.marker_rules import marks
 from slop_code.authoring.check.layout.port_rules import ports
 from slop_code.authoring.check.layout.python_packages import distribution, given_modules, package_for
 from slop_code.authoring.check.layout.sleep_and_network_rules import hosts, sleeps
-from slop_code.authoring.check.layout.submission_import_rules import loads
 from slop_code.authoring.check.layout.write_rules import writes
 
 PORTS = [

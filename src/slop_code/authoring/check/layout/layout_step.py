@@ -15,7 +15,6 @@ from slop_code.authoring.check.layout import (
     name_rules,
     port_rules,
     sleep_and_network_rules,
-    submission_import_rules,
     write_rules,
 )
 from slop_code.authoring.check.layout.problem_files import read_problem
@@ -34,7 +33,6 @@ PARTS = (
     marker_rules,
     data_file_rules,
     import_rules,
-    submission_import_rules,
     port_rules,
     sleep_and_network_rules,
     write_rules,
@@ -67,7 +65,7 @@ def _findings(files: ProblemFiles) -> Iterator[Finding]:
     yield from data_file_rules.unused_data(files)
     yield from import_rules.undeclared(files)
     yield from import_rules.unused(files)
-    yield from submission_import_rules.imports_submission(files)
+    yield from import_rules.imports_submission(files)
     yield from port_rules.fixed_ports(files)
     yield from sleep_and_network_rules.sleeping(files)
     yield from sleep_and_network_rules.networking(files)
