@@ -3,10 +3,10 @@ import json
 import pytest
 
 from slop_code.authoring.check.findings import Severity
-from slop_code.authoring.check.python_sources import is_allowed, read_source
+from slop_code.authoring.check.python_sources import is_allowed, location_of_checkpoint, read_source
 from slop_code.authoring.check.reference_step import findings_of
-from slop_code.authoring.check.reference_verdict import location_of_checkpoint, reference_fault
 from slop_code.authoring.check.steps import check_step
+from slop_code.authoring.check.workbench import reference_fault
 from tests.authoring.reference_results import case, judged
 
 TESTS = """\

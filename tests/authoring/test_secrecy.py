@@ -5,7 +5,7 @@ import pytest
 
 from slop_code.authoring.check import secrecy_step
 from slop_code.authoring.check.findings import Severity
-from slop_code.authoring.check.shown_files import PassedText, ShownFiles, covering, looks_expected, read_showing
+from slop_code.authoring.check.secrecy_step import PassedText, ShownFiles, covering, looks_expected, read_showing
 from slop_code.authoring.check.steps import check_step
 from slop_code.authoring.check.workbench import Workbench
 from slop_code.evaluation import ProblemConfig

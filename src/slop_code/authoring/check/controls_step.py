@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.check.control_programs import CONTROLS, PREVIOUS
 from slop_code.authoring.check.failure_text import first_line, first_lines, shown_test
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
-from slop_code.authoring.check.python_sources import location_of_test
-from slop_code.authoring.check.reference_verdict import location_of_checkpoint, sound_reference
+from slop_code.authoring.check.python_sources import location_of_checkpoint, location_of_test
 from slop_code.authoring.check.workbench import EvaluationRequest, evaluate_with_retry, results_or_raise
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
@@ -106,7 +105,7 @@ def no_verdict_findings(bench: Workbench, rows: Sequence[ControlResult]) -> Iter
     for row in rows:
         checkpoint = bench.problem.checkpoints[row.checkpoint]
         if os.path.isdir(bench.solution(checkpoint)):
-            sound_reference(bench, checkpoint)
+            bench.sound_reference(checkpoint)
         reason = row.results.infrastructure_failure_reason or ""
         yield Finding(
             BREAKS,

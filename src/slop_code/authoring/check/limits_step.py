@@ -20,7 +20,6 @@ from slop_code.authoring.check.headroom import (
     with_reduced_limits,
 )
 from slop_code.authoring.check.python_sources import location_of_test
-from slop_code.authoring.check.reference_verdict import sound_reference
 from slop_code.authoring.check.workbench import EvaluationRequest, evaluate_with_retry
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import InfrastructureError
@@ -54,7 +53,7 @@ LIMIT = Rule.warning(
 
 
 def run(bench: Workbench) -> StepOutcome:
-    plain = {checkpoint.name: sound_reference(bench, checkpoint) for checkpoint in bench.checkpoints_with_reference()}
+    plain = {checkpoint.name: bench.sound_reference(checkpoint) for checkpoint in bench.checkpoints_with_reference()}
     times = {name: TimeHeadroom.of(bench.problem.checkpoints[name], results) for name, results in plain.items()}
     reduced = limit_headroom(bench)
     return StepOutcome(

@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import read_bounded
 from slop_code.authoring.check.findings import Finding, Location
+from slop_code.evaluation.selection import checkpoint_of, files_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from slop_code.evaluation.config import ProblemConfig
 
 MAX_BYTES = 1 << 20
 ALLOW = re.compile(r"#\s*slop-code:\s*allow\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
@@ -81,6 +84,13 @@ def location_of_test(folder: Path, test: str) -> Location:
             break
         line, body = node.lineno, node.body
     return Location(file, line)
+
+
+def location_of_checkpoint(problem: ProblemConfig, checkpoint: str) -> Location:
+    """The first line of the checkpoint's tests, where a comment can allow a finding."""
+    files = files_in(problem.path / "tests")
+    own = [file for file in files if checkpoint_of(file.name, problem.checkpoints) == checkpoint]
+    return Location(f"tests/{own[0]}", 1) if own else Location("tests")
 
 
 def cached_source(folder: Path, file: str) -> PythonSource | SyntaxError | None:

@@ -12,8 +12,7 @@ from slop_code.authoring.check.failure_text import (
     shown_test,
 )
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
-from slop_code.authoring.check.python_sources import location_of_test
-from slop_code.authoring.check.reference_verdict import location_of_checkpoint
+from slop_code.authoring.check.python_sources import location_of_checkpoint, location_of_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tempfile
 from collections import defaultdict
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
+from slop_code._io import TooLargeError, read_bounded
 from slop_code.authoring.check.failure_text import first_names, single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
-from slop_code.authoring.check.reference_verdict import reference_fault
-from slop_code.authoring.check.shown_files import ShownFiles, covering, looks_expected, read_showing
-from slop_code.authoring.check.workbench import EvaluationRequest
+from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.command import WATCH
+from slop_code.evaluation.evidence import SHOWN as SHOWN_FILES
 from slop_code.evaluation.staging import ASSETS
-from slop_code.execution.sandbox import sandbox_name
+from slop_code.execution.sandbox import REPORTS_DIR, sandbox_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from slop_code.authoring.check.workbench import Workbench
     from slop_code.evaluation.config import CheckpointConfig
@@ -48,6 +51,80 @@ NOTHING_HIDDEN = Rule.warning(
     in_code=False,
 )
 MAX_FACTS = 1000
+SIZE_LIMIT = 64 << 20
+WORDS = frozenset((
+    "answer", "answers", "expect", "expectation", "expectations", "expected", "gold", "golden", "goldens",
+    "output", "outputs", "solution", "solutions", "stderr", "stdout", "wanted",
+))  # fmt: skip
+ENDINGS = (".out", ".ans", ".exp", ".ok", ".want")
+BY_NAME = "has the name of an expected output"
+
+
+@dataclass(frozen=True, slots=True)
+class PassedText:
+    """The content of a file of the tests folder that a test passed to the program it started."""
+
+    files: tuple[str, ...]
+    """All files with this content."""
+
+    way: str
+    """`an argument`, `the environment` or `a file`."""
+
+    test: str
+
+    @property
+    def expected(self) -> str | None:
+        """None where an input file has the same content, since a test may mean that file."""
+        return self.files[0] if self.files and all(map(looks_expected, self.files)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFiles:
+    """Paths are relative to the tests folder."""
+
+    shown: tuple[str, ...]
+    handed: Mapping[str, str]
+    """Files and folders that tests passed to the submission, each with the first such test."""
+
+    read: frozenset[str]
+    copied: Mapping[str, str]
+    texts: tuple[PassedText, ...] = ()
+
+    def handed_with(self, file: str) -> str | None:
+        """The file itself, or the innermost passed folder that contains it."""
+        path = PurePosixPath(file)
+        return next((str(parent) for parent in (path, *path.parents) if str(parent) in self.handed), None)
+
+
+def looks_expected(file: str) -> bool:
+    """Judged by the name of the file or of its folders: `expected/a.txt`, `a.out`, `a_expected_output.json`."""
+    words = {word for word in re.split(r"[^a-z]+", file.lower()) if word}
+    return bool(words & WORDS) or file.lower().endswith(ENDINGS)
+
+
+def read_showing(output: Path) -> ShownFiles | None:
+    """None where the judge left no readable record."""
+    try:
+        record = json.loads(read_bounded(output / REPORTS_DIR / SHOWN_FILES, SIZE_LIMIT))
+        return ShownFiles(
+            shown=tuple(_texts(record["shown"])),
+            handed=_by_test(record["handed"]),
+            read=frozenset(_texts(record["read"])),
+            copied=_by_test(record["copied"]),
+            texts=tuple(
+                PassedText(tuple(_texts(item["files"])), str(item["way"]), str(item["test"])) for item in record["told"]
+            ),
+        )
+    except (OSError, TooLargeError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(item) for item in value]
+
+
+def _by_test(value: Any) -> dict[str, str]:
+    return {str(file): str(test) for file, test in value.items()}
 
 
 def run(bench: Workbench) -> StepOutcome:
@@ -63,6 +140,16 @@ def run(bench: Workbench) -> StepOutcome:
         tuple(summary),
         {"shown": {name: list(files.shown[:MAX_FACTS]) for name, files in observed.items()}},
     )
+
+
+def covering(checkpoints: Sequence[CheckpointConfig]) -> list[CheckpointConfig]:
+    """The fewest checkpoints that run all tests: a checkpoint usually includes the tests of earlier ones."""
+    chosen: list[CheckpointConfig] = []
+    for checkpoint in reversed(checkpoints):
+        chosen.insert(0, checkpoint)
+        if checkpoint.include_prior_tests:
+            break
+    return chosen
 
 
 def nothing_hidden(bench: Workbench) -> Iterator[Finding]:
@@ -122,9 +209,6 @@ def by_text(folder: Path, checkpoint: str, files: ShownFiles) -> Iterator[Findin
             where = "a file that the submission can read" if rule is COPIED else f"{single_line(text.way)} of a program"
             message = f"the text of tests/{single_line(text.expected)} is in {where}: it {BY_NAME}"
             yield from_test(folder, rule, checkpoint, text.test, message, Severity.WARNING)
-
-
-BY_NAME = "has the name of an expected output"
 
 
 def handed(root: str, file: str) -> str:

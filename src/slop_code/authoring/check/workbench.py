@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Union
 
+from slop_code.authoring.check.failure_text import first_line
 from slop_code.authoring.check.strength.mutant_selection import DEFAULT_BUDGET, MutantBudget
 from slop_code.authoring.problem_folders import SOLUTIONS
 from slop_code.authoring.reference_times import store_reference_times
@@ -119,6 +120,13 @@ class Workbench:
             store_reference_times(self.cache, self._references[checkpoint.name])
         return self._references[checkpoint.name]
 
+    def sound_reference(self, checkpoint: CheckpointConfig) -> CorrectnessResults:
+        """The results of the reference; a UsageError where it is not sound."""
+        results = self.reference(checkpoint)
+        if fault := reference_fault(checkpoint.name, results):
+            raise UsageError(fault)
+        return results
+
     def notify(
         self, kind: ProgressKind, checkpoint: CheckpointConfig, name: str = "", *, count: int = 0, total: int = 0
     ) -> None:
@@ -163,6 +171,17 @@ class Workbench:
             only=request.only,
             seed=request.seed,
         )
+
+
+def reference_fault(checkpoint: str, results: CorrectnessResults) -> str | None:
+    """The reason why the reference is not sound; quarantined tests do not count."""
+    if reason := results.infrastructure_failure_reason:
+        return f"no verdict on the reference of {checkpoint}: {first_line(reason)}; fix that first"
+    counted = [test for test in results.tests if not test.quarantined]
+    failures = sum(test.status != "passed" for test in counted)
+    if failures:
+        return f"{failures} of {len(counted)} tests fail with the reference of {checkpoint}; fix that first"
+    return None
 
 
 def results_or_raise(outcomes: Sequence[ResultsOrError]) -> list[CorrectnessResults]:

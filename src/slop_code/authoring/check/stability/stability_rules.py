@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import first_line, first_lines, shown_test
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
-from slop_code.authoring.check.python_sources import location_of_test
-from slop_code.authoring.check.reference_verdict import location_of_checkpoint
+from slop_code.authoring.check.python_sources import location_of_checkpoint, location_of_test
 from slop_code.authoring.check.stability.conditions import AS_IS, ConditionKind, reproduce_command
 from slop_code.authoring.check.stability.flips import Cause, cause_of, flipping_tests, full_runs, is_steady, odd_runs
 from slop_code.evaluation.groups import GroupType

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.authoring.check.failure_text import shown_test
 from slop_code.authoring.check.findings import Step, StepOutcome
-from slop_code.authoring.check.reference_verdict import reference_fault
 from slop_code.authoring.check.stability.conditions import (
     AS_IS,
     Condition,
@@ -37,7 +36,7 @@ from slop_code.authoring.check.stability.stability_rules import (
     pass_counts_text,
     undecided_group_findings,
 )
-from slop_code.authoring.check.workbench import EvaluationRequest
+from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
 from slop_code.errors import UsageError
 from slop_code.evaluation.pairs import unit_of
 from slop_code.evaluation.quarantine import read_ledger

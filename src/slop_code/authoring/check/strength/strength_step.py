@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code.authoring.check.control_programs import CONTROLS, CRASH, ControlProgram
 from slop_code.authoring.check.failure_text import first_line
 from slop_code.authoring.check.findings import Finding, Rule, Step, StepOutcome
-from slop_code.authoring.check.python_sources import location_of_test
-from slop_code.authoring.check.reference_verdict import location_of_checkpoint, sound_reference
+from slop_code.authoring.check.python_sources import location_of_checkpoint, location_of_test
 from slop_code.authoring.check.strength.mutant_selection import spread
 from slop_code.authoring.check.strength.mutant_trials import deciding_tests, try_mutants, with_short_timeouts
 from slop_code.authoring.check.strength.python_solution import mutants_of, python_files
@@ -113,7 +112,7 @@ class StrengthResult:
 
 def run(bench: Workbench) -> StepOutcome:
     effort, checkpoints = bench.effort, bench.checkpoints_with_reference()
-    decided = [checkpoint for checkpoint in checkpoints if deciding_tests(sound_reference(bench, checkpoint))]
+    decided = [checkpoint for checkpoint in checkpoints if deciding_tests(bench.sound_reference(checkpoint))]
     began, results = time.monotonic(), list[StrengthResult]()
     for number, checkpoint in enumerate(decided, start=1):
         end = began + (effort.budget.seconds or float("inf")) * number / len(decided)
