@@ -20,9 +20,11 @@ from slop_code.authoring.problem_overview import (
     overviews,
 )
 from slop_code.authoring.reference_times import ReferenceTimes, parse, store_reference_times
-from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation import CheckpointConfig, GroupType, MarkerConfig, ProblemConfig
+from slop_code.evaluation.config import CheckpointState, Difficulty
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.cache import Cache
+from slop_code.execution.environment import load_environment
 from slop_code.reporting.problem_json import as_json
 from slop_code.reporting.problem_lines import listed_line, problem_lines, written_lines
 from slop_code.runs.result_cache import ResultCache
@@ -35,21 +37,20 @@ def silent(_: str) -> None:
     pass
 
 
-def checkpoint(name="checkpoint_1", state="Draft", **keys):
-    plain = {"order": 1, "timeout": 10.0, "session_timeout": None, "specification": 1234, "solution": True}
-    return CheckpointOverview(name=name, state=state, **{**plain, **keys})
+def checkpoint(name="checkpoint_1", state=CheckpointState.DRAFT, session_timeout=None, **keys):
+    config = CheckpointConfig(order=1, timeout=10.0).model_copy(
+        update={"state": state, "session_timeout": session_timeout}
+    )
+    config._name = name
+    return CheckpointOverview(config, **{"specification": 1234, "solution": True, **keys})
 
 
-def problem_view(path, *checkpoints, **keys):
-    plain = {
-        "name": "tally",
-        "version": "1",
-        "description": "Sums.",
-        "author": None,
-        "difficulty": "Easy",
-        "environment": "local",
-    }
-    return ProblemOverview(path=path, entry_file="main.py", checkpoints=checkpoints, **{**plain, **keys})
+def problem_view(path, *checkpoints, config=None, environment="local", unknown_keys=(), **keys):
+    plain = {"name": "tally", "version": "1", "description": "Sums.", "difficulty": Difficulty.EASY}
+    unset = ProblemConfig.model_construct(tags=[], entry_file="main", **{**plain, **(config or {})})
+    unset._unknown_keys = unknown_keys
+    spec = load_environment("local").model_copy(update={"name": environment})
+    return ProblemOverview(unset.at(path), spec, checkpoints, **keys)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,10 @@ def problem_view(path, *checkpoints, **keys):
     ],
 )
 def test_a_problem_is_as_far_as_its_least_checkpoint(states, expected, tmp_path):
-    assert problem_view(tmp_path, *(checkpoint(state=state) for state in states)).state == expected
+    assert (
+        problem_view(tmp_path, *(checkpoint(state=state and CheckpointState(state)) for state in states)).state
+        == expected
+    )
 
 
 def test_tests_count_in_their_group(authored):
@@ -98,10 +102,9 @@ checkpoints:
 
 def test_what_the_files_tell(authored):
     problem = ProblemConfig.from_yaml(authored({"config.yaml": CONFIG}))
-    first, second = (checkpoint_overview(problem, one) for one in problem.checkpoints.values())
-    assert (first.order, first.state, first.timeout, first.session_timeout) == (1, "Full Tests", 10.0, 60.0)
+    first, second = (checkpoint_overview(problem, config) for config in problem.checkpoints.values())
     assert (first.specification, first.solution) == ((problem.path / "checkpoint_1.md").stat().st_size, True)
-    assert (second.state, second.timeout, second.specification, second.solution) == (None, 3.0, None, False)
+    assert (second.specification, second.solution) == (None, False)
 
 
 def test_an_asset_is_a_file_or_a_folder(tmp_path):
@@ -119,9 +122,8 @@ def test_a_line_for_each_problem(tmp_path):
     found = problem_view(tmp_path / "tally", checkpoint(), checkpoint(tests=counts))
     expected = "tally: version 1, Easy, 2 checkpoints, Draft, 12 tests (2 core, 1 error, 9 regression)"
     assert listed_line(found) == expected
-    troubled = problem_view(
-        tmp_path / "tally", checkpoint(state=None, error="no test was found\nfurther"), difficulty=None
-    )
+    broken = checkpoint(state=None, error="no test was found\nfurther")
+    troubled = problem_view(tmp_path / "tally", broken, config={"difficulty": None})
     assert listed_line(troubled) == "tally: version 1, 1 checkpoint, broken: no test was found"
     assert listed_line(UnloadableProblem(tmp_path / "x", "config.yaml: odd\nmore")) == "x: broken: config.yaml: odd"
 
@@ -132,7 +134,9 @@ def test_a_line_for_each_problem(tmp_path):
 )
 def test_problems_of_one_name_differ_by_their_folders(name, folder, expected, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert listed_line(problem_view(tmp_path / folder, checkpoint(), name=name)).startswith(f"{expected}version 1,")
+    assert listed_line(problem_view(tmp_path / folder, checkpoint(), config={"name": name})).startswith(
+        f"{expected}version 1,"
+    )
 
 
 def test_a_problem_in_words(tmp_path):
@@ -142,10 +146,9 @@ def test_a_problem_in_words(tmp_path):
         checkpoint(tests={"Core": 1, "Error": 0}, measured=measured),
         checkpoint("checkpoint_2", None, specification=None, solution=False, session_timeout=90.0, error="odd"),
         dependencies={"httpx>=1": "1.2", "other": None},
-        markers={"wide": "Error"},
         quarantined=("a.py::x",),
-        warnings=("unknown key",),
-        author="Ada",
+        unknown_keys=("odd",),
+        config={"markers": {"wide": MarkerConfig(group=GroupType.ERROR)}, "author": "Ada"},
     )
     assert [text for text, _ in problem_lines(found)] == [
         "tally, version 1: Sums.",
@@ -165,7 +168,7 @@ def test_a_problem_in_words(tmp_path):
         "test dependency other: not known",
         "marker wide: Error",
         "quarantined: a.py::x",
-        "warning: unknown key",
+        "warning: None: unknown key odd (ignored)",
     ]
 
 
@@ -173,13 +176,15 @@ def test_no_name_reaches_a_terminal_as_a_command(tmp_path):
     found = problem_view(
         tmp_path / HOSTILE,
         checkpoint(HOSTILE, measured=ReferenceTimes(seconds=1, tests={HOSTILE: 1.0}), error=HOSTILE),
-        version=HOSTILE,
-        description=HOSTILE,
-        author=HOSTILE,
+        config={
+            "version": HOSTILE,
+            "description": HOSTILE,
+            "author": HOSTILE,
+            "markers": {HOSTILE: MarkerConfig(group=GroupType.ERROR)},
+        },
         environment=HOSTILE,
         quarantined=(HOSTILE,),
-        warnings=(HOSTILE,),
-        markers={HOSTILE: HOSTILE},
+        unknown_keys=(HOSTILE,),
         dependencies={HOSTILE: HOSTILE},
     )
     lines = [text for text, _ in problem_lines(found)]

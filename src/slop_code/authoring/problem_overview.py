@@ -34,11 +34,7 @@ MAX_SLOWEST = 5
 
 @dataclass(frozen=True, slots=True)
 class CheckpointOverview:
-    name: str
-    order: int
-    state: str | None
-    timeout: float
-    session_timeout: float | None
+    config: CheckpointConfig
     specification: int | None
     """Bytes of the specification; None where there is none."""
 
@@ -62,32 +58,29 @@ class AssetOverview:
 
 @dataclass(frozen=True, slots=True)
 class ProblemOverview:
-    name: str
-    path: Path
-    version: str
-    description: str
-    author: str | None
-    difficulty: str | None
-    environment: str
-    entry_file: str
+    config: ProblemConfig
+    environment: EnvironmentSpec
     checkpoints: tuple[CheckpointOverview, ...]
     assets: tuple[AssetOverview, ...] = ()
-    markers: Mapping[str, str] = field(default_factory=dict)
-    """Groups by marker."""
-
     dependencies: Mapping[str, str | None] = field(default_factory=dict)
     """Installed versions by declared test dependency."""
 
     quarantined: tuple[str, ...] = ()
     """Tests in the ledger of flaky tests."""
 
-    warnings: tuple[str, ...] = ()
+    @property
+    def name(self) -> str:
+        return self.config.name
 
     @property
-    def state(self) -> str | None:
-        """The least advanced state of the checkpoints."""
-        states = [checkpoint.state for checkpoint in self.checkpoints]
-        return None if None in states else min(map(str, states), key=[str(state) for state in CheckpointState].index)
+    def entry_file(self) -> str:
+        return self.environment.entry(self.config.entry_file)[-1]
+
+    @property
+    def state(self) -> CheckpointState | None:
+        """The least advanced state of the checkpoints; None where a checkpoint has none."""
+        states = [checkpoint.config.state for checkpoint in self.checkpoints]
+        return None if None in states else next(state for state in CheckpointState if state in states)
 
     @property
     def error(self) -> str | None:
@@ -138,20 +131,12 @@ def overview(
             item = _with_tests(item, EvaluationContext(problem, checkpoint, spec, cache, progress), versions)
         checkpoints.append(item)
     return ProblemOverview(
-        name=problem.name,
-        path=problem.path,
-        version=str(problem.version),
-        description=problem.description,
-        author=problem.author,
-        difficulty=problem.difficulty and str(problem.difficulty),
-        environment=spec.name,
-        entry_file=spec.entry(problem.entry_file)[-1],
-        checkpoints=tuple(checkpoints),
-        assets=tuple(asset_of(name, problem.path, path) for name, path in problem.assets.items()),
-        markers={name: str(group) for name, group in problem.custom_groups.items()},
-        dependencies={item: versions.get(distribution(item) or "") for item in problem.test_dependencies},
-        quarantined=tuple(entry.test for entry in read_ledger(problem).tests),
-        warnings=tuple(problem.warnings),
+        problem,
+        spec,
+        tuple(checkpoints),
+        tuple(asset_of(name, problem.path, path) for name, path in problem.assets.items()),
+        {item: versions.get(distribution(item) or "") for item in problem.test_dependencies},
+        tuple(entry.test for entry in read_ledger(problem).tests),
     )
 
 
@@ -159,11 +144,7 @@ def checkpoint_overview(problem: ProblemConfig, checkpoint: CheckpointConfig) ->
     """Only facts from files, without tests."""
     text = problem.path / f"{checkpoint.name}.md"
     return CheckpointOverview(
-        name=checkpoint.name,
-        order=checkpoint.order,
-        state=checkpoint.state and str(checkpoint.state),
-        timeout=checkpoint.timeout,
-        session_timeout=checkpoint.session_timeout,
+        checkpoint,
         specification=os.path.getsize(text) if os.path.isfile(text) else None,
         solution=os.path.isdir(problem.path / SOLUTIONS / checkpoint.name),
     )
@@ -177,7 +158,7 @@ def _with_tests(plain: CheckpointOverview, context: EvaluationContext, versions:
     except (InfrastructureError, UsageError, OSError) as error:
         return replace(plain, error=str(error))
     versions |= resolved
-    return replace(plain, tests=by_group(roster, context.problem, plain.name), measured=measured)
+    return replace(plain, tests=by_group(roster, context.problem, context.checkpoint.name), measured=measured)
 
 
 def by_group(roster: Roster, problem: ProblemConfig, current: str) -> dict[str, int]:

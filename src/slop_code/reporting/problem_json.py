@@ -14,26 +14,28 @@ if TYPE_CHECKING:
 def as_json(problem: ProblemOverview | UnloadableProblem) -> dict[str, Any]:
     if isinstance(problem, UnloadableProblem):
         return {"name": problem.name, "path": str(problem.path.absolute()), "broken": problem.reason}
+    config = problem.config
     return {
         "name": problem.name,
-        "path": str(problem.path),
-        "version": problem.version,
-        "description": problem.description,
-        "author": problem.author,
-        "difficulty": problem.difficulty,
+        "path": str(config.path),
+        "version": config.version,
+        "description": config.description,
+        "author": config.author,
+        "difficulty": config.difficulty,
         "state": problem.state,
-        "environment": problem.environment,
+        "environment": problem.environment.name,
         "entry_file": problem.entry_file,
         "checkpoints": [_checkpoint_json(checkpoint) for checkpoint in problem.checkpoints],
         "assets": [asdict(asset) for asset in problem.assets],
-        "markers": dict(problem.markers),
+        "markers": config.custom_groups,
         "test_dependencies": dict(problem.dependencies),
         "quarantined": list(problem.quarantined),
-        "warnings": list(problem.warnings),
+        "warnings": list(config.warnings),
     }
 
 
 def _checkpoint_json(checkpoint: CheckpointOverview) -> dict[str, Any]:
+    config = checkpoint.config
     reference = checkpoint.measured and {
         "seconds": round(checkpoint.measured.seconds, 3),
         "slowest": [
@@ -41,11 +43,11 @@ def _checkpoint_json(checkpoint: CheckpointOverview) -> dict[str, Any]:
         ],
     }
     return {
-        "name": checkpoint.name,
-        "order": checkpoint.order,
-        "state": checkpoint.state,
-        "timeout": checkpoint.timeout,
-        "session_timeout": checkpoint.session_timeout,
+        "name": config.name,
+        "order": config.order,
+        "state": config.state,
+        "timeout": config.timeout,
+        "session_timeout": config.session_timeout,
         "specification_bytes": checkpoint.specification,
         "solution": checkpoint.solution,
         "tests": None if checkpoint.tests is None else dict(checkpoint.tests),

@@ -29,26 +29,24 @@ def listed_line(problem: ProblemOverview | UnloadableProblem) -> str:
     """Includes the folder if it has another name, as in a copy of a problem."""
     if isinstance(problem, UnloadableProblem):
         return one_line(f"{problem.name}: broken: {first_line(problem.reason)}")
-    facts = [
-        f"version {problem.version}",
-        problem.difficulty,
-        plural(len(problem.checkpoints), "checkpoint"),
-        problem.state,
-    ]
+    config = problem.config
+    checkpoints = plural(len(problem.checkpoints), "checkpoint")
+    facts = [f"version {config.version}", config.difficulty, checkpoints, problem.state]
     last = problem.checkpoints[-1]
     if last.error:
         facts.append(f"broken: {first_line(last.error)}")
     elif last.tests is not None:
         facts.append(f"{plural(sum(last.tests.values()), 'test')} ({_groups(last.tests)})")
-    place = "" if problem.path.name == problem.name else f" in {text_of(shown_path(problem.path))}"
-    return one_line(f"{problem.name}{place}: {', '.join(fact for fact in facts if fact)}")
+    folder = "" if config.path.name == problem.name else f" in {text_of(shown_path(config.path))}"
+    return one_line(f"{problem.name}{folder}: {', '.join(fact for fact in facts if fact)}")
 
 
 def problem_lines(problem: ProblemOverview) -> Iterator[StyledLine]:
-    yield one_line(f"{problem.name}, version {problem.version}: {problem.description}"), "bold"
-    yield f"folder: {one_line(text_of(str(problem.path)))}", "dim"
-    facts = [problem.difficulty, problem.author and f"by {problem.author}"]
-    facts.append(f"{problem.entry_file} in the environment {problem.environment}")
+    config = problem.config
+    yield one_line(f"{config.name}, version {config.version}: {config.description}"), "bold"
+    yield f"folder: {one_line(text_of(str(config.path)))}", "dim"
+    facts = [config.difficulty, config.author and f"by {config.author}"]
+    facts.append(f"{problem.entry_file} in the environment {problem.environment.name}")
     yield one_line(", ".join(fact for fact in facts if fact)), ""
     for checkpoint in problem.checkpoints:
         yield from _checkpoint_lines(checkpoint)
@@ -56,27 +54,24 @@ def problem_lines(problem: ProblemOverview) -> Iterator[StyledLine]:
         yield one_line(f"asset {asset.name}: {asset.path}, {_size(asset)}"), ""
     for declared, version in problem.dependencies.items():
         yield one_line(f"test dependency {declared}: {version or 'not known'}"), ""
-    for name, group in problem.markers.items():
+    for name, group in config.custom_groups.items():
         yield one_line(f"marker {name}: {group}"), ""
     for test in problem.quarantined:
         yield f"quarantined: {one_line(test)}", "yellow"
-    for warning in problem.warnings:
+    for warning in config.warnings:
         yield f"warning: {one_line(warning)}", "yellow"
     if any(checkpoint.solution and checkpoint.measured is None for checkpoint in problem.checkpoints):
-        word = shell_word(text_of(str(problem.path)))
+        word = shell_word(text_of(str(config.path)))
         yield f"to measure the reference: slop-code problems check {word} --step reference", "dim"
 
 
 def _checkpoint_lines(checkpoint: CheckpointOverview) -> Iterator[StyledLine]:
-    yield one_line(f"{checkpoint.name}{f' ({checkpoint.state})' if checkpoint.state else ''}"), "bold"
-    limits = f"  order {checkpoint.order}, timeout {checkpoint.timeout:g} s"
-    session = "" if checkpoint.session_timeout is None else f", session timeout {checkpoint.session_timeout:g} s"
-    text = (
-        "no specification"
-        if checkpoint.specification is None
-        else f"specification of {_bytes(checkpoint.specification)}"
-    )
-    yield f"{limits}{session}, {text}", ""
+    config = checkpoint.config
+    yield one_line(f"{config.name} ({config.state})" if config.state else config.name), "bold"
+    session = "" if config.session_timeout is None else f", session timeout {config.session_timeout:g} s"
+    size = checkpoint.specification
+    text = "no specification" if size is None else f"specification of {_bytes(size)}"
+    yield f"  order {config.order}, timeout {config.timeout:g} s{session}, {text}", ""
     if checkpoint.tests is not None:
         yield f"  {plural(sum(checkpoint.tests.values()), 'test')}: {_groups(checkpoint.tests)}", ""
     if checkpoint.error:
