@@ -14,7 +14,7 @@ import tarfile
 from typing import IO, TYPE_CHECKING, cast
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.tree_walk import CHUNK, walk_tree
+from slop_code.execution.submission import CHUNK, walk_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -50,7 +50,9 @@ def pack_tree(source: Path, name: str, *, owner: Owner | None = None, without: t
         return
     yield _header(_member(name, tarfile.DIRTYPE, 0o755, owner))
     for entry in walk_tree(source, without):
-        member = _member(f"{name}/{entry.path}", TYPES[entry.kind], stat.S_IMODE(entry.info.st_mode), owner)
+        if entry.kind not in TYPES:
+            continue
+        member = _member(f"{name}/{os.fsdecode(entry.path)}", TYPES[entry.kind], stat.S_IMODE(entry.info.st_mode), owner)
         if entry.kind == stat.S_IFREG:
             member.size = entry.size
             member.mode = member.mode if entry.readable else 0

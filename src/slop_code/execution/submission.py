@@ -1,4 +1,4 @@
-"""The submission as a tree of files: its digest, and reasons why it cannot be evaluated."""
+"""The submission as a tree of files: a walk by descriptors, its digest, and a summary that `slopbox` makes too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import errno
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
+import struct
+import zlib
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, SubmissionError
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 500
 CHUNK = 1 << 20
+PAGE = 4096
 MAX_BYTES = 16 << 30
 """Of all files together, holes included: reading more takes too long."""
 
@@ -27,6 +30,9 @@ MACHINE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 
 RESERVED = (TESTS_DIR, REPORTS_DIR)
 """Names that the evaluation uses in the workspace; a submission's own files of these names are ignored."""
+
+KINDS = {stat.S_IFREG: b"F", stat.S_IFDIR: b"D", stat.S_IFLNK: b"L", stat.S_IFIFO: b"P", stat.S_IFSOCK: b"S"}
+"""The letters that `copy_tree.c` puts into its checksum; devices are not copied."""
 
 
 def open_submission(path: Path) -> Path:
@@ -44,6 +50,83 @@ def open_submission(path: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """Valid until the walk goes on, as the descriptors are the walk's."""
+
+    folder: int
+    path: bytes
+    """Relative to the root of the walk."""
+
+    info: os.stat_result
+    descriptor: int | None
+    """Of a file or a folder that this user may read; what this user may not read, the subject cannot read either."""
+
+    @property
+    def name(self) -> bytes:
+        return self.path.rpartition(b"/")[2]
+
+    @property
+    def kind(self) -> int:
+        return stat.S_IFMT(self.info.st_mode)
+
+    @property
+    def readable(self) -> bool:
+        return self.descriptor is not None or self.kind not in (stat.S_IFREG, stat.S_IFDIR)
+
+    @property
+    def size(self) -> int:
+        return self.info.st_size if self.kind == stat.S_IFREG and self.readable else 0
+
+    def content(self) -> Iterator[bytes]:
+        """As many bytes as `size`, even if the file shrinks or grows meanwhile."""
+        position = 0
+        while self.descriptor is not None and (left := min(self.size - position, CHUNK)) > 0:
+            part = os.pread(self.descriptor, left, position) or bytes(left)
+            yield part
+            position += len(part)
+
+    def target(self) -> bytes:
+        return os.readlink(self.name, dir_fd=self.folder)
+
+
+def walk_tree(root: Path, without: tuple[str, ...] = ()) -> Iterator[TreeEntry]:
+    """Every entry of a folder, sorted, folders before what is in them; `without` are names at the top to leave out.
+
+    Links are not followed, and paths are never opened as a whole: a tree may be deeper than a path may be long.
+    """
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield from _walk(root, descriptor, b"", {os.fsencode(name) for name in without})
+    finally:
+        os.close(descriptor)
+
+
+def _walk(root: Path, folder: int, prefix: bytes, without: set[bytes]) -> Iterator[TreeEntry]:
+    if prefix.count(b"/") > MAX_DEPTH:
+        raise SubmissionError(f"{root}: folders are nested more than {MAX_DEPTH} deep; flatten them")
+    for name in sorted(os.fsencode(entry) for entry in os.listdir(folder)):
+        path = prefix + name
+        if path in without:
+            continue
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        descriptor = _open(name, folder) if stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode) else None
+        try:
+            yield TreeEntry(folder, path, info, descriptor)
+            if descriptor is not None and stat.S_ISDIR(info.st_mode):
+                yield from _walk(root, descriptor, path + b"/", without)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def _open(name: bytes, folder: int) -> int | None:
+    try:
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except PermissionError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class SubmissionTree:
     digest: str
     unreadable: int = 0
@@ -58,100 +141,73 @@ def tree_digest(root: Path) -> str:
 
 
 def read_tree(root: Path) -> SubmissionTree:
-    """SHA-256 over names, kinds, the owner's permissions, contents and link targets, without following links.
-
-    The walk uses descriptors, so that no path is too long. A file that cannot be read counts as unreadable, since
-    the subject, the same user, cannot read it either.
-    """
-    walk, unreadable, first = _Walk(hashlib.sha256()), 0, b""
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    """SHA-256 over names, kinds, the owner's permissions, contents and link targets."""
+    digest, unreadable, first, entries, size = hashlib.sha256(), 0, b"", 0, 0
     try:
-        for path in walk.folder(descriptor, b"", 0):
-            unreadable, first = unreadable + 1, first or path
+        for entry in walk_tree(root, RESERVED):
+            entries, size = entries + 1, size + (entry.info.st_size if entry.kind == stat.S_IFREG else 0)
+            if size > MAX_BYTES or entries > MAX_ENTRIES:
+                limit = f"more than {MAX_BYTES >> 30} GiB, or {MAX_ENTRIES} files and folders"
+                raise SubmissionError(f"{root}: {limit}; leave out what is no source")
+            if not entry.readable:
+                unreadable, first = unreadable + 1, first or entry.path
+            for part in _digested(entry):
+                digest.update(len(part).to_bytes(8, "big") + part)
     except OSError as error:
         kind = InfrastructureError if error.errno in MACHINE_ERRORS else SubmissionError
         raise kind(f"{root}: cannot be read to its end: {error.strerror}") from error
-    except _TooLargeError:
-        limit = f"more than {MAX_BYTES >> 30} GiB, or {MAX_ENTRIES} files and folders"
-        raise SubmissionError(f"{root}: {limit}; leave out what is no source") from None
-    except _TooDeepError:
-        raise SubmissionError(f"{root}: folders are nested more than {MAX_DEPTH} deep; flatten them") from None
-    finally:
-        os.close(descriptor)
-    return SubmissionTree(walk.digest.hexdigest(), unreadable, os.fsdecode(first.removeprefix(b"/")))
+    return SubmissionTree(digest.hexdigest(), unreadable, os.fsdecode(first))
 
 
-class _TooDeepError(Exception):
-    pass
-
-
-class _TooLargeError(Exception):
-    pass
+def _digested(entry: TreeEntry) -> list[bytes]:
+    path, allowed = b"/" + entry.path, b"%o" % (entry.info.st_mode & 0o700)
+    if entry.kind == stat.S_IFDIR:
+        return [b"dir", path, allowed, *([] if entry.readable else [b"unreadable", path])]
+    if entry.kind == stat.S_IFREG:
+        content = hashlib.sha256()
+        for part in entry.content():
+            content.update(part)
+        return [b"file", path, allowed, content.digest() if entry.readable else b"unreadable"]
+    if entry.kind == stat.S_IFLNK:
+        return [b"link", path, entry.target()]
+    return [b"special", path, str(entry.kind).encode()]
 
 
 @dataclass(slots=True)
-class _Walk:
-    digest: hashlib._Hash
+class TreeSummary:
     entries: int = 0
     size: int = 0
+    checksum: int = 0
+    """Over kinds, names and contents, in whatever order."""
 
-    def folder(self, folder: int, prefix: bytes, depth: int) -> Iterator[bytes]:
-        """Yield the paths that cannot be read; everything else goes into the digest."""
-        if depth > MAX_DEPTH:
-            raise _TooDeepError
-        for name in sorted(os.fsencode(entry) for entry in os.listdir(folder)):
-            if depth == 0 and os.fsdecode(name) in RESERVED:
-                continue
-            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            self._count(info)
-            path = prefix + b"/" + name
-            allowed = b"%o" % (info.st_mode & 0o700)
-            if stat.S_ISDIR(info.st_mode):
-                _record(self.digest, b"dir", path, allowed)
-                inner = _open(name, folder, os.O_RDONLY | os.O_DIRECTORY)
-                if inner is None:
-                    _record(self.digest, b"unreadable", path)
-                    yield path
-                    continue
-                try:
-                    yield from self.folder(inner, path, depth + 1)
-                finally:
-                    os.close(inner)
-            elif stat.S_ISREG(info.st_mode):
-                content = _content(name, folder)
-                if content is None:
-                    yield path
-                _record(self.digest, b"file", path, allowed, b"unreadable" if content is None else content)
-            elif stat.S_ISLNK(info.st_mode):
-                _record(self.digest, b"link", path, os.readlink(name, dir_fd=folder))
-            else:
-                _record(self.digest, b"special", path, str(stat.S_IFMT(info.st_mode)).encode())
+    unreadable: bool = field(default=False, compare=False)
+    """Whether the mode of a file or folder in it keeps its owner from reading it."""
 
-    def _count(self, info: os.stat_result) -> None:
-        self.entries += 1
-        self.size += info.st_size if stat.S_ISREG(info.st_mode) else 0
-        if self.size > MAX_BYTES or self.entries > MAX_ENTRIES:
-            raise _TooLargeError
+    @property
+    def space(self) -> int:
+        """What it takes at most where files are kept in pages."""
+        return self.size + 2 * PAGE * self.entries
 
 
-def _open(name: bytes, folder: int, flags: int) -> int | None:
-    try:
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except PermissionError:
-        return None
+def summarize(root: Path, max_size: int) -> TreeSummary:
+    """The summary of a workspace, as `slopbox` computes it when it copies one.
 
-
-def _content(name: bytes, folder: int) -> bytes | None:
-    descriptor = _open(name, folder, os.O_RDONLY)
-    if descriptor is None:
-        return None
-    digest = hashlib.sha256()
-    with os.fdopen(descriptor, "rb", buffering=0) as stream:
-        while chunk := stream.read(CHUNK):
-            digest.update(chunk)
-    return digest.digest()
-
-
-def _record(digest: hashlib._Hash, *fields: bytes) -> None:
-    for field in fields:
-        digest.update(len(field).to_bytes(8, "big") + field)
+    `max_size` bounds the bytes, also those of holes, before any of them is read.
+    """
+    summary = TreeSummary()
+    for entry in walk_tree(root, RESERVED):
+        if entry.kind not in KINDS:
+            continue
+        summary.size += entry.size
+        if summary.size > max_size:
+            raise SubmissionError(
+                f"{root}: larger than {max_size} bytes, and in containers it is in memory; use -e local"
+            )
+        if entry.kind in (stat.S_IFREG, stat.S_IFDIR):
+            summary.unreadable |= not (entry.readable and entry.info.st_mode & stat.S_IRUSR)
+        crc = zlib.crc32(KINDS[entry.kind] + struct.pack("<I", entry.path.count(b"/")) + entry.name)
+        for part in [entry.target()] if entry.kind == stat.S_IFLNK else entry.content():
+            crc = zlib.crc32(part, crc)
+        summary.entries += 1
+        summary.checksum = (summary.checksum + crc) % 2**64
+    return summary

@@ -30,8 +30,7 @@ from slop_code.execution.environment import HANDED_SIZE
 from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import BoxLayout, JudgeJob, JudgeResult, SetupJob, launcher_settings
-from slop_code.execution.submission import RESERVED
-from slop_code.execution.tree_walk import TreeSummary, summarize
+from slop_code.execution.submission import RESERVED, TreeSummary, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

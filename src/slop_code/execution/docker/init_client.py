@@ -16,7 +16,7 @@ from slop_code.execution.cancellation import CancelToken, EvaluationCancelledErr
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker.container_arguments import NET
 from slop_code.execution.process import MAX_TAIL, PipedProcess, ProcessResult
-from slop_code.execution.tree_walk import TreeSummary
+from slop_code.execution.submission import TreeSummary
 from slop_code.execution.uv import network_variables
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.execution.docker.docker_sandbox import DockerSandbox
-    from slop_code.execution.tree_walk import TreeSummary
+    from slop_code.execution.submission import TreeSummary
 
 JUDGE_PYTHON = ">=3.11"
 BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable)); print(platform.python_version())"

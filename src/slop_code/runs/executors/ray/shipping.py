@@ -76,7 +76,7 @@ def received_problem(cache: Cache, digest: str, fetch: Callable[[], bytes]) -> P
         unpack(fetch(), folder / TREE_NAME, digest)
 
     def load(folder: Path) -> Path:
-        if tree_digest(folder / TREE_NAME) != digest:
+        if not (folder / TREE_NAME).is_dir() or tree_digest(folder / TREE_NAME) != digest:
             raise ValueError("not the tree that was sent")
         return folder / TREE_NAME
 
