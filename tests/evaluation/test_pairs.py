@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from slop_code.evaluation import pairs
+from slop_code.evaluation import roster as rosters
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.evidence import EVIDENCE_FILES
+from slop_code.evaluation.evidence import EVIDENCE_FILES, weakest_isolation
 from slop_code.evaluation.run_tests import remove_evidence, run_side_by_side
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
 from slop_code.execution.concurrency import available_cpus
@@ -32,7 +32,7 @@ def groups_of(assigned):
     ],
 )
 def test_tests_of_one_unit_stay_together(nodeid, by, unit):
-    assert pairs.unit_of(nodeid, by) == unit
+    assert rosters.unit_of(nodeid, by) == unit
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_tests_of_one_unit_stay_together(nodeid, by, unit):
     ],
 )
 def test_pairs_are_even_whole_and_in_order(tests, by, most, groups):
-    assigned = pairs.assign_pairs(roster_of(*tests), by, most)
+    assigned = rosters.assign_pairs(roster_of(*tests), by, most)
     assert groups_of(assigned) == groups
     assert [entry.nodeid for entry in assigned.entries] == tests
 
 
 def test_only_the_tests_that_are_asked_for_have_a_pair():
-    assigned = pairs.assign_only(roster_of("a::1", "a::2", "b::1"), {"a::2"})
+    assigned = rosters.assign_only(roster_of("a::1", "a::2", "b::1"), {"a::2"})
     assert groups_of(assigned) == [["a::2"]]
     assert [entry.pair for entry in assigned.entries] == [None, 1, None]
 
@@ -83,7 +83,7 @@ def test_only_the_tests_that_are_asked_for_have_a_pair():
     ],
 )
 def test_arguments_that_tie_tests_together(arguments, tied):
-    assert pairs.tie_tests(arguments) is tied
+    assert rosters.tie_tests(arguments) is tied
 
 
 def environment(**keys):
@@ -110,7 +110,7 @@ def docker(network=None, **keys):
     ],
 )
 def test_pairs_need_networks_of_their_own(spec, shared):
-    assert pairs.shared_network(spec) == shared
+    assert rosters.shared_network(spec) == shared
 
 
 def problem(parallel):
@@ -128,10 +128,10 @@ def problem(parallel):
 
 
 def test_no_more_pairs_than_processors():
-    assert pairs.max_pairs_for(problem(1), environment()) == 1
-    assert pairs.max_pairs_for(problem(64), environment()) == min(64, available_cpus())
-    assert pairs.max_pairs_for(problem(64), environment(isolation="none")) == 1
-    assert pairs.max_pairs_for(problem(64), environment(), ["-x"]) == 1
+    assert rosters.max_pairs_for(problem(1), environment()) == 1
+    assert rosters.max_pairs_for(problem(64), environment()) == min(64, available_cpus())
+    assert rosters.max_pairs_for(problem(64), environment(isolation="none")) == 1
+    assert rosters.max_pairs_for(problem(64), environment(), ["-x"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_no_more_pairs_than_processors():
     ],
 )  # fmt: skip
 def test_the_isolation_is_that_of_the_weakest(isolations, weakest):
-    assert pairs.weakest_isolation([evidence_of(isolation=isolation) for isolation in isolations]) == weakest
+    assert weakest_isolation([evidence_of(isolation=isolation) for isolation in isolations]) == weakest
 
 
 def test_side_by_side_gives_all_values_in_order():

@@ -15,8 +15,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution import archive
-from slop_code.execution.submission import RESERVED
-from slop_code.execution.submission import CHUNK, summarize
+from slop_code.execution.submission import CHUNK, RESERVED, summarize
 from tests.execution.tar_members import END, attributes, exit_status, line, member, patched
 
 TIMEOUT_S = 30

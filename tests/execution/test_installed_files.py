@@ -8,7 +8,7 @@ import hashlib
 import pytest
 
 from slop_code.execution.cache import Cache
-from slop_code.execution.installed_files import (
+from slop_code.execution.manifest import (
     ARCHIVES,
     check_installed,
     damage_removed,

@@ -10,7 +10,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
-from slop_code.execution.installed_files import ARCHIVES
+from slop_code.execution.manifest import ARCHIVES
 from slop_code.execution.tool_environment import (
     ToolRequest,
     build_tool_environment,

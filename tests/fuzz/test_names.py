@@ -21,8 +21,7 @@ from slop_code.evaluation.selection import checkpoint_files, checkpoint_of, sele
 from slop_code.evaluation.test_lookup import find_tests, one_test
 from slop_code.execution import archive
 from slop_code.execution.assets import asset_environment, copy_assets
-from slop_code.execution.submission import RESERVED, read_tree, tree_digest
-from slop_code.execution.submission import summarize
+from slop_code.execution.submission import RESERVED, read_tree, summarize, tree_digest
 from slop_code.reporting.text import file_safe, one_line, printable, shell_word
 from slop_code.runs.run_layout import natural_order, text_of
 from tests.fuzz.odd_input import PIECES, TERMINAL, answered, damaged, fuzzed, odd_text

@@ -11,7 +11,7 @@ from slop_code.reporting.verification_lines import (
     verification_totals,
     verified,
 )
-from slop_code.verification.discrepancy import Discrepancy
+from slop_code.verification.contradictions import Discrepancy
 from slop_code.verification.verify import Verification
 
 STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" / "stored" / "evaluation.json")

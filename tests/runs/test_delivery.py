@@ -8,11 +8,10 @@ import os
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs import delivery
+from slop_code.runs import result_archive
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.delivery import deliver
 from slop_code.runs.job_records import JobResult
-from slop_code.runs.result_archive import pack_result
+from slop_code.runs.result_archive import deliver, pack_result
 from slop_code.runs.run_layout import RESULT_FILE
 
 
@@ -56,7 +55,7 @@ def test_a_folder_on_another_file_system_is_copied(target, result, monkeypatch):
     def rename(source, destination):
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(source), None, str(destination))
 
-    monkeypatch.setattr(delivery.os, "rename", rename)
+    monkeypatch.setattr(result_archive.os, "rename", rename)
     assert deliver(target, result, move=True) == result.facts
     assert CorrectnessResults.load(target.output / RESULT_FILE).checkpoint_name == "checkpoint_1"
     assert (target.output / ".scbench/report.json").read_text() == "{}"
@@ -80,7 +79,7 @@ def test_a_move_that_breaks_off_leaves_no_result_that_counts(target, result, mon
         moved.append(source.name)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(delivery.os, "rename", rename)
+    monkeypatch.setattr(result_archive.os, "rename", rename)
     with pytest.raises(KeyboardInterrupt):
         deliver(target, result, move=True)
     assert moved == [".scbench"]
@@ -91,7 +90,7 @@ def test_an_output_that_cannot_be_written_is_named(target, result, monkeypatch):
     def rename(source, destination):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(source), None, str(destination))
 
-    monkeypatch.setattr(delivery.os, "rename", rename)
+    monkeypatch.setattr(result_archive.os, "rename", rename)
     facts = deliver(target, result, move=True)
     assert facts.state == "not_evaluated"
     assert facts.reason.startswith(f"{target.output / '.scbench'}: Permission denied; make it writable")

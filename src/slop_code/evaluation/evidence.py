@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -223,3 +223,12 @@ def _parsed(path: Path, parse: Callable[[bytes], Parsed]) -> Parsed | str:
         return "is cut short"
     except ReportError as error:
         return f"is malformed: {visible(str(error), 500)}"
+
+
+def weakest_isolation(evidence: Sequence[Evidence]) -> dict[str, Any]:
+    """What was in force for all pairs; empty where no box was opened."""
+    isolations = [pair.isolation for pair in evidence if pair.isolation]
+    if not isolations:
+        return {}
+    weakest = min(isolations, key=lambda isolation: bool(isolation.get("control_groups")))
+    return {**weakest, "pairs": len(evidence)}

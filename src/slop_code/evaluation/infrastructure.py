@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, SlopCodeError
 from slop_code.evaluation.evidence import EXIT
 from slop_code.evaluation.reports.raw_test import visible
-from slop_code.evaluation.roster import TESTS_FOLDER
+from slop_code.execution.sandbox import TESTS_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ _EXIT_CODES = {
     125: "the boxes could not be opened",
 }
 
-_LOCATION = re.compile(rf"{re.escape(TESTS_FOLDER)}/([^\"\n]+?\.py)(?:\", line |:)(\d+)")
+_LOCATION = re.compile(rf"{re.escape(TESTS_DIR)}/([^\"\n]+?\.py)(?:\", line |:)(\d+)")
 
 
 def infrastructure_failure(evidence: Evidence) -> str | None:

@@ -16,17 +16,15 @@ from slop_code._io import read_bounded
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.command import PLUGIN, pytest_command, render_ini
 from slop_code.evaluation.context import EvaluationContext, ignore_progress
-from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence
+from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence, weakest_isolation
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, group_for, group_of_ctrf_test
 from slop_code.evaluation.infrastructure import submission_change
-from slop_code.evaluation.pairs import assign_only, assign_pairs, max_pairs_for, weakest_isolation
-from slop_code.evaluation.provenance import platform_name, provenance_of
+from slop_code.evaluation.provenance import platform_name, provenance_of, warnings_for
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.raw_test import ParsedReport, RawTest, visible
-from slop_code.evaluation.result_warnings import warnings_for
-from slop_code.evaluation.roster import Roster
+from slop_code.evaluation.roster import Roster, assign_only, assign_pairs, max_pairs_for
 from slop_code.evaluation.run_tests import (
     PytestJob,
     keep_evidence,

@@ -1,19 +1,30 @@
-"""Roster: the tests that every evaluation of a checkpoint has to account for."""
+"""Roster: the tests that every evaluation of a checkpoint accounts for, and the judge/subject pairs that run them."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-TESTS_FOLDER = ".evaluation_tests"
+from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.sandbox import TESTS_DIR, sandbox_name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from slop_code.evaluation.config import ProblemConfig, Unit
+    from slop_code.execution.environment import EnvironmentSpec
+
 MAX_PAIRS = 1024
+_VALUE_FOLLOWS = ("-k", "-m", "--deselect")
+_APART = re.compile(r"-[km].+|--deselect=.+|-[lqv]+|-r\w+|--showlocals|--tb=\w+|--durations=\d+", re.DOTALL)
 
 
 def normal_nodeid(nodeid: str) -> str:
     """The node id relative to the tests folder, whatever folder pytest took as its root."""
     file, separator, name = nodeid.partition("::")
-    _, inside, path = f"/{file}".rpartition(f"/{TESTS_FOLDER}/")
+    _, inside, path = f"/{file}".rpartition(f"/{TESTS_DIR}/")
     return (path if inside else file.removeprefix("./")) + separator + name
 
 
@@ -77,3 +88,56 @@ def _entry(item: Any) -> RosterEntry:
     if pair is not None and not (type(pair) is int and 1 <= pair <= MAX_PAIRS):
         raise ValueError(f"{item['nodeid']}: pair needs to be a number from 1 to {MAX_PAIRS}")
     return RosterEntry(normal_nodeid(item["nodeid"]), tuple(markers), pair)
+
+
+def max_pairs_for(problem: ProblemConfig, spec: EnvironmentSpec, arguments: Sequence[str] = ()) -> int:
+    """How many may run at a time on this machine, however many tests there are."""
+    alone = problem.parallel == 1 or shared_network(spec) or tie_tests(arguments)
+    return 1 if alone else min(problem.parallel, available_cpus())
+
+
+def shared_network(spec: EnvironmentSpec) -> str | None:
+    """What gives several pairs one and the same network, where a port can be taken only once."""
+    sandbox = sandbox_name(spec)
+    if sandbox not in ("bubblewrap", "docker"):  # of a sandbox of another package nothing is known
+        return f"isolation: {sandbox}"
+    network = spec.docker.network or "" if spec.docker else ""
+    own = sandbox == "docker" and network != "host" and not network.startswith("container:")
+    return "network: full" if spec.network == "full" and not own else None
+
+
+def tie_tests(arguments: Sequence[str]) -> bool:
+    """Whether one test's result may depend on another's, as with -x; to pick tests, or to show more, ties nothing."""
+    words = iter(arguments)
+    for word in words:
+        if word in _VALUE_FOLLOWS:
+            next(words, None)
+        elif not _APART.fullmatch(word):
+            return True
+    return False
+
+
+def assign_pairs(roster: Roster, by: Unit, pairs: int) -> Roster:
+    """Each test to one of at most so many pairs, as even in tests as whole units allow."""
+    units: dict[str, list[RosterEntry]] = {}
+    for entry in roster.entries:
+        units.setdefault(unit_of(entry.nodeid, by), []).append(entry)
+    groups: list[list[RosterEntry]] = [[] for _ in range(max(1, min(pairs, len(units))))]
+    for unit in sorted(units.values(), key=len, reverse=True):
+        min(groups, key=len).extend(unit)
+    numbers = {entry.nodeid: number for number, group in enumerate(groups, start=1) for entry in group}
+    return Roster(tuple(replace(entry, pair=numbers[entry.nodeid]) for entry in roster.entries))
+
+
+def assign_only(roster: Roster, nodeids: Collection[str]) -> Roster:
+    """These tests to one pair, and the others to none."""
+    return Roster(tuple(replace(entry, pair=1 if entry.nodeid in nodeids else None) for entry in roster.entries))
+
+
+def unit_of(nodeid: str, by: Unit) -> str:
+    """By test: each set of parameters by itself, and a class as a whole."""
+    file, _, name = nodeid.partition("::")
+    if by == "file":
+        return file
+    first, inside, _ = name.partition("[")[0].partition("::")
+    return f"{file}::{first}" if inside else nodeid

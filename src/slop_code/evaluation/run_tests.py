@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import shutil
+import threading
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-from slop_code._io import keep_ends, write_atomic
+from slop_code._io import keep_ends, open_regular, write_atomic
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.evidence import (
     EVIDENCE_FILES,
@@ -24,7 +25,6 @@ from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.staging import JudgeSelection, Staged, judge_environment, judge_files
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
-from slop_code.execution.log_tail import follow_file
 from slop_code.execution.sandbox import REPORTS_DIR, JudgeRequest
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 SESSION_BASE_S = 60.0
 SESSION_TEST_S = 1.0
 LOG_LIMIT = 16 << 20
+CHUNK = 1 << 16
+POLL_S = 0.05
 Value = TypeVar("Value")
 
 
@@ -191,3 +193,38 @@ def run_side_by_side(actions: Sequence[Callable[[], Value]]) -> list[Value]:
     finally:
         for opened in (token, *ends):
             opened.close()
+
+
+@contextlib.contextmanager
+def follow_file(path: Path, write: Callable[[bytes], None] | None) -> Iterator[None]:
+    """Pass everything that is appended to the file to `write` while the block runs, and the rest at its end."""
+    if write is None:
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_follow, args=(path, write, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _follow(path: Path, write: Callable[[bytes], None], done: threading.Event) -> None:
+    stream, ended = None, False
+    try:
+        while not ended:
+            ended = done.wait(POLL_S)
+            stream = stream or _open_if_there(path)
+            while stream and (chunk := stream.read(CHUNK)):
+                write(chunk)
+    finally:
+        if stream:
+            stream.close()
+
+
+def _open_if_there(path: Path) -> BinaryIO | None:
+    with contextlib.suppress(OSError):
+        return open_regular(path)
+    return None

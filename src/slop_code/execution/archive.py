@@ -52,7 +52,9 @@ def pack_tree(source: Path, name: str, *, owner: Owner | None = None, without: t
     for entry in walk_tree(source, without):
         if entry.kind not in TYPES:
             continue
-        member = _member(f"{name}/{os.fsdecode(entry.path)}", TYPES[entry.kind], stat.S_IMODE(entry.info.st_mode), owner)
+        member = _member(
+            f"{name}/{os.fsdecode(entry.path)}", TYPES[entry.kind], stat.S_IMODE(entry.info.st_mode), owner
+        )
         if entry.kind == stat.S_IFREG:
             member.size = entry.size
             member.mode = member.mode if entry.readable else 0

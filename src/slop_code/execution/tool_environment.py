@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache, file_lock, remove_tree
-from slop_code.execution.installed_files import check_installed, damage_removed, record_installed
-from slop_code.execution.manifest import check_manifest, write_manifest
+from slop_code.execution.manifest import (
+    check_installed,
+    check_manifest,
+    damage_removed,
+    record_installed,
+    write_manifest,
+)
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, ToolEnvironment

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.text import one_line, plural
-from slop_code.verification.discrepancy import CONTRADICTION
+from slop_code.verification.contradictions import CONTRADICTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slop_code.reporting.terminal import StyledLine
-    from slop_code.verification.discrepancy import Discrepancy
+    from slop_code.verification.contradictions import Discrepancy
     from slop_code.verification.verify import Verification
 
 SHOWN_FINDINGS = 20

@@ -1,9 +1,12 @@
-"""Archive of one result: a compressed tar of evaluation.json and the files of .scbench, read within bounds."""
+"""Archive of a result, a compressed tar of evaluation.json and the files of .scbench, and its delivery to a folder."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gzip
 import io
+import os
 import re
 import tarfile
 import zlib
@@ -12,15 +15,18 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from slop_code._io import open_regular, write_atomic
-from slop_code.errors import ResultError
+from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.sandbox import REPORTS_DIR
+from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from slop_code.runs.job_records import JobResult, Submission
 
 MAX_RAW_FILE = 256 << 20
 """Bytes of a file of .scbench: nothing larger is ever read as evidence."""
@@ -32,6 +38,9 @@ MAX_FILES = 1000
 COMPRESSION_LEVEL = 1
 GZIP_FORMAT = 31
 """The `wbits` with which zlib expects a gzip header and trailer."""
+
+FATAL = {errno.ENOSPC: "make room", errno.EDQUOT: "make room", errno.EROFS: "make it writable"}
+"""Errors that every other result would meet as well, each with the next step."""
 
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
 _EXPECTED = re.compile(rf"{re.escape(RESULT_FILE)}|{re.escape(REPORTS_DIR)}(/{_NAME}){{1,2}}")
@@ -144,3 +153,41 @@ def _decompress(archive: bytes) -> bytes:
 
 def _damaged(reason: str) -> ResultError:
     return ResultError(f"damaged result archive: {reason}")
+
+
+def deliver(target: Submission, result: JobResult, *, move: bool) -> CheckpointFacts:
+    """The facts of the target: a verdict that cannot be written is none. A full disk ends the run.
+
+    `move`: nobody else needs the result's temporary folder.
+    """
+    if target.output is None or result.archive is None:
+        return result.facts
+    try:
+        if not (move and result.folder is not None and move_result(result.folder, target.output)):
+            unpack_result(result.archive, target.output)
+    except OSError as error:
+        message = f"{error.filename2 or error.filename or target.output / RESULT_FILE}: {error.strerror}"
+        if error.errno in FATAL:
+            raise InfrastructureError(
+                f"{message}; every result written before is whole: {FATAL[error.errno]} and start again"
+            ) from error
+        if result.facts.state == "evaluated":
+            attempts = result.facts.attempts
+            return CheckpointFacts.no_verdict(
+                f"{message}; make it writable and evaluate the run again", attempts=attempts
+            )
+    return result.facts
+
+
+def move_result(folder: Path, output: Path) -> bool:
+    """Rename the files into `output`, evaluation.json last. False where that is on another file system."""
+    clear_output(output)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(folder / REPORTS_DIR, output / REPORTS_DIR)
+        os.rename(folder / RESULT_FILE, output / RESULT_FILE)
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            return False
+        raise
+    return True

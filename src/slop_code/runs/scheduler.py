@@ -12,14 +12,13 @@ from queue import Empty
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError
-from slop_code.evaluation.pairs import shared_network
 from slop_code.evaluation.report import Attempt
+from slop_code.evaluation.roster import shared_network
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.delivery import deliver
 from slop_code.runs.job_records import JobRequest, JobResult, JobRetrying, JobStarted, SubmissionOutcome
-from slop_code.runs.result_archive import read_archived_results
+from slop_code.runs.result_archive import deliver, read_archived_results
 from slop_code.runs.result_cache_key import duration_key, key_of_result
 from slop_code.runs.run_control import Retries, RunControl
 

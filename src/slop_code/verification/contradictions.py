@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, LOG, STREAM
 from slop_code.evaluation.reports.raw_test import ParsedReport
-from slop_code.verification.discrepancy import CONTRADICTION, Discrepancy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
@@ -21,6 +21,20 @@ Tests = dict[str, "RawTest"]
 _LAST_LINE = re.compile(r"=* ?((?:\d{1,9} [a-z]+(?:, )?)+) in \d+\.\d\ds(?: \([\d:, days]+\))? ?=*")
 _WORDS = {"errors": "error", "xfailed": "skipped"}
 """How pytest's last line calls what the reports' records call otherwise."""
+
+CONTRADICTION = "contradiction"
+"""The kind of a discrepancy between two files; `stored` and `raw` then name both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discrepancy:
+    """Between a stored result and what it was made of."""
+
+    kind: str
+    place: str
+    stored: str
+    raw: str
+    """What the evidence gives instead, or what the problem has now."""
 
 
 def contradictions(pair: Evidence) -> Iterator[Discrepancy]:

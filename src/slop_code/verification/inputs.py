@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.submission import read_tree
-from slop_code.verification.discrepancy import CONTRADICTION, Discrepancy
+from slop_code.verification.contradictions import CONTRADICTION, Discrepancy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

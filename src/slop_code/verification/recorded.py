@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, read_lines
 from slop_code.runs.read_results import RunResults, result_files
 from slop_code.runs.run_layout import LINES_FILE
-from slop_code.verification.discrepancy import Discrepancy
+from slop_code.verification.contradictions import Discrepancy
 from slop_code.verification.inputs import text
 
 if TYPE_CHECKING:

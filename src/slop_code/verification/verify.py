@@ -14,9 +14,8 @@ from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import DERIVED, CorrectnessResults, TestResult
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
 from slop_code.execution.sandbox import REPORTS_DIR
-from slop_code.verification.contradictions import contradictions
+from slop_code.verification.contradictions import Discrepancy, contradictions
 from slop_code.verification.damage import find_damage, read_pairs, stray_folders
-from slop_code.verification.discrepancy import Discrepancy
 from slop_code.verification.inputs import of_command, of_problem, of_snapshot, text
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.workbench import EvaluationRequest
-from slop_code.evaluation.pairs import shared_network
 from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.roster import shared_network
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.process import cpu_load
 

@@ -38,8 +38,8 @@ from slop_code.authoring.check.stability.stability_rules import (
 )
 from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
 from slop_code.errors import UsageError
-from slop_code.evaluation.pairs import unit_of
 from slop_code.evaluation.quarantine import read_ledger
+from slop_code.evaluation.roster import unit_of
 from slop_code.execution.progress_events import ProgressKind
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from slop_code.execution.log_tail import follow_file
+from slop_code.evaluation.run_tests import follow_file
 
 PATIENCE_S = 100
 
