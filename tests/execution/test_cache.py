@@ -27,7 +27,7 @@ def build(folder):
         log.write("built\\n")
 
 sys.stdin.readline()
-print(Cache(Path(sys.argv[1])).get_or_build("kind", "key", build))
+print(Cache(Path(sys.argv[1])).load_or_build("kind", "key", build, Path))
 """
 HOLDER = """
 import sys
@@ -48,7 +48,7 @@ def build(folder):
     (folder / "half").write_text("x")
     os.kill(os.getpid(), signal.SIGKILL)
 
-Cache(Path(sys.argv[1])).get_or_build("kind", "key", build)
+Cache(Path(sys.argv[1])).load_or_build("kind", "key", build, Path)
 """
 
 
@@ -69,8 +69,8 @@ def visible(folder: Path) -> list[str]:
 def test_an_entry_is_built_once(tmp_path):
     calls = []
     store = Cache(tmp_path)
-    first = store.get_or_build("kind", "key", lambda folder: (calls.append(folder), whole(folder)))
-    second = store.get_or_build("kind", "key", lambda folder: calls.append(folder))
+    first = store.load_or_build("kind", "key", lambda folder: (calls.append(folder), whole(folder)), Path)
+    second = store.load_or_build("kind", "key", lambda folder: calls.append(folder), Path)
     assert first == second == tmp_path / "kind" / "key"
     assert (first / "whole").is_file()
     assert len(calls) == 1
@@ -79,7 +79,7 @@ def test_an_entry_is_built_once(tmp_path):
 def test_hits_and_misses_are_logged(tmp_path, caplog):
     with caplog.at_level(logging.DEBUG, "slop_code"):
         for _ in range(2):
-            Cache(tmp_path).get_or_build("kind", "key", whole)
+            Cache(tmp_path).load_or_build("kind", "key", whole, Path)
     assert [record.getMessage() for record in caplog.records] == [
         "cache miss: building kind/key",
         "cache hit: kind/key",
@@ -91,7 +91,7 @@ def test_threads_with_the_same_key_wait_for_one_build(tmp_path):
 
     def want(_: int) -> Path:
         together.wait()
-        return store.get_or_build("kind", "key", lambda folder: (calls.append(folder), whole(folder)))
+        return store.load_or_build("kind", "key", lambda folder: (calls.append(folder), whole(folder)), Path)
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(want, range(8))) == {tmp_path / "kind" / "key"}
@@ -117,9 +117,9 @@ def test_a_build_that_fails_leaves_nothing(tmp_path, error):
         raise error
 
     with pytest.raises(type(error)):
-        store.get_or_build("kind", "key", fail)
+        store.load_or_build("kind", "key", fail, Path)
     assert visible(tmp_path / "kind") == []
-    assert (store.get_or_build("kind", "key", whole) / "whole").is_file()
+    assert (store.load_or_build("kind", "key", whole, Path) / "whole").is_file()
 
 
 @pytest.mark.e2e
@@ -127,7 +127,7 @@ def test_remains_of_a_killed_builder_are_removed_by_the_next(tmp_path):
     with start(KILLED_BUILDER, tmp_path) as process:
         process.wait()
     assert len(visible(tmp_path / "kind")) == 1
-    assert visible(Cache(tmp_path).get_or_build("kind", "key", whole)) == ["whole"]
+    assert visible(Cache(tmp_path).load_or_build("kind", "key", whole, Path)) == ["whole"]
     assert visible(tmp_path / "kind") == ["key"]
 
 

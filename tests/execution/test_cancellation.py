@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -220,6 +221,6 @@ def test_a_cancelled_build_leaves_nothing_and_the_next_build_succeeds(token, tmp
 
     token.cancel()
     with cancel_scope(token), pytest.raises(EvaluationCancelledError):
-        Cache(tmp_path).get_or_build("kind", "key", build)
+        Cache(tmp_path).load_or_build("kind", "key", build, Path)
     assert [path.name for path in (tmp_path / "kind").iterdir()] == [".key.lock"]
-    assert (Cache(tmp_path).get_or_build("kind", "key", build) / "half").exists()
+    assert (Cache(tmp_path).load_or_build("kind", "key", build, Path) / "half").exists()

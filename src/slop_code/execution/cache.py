@@ -55,9 +55,6 @@ class Cache:
     def uv(self) -> Path:
         return self.root / "uv"
 
-    def get_or_build(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        return self.load_or_build(kind, key, build, lambda entry: entry)
-
     def load_or_build(self, kind: str, key: str, build: Callable[[Path], None], load: Callable[[Path], Value]) -> Value:
         """The value that `load` reads from the entry of this key; a missing or damaged entry is built first.
 
@@ -145,12 +142,8 @@ def _new_session(parent: Path) -> tuple[Path, IO[str]]:
 def _remove_session(folder: Path) -> None:
     """The lock is removed last: if we are killed meanwhile, the rest can still be recognised as abandoned."""
     for inner in folder.iterdir():
-        if inner.name in ("lock", "new"):
-            continue
-        if inner.is_dir() and not inner.is_symlink():
-            remove_tree(inner)
-        else:
-            inner.unlink(missing_ok=True)
+        if inner.name not in ("lock", "new"):
+            remove_path(inner)
     remove_tree(folder)
 
 
@@ -201,6 +194,14 @@ def _remove_if_abandoned(folder: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def remove_path(path: Path) -> None:
+    """A file, a link or a tree; nothing where there is none."""
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def remove_tree(folder: Path) -> None:

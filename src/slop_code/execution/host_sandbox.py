@@ -6,7 +6,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from slop_code.execution.cache import remove_tree
+from slop_code.execution.cache import remove_path
 from slop_code.execution.tool_environment import HostToolBuilder
 from slop_code.execution.uv import base_python, python_identity
 
@@ -51,7 +51,10 @@ class HostSandbox(ABC):
         for name in ("env", "tmp", "home"):
             (job.scratch / name).mkdir()
         yield self.prepare_setup(job)
-        _remove_all_but(job.scratch, ("env", "layer") if job.keep_workspace else ("env",))
+        kept = ("env", "layer") if job.keep_workspace else ("env",)
+        for path in job.scratch.iterdir():
+            if path.name not in kept:
+                remove_path(path)
 
     def check_tools(self, entry: Path) -> None:
         if not (self.cache.uv / "archive-v0").is_dir():
@@ -61,10 +64,3 @@ class HostSandbox(ABC):
         env = entry / "env"
         if not env.is_dir() or (any(env.iterdir()) and not (env / "bin/python").exists()):
             raise ValueError("the environment is damaged")
-
-
-def _remove_all_but(folder: Path, names: Sequence[str]) -> None:
-    for path in folder.iterdir():
-        if path.name in names:
-            continue
-        remove_tree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
@@ -65,18 +65,8 @@ def run(
     check_cancelled()
     logger.debug("run: %s", _shown(argv))
     with log.open("wb") as sink:
-        try:
-            process = subprocess.Popen(
-                argv,
-                stdin=None if interactive else subprocess.DEVNULL,
-                stdout=sink,
-                stderr=sink,
-                env=dict(env),
-                cwd=cwd,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+        stdin = None if interactive else subprocess.DEVNULL
+        process = _start(argv, stdin=stdin, stdout=sink, stderr=sink, env=dict(env), cwd=cwd)
         try:
             exit_code = _wait(process, timeout)
         finally:
@@ -101,18 +91,10 @@ def capture(argv: Sequence[str], timeout: float) -> CapturedOutput:
     """
     logger.debug("capture: %s", _shown(argv))
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": errors}
         try:
-            done = subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                timeout=timeout,
-                check=False,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+            with _start_errors(argv):
+                done = subprocess.run(argv, **streams, timeout=timeout, check=False, start_new_session=True)
         except subprocess.TimeoutExpired:
             raise InfrastructureError(f"`{shlex.join(argv[:3])}` gave no answer within {timeout:g} s") from None
         outputs = [_head(stream, MAX_OUTPUT).decode("utf-8", "replace") for stream in (output, errors)]
@@ -179,11 +161,7 @@ def open_piped(argv: Sequence[str], log: Path) -> Iterator[PipedProcess]:
     check_cancelled()
     logger.debug("open: %s", _shown(argv))
     with log.open("wb") as sink:
-        pipe = subprocess.PIPE
-        try:
-            process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=sink, bufsize=0, start_new_session=True)
-        except OSError as error:
-            raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+        process = _start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sink, bufsize=0)
         child = PipedProcess(process)
         try:
             yield child
@@ -212,12 +190,7 @@ def cpu_load(count: int) -> Iterator[None]:
         started = []
         for _ in range(count):
             check_cancelled()
-            try:
-                process = subprocess.Popen(
-                    argv, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True
-                )
-            except OSError as error:
-                raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+            process = _start(argv, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet)
             assert process.stdout is not None
             stack.enter_context(process.stdout)
             stack.callback(_end, process)
@@ -226,6 +199,19 @@ def cpu_load(count: int) -> Iterator[None]:
             if not wait_for(stdout.fileno(), START_S) or not os.read(stdout.fileno(), 1):
                 raise InfrastructureError("the processes that keep the machine busy do not start")
         yield
+
+
+def _start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    with _start_errors(argv):
+        return subprocess.Popen(argv, start_new_session=True, **options)
+
+
+@contextlib.contextmanager
+def _start_errors(argv: Sequence[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
 
 
 def _shown(argv: Sequence[str]) -> str:

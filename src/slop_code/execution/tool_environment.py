@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
-from slop_code.execution.cache import Cache, file_lock, remove_tree
+from slop_code.execution.cache import Cache, file_lock, remove_path, remove_tree
 from slop_code.execution.manifest import (
     check_installed,
     check_manifest,
@@ -182,7 +182,7 @@ def remove_abandoned_unpacks(uv: Path, older_s: float = ABANDONED_S) -> None:
     for left in uv.glob(".tmp*"):
         with contextlib.suppress(OSError):
             if time.time() - left.lstat().st_mtime > older_s:
-                remove_tree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+                remove_path(left)
 
 
 def tool_failure(argv: Sequence[str], exit_code: int | None, output: str) -> InfrastructureError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.cache import remove_tree
+from slop_code.execution.cache import remove_path
 from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox
 from slop_code.execution.process import ProcessResult, run
@@ -78,7 +78,7 @@ class Unsandboxed(HostSandbox):
             layer = job.subject.entry / "layer" if job.subject.entry and job.subject.has_workspace else None
             copy_tree(layer or job.submission, workspace, job.scratch)
         for name in RESERVED:
-            discard(workspace / name)
+            remove_path(workspace / name)
 
 
 def mount_tests(tests: Path, workspace: Path) -> None:
@@ -117,10 +117,3 @@ def copy_tree(source: Path, destination: Path, scratch: Path) -> None:
     done = run(argv, env={"PATH": os.environ.get("PATH", os.defpath)}, log=scratch / "copy.log", timeout=COPY_S)
     if done.exit_code != 0:
         raise InfrastructureError(f"{source}: cannot copy it to a workspace: {done.output.strip()}")
-
-
-def discard(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        remove_tree(path)
-    else:
-        path.unlink(missing_ok=True)

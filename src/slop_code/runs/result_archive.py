@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from slop_code._io import open_regular, write_atomic
 from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
-from slop_code.execution.cache import remove_tree
+from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.run_layout import RESULT_FILE
@@ -103,11 +103,7 @@ def clear_output(folder: Path) -> None:
     (folder / RESULT_FILE).unlink(missing_ok=True)
     for temporary in folder.glob(f".{RESULT_FILE}.*"):  # of writers that were killed
         temporary.unlink(missing_ok=True)
-    reports = folder / REPORTS_DIR
-    if _is_folder(reports):
-        remove_tree(reports)
-    else:
-        reports.unlink(missing_ok=True)
+    remove_path(folder / REPORTS_DIR)
 
 
 def read_archived_results(archive: bytes) -> CorrectnessResults:

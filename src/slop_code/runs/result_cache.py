@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from slop_code._io import digest_of, open_regular, read_bounded, write_atomic
 from slop_code.errors import UsageError
-from slop_code.execution.cache import open_lock, remove_tree, try_lock
+from slop_code.execution.cache import open_lock, remove_path, try_lock
 from slop_code.execution.cache_pruning import RESULTS
 from slop_code.execution.environment import parse_size
 from slop_code.runs.result_archive import MAX_UNPACKED
@@ -233,7 +233,4 @@ def _is_file(path: Path) -> bool:
 
 def _remove(path: Path) -> None:
     with contextlib.suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            remove_tree(path)
-        else:
-            path.unlink()
+        remove_path(path)
