@@ -6,4 +6,6 @@ import pytest
 
 
 def in_proof(*values: object) -> list[object]:
-    return [pytest.param(value, marks=pytest.mark.proof) for value in values]
+    """A tuple has the values of several parameters."""
+    params = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*values, marks=pytest.mark.proof) for values in params]

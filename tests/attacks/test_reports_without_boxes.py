@@ -5,6 +5,7 @@ import pytest
 from slop_code.attacks.attack import Attack, AttackKind, Effect
 from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host, write_problem
 from slop_code.attacks.trial import slop_code_evaluator
+from tests.marks import in_proof
 
 CHEAT = """
 import os
@@ -30,12 +31,14 @@ def problem(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "make"),
     [
-        ("other", "os.mkfifo(path)"),
         ("stream.jsonl", "os.mkfifo(path)"),
-        ("pytest-report.json", "os.mkdir(path)"),
-        ("pytest-report.json", "os.symlink('nowhere', path)"),
-        ("pytest.log", "os.symlink(OUTSIDE, path)"),
         ("pytest.log", "os.symlink(OUTSIDE + '/file', path)"),
+        *in_proof(
+            ("other", "os.mkfifo(path)"),
+            ("pytest-report.json", "os.mkdir(path)"),
+            ("pytest-report.json", "os.symlink('nowhere', path)"),
+            ("pytest.log", "os.symlink(OUTSIDE, path)"),
+        ),
     ],
 )
 def test_what_is_left_among_the_reports(cache, environment_spec, problem, tmp_path, name, make):

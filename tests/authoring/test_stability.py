@@ -332,6 +332,7 @@ def test_seeded():
 """
 
 
+@pytest.mark.proof
 def test_planted_flips_are_told_apart_with_the_command_that_shows_them(bench: Callable[..., Workbench], cache):
     one = bench(BARE, {"tests/test_checkpoint_1.py": PLANTS}, repeat=1)
     events: list[ProgressEvent] = []

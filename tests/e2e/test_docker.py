@@ -9,6 +9,8 @@ from textwrap import dedent
 
 import pytest
 
+from tests.marks import in_proof
+
 pytestmark = pytest.mark.e2e
 
 IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
@@ -224,9 +226,11 @@ IDENTITY = """
     ("settings", "wanted"),
     [
         ({"user": "1234:2345", "workdir": "/app/deep", "mount_workspace": False}, ["1234", "2345", "/app/deep"]),
-        ({"user": "daemon"}, ["1", "1", "/workspace"]),
-        ({"user": "root", "mount_workspace": False}, ["0", "0", "/workspace"]),
-        ({"mount_workspace": False}, ["1000", "1000", "/workspace"]),
+        *in_proof(
+            ({"user": "daemon"}, ["1", "1", "/workspace"]),
+            ({"user": "root", "mount_workspace": False}, ["0", "0", "/workspace"]),
+            ({"mount_workspace": False}, ["1000", "1000", "/workspace"]),
+        ),
     ],
     ids=lambda value: value.get("user", "default") if isinstance(value, dict) else "",
 )
@@ -341,12 +345,14 @@ REMOVE = "rm -rf /usr/bin/python* /usr/lib/python3*"
 @pytest.mark.parametrize(
     ("commands", "changed"),
     [
-        ([], {"test_what_set_up_made_is_there": "failed"}),
-        ([MAKE_TOOL, MAKE_FILE], {}),
         ([MAKE_TOOL, MAKE_FILE, LIE], {"test_the_subject_s_python": "failed"}),
-        ([MAKE_TOOL, MAKE_FILE, REMOVE], {"test_the_subject_s_python": "failed"}),
+        *in_proof(
+            ([], {"test_what_set_up_made_is_there": "failed"}),
+            ([MAKE_TOOL, MAKE_FILE], {}),
+            ([MAKE_TOOL, MAKE_FILE, REMOVE], {"test_the_subject_s_python": "failed"}),
+        ),
     ],
-    ids=["none", "a tool", "a lying python", "no python"],
+    ids=["a lying python", "none", "a tool", "no python"],
 )
 def test_set_up_changes_the_subject_s_root_and_not_the_judge_s(
     make_problem, make_submission, evaluate, commands, changed

@@ -222,6 +222,7 @@ def own_cache(cache, tmp_path_factory):
     return folder
 
 
+@pytest.mark.proof
 @NEEDS_ROOT
 def test_a_full_daemon_and_a_stopped_daemon_are_infrastructure_failures(
     command, own_daemon, own_cache, make_submission, tmp_path

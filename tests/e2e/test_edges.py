@@ -20,6 +20,7 @@ from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import SetupJob, sandbox_for
 from slop_code.execution.setup import python_dependencies
 from slop_code.execution.submission import tree_digest
+from tests.marks import in_proof
 
 
 @pytest.mark.e2e
@@ -350,7 +351,7 @@ def test_memory_that_is_nobodys(make_problem, make_submission, evaluate, need_bu
     assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker", "none"])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
 @pytest.mark.parametrize("sabotage", ["os.chmod(folder, 0)", "os.symlink('loop', folder + '/loop')"])
 def test_what_lies_among_the_folders_of_tests_does_not_end_pytest(
     evaluate, make_problem, make_submission, sandbox, sabotage

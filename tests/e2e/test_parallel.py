@@ -18,6 +18,7 @@ from slop_code.execution.cancellation import CancelToken, EvaluationCancelledErr
 from slop_code.execution.concurrency import available_cpus
 from tests.conftest import PROBLEM_CONFTEST
 from tests.e2e.test_hangs import left_alive, processes
+from tests.marks import in_proof
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
@@ -170,7 +171,7 @@ def serial(miniature, evaluate):
     return evaluate(*miniature, 2)
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
 def test_a_miniature_with_everything(miniature, serial, evaluate, tmp_path, sandbox):
     problem, submission = miniature
     (tmp_path / ".scbench").mkdir()

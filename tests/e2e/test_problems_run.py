@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from tests.conftest import SANDBOXES
+from tests.marks import in_proof
 
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 PATIENCE_S = 100
@@ -132,8 +133,13 @@ def environment(tmp_path, need_docker):
     return write
 
 
-@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
-@pytest.mark.parametrize("sandbox", ["none", "bubblewrap", "docker"])
+@pytest.mark.parametrize(
+    ("sandbox", "terminal"),
+    [
+        ("bubblewrap", True),
+        *in_proof(("bubblewrap", False), ("none", True), ("none", False), ("docker", True), ("docker", False)),
+    ],
+)
 def test_debugger(problem, loop, environment, sandbox, terminal):
     """It reads what we read, and the submission, though it was handed pytest's own input, reads nothing of it."""
     running = loop(problem, "-k", "test_stops", "--pdb", "-e", environment(sandbox), terminal=terminal)
@@ -159,7 +165,7 @@ def test_debugger_where_a_test_fails(problem, loop):
     assert (status, "the debugger was left before the end of the tests" in rest) == (1, True)
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
 def test_input_that_ends(problem, loop, environment, sandbox):
     """Nobody waits for more of it."""
     running = loop(problem, "-k", "test_stops", "--pdb", "-e", environment(sandbox))

@@ -396,6 +396,7 @@ def test_a_link_to_something_missing_shows_a_view(report, visit, fragment):
     expect(page.get_by_role("heading", level=2).first).to_be_visible()
 
 
+@pytest.mark.proof
 def test_a_large_run(tmp_path, visit, picture):
     run = write_big_run(tmp_path / "large", problems=1, checkpoints=100)
     slop_code("report", run, "-o", tmp_path / "report.html", cwd=tmp_path)

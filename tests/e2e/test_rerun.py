@@ -13,6 +13,7 @@ import yaml
 
 from slop_code.evaluation import CorrectnessResults
 from tests.e2e.conftest import PATIENCE_S, SLOP_CODE, Evaluator
+from tests.marks import in_proof
 
 pytestmark = pytest.mark.e2e
 
@@ -140,7 +141,7 @@ def test_one_test_runs_alone(again):
     assert done.stdout.splitlines()[-1] == "THE SAME: statuses and verdicts"
 
 
-@pytest.mark.parametrize("sandbox", ["none", "bubblewrap", "docker"])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
 def test_what_it_prints_is_shown_while_it_runs(again, started, staying, environment_spec, need_docker, sandbox):
     if sandbox == "docker":
         need_docker()

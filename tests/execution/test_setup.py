@@ -6,6 +6,7 @@ import pytest
 
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.setup import is_plain, python_dependencies
+from tests.marks import in_proof
 
 SANDBOXES = ["none", "bubblewrap", "docker"]
 VERSION = {
@@ -116,7 +117,11 @@ DEPENDENCIES = {
 
 @pytest.mark.parametrize(
     ("kind", "sandbox"),
-    [(kind, sandbox) for kind in list(DEPENDENCIES)[:2] for sandbox in SANDBOXES] + [("pyproject", "bubblewrap")],
+    [
+        *((kind, "bubblewrap") for kind in DEPENDENCIES),
+        ("requirements", "docker"),
+        *in_proof(("requirements", "none"), ("nested requirements", "docker"), ("nested requirements", "none")),
+    ],
 )
 def test_dependencies_are_installed_once_per_content(evaluate, problem, make_submission, kind, sandbox):
     files, change = DEPENDENCIES[kind]
@@ -149,7 +154,11 @@ def test_an_impossible_requirement_is_an_infrastructure_failure(evaluate, proble
 
 
 @pytest.mark.parametrize(
-    ("init", "sandbox"), [("uv init --bare", "bubblewrap"), *[("uv init", sandbox) for sandbox in SANDBOXES]]
+    ("init", "sandbox"),
+    [
+        ("uv init", "bubblewrap"),
+        *in_proof(("uv init --bare", "bubblewrap"), ("uv init", "docker"), ("uv init", "none")),
+    ],
 )
 def test_set_up_commands_run_once_per_content(evaluate, problem, make_submission, init, sandbox):
     environment = {
