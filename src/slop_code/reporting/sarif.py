@@ -28,11 +28,7 @@ def sarif(reports: Sequence[CheckReport], status: int, folder: Path) -> dict[str
     names = list(dict.fromkeys(step.name for report in reports for step in report.steps))
     rules = [(name, rule) for name in names for rule in step_named(name).rules]
     indices = {rule.id: index for index, (_, rule) in enumerate(rules)}
-    driver = {
-        "name": "slop-code",
-        "version": __version__,
-        "rules": [_rule(name, rule) for name, rule in rules],
-    }
+    driver = {"name": "slop-code", "version": __version__, "rules": [_rule(name, rule) for name, rule in rules]}
     run = {
         "tool": {"driver": driver},
         "automationDetails": {"id": "slop-code/problems-check/"},

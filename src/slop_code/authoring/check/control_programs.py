@@ -63,9 +63,7 @@ CONTROLS = (
     ControlProgram("empty", "a submission without files", fails=True),
     ControlProgram("silent", "a program that prints nothing and ends with status 0", "exit 0\n"),
     ControlProgram(
-        "echo",
-        "a program that prints its arguments and standard input",
-        '[ $# -eq 0 ] || printf "%s\\n" "$*"\ncat\n',
+        "echo", "a program that prints its arguments and standard input", '[ $# -eq 0 ] || printf "%s\\n" "$*"\ncat\n'
     ),
     ControlProgram("fails-1", "a program that always fails with a message and status 1", _failing(1), fails=True),
     ControlProgram("fails-2", "a program that always fails with a message and status 2", _failing(2), fails=True),

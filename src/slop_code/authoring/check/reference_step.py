@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import (
-    failure_reason,
-    first_line,
-    first_lines,
-    outcome_verb,
-    shown_test,
-)
+from slop_code.authoring.check.failure_text import failure_reason, first_line, first_lines, outcome_verb, shown_test
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_checkpoint, location_of_test
 
@@ -41,9 +35,7 @@ def run(bench: Workbench) -> StepOutcome:
     ]
     summary = [summary_line(name, result) for name, result in results.items()]
     return StepOutcome(
-        tuple(findings),
-        tuple(summary),
-        {"checkpoints": {name: facts(result) for name, result in results.items()}},
+        tuple(findings), tuple(summary), {"checkpoints": {name: facts(result) for name, result in results.items()}}
     )
 
 

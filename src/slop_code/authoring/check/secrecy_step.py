@@ -232,8 +232,5 @@ def count_text(files: ShownFiles) -> str:
 
 
 STEP = Step(
-    "secrecy",
-    "expected outputs stay hidden from the submission",
-    (SHOWN, VISIBLE, COPIED, NOTHING_HIDDEN),
-    run,
+    "secrecy", "expected outputs stay hidden from the submission", (SHOWN, VISIBLE, COPIED, NOTHING_HIDDEN), run
 )

@@ -63,10 +63,7 @@ def add_to(commands: Commands) -> None:
     option("--json", action="store_true", help="print the findings as JSON")
     option("--sarif", type=Path, metavar="FILE", help="also write the findings as SARIF 2.1.0")
     option(
-        "--fail-on",
-        choices=SEVERITIES,
-        default="warning",
-        help="lowest severity for exit status 1 (default: warning)",
+        "--fail-on", choices=SEVERITIES, default="warning", help="lowest severity for exit status 1 (default: warning)"
     )
     add_problems_dir(parser)
     option("--explain", metavar="RULE", help="explain a rule, and exit")

@@ -27,13 +27,7 @@ def add_to(commands: Commands) -> None:
         epilog="Exit status: 0 shown, 2 wrong use or a problem that does not load, 3 tests that cannot be collected.",
     )
     option = parser.add_argument
-    option(
-        "problem",
-        nargs="?",
-        default=".",
-        metavar="PROBLEM",
-        help="its name or folder (default: this folder)",
-    )
+    option("problem", nargs="?", default=".", metavar="PROBLEM", help="its name or folder (default: this folder)")
     option("-e", "--environment", help="name or path (default: the problem's environment.yaml, else local)")
     add_problems_dir(parser)
     option("--json", action="store_true", help="print it as JSON")

@@ -37,12 +37,7 @@ def pack(value: Any) -> Packed:
 
 
 def render_page(
-    title: str,
-    *,
-    scripts: Sequence[str],
-    data: Any,
-    parts: Mapping[str, Any] | None = None,
-    styles: Sequence[str] = (),
+    title: str, *, scripts: Sequence[str], data: Any, parts: Mapping[str, Any] | None = None, styles: Sequence[str] = ()
 ) -> str:
     """`scripts`, `styles`: names of assets after the shared ones. `data`: a JSON value that is unpacked at once.
     `parts`: JSON values by name that are unpacked when they are needed; they may be packed already."""

@@ -64,13 +64,7 @@ NEEDLESS = Rule.note(
 )
 RULES = (FLAKY, ORDER, LOAD, PARALLEL, LOST, NOTHING_DECIDES, NEEDLESS)
 
-RULE_OF = {
-    Cause.CHANCE: FLAKY,
-    Cause.SEED: FLAKY,
-    Cause.ORDER: ORDER,
-    Cause.LOAD: LOAD,
-    Cause.PARALLEL: PARALLEL,
-}
+RULE_OF = {Cause.CHANCE: FLAKY, Cause.SEED: FLAKY, Cause.ORDER: ORDER, Cause.LOAD: LOAD, Cause.PARALLEL: PARALLEL}
 MAX_SEEDS = 5
 RUNNING = re.compile(r"while running (.+)$")
 
