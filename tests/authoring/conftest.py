@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slop_code.authoring.check.strength.mutant_selection import parse_budget
+from slop_code.authoring.check.strength.mutant import parse_budget
 from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.authoring.problem_folders import environment_for
 from slop_code.evaluation import ProblemConfig

@@ -1,16 +1,20 @@
 import pytest
 
-from slop_code.authoring.check.headroom import (
+from slop_code.authoring.check.limits_step import (
     FLOORS,
+    Shortage,
     TimeHeadroom,
     limit_summary,
     limit_text,
+    long_sessions,
     reduced,
     reducible_limits,
+    shortage,
+    slow_tests,
     suggested_timeout,
+    too_little,
     with_reduced_limits,
 )
-from slop_code.authoring.check.limits_step import Shortage, long_sessions, shortage, slow_tests, too_little
 from slop_code.authoring.check.steps import check_step
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.config import CheckpointConfig

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.authoring.check.strength.mutant import Edit, Mutant
-from slop_code.authoring.check.strength.mutant_selection import MutantBudget, parse_budget, spread
+from slop_code.authoring.check.strength.mutant import Edit, Mutant, MutantBudget, parse_budget, spread
 from slop_code.authoring.check.strength.python_edits import compiles, python_edits
 from slop_code.authoring.check.strength.python_solution import (
     copy_solution,

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from slop_code.authoring.check.check_problem import config_report
-from slop_code.authoring.check.steps import STEPS, StepReport, all_rules, check_step, step
+from slop_code.authoring.check.steps import STEPS, StepReport, check_step, step
 from slop_code.errors import ConfigError
 from tests.marks import in_proof
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.workbench import Workbench
 
 RULES = Path(__file__).parent / "rules"
+ALL_RULES = {rule.id: rule for name in STEPS for rule in step(name).rules}
 STEP_OF = {rule.id: name for name in STEPS for rule in step(name).rules}
 STATIC = [rule for rule in STEP_OF if STEP_OF[rule] == "layout"]
 LIVE = [rule for rule in STEP_OF if STEP_OF[rule] != "layout"]
@@ -49,14 +50,12 @@ def assert_found(rule: str, report: StepReport) -> None:
     """A comment is only promised where one can stand."""
     found = [finding for finding in report.outcome.findings if finding.rule.id == rule]
     assert found
-    assert not all_rules()[rule].in_code or any(
-        one.location.file.endswith(".py") and one.location.line for one in found
-    )
+    assert not ALL_RULES[rule].in_code or any(one.location.file.endswith(".py") and one.location.line for one in found)
 
 
 def test_every_rule_has_a_case():
-    assert {path.stem for path in RULES.glob("*.yaml")} == set(all_rules())
-    assert len(all_rules()) == sum(len(step(name).rules) for name in STEPS)
+    assert {path.stem for path in RULES.glob("*.yaml")} == set(ALL_RULES)
+    assert len(ALL_RULES) == sum(len(step(name).rules) for name in STEPS)
 
 
 @pytest.mark.parametrize("rule", STATIC)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slop_code.authoring.check.steps import STEPS, check_step
-from slop_code.authoring.check.strength.mutant_selection import MutantBudget
+from slop_code.authoring.check.strength.mutant import MutantBudget
 from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.authoring.new.scaffold import KINDS, Blueprint, files_of, write_problem
 from slop_code.authoring.problem_folders import environment_for

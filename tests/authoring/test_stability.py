@@ -29,7 +29,6 @@ from slop_code.authoring.check.stability.flips import (
     flipping_tests,
     odd_runs,
 )
-from slop_code.authoring.check.stability.quarantine_writer import add_to_ledger
 from slop_code.authoring.check.stability.stability_rules import (
     FLAKY,
     LOAD,
@@ -42,7 +41,7 @@ from slop_code.authoring.check.stability.stability_rules import (
     undecided_group_findings,
 )
 from slop_code.authoring.check.stability.stability_rules import PARALLEL as PARALLEL_RULE
-from slop_code.authoring.check.stability.stability_step import first_runs
+from slop_code.authoring.check.stability.stability_step import add_to_ledger, first_runs
 from slop_code.authoring.check.steps import check_step
 from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.cli.main import parser

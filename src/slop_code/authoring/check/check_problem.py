@@ -103,7 +103,7 @@ def _blocked_report(folder: Path, report: StepReport, request: CheckRequest, lis
 
 
 def _quarantine(bench: Workbench, findings: Sequence[Finding], listener: CheckListener) -> None:
-    from slop_code.authoring.check.stability.quarantine_writer import add_to_ledger
+    from slop_code.authoring.check.stability.stability_step import add_to_ledger
 
     if path := add_to_ledger(bench, findings):
         listener.changed(f"{path}: flaky tests were added; they no longer decide a verdict")

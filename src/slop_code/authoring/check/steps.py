@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from slop_code.authoring.check.findings import Rule
     from slop_code.authoring.check.workbench import Workbench
 
 MODULES = {
@@ -40,10 +39,6 @@ def step(name: str) -> Step:
     module = importlib.import_module(f"slop_code.authoring.check.{MODULES[name]}")
     loaded: Step = module.STEP
     return loaded
-
-
-def all_rules() -> dict[str, Rule]:
-    return {rule.id: rule for name in STEPS for rule in step(name).rules}
 
 
 def choose_steps(wanted: Sequence[str], skipped: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Union
 
 from slop_code.authoring.check.failure_text import first_line
-from slop_code.authoring.check.strength.mutant_selection import DEFAULT_BUDGET, MutantBudget
+from slop_code.authoring.check.strength.mutant import DEFAULT_BUDGET, MutantBudget
 from slop_code.authoring.problem_folders import SOLUTIONS
 from slop_code.authoring.reference_times import store_reference_times
 from slop_code.errors import InfrastructureError, UsageError

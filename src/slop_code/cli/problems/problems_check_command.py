@@ -127,7 +127,7 @@ def _validate(request: CheckRequest, arguments: argparse.Namespace) -> None:
 
 
 def _effort(arguments: argparse.Namespace) -> Effort:
-    from slop_code.authoring.check.strength.mutant_selection import parse_budget
+    from slop_code.authoring.check.strength.mutant import parse_budget
     from slop_code.authoring.check.workbench import Effort
 
     budget = None if arguments.budget is None else parse_budget(arguments.budget)

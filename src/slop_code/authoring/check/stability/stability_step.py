@@ -6,6 +6,8 @@ from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from slop_code.authoring.check.failure_text import shown_test
 from slop_code.authoring.check.findings import Step, StepOutcome
 from slop_code.authoring.check.stability.conditions import (
@@ -28,6 +30,9 @@ from slop_code.authoring.check.stability.flips import (
     usual_result,
 )
 from slop_code.authoring.check.stability.stability_rules import (
+    FLAKY,
+    LOAD,
+    PARALLEL,
     RULES,
     ObservedRuns,
     flip_findings,
@@ -38,17 +43,18 @@ from slop_code.authoring.check.stability.stability_rules import (
 )
 from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
 from slop_code.errors import UsageError
-from slop_code.evaluation.quarantine import read_ledger
+from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
 from slop_code.evaluation.roster import unit_of
 from slop_code.execution.progress_events import ProgressKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
+    from slop_code.authoring.check.findings import Finding
     from slop_code.authoring.check.stability.conditions import ReferenceRun
     from slop_code.authoring.check.workbench import Workbench
     from slop_code.evaluation.config import CheckpointConfig
-    from slop_code.evaluation.quarantine import Ledger
 
 MAX_ALONE = 5
 """Tests of a checkpoint that are run alone, to distinguish order from chance."""
@@ -129,6 +135,35 @@ def runs_alone(
             yield run
             if run.passed.get(test) == usual_result(runs, test):
                 break
+
+
+def add_to_ledger(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
+    """Adds tests that can flip in an evaluation; returns None where there is nothing to add.
+
+    Order-dependent tests cannot, as the order of an evaluation is fixed. Parallel-dependent tests can only where the
+    problem allows parallel tests.
+    """
+    known = read_ledger(bench.problem)
+    rules = (FLAKY, LOAD, PARALLEL) if bench.problem.parallel > 1 else (FLAKY, LOAD)
+    added: dict[str, Quarantined] = {}
+    for finding in findings:
+        test = finding.test
+        if finding.rule in rules and test and not known.covers(test):
+            added.setdefault(test, _entry(test, f"{finding.rule.id}: {finding.message.rpartition(': ')[2]}"))
+    if not added:
+        return None
+    path = ledger_path(bench.problem)
+    Ledger(tests=tuple(sorted((*known.tests, *added.values()), key=lambda entry: entry.test))).save(path)
+    return path
+
+
+def _entry(test: str, reason: str) -> Quarantined:
+    try:
+        return Quarantined(test=test, reason=reason)
+    except ValidationError as error:
+        raise UsageError(
+            f"{shown_test(test)}: the ledger cannot hold this name; rename the test or its file"
+        ) from error
 
 
 def summary_lines(observed: ObservedRuns, ledger: Ledger) -> Iterator[str]:

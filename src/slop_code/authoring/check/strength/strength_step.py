@@ -13,7 +13,7 @@ from slop_code.authoring.check.control_programs import CONTROLS, CRASH, ControlP
 from slop_code.authoring.check.failure_text import first_line
 from slop_code.authoring.check.findings import Finding, Rule, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_checkpoint, location_of_test
-from slop_code.authoring.check.strength.mutant_selection import spread
+from slop_code.authoring.check.strength.mutant import spread
 from slop_code.authoring.check.strength.mutant_trials import deciding_tests, try_mutants, with_short_timeouts
 from slop_code.authoring.check.strength.python_solution import mutants_of, python_files
 from slop_code.errors import InfrastructureError
@@ -24,7 +24,7 @@ from slop_code.execution.progress_events import ProgressKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from slop_code.authoring.check.strength.mutant_selection import MutantBudget
+    from slop_code.authoring.check.strength.mutant import MutantBudget
     from slop_code.authoring.check.strength.mutant_trials import TriedMutant
     from slop_code.authoring.check.workbench import ResultsOrError, Workbench
     from slop_code.evaluation.config import CheckpointConfig
