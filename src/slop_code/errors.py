@@ -65,3 +65,9 @@ class InfrastructureError(SlopCodeError):
         super().__init__(reason)
         self.exit_code = exit_code
         """pytest's, where it came so far."""
+
+
+def first_names(names: Sequence[str], limit: int) -> str:
+    """For a message: the first names, and the number of the others."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

@@ -6,10 +6,10 @@ from slop_code.authoring.check.failure_text import (
     MAX_LINES,
     failure_reason,
     first_lines,
-    first_names,
     outcome_verb,
     shown_test,
 )
+from slop_code.errors import first_names
 from tests.authoring.reference_results import case
 
 LONGREPR = """run = <function call>
@@ -62,4 +62,4 @@ def test_outcomes(status, markers, told):
     ("names", "told"), [(["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")]
 )
 def test_some_of_many(names, told):
-    assert first_names(names) == told
+    assert first_names(names, 3) == told

@@ -19,7 +19,7 @@ from slop_code.comparison.records import (
     Verdicts,
 )
 from slop_code.comparison.significance import significance_of, with_p
-from slop_code.errors import UsageError
+from slop_code.errors import UsageError, first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -233,8 +233,7 @@ def _other_tests_warnings(base: Side, other: Side, checkpoints: Sequence[Checkpo
         f"{runs.problem}/{runs.checkpoint}" for runs, first, second in tests if first and second and first != second
     ]
     if labels:
-        more = f" and {len(labels) - MAX_LISTED} more" if len(labels) > MAX_LISTED else ""
-        yield f"{base.name} and {other.name} have other tests at {', '.join(labels[:MAX_LISTED])}{more}"
+        yield f"{base.name} and {other.name} have other tests at {first_names(labels, MAX_LISTED)}"
 
 
 def _tests_of(runs: CheckpointRuns, side: Side) -> set[str]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, get_args
 from rich.text import Text
 
 from slop_code.comparison.records import Change
+from slop_code.errors import first_names
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
-from slop_code.reporting.text import first_line, format_percent, one_line, plural
+from slop_code.reporting.text import first_line, format_percent, more_line, one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -157,16 +158,14 @@ def closing(comparison: Comparison, pair: PairComparison, *, every: bool) -> Ite
         yield f"rejudged: the same submissions, but these differ: {'; '.join(pair.other_judge)}", "magenta"
     for side, names in ((pair.base, pair.only_base), (pair.other, pair.only_other)):
         if names:
-            shown = ", ".join(map(one_line, names[:SHOWN_REASONS]))
-            more = f" and {len(names) - SHOWN_REASONS} more" if len(names) > SHOWN_REASONS else ""
-            yield f"not compared, only in {one_line(side)}: {shown}{more}", "yellow"
+            shown = first_names([one_line(name) for name in names], SHOWN_REASONS)
+            yield f"not compared, only in {one_line(side)}: {shown}", "yellow"
     unknown = pair.no_verdicts if every else pair.no_verdicts[:SHOWN_REASONS]
     for entry in unknown:
         run = entry.side if entry.run == entry.side else f"{entry.side}/{entry.run}"
         name = one_line(f"{run}/{entry.problem}/{entry.checkpoint}")
         yield f"no verdict {name}: {first_line(entry.reason)}", "magenta"
-    if len(pair.no_verdicts) > len(unknown):
-        yield f"... and {len(pair.no_verdicts) - len(unknown)} more without a verdict; -v shows all", "dim"
+    yield from more_line(pair.no_verdicts, len(unknown), " without a verdict; -v shows all")
     yield from significance(comparison, pair)
     yield verdict(comparison, pair)
 
@@ -178,8 +177,7 @@ def _tests(kind: Change, tests: Sequence[TestChange], *, every: bool) -> Iterato
     for test in shown:
         name = one_line(f"{test.problem}/{test.checkpoint} {test.nodeid}")
         yield f"{kind} {name}: {_status_text(test.base)} -> {_status_text(test.other)}", STYLES.get(kind, "dim")
-    if len(tests) > len(shown):
-        yield f"... and {len(tests) - len(shown)} more {kind}; -v shows all", "dim"
+    yield from more_line(tests, len(shown), f" {kind}; -v shows all")
 
 
 def _passed(statuses: Mapping[Status, int]) -> float:
@@ -230,9 +228,8 @@ def verdict(comparison: Comparison, pair: PairComparison) -> StyledLine:
     text = f"{_passes_text(pair, compared)} ({comparison.policy}): {_counts_text(pair)}"
     for side, missing in ((pair.base, pair.unknown_base), (pair.other, pair.unknown_other)):
         if missing:
-            shown = ", ".join(one_line(f"{entry.problem}/{entry.checkpoint}") for entry in missing[:SHOWN_UNKNOWN])
-            more = f" and {len(missing) - SHOWN_UNKNOWN} more" if len(missing) > SHOWN_UNKNOWN else ""
-            text += f"; no verdict in {one_line(side)}: {shown}{more}"
+            names = [one_line(f"{entry.problem}/{entry.checkpoint}") for entry in missing]
+            text += f"; no verdict in {one_line(side)}: {first_names(names, SHOWN_UNKNOWN)}"
     good = "bold magenta" if pair.unanswered else "bold green" if pair.changed_tests["gained"] else "bold"
     return text, "bold red" if pair.lost else good
 

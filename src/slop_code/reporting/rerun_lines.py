@@ -9,7 +9,7 @@ from rich.text import Text
 
 from slop_code.reporting.result_lines import STYLES, short_digest
 from slop_code.reporting.terminal import ResultConsole, print_lines
-from slop_code.reporting.text import first_line, format_duration, one_line, plural, printable
+from slop_code.reporting.text import JSON_HAS_ALL, first_line, format_duration, more_line, one_line, plural, printable
 from slop_code.verification.rerun_changes import rerun_changes
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def change_table(changed: list[StatusChange]) -> Table:
     for change in changed[:SHOWN_CHANGES]:
         now = Text(change.new or "not there", STYLES[change.new] if change.new else "")
         table.add_row(Text(one_line(change.test)), change.old or "not there", now)
-    if len(changed) > SHOWN_CHANGES:
-        table.add_row(f"... and {len(changed) - SHOWN_CHANGES} more; --json has them all", "", "")
+    for text, _ in more_line(changed, SHOWN_CHANGES, JSON_HAS_ALL):
+        table.add_row(text, "", "")
     return table
 
 
@@ -108,7 +108,7 @@ def _tests(title: str, changed: list[StatusChange]) -> Iterator[StyledLine]:
         else:
             text = f"{change.old or 'not there'} before, {change.new or 'not there'} now"
         yield f"  {one_line(change.test)}: {text}", STYLES[change.new] if change.new else ""
-    yield from _more(changed)
+    yield from more_line(changed, SHOWN_CHANGES, JSON_HAS_ALL, indent="  ")
 
 
 def _values(title: str, changed: list[ValueChange]) -> Iterator[StyledLine]:
@@ -121,12 +121,7 @@ def _values(title: str, changed: list[ValueChange]) -> Iterator[StyledLine]:
         )
         meaning = f": {change.meaning}" if change.meaning else ""
         yield f"  {one_line(change.what)} {old} before, {new} now{meaning}", ""
-    yield from _more(changed)
-
-
-def _more(changed: list[ValueChange] | list[StatusChange]) -> Iterator[StyledLine]:
-    if len(changed) > SHOWN_CHANGES:
-        yield f"  ... and {len(changed) - SHOWN_CHANGES} more; --json has them all", "dim"
+    yield from more_line(changed, SHOWN_CHANGES, JSON_HAS_ALL, indent="  ")
 
 
 def _times(times: Iterable[TimeChange]) -> Iterator[StyledLine]:

@@ -12,7 +12,16 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.raw_test import shortened
 from slop_code.reporting.headline import headline
 from slop_code.reporting.terminal import ResultConsole, print_lines
-from slop_code.reporting.text import first_line, format_duration, one_line, plural, printable, shell_word, truncate
+from slop_code.reporting.text import (
+    first_line,
+    format_duration,
+    more_line,
+    one_line,
+    plural,
+    printable,
+    shell_word,
+    truncate,
+)
 from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
@@ -81,8 +90,8 @@ def result_lines(
         yield _test_title(test), STYLES[test.status]
         if messages and test.failure_message != results.infrastructure_failure_reason:
             yield from ((f"    {line}", "") for line in message_lines(test))
-    if len(failures) > MAX_FAILURES and not every:
-        yield f"... and {len(failures) - MAX_FAILURES} more that did not pass; -v shows all", "dim"
+    if not every:
+        yield from more_line(failures, MAX_FAILURES, " that did not pass; -v shows all")
     yield from _ending(results, policy, every=every)
 
 
@@ -95,8 +104,8 @@ def listed_lines(
     for test in results.tests if every else failures[:MAX_LISTED_FAILURES]:
         message = test.failure_message if test.failure_message != results.infrastructure_failure_reason else None
         yield _test_title(test) + (f": {headline(message, HEADLINE_WIDTH)}" if message else ""), STYLES[test.status]
-    if len(failures) > MAX_LISTED_FAILURES and not every:
-        yield f"... and {len(failures) - MAX_LISTED_FAILURES} more that did not pass; -v shows all", "dim"
+    if not every:
+        yield from more_line(failures, MAX_LISTED_FAILURES, " that did not pass; -v shows all")
     if failures:
         yield f"a test in full: slop-code show {shell_word(text_of(str(path)))} TEST", "dim"
     yield from _ending(results, policy, every=every)

@@ -15,6 +15,7 @@ from slop_code.reporting.text import (
     format_clock,
     format_duration,
     format_percent,
+    more_line,
     one_line,
     plural,
 )
@@ -139,8 +140,7 @@ def without_verdict(totals: Totals) -> int:
 
 def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[StyledLine]:
     """The lines below the tables; the verdict is the last."""
-    if len(summary.runs) > SHOWN_RUNS:
-        yield f"... and {len(summary.runs) - SHOWN_RUNS} more runs: see {SUMMARY}", "dim"
+    yield from more_line(summary.runs, SHOWN_RUNS, f" runs: see {SUMMARY}")
     errors = {error.label: error.reason for error in summary.troubles}
     yield from _reasons("error", [(error.label, error.reason) for error in summary.troubles], "yellow")
     unknown = [line for line in lines if line.state != "evaluated" and line.label not in errors]
@@ -167,8 +167,7 @@ def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[StyledLine]:
 def _reasons(word: str, reasons: Sequence[tuple[str, str]], style: str) -> Iterator[StyledLine]:
     for label, reason in reasons[:SHOWN_REASONS]:
         yield f"{word} {one_line(label)}: {first_line(reason)}", style
-    if len(reasons) > SHOWN_REASONS:
-        yield f"... and {len(reasons) - SHOWN_REASONS} more: see {SUMMARY}", "dim"
+    yield from more_line(reasons, SHOWN_REASONS, f": see {SUMMARY}")
 
 
 def estimate_text(estimate: Estimate) -> str:

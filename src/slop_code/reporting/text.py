@@ -10,8 +10,12 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.raw_test import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sized
+
+    from slop_code.reporting.terminal import StyledLine
     from slop_code.runs.checkpoint_lines import CheckpointLine
 
+JSON_HAS_ALL = "; --json has them all"
 LINE_WIDTH = 500
 """Characters of a name, a reason or another text within a line."""
 TEXT_BYTES = 64 * 1024
@@ -56,6 +60,12 @@ def has_verdict(line: CheckpointLine) -> bool:
 
 def no_verdict_text(line: CheckpointLine) -> str:
     return file_safe(f"no verdict: {line.reason or line.state}")
+
+
+def more_line(items: Sized, shown: int, rest: str = "", indent: str = "") -> Iterator[StyledLine]:
+    """The line below a list of which only the first items are shown."""
+    if len(items) > shown:
+        yield f"{indent}... and {len(items) - shown} more{rest}", "dim"
 
 
 def plural(count: int, noun: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.reporting.text import one_line, plural
+from slop_code.reporting.text import JSON_HAS_ALL, more_line, one_line, plural
 from slop_code.verification.contradictions import CONTRADICTION
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def verified(path: str, verification: Verification) -> Iterator[StyledLine]:
         )
     for finding in verification.findings[:SHOWN_FINDINGS]:
         yield f"  {finding_text(finding)}", ""
-    if len(verification.findings) > SHOWN_FINDINGS:
-        yield f"  ... and {len(verification.findings) - SHOWN_FINDINGS} more; --json has them all", "dim"
+    yield from more_line(verification.findings, SHOWN_FINDINGS, JSON_HAS_ALL, indent="  ")
     for what in verification.unchecked:
         yield f"  not checked: {one_line(what)}", "dim"
 

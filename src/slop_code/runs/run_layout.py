@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from slop_code.errors import UsageError
+from slop_code.errors import UsageError, first_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +62,7 @@ def names_or_none(folder: Path) -> list[str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return f"{'is' if len(names) == 1 else 'are'} {', '.join(names[:SHOWN_NAMES])}{more}"
+    return f"{'is' if len(names) == 1 else 'are'} {first_names(names, SHOWN_NAMES)}"
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:

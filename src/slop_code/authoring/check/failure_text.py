@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 from slop_code.evaluation.reports.raw_test import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from slop_code.evaluation.report import TestResult
 
 MAX_LINE = 200
 MAX_LINES = 20
 MAX_DETAIL = 4000
-MAX_NAMES = 3
 VERBS = {"passed": "passes", "failed": "fails", "error": "ends in an error", "skipped": "is skipped"}
 
 
@@ -28,12 +25,6 @@ def outcome_verb(test: TestResult) -> str:
 
 def single_line(text: str) -> str:
     return visible(" ".join(text.split()), MAX_LINE).replace("\n", " ")
-
-
-def first_names(names: Sequence[str]) -> str:
-    """The first few names, and the number of the others."""
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def failure_reason(message: str | None) -> str:

@@ -11,12 +11,12 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
-from slop_code.authoring.check.failure_text import first_names, single_line
+from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
 from slop_code.authoring.problem_folders import CONFIG
-from slop_code.errors import InfrastructureError, UsageError
+from slop_code.errors import InfrastructureError, UsageError, first_names
 from slop_code.evaluation.command import WATCH
 from slop_code.evaluation.evidence import SHOWN as SHOWN_FILES
 from slop_code.evaluation.staging import ASSETS
@@ -51,6 +51,7 @@ NOTHING_HIDDEN = Rule.warning(
     in_code=False,
 )
 MAX_FACTS = 1000
+MAX_NAMES = 3
 SIZE_LIMIT = 64 << 20
 WORDS = frozenset((
     "answer", "answers", "expect", "expectation", "expectations", "expected", "gold", "golden", "goldens",
@@ -189,7 +190,7 @@ def findings_of(folder: Path, checkpoint: str, files: ShownFiles) -> Iterator[Fi
         elif root not in (None, file) and file in files.read:
             along[str(root)].append(file)
     for root, paths in along.items():
-        message = f"{handed(root, first_names(paths))}: the tests read it as well; is it an expected output?"
+        message = f"{handed(root, first_names(paths, MAX_NAMES))}: the tests read it as well; is it an expected output?"
         yield from_test(folder, SHOWN, checkpoint, files.handed[root], message, Severity.WARNING)
     for file, test in files.copied.items():
         message = f"tests/{single_line(file)} is copied to a folder that the submission can read"

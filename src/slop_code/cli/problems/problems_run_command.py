@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.messages import print_progress
 from slop_code.cli.shared_options import add_problems_dir, whole_number
-from slop_code.errors import SlopCodeError, UsageError
+from slop_code.errors import SlopCodeError, UsageError, first_names
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.problem_lookup import find_problem
 
@@ -131,8 +131,7 @@ def _watch(options: RunOptions, arguments: argparse.Namespace) -> None:
             _print_line(f"slop-code: {error}")
         _print_line("waiting for a change; Ctrl-C ends")
         changed = wait_for_change(folders, states)
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        _print_line(f"changed: {os.path.relpath(changed[0])}{more}")
+        _print_line(f"changed: {first_names([os.path.relpath(path) for path in changed], 1)}")
 
 
 def _print_line(line: str) -> None:
