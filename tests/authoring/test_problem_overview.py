@@ -25,8 +25,7 @@ from slop_code.evaluation.config import CheckpointState, Difficulty
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
-from slop_code.reporting.problem_json import as_json
-from slop_code.reporting.problem_lines import listed_line, problem_lines, written_lines
+from slop_code.reporting.problem_lines import as_json, listed_line, problem_lines, written_lines
 from slop_code.runs.result_cache import ResultCache
 from tests.factories import case, result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.command_parser import add_commands
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_progress
+from slop_code.cli.messages import print_json, print_progress
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution.cache import Cache
@@ -102,7 +101,7 @@ def run_info(arguments: argparse.Namespace) -> int:
     if arguments.json:
         stored = {"folder": str(store.root), **asdict(results), "limit": store.limit}
         about = {"folder": str(cache.root), "kinds": {kind: asdict(size) for kind, size in kinds.items()}}
-        print(json.dumps({**about, "results": stored}, indent=2))
+        print_json({**about, "results": stored})
         return Exit.PASSED
     print(f"cache: {cache.root}")
     for kind, size in kinds.items():

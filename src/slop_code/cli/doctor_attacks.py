@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from typing import TYPE_CHECKING
 
 from slop_code.attacks.attack import quick_attacks
 from slop_code.attacks.trial import AttackOutcome, AttackState, slop_code_evaluator, try_attacks
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_progress, print_step
+from slop_code.cli.messages import print_json, print_progress, print_step
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec, load_environment
@@ -32,7 +31,7 @@ def run_attacks(environments: Sequence[str], *, as_text: bool) -> int:
     cache = Cache.default()
     outcomes = {name: _try(name, spec, cache, as_text=as_text) for name, spec in specs.items()}
     if not as_text:
-        print(json.dumps([as_json(name, results) for name, results in outcomes.items()], indent=2))
+        print_json([as_json(name, results) for name, results in outcomes.items()])
     return EXITS[state_of([outcome for results in outcomes.values() for outcome in results])]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 from dataclasses import asdict, dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._version import __version__
 from slop_code.cli.exit_codes import Exit
+from slop_code.cli.messages import print_json
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.execution.bubblewrap.bubblewrap_sandbox import boxes_error
 from slop_code.execution.bubblewrap.bwrap_binary import bwrap_candidates, bwrap_error, working_bwrap
@@ -144,7 +144,7 @@ def run(arguments: argparse.Namespace) -> int:
     passed = {check.name for check in results if check.ok}
     able = set(NEEDED) <= passed
     if arguments.json:
-        print(json.dumps({"strict_isolation": able, "checks": [asdict(check) for check in results]}, indent=2))
+        print_json({"strict_isolation": able, "checks": [asdict(check) for check in results]})
     else:
         _show(results)
         for check in results:

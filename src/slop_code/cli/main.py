@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import signal
 import sys
 import traceback
@@ -26,13 +27,15 @@ from slop_code.cli import (
 )
 from slop_code.cli.command_parser import CommandParser, add_commands
 from slop_code.cli.exit_codes import EXIT_HELP, Exit
+from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import InfrastructureError, SlopCodeError
 from slop_code.evaluation.reports.raw_test import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 MAX_ERROR_BYTES = 1 << 20
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 @functools.cache
@@ -65,12 +68,25 @@ def parser() -> CommandParser:
     return root
 
 
-def _logs(*, verbose: bool) -> contextlib.AbstractContextManager[None]:
-    if not verbose:
-        return contextlib.nullcontext()
-    from slop_code.cli.logs import logs_on_stderr
+class VisibleFormatter(logging.Formatter):
+    """Messages may quote a submission, so control characters are escaped."""
 
-    return logs_on_stderr()
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record), MAX_TEXT_BYTES)
+
+
+@contextlib.contextmanager
+def _logs_on_stderr() -> Iterator[None]:
+    logger, handler = logging.getLogger("slop_code"), logging.StreamHandler()
+    handler.setFormatter(VisibleFormatter(LOG_FORMAT))
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _interrupt(_number: int, _frame: object) -> None:
@@ -88,7 +104,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         signal.signal(signal.SIGTERM, _interrupt)
         arguments = parser().parse_args(argv)
-        with _logs(verbose=arguments.verbose):
+        with _logs_on_stderr() if arguments.verbose else contextlib.nullcontext():
             status: int = arguments.run(arguments)
         return status
     except SystemExit as end:  # argparse has printed an error or the help

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ MAX_TEXT_BYTES = 1 << 16
 
 def print_written(path: Path, note: str = "") -> None:
     print(f"written: {visible(str(path), MAX_TEXT_BYTES)}{note}", flush=True)
+
+
+def print_json(document: object) -> None:
+    print(json.dumps(document, indent=2), flush=True)
 
 
 def print_step(text: str) -> None:

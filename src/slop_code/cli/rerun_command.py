@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import BestEffortStream
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import make_folder, print_progress, print_written
+from slop_code.cli.messages import make_folder, print_json, print_progress, print_written
 from slop_code.cli.shared_options import add_problems_dir
 from slop_code.errors import UsageError
 
@@ -113,4 +112,4 @@ def _print_json(changes: RerunChanges, again: CorrectnessResults) -> None:
         "same_inputs": changes.same_inputs,
         **asdict(changes),
     }
-    print(json.dumps({**document, "results": again.model_dump(mode="json")}, indent=2), flush=True)
+    print_json({**document, "results": again.model_dump(mode="json")})

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import sys
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_step
+from slop_code.cli.messages import print_json, print_step
 from slop_code.execution.concurrency import available_cpus
 from slop_code.runs.checkpoint_lines import CheckpointLine
 from slop_code.runs.summary import without_samples, write_summary
@@ -79,7 +78,7 @@ def print_plan(evaluation: RunEvaluation, arguments: argparse.Namespace) -> int:
 
     plan = evaluation.plan
     if arguments.json:
-        print(json.dumps(_plan_document(plan), indent=2))
+        print_json(_plan_document(plan))
     else:
         print_lines(ResultConsole(), plan_lines(plan, arguments.num_workers or available_cpus()))
     return Exit.INFRASTRUCTURE if plan.issues else Exit.PASSED

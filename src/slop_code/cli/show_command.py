@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
+from slop_code.cli.messages import print_json
 from slop_code.cli.shared_options import add_policy
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     results = CorrectnessResults.load(result_at(arguments.result))
     test = None if arguments.test is None else one_test(results, arguments.test, arguments.result)
     if arguments.json:
-        print(json.dumps((test or results).model_dump(mode="json"), indent=2))
+        print_json((test or results).model_dump(mode="json"))
         return Exit.PASSED
     from slop_code.reporting.result_lines import show_stored, show_test
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code.cli.exit_codes import Exit
+from slop_code.cli.messages import print_json
 
 if TYPE_CHECKING:
     import argparse
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     verifications = [outcome for _, outcome in outcomes if not isinstance(outcome, str)]
     show(verification_totals(sum(not verification.findings for verification in verifications), len(outcomes)))
     if arguments.json:
-        print(json.dumps([_as_json(path, outcome, NEVER_CHECKED) for path, outcome in outcomes], indent=2), flush=True)
+        print_json([_as_json(path, outcome, NEVER_CHECKED) for path, outcome in outcomes])
     if any(verification.findings for verification in verifications):
         return Exit.NOT_PASSED
     return Exit.PASSED if len(verifications) == len(outcomes) else Exit.USAGE

@@ -1,14 +1,22 @@
-"""Findings of `problems check` as lines: one for each step, with its findings below.
+"""Output of `problems check`: a line for each step with its findings below, and the current activity.
 
 Names, messages and details come from anywhere: they are escaped and bounded.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import TYPE_CHECKING
+import shutil
+import sys
+import threading
+from typing import TYPE_CHECKING, TextIO
 
+from slop_code._io import BestEffortStream
+from slop_code.authoring.check.check_problem import CheckListener
 from slop_code.authoring.check.findings import Severity, count_by_severity
+from slop_code.reporting.progress_text import progress_text
+from slop_code.reporting.terminal import ResultConsole, print_lines
 from slop_code.reporting.text import format_duration, one_line, plural, printable, truncate
 
 if TYPE_CHECKING:
@@ -17,6 +25,7 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.findings import Finding, Rule
     from slop_code.authoring.check.steps import CheckReport, StepReport
+    from slop_code.execution.progress_events import ProgressEvent
     from slop_code.reporting.terminal import StyledLine
 
 DETAIL_LINES = 20
@@ -108,3 +117,58 @@ def rule_lines(rule: Rule, step: str) -> Iterator[StyledLine]:
     yield f"  fix: {rule.fix}", ""
     if rule.in_code:
         yield f"  let it pass: # slop-code: allow {rule.id}  REASON", "dim"
+
+
+class ActivityLine:
+    """The current activity: a line of a terminal that the next one replaces; elsewhere only long activities."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = BestEffortStream(stream)
+        self._live = stream.isatty()
+        self._lock = threading.Lock()
+
+    def __call__(self, event: ProgressEvent) -> None:
+        """Any thread may call this."""
+        step = one_line(progress_text(event))
+        with self._lock:
+            if self._live:
+                width = max(20, shutil.get_terminal_size().columns - 4)
+                self._stream.write(f"\r\x1b[K· {step[:width]}")
+            elif event.is_long:
+                self._stream.write(f"· {step}\n")
+            self._stream.flush()
+
+    def clear(self) -> None:
+        with self._lock:
+            if self._live:
+                self._stream.write("\r\x1b[K")
+                self._stream.flush()
+
+
+class CheckView:
+    def __init__(self, *, quiet: bool, every: bool) -> None:
+        """`quiet`: standard output is for a document; `every`: see `step_lines`."""
+        self._quiet, self._every = quiet, every
+        self._activity = ActivityLine(sys.stderr)
+        self._console = ResultConsole()
+        self.listener = CheckListener(self._activity, self._began, self._done, self._changed)
+
+    def _began(self, problem: str, path: Path, environment: str | None) -> None:
+        self._print([heading(problem, path, environment)])
+
+    def _done(self, step: StepReport, folder: Path) -> None:
+        self._print(step_lines(step, folder, every=self._every))
+
+    def _changed(self, line: str) -> None:
+        self._activity.clear()
+        print(f"· {one_line(line)}", file=sys.stderr, flush=True)
+
+    def end(self, reports: Sequence[CheckReport]) -> None:
+        self._print([ending(reports)])
+
+    def _print(self, lines: Iterable[StyledLine]) -> None:
+        self._activity.clear()
+        if self._quiet:
+            return
+        with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+            print_lines(self._console, lines)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
+from slop_code.cli.messages import print_json
 from slop_code.cli.shared_options import add_problems_dir, whole_number
 from slop_code.errors import UsageError
 
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.authoring.check.findings import Severity
     from slop_code.authoring.check.steps import choose_steps
     from slop_code.authoring.problem_folders import problem_folders
-    from slop_code.reporting.check_view import CheckView
+    from slop_code.reporting.check_lines import CheckView
 
     if arguments.explain is not None:
         return _explain(arguments.explain)
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             from slop_code.reporting.check_json import document
 
-            print(json.dumps(document(reports, status), indent=2), flush=True)
+            print_json(document(reports, status))
         else:
             view.end(reports)
     return status

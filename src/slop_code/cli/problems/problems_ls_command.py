@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_progress
+from slop_code.cli.messages import print_json, print_progress
 from slop_code.cli.shared_options import add_problems_dir
 
 if TYPE_CHECKING:
@@ -45,24 +44,16 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.authoring.problem_folders import problem_folders
     from slop_code.authoring.problem_overview import overviews
     from slop_code.execution.cache import Cache
+    from slop_code.reporting.problem_lines import as_json, listed_line
 
     folders = problem_folders(arguments.problems, arguments.problems_dir)
     problems = overviews(folders, Cache.default(), print_progress)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
-        _print(problems, as_data=arguments.json)
+        if arguments.json:
+            print_json([as_json(problem) for problem in problems])
+        else:
+            print("\n".join(map(listed_line, problems)), flush=True)
     return status_of(problems)
-
-
-def _print(problems: Sequence[ProblemOverview | UnloadableProblem], *, as_data: bool) -> None:
-    if as_data:
-        from slop_code.reporting.problem_json import as_json
-
-        print(json.dumps([as_json(problem) for problem in problems], indent=2), flush=True)
-        return
-    from slop_code.reporting.problem_lines import listed_line
-
-    for problem in problems:
-        print(listed_line(problem), flush=True)
 
 
 def status_of(problems: Sequence[ProblemOverview | UnloadableProblem]) -> Exit:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import TYPE_CHECKING
 
-from slop_code.cli.messages import print_progress
+from slop_code.cli.messages import print_json, print_progress
 from slop_code.cli.problems.problems_ls_command import status_of
 from slop_code.cli.shared_options import add_problems_dir
 
 if TYPE_CHECKING:
     import argparse
 
-    from slop_code.authoring.problem_overview import ProblemOverview
     from slop_code.cli.shared_options import Commands
 
 
@@ -39,21 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.authoring.problem_overview import overview
     from slop_code.evaluation.problem_lookup import find_problem
     from slop_code.execution.cache import Cache
+    from slop_code.reporting.problem_lines import as_json, problem_lines
+    from slop_code.reporting.terminal import ResultConsole, print_lines
 
     problem = find_problem(arguments.problem, arguments.problems_dir)
     details = overview(problem, environment_for(problem, arguments.environment), Cache.default(), print_progress)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
-        _print(details, as_data=arguments.json)
+        if arguments.json:
+            print_json(as_json(details))
+        else:
+            print_lines(ResultConsole(), problem_lines(details))
     return status_of([details])
-
-
-def _print(details: ProblemOverview, *, as_data: bool) -> None:
-    if as_data:
-        from slop_code.reporting.problem_json import as_json
-
-        print(json.dumps(as_json(details), indent=2), flush=True)
-        return
-    from slop_code.reporting.problem_lines import problem_lines
-    from slop_code.reporting.terminal import ResultConsole, print_lines
-
-    print_lines(ResultConsole(), problem_lines(details))
