@@ -1,4 +1,4 @@
-"""`problems run`: the tests of one checkpoint against a solution, repeated when a file changes."""
+"""`problems run`: the tests of a checkpoint against a solution, repeated when a file changes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def changed_since(before: FileStates, now: FileStates) -> list[str]:
 
 
 def wait_for_change(folders: Sequence[Path], before: FileStates, interval: float = POLL_SECONDS) -> list[str]:
-    """Waits until files changed and stayed the same for one poll, as an editor may write twice."""
+    """Waits until files changed and stayed the same for a poll, as an editor may write twice."""
     last, now = before, file_states(folders)
     while not (changed := changed_since(before, now)) or now != last:
         wait_for(None, interval)

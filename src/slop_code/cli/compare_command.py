@@ -28,7 +28,7 @@ def add_to(commands: Commands) -> None:
         "compare",
         help="show which tests and checkpoints were gained and lost between evaluated runs",
         description="Compare evaluated runs with BASE: which tests and checkpoints were gained or lost, and whether "
-        "the difference can be chance. A folder of several runs counts as one agent, each run as a sample of it.",
+        "the difference can be chance. A folder of several runs counts as an agent, each run as a sample of it.",
         epilog=EXIT_HELP,
         examples=["slop-code compare runs/monday runs/tuesday", "slop-code compare runs/old runs/new -o diff.html -v"],
         verbose="list every test that differs",

@@ -42,7 +42,7 @@ def add_to(commands: Commands) -> None:
         help="check whether this machine can evaluate, and what is missing",
         description="Check whether this machine can evaluate, and what is missing.",
         epilog="Exit status: 0 submissions can be isolated here, 3 they cannot, or the cache cannot be used. "
-        "With --attacks: 0 every attack was held, 1 one got through, 3 one could not be tried.",
+        "With --attacks: 0 every attack was held, 1 an attack got through, 3 an attack could not be tried.",
         examples=["slop-code doctor", "slop-code doctor --attacks -e local"],
     )
     option = parser.add_argument

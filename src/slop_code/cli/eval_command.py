@@ -1,4 +1,4 @@
-"""Options of `slop-code eval`, `eval-problem` and `merge`, whose code is imported when one of them is called."""
+"""Options of `slop-code eval`, `eval-problem` and `merge`, whose code is imported when they are called."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _add_eval(commands: Commands) -> None:
 def _add_eval_problem(commands: Commands) -> None:
     parser = commands.add_parser(
         "eval-problem",
-        help="evaluate the checkpoints of one problem",
-        description="Evaluate every <checkpoint>/snapshot of one problem.",
+        help="evaluate the checkpoints of a problem",
+        description="Evaluate every <checkpoint>/snapshot of a problem.",
         epilog=EXIT_HELP,
         examples=["slop-code eval-problem runs/today/larder", "slop-code eval-problem work -p larder --dry-run"],
     )

@@ -1,4 +1,4 @@
-"""`slop-code eval-snapshot`: one snapshot against one checkpoint."""
+"""`slop-code eval-snapshot`: a snapshot against a checkpoint."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "eval-snapshot",
-        help="evaluate one snapshot against one checkpoint of a problem",
-        description="Evaluate one snapshot against one checkpoint of a problem.",
+        help="evaluate a snapshot against a checkpoint of a problem",
+        description="Evaluate a snapshot against a checkpoint of a problem.",
         epilog=EXIT_HELP,
         examples=[
             "slop-code eval-snapshot work/larder -p larder -c 1",

@@ -21,7 +21,7 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "export",
         help="write results as JUnit, CTRF, CSV, Parquet or Markdown",
-        description="Write the results of one run or several in another format. Nothing is evaluated.",
+        description="Write the results of runs in another format. Nothing is evaluated.",
         epilog="Exit status: 0 written, 2 wrong use, 3 the file cannot be written. "
         "A result that cannot be read is exported as a checkpoint without a verdict.",
         examples=["slop-code export runs/today --format junit -o results.xml", "slop-code export runs/* --format csv"],

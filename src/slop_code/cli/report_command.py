@@ -1,4 +1,4 @@
-"""`slop-code report`: one HTML file about evaluated runs."""
+"""`slop-code report`: an HTML file about evaluated runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "report",
-        help="write evaluated runs as one HTML file",
-        description="Write one HTML file that shows evaluated runs: which checkpoints passed, where tests started to "
+        help="write evaluated runs as an HTML file",
+        description="Write an HTML file that shows evaluated runs: which checkpoints passed, where tests started to "
         "break, and why. The file opens from disk and needs no server.",
         examples=[
             "slop-code report runs/today",

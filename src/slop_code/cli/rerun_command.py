@@ -1,4 +1,4 @@
-"""`slop-code rerun`: evaluate a stored result, or one test of it, again and show the differences."""
+"""`slop-code rerun`: evaluate a stored result, or a test of it, again and show the differences."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ EXIT_HELP = (
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "rerun",
-        help="evaluate a stored result, or one test of it, again and show what differs",
-        description="Evaluate a stored result, or one test of it, again and show what differs. Stored files stay as "
+        help="evaluate a stored result, or a test of it, again and show what differs",
+        description="Evaluate a stored result, or a test of it, again and show what differs. Stored files stay as "
         "they are.",
         epilog=EXIT_HELP,
         examples=[
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     stored = CorrectnessResults.load(path)
     test = None if arguments.test is None else one_test(stored, arguments.test, arguments.result)
     if test is not None and arguments.output is not None:
-        raise UsageError("-o cannot be used with TEST: one test is no result of a checkpoint")
+        raise UsageError("-o cannot be used with TEST: a test is no result of a checkpoint")
     again = _evaluate(stored, path.parent, test, arguments)
     changes = rerun_changes(stored, again, test)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status

@@ -1,4 +1,4 @@
-"""`slop-code show`: a stored result, or one test of it."""
+"""`slop-code show`: a stored result, or a test of it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "show",
-        help="show a stored result, or one test of it in full",
-        description="Show a stored result, or one test of it in full. Nothing is evaluated.",
+        help="show a stored result, or a test of it in full",
+        description="Show a stored result, or a test of it in full. Nothing is evaluated.",
         epilog="Exit status: 0 shown, whatever the verdict; 2 wrong use or a result that cannot be read.",
         examples=[
             "slop-code show runs/today/larder/checkpoint_1",

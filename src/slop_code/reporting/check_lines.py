@@ -120,7 +120,7 @@ def rule_lines(rule: Rule, step: str) -> Iterator[StyledLine]:
 
 
 class ActivityLine:
-    """The current activity: a line of a terminal that the next one replaces; elsewhere only long activities."""
+    """The current activity: a line of a terminal that the next activity replaces; elsewhere only long activities."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = BestEffortStream(stream)

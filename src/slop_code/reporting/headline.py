@@ -21,7 +21,7 @@ _LIST_DIFFERENCE = re.compile(r"At index \d+ diff: ")
 
 
 def headline(message: str, width: int = HEADLINE_WIDTH) -> str:
-    """The expected and the found value, else the first line of pytest's error that is not the bare command."""
+    """The expected and the actual value, else the first line of pytest's error that is not the bare command."""
     lines = message.split("\n")
     marked = [line[1:] for line in lines if line.startswith("E ")]
     errors = marked if any(map(str.strip, marked)) else lines

@@ -98,7 +98,7 @@ def result_lines(
 def listed_lines(
     results: CorrectnessResults, policy: Policy, path: Path, *, every: bool = False
 ) -> Iterator[StyledLine]:
-    """The same with one line for each test: its status, group and name, and the headline of its message."""
+    """The same with a line for each test: its status, group and name, and the headline of its message."""
     yield from _reason(results)
     failures = _failures(results)
     for test in results.tests if every else failures[:MAX_LISTED_FAILURES]:

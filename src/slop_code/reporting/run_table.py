@@ -119,7 +119,7 @@ def passed_cell(totals: Totals, policy: Policy) -> str:
 
 
 def rate(totals: Totals, group: GroupType) -> str:
-    """Number of tests in one checkpoint, share of tests in several."""
+    """Number of tests in a single checkpoint, share of tests in several."""
     counts = totals.pass_rates[group]
     if not counts.total:
         return "-"

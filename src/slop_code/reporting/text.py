@@ -19,7 +19,7 @@ JSON_HAS_ALL = "; --json has them all"
 LINE_WIDTH = 500
 """Characters of a name, a reason or another text within a line."""
 TEXT_BYTES = 64 * 1024
-"""Bytes of one text in a file."""
+"""Bytes of a text in a file."""
 GROUP_HEADINGS = {
     GroupType.CORE: "core",
     GroupType.FUNCTIONALITY: "funct.",

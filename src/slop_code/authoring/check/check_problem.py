@@ -1,4 +1,4 @@
-"""The check of one problem: its steps, and the ledger of flaky tests."""
+"""The check of a problem: its steps, and the ledger of flaky tests."""
 
 from __future__ import annotations
 

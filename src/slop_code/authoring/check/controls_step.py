@@ -58,7 +58,7 @@ FAILING = frozenset(control.name for control in CONTROLS if control.fails)
 
 @dataclass(frozen=True, slots=True)
 class ControlResult:
-    """The result of one control program at one checkpoint."""
+    """The result of a control program at a checkpoint."""
 
     checkpoint: str
     control: str
@@ -140,7 +140,7 @@ def weak_test_findings(folder: Path, rows: Sequence[ControlResult]) -> Iterator[
 
 
 def passes_alone(test: TestResult, row: ControlResult) -> bool:
-    """Tests of a class are steps: the first may pass, as long as another one fails."""
+    """Tests of a class are steps: the first may pass, as long as another fails."""
     own = class_of(test)
     return own is None or all(step.status == "passed" for step in row.results.tests if class_of(step) == own)
 

@@ -26,7 +26,7 @@ class Rule:
     id: str
     severity: Severity
     title: str
-    """What is wrong in general, as one sentence without a full stop."""
+    """What is wrong in general, as a sentence without a full stop."""
 
     fix: str
     """How to fix it in general."""
@@ -63,7 +63,7 @@ class Finding:
     rule: Rule
     location: Location
     message: str
-    """What is wrong here, in one line."""
+    """What is wrong here, in a single line."""
 
     own_fix: str = ""
     """Replaces the rule's fix, unless empty."""

@@ -112,7 +112,7 @@ def do_step(bench: Workbench, chosen: Step) -> StepReport:
         return replace(empty, broken=str(error))
     except SlopCodeError:  # cancelled by the user
         raise
-    except Exception as error:  # noqa: BLE001  (a bug in one step must not end the others)
+    except Exception as error:  # noqa: BLE001  (a bug in a step must not end the others)
         lines = traceback.format_exception(error, limit=-MAX_TRACEBACK_CALLS)
         return replace(empty, broken="a bug in slop-code; please report this:\n" + "".join(lines))
 

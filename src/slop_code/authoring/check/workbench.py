@@ -101,7 +101,7 @@ class Workbench:
         return self.problem.path / SOLUTIONS / checkpoint.name
 
     def checkpoints_with_reference(self) -> Sequence[CheckpointConfig]:
-        """All checkpoints of this check; a UsageError where one of them has no reference."""
+        """All checkpoints of this check; a UsageError where a reference is missing."""
         if missing := [item.name for item in self.checkpoints if not os.path.isdir(self.solution(item))]:
             folder = f"{SOLUTIONS}/{missing[0]}"
             raise UsageError(f"no reference for {', '.join(missing)}: expected in {folder}; fix that first")

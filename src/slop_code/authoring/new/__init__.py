@@ -1,1 +1,1 @@
-"""`problems new`: a small working problem, to be changed into another one."""
+"""`problems new`: a small working problem, to be changed into another."""

@@ -37,7 +37,7 @@ def add_to(commands: Commands) -> None:
     option("-c", "--checkpoint", help="number or name of the checkpoint (default: the last)")
     option("--solution", type=Path, metavar="DIR", help="what is tested (default: solutions/CHECKPOINT)")
     option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match, as pytest's -k")
-    option("--pytest-arg", action="append", default=[], metavar="ARG", help="one more argument for pytest; repeatable")
+    option("--pytest-arg", action="append", default=[], metavar="ARG", help="another argument for pytest; repeatable")
     option("--watch", action="store_true", help="run again whenever a file of the problem or the solution changes")
     option("--pdb", action="store_true", help="open pytest's debugger where a test fails, or calls breakpoint()")
     option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")

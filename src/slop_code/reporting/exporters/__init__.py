@@ -1,4 +1,4 @@
-"""Exporters: results in other formats. Another package can add one through the entry point `slop_code.exporters`."""
+"""Exporters: results in other formats. Other packages add exporters through the entry point `slop_code.exporters`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Exporter(Protocol):
 
 
 def exporter(name: str) -> Exporter:
-    """A built-in exporter, else one that another package brings."""
+    """A built-in exporter, else that of another package."""
     function: Exporter | None = load_plugin(GROUP, name, BUILT_IN)
     if function is not None:
         return function

@@ -1,4 +1,4 @@
-"""Rows of exported tables, one for each test."""
+"""Rows of exported tables: a row for each test."""
 
 from __future__ import annotations
 

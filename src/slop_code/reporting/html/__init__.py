@@ -1,1 +1,1 @@
-"""Results as one HTML file that opens from disk: no server, no request to anywhere."""
+"""Results as an HTML file that opens from disk: no server, no request to anywhere."""

@@ -10,7 +10,7 @@ HEAD, TAIL = 1500, 2500
 MAX_NAME_LENGTH = 1000
 MAX_SHORT_LENGTH = 1000
 MAX_TEXTS_LENGTH = 16_000_000
-"""Characters of all texts of one checkpoint."""
+"""Characters of all texts of a checkpoint."""
 
 LEFT_OUT = -1
 
@@ -88,7 +88,7 @@ def escaped(text: str) -> str:
 
 
 def name_of(text: str) -> str:
-    """A name on one line."""
+    """A name on a single line."""
     return _cut(text, MAX_NAME_LENGTH).replace("\n", "\\n").replace("\t", "\\t")
 
 

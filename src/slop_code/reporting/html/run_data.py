@@ -35,7 +35,7 @@ MAX_WARNINGS = 20
 
 @dataclass(slots=True)
 class TestRow:
-    """A test at the checkpoints so far, with one character for each."""
+    """A test at the checkpoints so far, with a character for each."""
 
     name: str
     shell_name: str | None

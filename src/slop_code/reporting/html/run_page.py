@@ -1,4 +1,4 @@
-"""Report of evaluated runs as one HTML file."""
+"""Report of evaluated runs as an HTML file."""
 
 from __future__ import annotations
 

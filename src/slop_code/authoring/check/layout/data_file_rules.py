@@ -121,7 +121,7 @@ def _joined(node: ast.JoinedStr) -> Iterator[str]:
 
 
 def _lists_folders(files: ProblemFiles) -> bool:
-    """True where a test lists a folder, since it is unknown which one."""
+    """True where a test lists a folder, since it is unknown which folder."""
     for source in files.sources:
         for node in nodes(source.tree):
             if isinstance(node, ast.Call):

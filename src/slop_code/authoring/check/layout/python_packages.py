@@ -43,7 +43,7 @@ MODULES = {
     "setuptools": ("setuptools", "pkg_resources"),
     "websocket-client": ("websocket",),
 }
-"""Packages whose modules have other names; the first package of a module is the one to suggest."""
+"""Packages whose modules have other names; the first package of a module is suggested."""
 
 SAME_NAME = (
     "aiohttp", "anyio", "click", "cryptography", "faker", "fastapi", "flask", "freezegun", "h11", "httpx", "hypothesis",

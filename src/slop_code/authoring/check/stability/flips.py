@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.stability.conditions import Condition, ReferenceRun
 
 MAX_REPEATED = 3
-"""Conditions of one kind that are repeated."""
+"""Conditions of a kind that are repeated."""
 
 
 class Cause(StrEnum):

@@ -71,7 +71,7 @@ RUNNING = re.compile(r"while running (.+)$")
 
 @dataclass(frozen=True, slots=True)
 class ObservedRuns:
-    """All runs of one checkpoint's reference; the first is a plain one."""
+    """All runs of a checkpoint's reference; the first is a plain run."""
 
     checkpoint: CheckpointConfig
     runs: tuple[ReferenceRun, ...]

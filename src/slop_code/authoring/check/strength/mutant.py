@@ -1,4 +1,4 @@
-"""Mutants: a file of the reference with one small edit; their order, and the budget for trying them."""
+"""Mutants: a file of the reference with a small edit; their order, and the budget for trying them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Mutant:
 
     @property
     def diff(self) -> str:
-        """A bounded unified diff with one line of context."""
+        """A bounded unified diff with a line of context."""
         old, new = self.text.splitlines(), self.mutated.splitlines()
         lines = difflib.unified_diff(old, new, self.file, self.file, n=1, lineterm="")
         return visible("\n".join(lines), MAX_DIFF)
@@ -100,7 +100,7 @@ def parse_budget(text: str) -> MutantBudget:
 
 
 def spread(mutants: Sequence[Mutant], seed: int) -> Iterator[Mutant]:
-    """All mutants; each one differs from those before it in line, then in kind, then in file."""
+    """All mutants; each differs from those before it in line, then in kind, then in file."""
     left = list(mutants)
     content = digest_of(sorted({(mutant.file, mutant.text) for mutant in left}))
     random.Random(f"{seed} {content}").shuffle(left)

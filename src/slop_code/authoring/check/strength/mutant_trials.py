@@ -78,7 +78,7 @@ def _doubled(seconds: float, needed: float) -> float:
 def try_mutants(
     bench: Workbench, checkpoint: CheckpointConfig, mutants: Iterable[Mutant], limit: int | None, end: float
 ) -> tuple[list[TriedMutant], int]:
-    """At least one and at most `limit` mutants, until `end` on the monotonic clock; and the number without a result."""
+    """At most `limit` mutants, but at least 1, until `end` on the monotonic clock; and the number without a result."""
     reference = bench.reference(checkpoint)
     quick, solution = with_short_timeouts(checkpoint, reference), bench.solution(checkpoint)
     source, results, unbuilt = _each_once(mutants), list[TriedMutant](), list[str]()

@@ -1,4 +1,4 @@
-"""Edits of Python text, found by its syntax tree; a diff has a line or two."""
+"""Edits of Python text, by its syntax tree; a diff has a line or two."""
 
 from __future__ import annotations
 

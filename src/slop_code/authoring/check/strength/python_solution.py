@@ -32,7 +32,7 @@ def mutants_of(solution: Path, before: Path | None = None) -> list[Mutant]:
 def copy_solution(solution: Path, folder: Path) -> None:
     try:
         shutil.copytree(solution, folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    except OSError as error:  # copytree joins several errors into one list
+    except OSError as error:  # copytree joins several errors into a list
         raise InfrastructureError(f"{solution}: cannot be copied: {visible(str(error), MAX_REASON_LENGTH)}") from error
 
 

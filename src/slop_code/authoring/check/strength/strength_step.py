@@ -63,7 +63,7 @@ class TriedControl:
 
 @dataclass(frozen=True, slots=True)
 class StrengthResult:
-    """Mutants of one checkpoint's reference and control programs, and the tests that failed with them."""
+    """Mutants of a checkpoint's reference and control programs, and the tests that failed with them."""
 
     checkpoint: str
     tests: Sequence[TestResult]

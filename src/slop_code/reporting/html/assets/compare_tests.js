@@ -159,7 +159,7 @@ slop.differing = (() => {
       (record) => record.name === test && record.checkpoint.problem === of && record.checkpoint.name === checkpoint,
     );
 
-  /** The test that the address names, if there is one. */
+  /** The test that the address names, if any. */
   async function open(data, pairNumber, state) {
     const pair = data.pairs[pairNumber];
     const test = state.test && findTest(data, pair, state);

@@ -63,7 +63,7 @@ slop.expected = (() => {
     return compared(expected, actual, SIDES);
   }
 
-  /** Values of an assertion on one line. */
+  /** Values of an assertion on a single line. */
   function assertedValues(lines) {
     const values = lines.map((line) => line.match(ASSERTION)?.[1].split(" == ")).find(Boolean);
     if (values?.length !== 2 || values[0].split("(").length !== values[0].split(")").length) return null;
