@@ -9,36 +9,36 @@ from typing import TYPE_CHECKING
 from slop_code._version import __version__
 
 if TYPE_CHECKING:
-    from slop_code.api import (
-        CheckpointConfig,
-        CheckpointFacts,
+    from slop_code.api import evaluate, evaluate_async, load_environment, load_problem, load_results
+    from slop_code.errors import (
         ConfigError,
-        CorrectnessResults,
-        EnvironmentSpec,
-        GroupType,
         InfrastructureError,
+        ResultError,
+        SlopCodeError,
+        SubmissionError,
+        UsageError,
+    )
+    from slop_code.evaluation import (
+        CheckpointConfig,
+        CorrectnessResults,
+        GroupType,
         PassPolicy,
         ProblemConfig,
-        ResultError,
+        TestResult,
+    )
+    from slop_code.evaluation.policy import parse_policy
+    from slop_code.execution import EnvironmentSpec
+    from slop_code.runs import (
+        CheckpointFacts,
         Retries,
         RunControl,
         RunResults,
         Shard,
-        SlopCodeError,
         StoredCheckpoint,
         Submission,
-        SubmissionError,
         SubmissionOutcome,
-        TestResult,
-        UsageError,
-        evaluate,
-        evaluate_async,
         evaluate_run,
         evaluate_run_async,
-        load_environment,
-        load_problem,
-        load_results,
-        parse_policy,
         read_runs,
     )
 
@@ -76,6 +76,9 @@ __all__ = [
     "read_runs",
 ]
 
+_HOMES = ("errors", "execution", "evaluation", "evaluation.policy", "runs", "api")
+"""Modules of these names."""
+
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
@@ -83,7 +86,8 @@ def __getattr__(name: str) -> object:
     """Import the API when one of its names is first used, so that the command line starts quickly."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("slop_code.api"), name)
+    modules = (importlib.import_module(f"slop_code.{home}") for home in _HOMES)
+    return next(getattr(module, name) for module in modules if hasattr(module, name))
 
 
 def __dir__() -> list[str]:

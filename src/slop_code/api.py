@@ -1,4 +1,4 @@
-"""Public API, which the package exports: evaluation of one snapshot, loaders, and names of the layers below."""
+"""Functions of the public API that belong to no layer: the evaluation of one snapshot, and loaders."""
 
 from __future__ import annotations
 
@@ -7,72 +7,27 @@ import contextlib
 import functools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from slop_code.errors import ConfigError, InfrastructureError, ResultError, SlopCodeError, SubmissionError, UsageError
-from slop_code.evaluation import CheckpointConfig, GroupType, TestResult
+from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.origin import Origin, environment_reference
-from slop_code.evaluation.policy import PassPolicy, as_policy, parse_policy
+from slop_code.evaluation.origin import save_with_origin
+from slop_code.evaluation.policy import PassPolicy, as_policy
 from slop_code.evaluation.problem_lookup import find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.execution.cancellation import CancelToken, cancel_scope
 from slop_code.execution.environment import EnvironmentSpec
 from slop_code.execution.environment import load_environment as load_named_environment
-from slop_code.runs import (
-    CheckpointFacts,
-    Retries,
-    RunControl,
-    RunResults,
-    Shard,
-    StoredCheckpoint,
-    Submission,
-    SubmissionOutcome,
-    evaluate_run,
-    evaluate_run_async,
-    read_runs,
-)
+from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from slop_code.evaluation.policy import Policy
 
-__all__ = [
-    "CheckpointConfig",
-    "CheckpointFacts",
-    "ConfigError",
-    "CorrectnessResults",
-    "EnvironmentSpec",
-    "GroupType",
-    "InfrastructureError",
-    "PassPolicy",
-    "ProblemConfig",
-    "ResultError",
-    "Retries",
-    "RunControl",
-    "RunResults",
-    "Shard",
-    "SlopCodeError",
-    "StoredCheckpoint",
-    "Submission",
-    "SubmissionError",
-    "SubmissionOutcome",
-    "TestResult",
-    "UsageError",
-    "evaluate",
-    "evaluate_async",
-    "evaluate_run",
-    "evaluate_run_async",
-    "load_environment",
-    "load_problem",
-    "load_results",
-    "parse_policy",
-    "read_runs",
-]
-
-RESULT = "evaluation.json"
+Options = ParamSpec("Options")
+Value = TypeVar("Value")
 
 
 def load_problem(problem: str | Path, problems_dir: str | Path | None = None) -> ProblemConfig:
@@ -95,7 +50,7 @@ def load_results(path: str | Path) -> CorrectnessResults:
     """A stored result: an `evaluation.json`, or the folder that holds it."""
     _check_type("path", path, (str, Path), "the path of an evaluation.json")
     file = Path(path)
-    return CorrectnessResults.load(file / RESULT if file.is_dir() else file)
+    return CorrectnessResults.load(file / RESULT_FILE if file.is_dir() else file)
 
 
 def evaluate(
@@ -129,45 +84,37 @@ def evaluate(
     results = runner.run(list(pytest_args))
     if folder is not None:
         named = None if isinstance(environment, EnvironmentSpec) else os.fspath(environment)
-        results.save(folder / RESULT)
-        Origin(
-            problem=str(config.path.absolute()),
-            environment=environment_reference(named),
-            snapshot=str(Path(submission).absolute()),
-        ).keep(folder)
+        save_with_origin(results, folder / RESULT_FILE, config, named, Path(submission))
     return results.with_policy(decides)
 
 
-async def evaluate_async(
-    submission: str | Path,
-    problem: str | Path | ProblemConfig,
-    checkpoint: int | str,
-    environment: str | Path | EnvironmentSpec = "local",
-    *,
-    output: str | Path | None = None,
-    policy: Policy | str = PassPolicy.ALL_CASES,
-    pytest_args: Sequence[str] = (),
-) -> CorrectnessResults:
-    """Like `evaluate`, in a thread. When the task is cancelled, the evaluation ends and is cleaned up first."""
-    call = functools.partial(
-        evaluate, submission, problem, checkpoint, environment, output=output, policy=policy, pytest_args=pytest_args
-    )
-    with contextlib.closing(CancelToken()) as token:
+def _in_thread(function: Callable[Options, Value]) -> Callable[Options, Coroutine[Any, Any, Value]]:
+    """A coroutine that waits for the function. When its task is cancelled, the function is, and ends first."""
 
-        def work() -> CorrectnessResults:
-            with cancel_scope(token):
-                return call()
+    @functools.wraps(function)
+    async def call(*arguments: Options.args, **options: Options.kwargs) -> Value:
+        with contextlib.closing(CancelToken()) as token:
 
-        working = asyncio.ensure_future(asyncio.to_thread(work))
-        try:
-            return await asyncio.shield(working)
-        except asyncio.CancelledError:
-            token.cancel()
-            await _wait_until_done(working)
-            raise
+            def work() -> Value:
+                with cancel_scope(token):
+                    return function(*arguments, **options)
+
+            working = asyncio.ensure_future(asyncio.to_thread(work))
+            try:
+                return await asyncio.shield(working)
+            except asyncio.CancelledError:
+                token.cancel()
+                await _wait_until_done(working)
+                raise
+
+    return call
 
 
-async def _wait_until_done(working: asyncio.Future[CorrectnessResults]) -> None:
+evaluate_async = _in_thread(evaluate)
+"""Like `evaluate`, in a thread. When the task is cancelled, the evaluation ends and is cleaned up first."""
+
+
+async def _wait_until_done(working: asyncio.Future[Any]) -> None:
     """Wait even if the waiting task is cancelled again meanwhile; the outcome is of no interest any more."""
     while not working.done():
         with contextlib.suppress(asyncio.CancelledError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.messages import make_folder, print_step, print_written
 from slop_code.cli.shared_options import add_policy, add_problems_dir
-from slop_code.evaluation.origin import Origin, environment_reference
+from slop_code.evaluation.origin import save_with_origin
 from slop_code.evaluation.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.environment import load_environment
@@ -76,12 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         make_folder(arguments.output)
     results = runner.run(further)
     if arguments.output is not None:
-        results.save(arguments.output / "evaluation.json")
-        Origin(
-            problem=str(problem.path.absolute()),
-            environment=environment_reference(environment),
-            snapshot=str(arguments.snapshot.absolute()),
-        ).keep(arguments.output)
+        save_with_origin(results, arguments.output / "evaluation.json", problem, environment, arguments.snapshot)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         _print(results, policy, arguments)
     return exit_for(results, policy)

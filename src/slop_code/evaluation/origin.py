@@ -15,6 +15,9 @@ from slop_code.execution.environment import shipped_environments
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.evaluation.report import CorrectnessResults
+
 ORIGIN_FILE = ".slop-code/origin.json"
 
 
@@ -32,6 +35,18 @@ class Origin(Stored):
         with contextlib.suppress(OSError):
             (folder / ORIGIN_FILE).parent.mkdir(exist_ok=True)
             write_atomic(folder / ORIGIN_FILE, self.model_dump_json(indent=2) + "\n")
+
+
+def save_with_origin(
+    results: CorrectnessResults, path: Path, problem: ProblemConfig, environment: str | None, snapshot: Path
+) -> None:
+    """`path`: of the evaluation.json; `environment`: the name or the path that was given."""
+    results.save(path)
+    Origin(
+        problem=str(problem.path.absolute()),
+        environment=environment_reference(environment),
+        snapshot=str(snapshot.absolute()),
+    ).keep(path.parent)
 
 
 def origin_in(folders: Iterable[Path]) -> Origin:

@@ -22,10 +22,10 @@ from slop_code.evaluation.evidence import (
     pair_folders,
 )
 from slop_code.evaluation.groups import QUARANTINED
-from slop_code.evaluation.staging import JudgeSelection, Staged, judge_environment, judge_files
+from slop_code.evaluation.staging import JudgeSelection, Staged, judge_request, reports_of
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
-from slop_code.execution.sandbox import REPORTS_DIR, JudgeRequest
+from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -87,20 +87,11 @@ def _run_pair(job: PytestJob, session: Session, own: Roster, pair: int) -> Evide
     live = {} if job.follow is None else {"PYTHONUNBUFFERED": "1"}
     timeout = None if job.interactive else session_timeout(context.checkpoint, len(own.entries))
     try:
-        reports_of(session).mkdir()
-        with follow_file(reports_of(session) / LOG, job.follow):
-            request = JudgeRequest(
-                argv=job.command,
-                environment={**judge_environment(session, context, staged.plugin, selection), **live},
-                tests=staged.tests,
-                shown=staged.shown,
-                reports=reports_of(session),
-                tools=context.tools.entry,
-                files=judge_files(session, context.tools, staged.plugin),
-                timeout=float("inf") if timeout is None else timeout,
-                interactive=job.interactive,
-            )
-            judged = session.judge(request)
+        limit = float("inf") if timeout is None else timeout
+        request = judge_request(session, context, staged.folder, job.command, limit, selection)
+        environment = {**request.environment, **live}
+        with follow_file(request.reports / LOG, job.follow):
+            judged = session.judge(replace(request, environment=environment, interactive=job.interactive))
     except (InfrastructureError, OSError) as error:
         return Evidence.of_failure(error, own, pair)
     return Evidence(
@@ -109,10 +100,6 @@ def _run_pair(job: PytestJob, session: Session, own: Roster, pair: int) -> Evide
         log=judged.done.output,
         isolation={**judged.isolation, "in_process": context.problem.in_process},
     )
-
-
-def reports_of(session: Session) -> Path:
-    return session.folder / "reports"
 
 
 def session_timeout(checkpoint: CheckpointConfig, tests: int) -> float:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.context import EvaluationContext
-    from slop_code.execution.sandbox import BoxLayout, ToolEnvironment
+    from slop_code.execution.sandbox import BoxLayout
 
 ASSETS = "assets"
 COLLECT_S = 120.0
@@ -67,10 +67,6 @@ class Staged:
     @property
     def tests(self) -> Path:
         return self.folder / "tests"
-
-    @property
-    def shown(self) -> Path:
-        return self.folder / "shown"
 
     @property
     def plugin(self) -> Path:
@@ -210,21 +206,10 @@ def judge_sources() -> dict[str, Path]:
 def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -> Roster:
     problem, checkpoint = context.problem, context.checkpoint
     with Session.open(context.environment, None, context.cache, sandbox=context.sandbox) as session:
-        reports = session.folder / "reports"
-        reports.mkdir()
-        plugin = folder / "judge"
-        request = JudgeRequest(
-            argv=[*command[:-1], "--collect-only", command[-1]],
-            environment=judge_environment(session, context, plugin, JudgeSelection()),
-            tests=folder / "tests",
-            shown=folder / "shown",
-            reports=reports,
-            tools=context.tools.entry,
-            files=judge_files(session, context.tools, plugin),
-            timeout=COLLECT_S,
-        )
+        argv = [*command[:-1], "--collect-only", command[-1]]
+        request = judge_request(session, context, folder, argv, COLLECT_S)
         judged = session.judge(request)
-        done, stream = judged.done, read_stream(reports / STREAM)
+        done, stream = judged.done, read_stream(request.reports / STREAM)
     if done.exit_code is None:
         raise InfrastructureError(f"collecting the tests did not end within {COLLECT_S:g} s\n{done.output}")
     reason = collection_failure(done.exit_code, stream.collection_errors)
@@ -242,12 +227,35 @@ def _quarantined(entry: RosterEntry) -> RosterEntry:
     return RosterEntry(entry.nodeid, tuple(dict.fromkeys((QUARANTINED, *entry.markers))))
 
 
-def judge_files(session: Session, tools: ToolEnvironment, plugin: Path) -> dict[str, Path]:
-    return {
-        "requirements.txt": tools.constraints,
-        "plugin": plugin,
-        "settings.json": session.folder / "settings.json",
-    }
+def judge_request(
+    session: Session,
+    context: EvaluationContext,
+    staged: Path,
+    argv: Sequence[str],
+    timeout: float,
+    selection: JudgeSelection | None = None,
+) -> JudgeRequest:
+    """`staged`: the folder of the staged tests. The folder of the reports is made here."""
+    reports, plugin = reports_of(session), staged / "judge"
+    reports.mkdir()
+    return JudgeRequest(
+        argv=argv,
+        environment=_judge_environment(session, context, plugin, selection or JudgeSelection()),
+        tests=staged / "tests",
+        shown=staged / "shown",
+        reports=reports,
+        tools=context.tools.entry,
+        files={
+            "requirements.txt": context.tools.constraints,
+            "plugin": plugin,
+            "settings.json": session.folder / "settings.json",
+        },
+        timeout=timeout,
+    )
+
+
+def reports_of(session: Session) -> Path:
+    return session.folder / "reports"
 
 
 def variables_for(problem: ProblemConfig, checkpoint: CheckpointConfig, tests: str) -> dict[str, str]:
@@ -255,7 +263,7 @@ def variables_for(problem: ProblemConfig, checkpoint: CheckpointConfig, tests: s
     return {**checkpoint.env, **assets, "SCBENCH_CHECKPOINT": checkpoint.name}
 
 
-def judge_environment(
+def _judge_environment(
     session: Session, context: EvaluationContext, plugin: Path, request: JudgeSelection
 ) -> dict[str, str]:
     """The judge's own variables; the plugin replaces them by those that tests and submission may see."""

@@ -20,7 +20,7 @@ from slop_code.evaluation.reports.raw_test import (
 from slop_code.evaluation.roster import RosterEntry, entries_from, normal_nodeid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 LINE_LIMIT = 2 * 1024 * 1024
@@ -108,28 +108,26 @@ def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
 
 def _take(line: dict[str, Any], reading: _Reading) -> None:
     kind = line.get("kind")
-    take = _KINDS.get(kind) if isinstance(kind, str) else None
-    if take is None:
-        raise ReportError("of no known kind")
-    take(line, reading)
+    match kind:
+        case "start":
+            reading.started = normal_nodeid(member(line, "nodeid", str, kind))
+        case "collected":
+            reading.collected += entries_from(objects(line, "tests", kind))
+        case "deselected":
+            member(line, "nodeids", list, kind)
+            reading.deselected.update(map(normal_nodeid, _texts(line, "nodeids", kind)))
+        case "result":
+            _take_result(line, reading)
+        case "collect_error":
+            nodeid = member(line, "nodeid", str, kind)
+            reading.collection_errors.append(f"{nodeid}: {optional_text(line, 'message') or 'no message'}")
+        case "finish":
+            reading.finished = member(line, "exitstatus", int, kind)
+        case _:
+            raise ReportError("of no known kind")
 
 
-def _start(line: dict[str, Any], reading: _Reading) -> None:
-    reading.started = normal_nodeid(member(line, "nodeid", str, "start"))
-
-
-def _collected(line: dict[str, Any], reading: _Reading) -> None:
-    reading.collected += entries_from(objects(line, "tests", "collected"))
-
-
-def _deselected(line: dict[str, Any], reading: _Reading) -> None:
-    nodeids = member(line, "nodeids", list, "deselected")
-    if not all(isinstance(nodeid, str) for nodeid in nodeids):
-        raise ReportError("deselected: nodeids is not a list of names")
-    reading.deselected.update(map(normal_nodeid, nodeids))
-
-
-def _result(line: dict[str, Any], reading: _Reading) -> None:
+def _take_result(line: dict[str, Any], reading: _Reading) -> None:
     nodeid = normal_nodeid(member(line, "nodeid", str, "result"))
     if nodeid in reading.results:
         raise ReportError(f"{nodeid} is reported twice")
@@ -140,35 +138,16 @@ def _result(line: dict[str, Any], reading: _Reading) -> None:
         nodeid=nodeid,
         status=status,
         duration_ms=duration_in(line, "duration_ms", "result"),
-        markers=_texts(line, "markers"),
+        markers=_texts(line, "markers", "result"),
         message=None if status == "passed" else message,
         xpassed=xpassed,
-        calls=_texts(line, "calls"),
+        calls=_texts(line, "calls", "result"),
         output=optional_text(line, "output"),
     )
 
 
-def _texts(line: dict[str, Any], key: str) -> tuple[str, ...]:
+def _texts(line: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
     texts = line.get(key) or []
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ReportError(f"result: {key} is not a list of texts")
+        raise ReportError(f"{where}: {key} is not a list of texts")
     return tuple(texts)
-
-
-def _collect_error(line: dict[str, Any], reading: _Reading) -> None:
-    nodeid = member(line, "nodeid", str, "collect_error")
-    reading.collection_errors.append(f"{nodeid}: {optional_text(line, 'message') or 'no message'}")
-
-
-def _finish(line: dict[str, Any], reading: _Reading) -> None:
-    reading.finished = member(line, "exitstatus", int, "finish")
-
-
-_KINDS: dict[str, Callable[[dict[str, Any], _Reading], None]] = {
-    "start": _start,
-    "collected": _collected,
-    "deselected": _deselected,
-    "result": _result,
-    "collect_error": _collect_error,
-    "finish": _finish,
-}
