@@ -16,12 +16,11 @@ import yaml
 from xdist.scheduler import LoadScopeScheduling
 
 from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
-from slop_code.evaluation.command import LOCK, TOOL, TOOLS
+from slop_code.evaluation.context import tools_for
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from slop_code.execution.cache import Cache
 from slop_code.execution.sandbox import sandbox_for, sandbox_name
-from slop_code.execution.tool_environment import ToolRequest, build_tool_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -178,7 +177,7 @@ def cache() -> Cache:
     """One for all tests of a process, with the test tools in it; cold only the first time on a machine."""
     shared = Cache.default()
     spec = EnvironmentSpec.model_validate({"type": "local", "name": "test", "isolation": "none"})
-    build_tool_environment(sandbox_for(spec, shared), ToolRequest(TOOL, TOOLS, LOCK))
+    tools_for(sandbox_for(spec, shared))
     return shared
 
 

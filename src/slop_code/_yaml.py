@@ -120,9 +120,8 @@ class FileModel(BaseModel):
 Model = TypeVar("Model", bound=FileModel)
 
 
-def load_yaml_model(path: Path, model: type[Model], text: str | None = None) -> Model:
-    """`text` stands in for the content of the file."""
-    text = _read_text(path) if text is None else text
+def load_yaml_model(path: Path, model: type[Model]) -> Model:
+    text = _read_text(path)
     data = parse_yaml(text, path)
     mistakes: list[Mistake] = []
     value: Model | None = None

@@ -12,7 +12,6 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.execution.manifest import ARCHIVES
 from slop_code.execution.tool_environment import (
-    ToolRequest,
     build_tool_environment,
     remove_abandoned_unpacks,
     run_uv,
@@ -141,7 +140,7 @@ def test_damaged_files_of_the_judge_are_installed_again(tmp_path, content):
 
     def reports():
         sandbox = ScriptedSandbox(cache, events.append)
-        build_tool_environment(sandbox, ToolRequest("pytest", ["pytest"], tmp_path / "lock"))
+        build_tool_environment(sandbox, "pytest", ["pytest"], tmp_path / "lock")
         (path,) = cache.uv.glob(f"{ARCHIVES}/*/reports.py")
         return path
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 from slop_code.cli.command_parser import add_commands
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_progress
-from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.context import tools_for
 from slop_code.execution.cache import Cache
 from slop_code.execution.cache_pruning import KINDS, RESULTS, folder_size, prune_cache
 from slop_code.execution.environment import load_environment
 from slop_code.execution.sandbox import sandbox_for
-from slop_code.execution.tool_environment import ToolRequest, build_tool_environment
 
 if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
@@ -86,7 +85,7 @@ def run_warm(arguments: argparse.Namespace) -> int:
     with store.shared_lock():
         sandbox = sandbox_for(load_environment(arguments.environment), store, print_progress)
         for extra in dict.fromkeys(wanted):
-            tools = build_tool_environment(sandbox, ToolRequest(TOOL, TOOLS, LOCK, extra))
+            tools = tools_for(sandbox, extra)
             print(f"ready: {len(tools.versions)} packages, pytest {tools.versions['pytest']}")
     return Exit.PASSED
 

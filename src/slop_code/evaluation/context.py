@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.execution.sandbox import sandbox_for
-from slop_code.execution.tool_environment import ToolRequest, build_tool_environment
+from slop_code.execution.tool_environment import build_tool_environment
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
@@ -38,7 +40,7 @@ class EvaluationContext:
 
     @functools.cached_property
     def tools(self) -> ToolEnvironment:
-        return tools_for(self.sandbox, self.problem)
+        return tools_for(self.sandbox, self.problem.test_dependencies)
 
     @property
     def installed_tools(self) -> ToolEnvironment | None:
@@ -46,6 +48,6 @@ class EvaluationContext:
         return self.__dict__.get("tools")
 
 
-def tools_for(sandbox: Sandbox, problem: ProblemConfig) -> ToolEnvironment:
+def tools_for(sandbox: Sandbox, test_dependencies: Sequence[str] = ()) -> ToolEnvironment:
     """Installed the first time, then taken from the cache."""
-    return build_tool_environment(sandbox, ToolRequest(TOOL, TOOLS, LOCK, problem.test_dependencies))
+    return build_tool_environment(sandbox, TOOL, TOOLS, LOCK, test_dependencies)

@@ -18,7 +18,7 @@ from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, R
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
 from slop_code.execution.process import MAX_TAIL
-from slop_code.execution.sandbox import REPORTS_DIR
+from slop_code.execution.sandbox import LOG, REPORTS_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 JSON_REPORT = "pytest-report.json"
 CTRF_REPORT = "ctrf-report.json"
 STREAM = "stream.jsonl"
-LOG = "pytest.log"
 SHOWN = "shown.json"
 """Only where the judge is asked to note what the submission is shown; no verdict follows from it."""
 

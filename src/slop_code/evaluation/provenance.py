@@ -12,7 +12,7 @@ from slop_code._version import __version__
 from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.groups import misspelt_markers
 from slop_code.evaluation.report import Provenance
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import NAME_LIMIT, visible
 from slop_code.evaluation.roster import shared_network
 from slop_code.evaluation.staging import judge_sources
 from slop_code.execution.sandbox import sandbox_name
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 EVALUATION = 1
 """Goes up with every change of ours that can change a verdict."""
-
-MAX_SHOWN_NAME = 300
 
 
 @functools.cache
@@ -92,7 +90,7 @@ def warnings_for(
     if submission is not None and submission.unreadable:
         warnings.append(
             f"{submission.unreadable} of the submission's files and folders cannot be read by this user, and it "
-            f"runs without them, the first: {visible(submission.first, MAX_SHOWN_NAME)}; make them readable"
+            f"runs without them, the first: {visible(submission.first, NAME_LIMIT)}; make them readable"
         )
     if staged is not None:
         warnings += [f"tests/{name} belongs to no checkpoint and is not run" for name in staged.unattributed]

@@ -23,7 +23,7 @@ from slop_code.evaluation.infrastructure import submission_change
 from slop_code.evaluation.provenance import platform_name, provenance_of, warnings_for
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
-from slop_code.evaluation.reports.raw_test import ParsedReport, RawTest, visible
+from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawTest, visible
 from slop_code.evaluation.roster import Roster, assign_only, assign_pairs, max_pairs_for
 from slop_code.evaluation.run_tests import (
     PytestJob,
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BUILTIN_MARKERS", "PytestRunner", "prepare_tests", "run_checkpoint_pytest"]
 
-NAME_LIMIT = 300
 _log = logging.getLogger("slop_code.evaluation")
 
 
@@ -161,9 +160,7 @@ class PytestRunner:
         context, roster = run.context, run.roster
         assert run.staged is not None
         job = PytestJob(context, run.staged, run.command, self.follow, self.seed, self.interactive)
-        opening = Session.open(
-            self.environment, run.submission, self.cache, self.progress, self._hidden(), context.sandbox
-        )
+        opening = Session.open(context.sandbox, run.submission, self._hidden())
         with opening as session, sessions_for(session, roster.pairs) as sessions:
             run.watch.lap("setup")
             count = sum(entry.pair is not None for entry in roster.entries)

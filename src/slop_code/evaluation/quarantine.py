@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ConfigError
+from slop_code.evaluation.report import first_mistake
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,11 +60,7 @@ def read_ledger(problem: ProblemConfig) -> Ledger:
     except FileNotFoundError:
         return Ledger()
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        location = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(
-            f"{path}: {f'{location}: ' if location else ''}{first['msg']}; expected {EXPECTED}"
-        ) from error
+        raise ConfigError(f"{path}: {first_mistake(error)}; expected {EXPECTED}") from error
     except TooLargeError as error:
         raise ConfigError(f"{path}: larger than {SIZE_LIMIT} bytes") from error
     except OSError as error:

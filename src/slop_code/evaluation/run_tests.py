@@ -15,7 +15,6 @@ from slop_code.evaluation.evidence import (
     EVIDENCE_FILES,
     EXIT,
     FROM_JUDGE,
-    LOG,
     ROSTER,
     Evidence,
     PytestExit,
@@ -25,7 +24,7 @@ from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.staging import JudgeSelection, Staged, judge_request, reports_of
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
-from slop_code.execution.sandbox import REPORTS_DIR
+from slop_code.execution.sandbox import LOG, REPORTS_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -205,7 +205,7 @@ def judge_sources() -> dict[str, Path]:
 
 def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -> Roster:
     problem, checkpoint = context.problem, context.checkpoint
-    with Session.open(context.environment, None, context.cache, sandbox=context.sandbox) as session:
+    with Session.open(context.sandbox, None) as session:
         argv = [*command[:-1], "--collect-only", command[-1]]
         request = judge_request(session, context, folder, argv, COLLECT_S)
         judged = session.judge(request)
@@ -281,7 +281,7 @@ def _judge_environment(
         "PYTHONSAFEPATH": "1",
         "PYTHONNOUSERSITE": "1",
         "PYTHONHASHSEED": "0",
-        "UV_CACHE_DIR": layout.judge_path("uv-cache", session.cache.uv),
+        "UV_CACHE_DIR": layout.judge_path("uv-cache", context.cache.uv),
         "UV_TOOL_DIR": f"{layout.reports}/.tools",
         "UV_NO_ENV_FILE": "1",
         "UV_PYTHON_DOWNLOADS": "never",

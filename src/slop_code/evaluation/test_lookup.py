@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import NAME_LIMIT, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 SHOWN = 10
 CLOSE = 3
-NAME_LIMIT = 300
 COMMAND_LIMIT = 1 << 16
 
 

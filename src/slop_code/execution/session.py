@@ -7,16 +7,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from slop_code.execution.sandbox import (
-    PATH,
-    BoxLayout,
-    JudgeJob,
-    JudgeRequest,
-    JudgeResult,
-    PreparedSubject,
-    Sandbox,
-    sandbox_for,
-)
+from slop_code.execution.sandbox import PATH, BoxLayout, JudgeJob, JudgeRequest, JudgeResult, PreparedSubject, Sandbox
 from slop_code.execution.setup import prepare_subject
 from slop_code.execution.submission import open_submission
 
@@ -24,18 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.execution.cache import Cache
-    from slop_code.execution.environment import EnvironmentSpec
-    from slop_code.execution.progress_events import ProgressCallback
-
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    spec: EnvironmentSpec
     sandbox: Sandbox
-    cache: Cache
     folder: Path
     submission: Path | None
     subject: PreparedSubject
@@ -43,31 +28,22 @@ class Session:
 
     @classmethod
     @contextlib.contextmanager
-    def open(
-        cls,
-        spec: EnvironmentSpec,
-        submission: Path | None,
-        cache: Cache,
-        progress: ProgressCallback = lambda _: None,
-        hidden: Sequence[Path] = (),
-        sandbox: Sandbox | None = None,
-    ) -> Iterator[Session]:
+    def open(cls, sandbox: Sandbox, submission: Path | None, hidden: Sequence[Path] = ()) -> Iterator[Session]:
         """Without a submission there is no subject: tests are collected in such a session.
 
         The submission sees nothing of `hidden`, neither during set-up nor while it is tested.
         """
-        sandbox = sandbox or sandbox_for(spec, cache, progress)
         subject, source = PreparedSubject(), None
         if submission is not None:
             source = open_submission(submission)
             subject = prepare_subject(sandbox, source, hidden)
-        with cache.session_folder() as folder:
-            yield cls(spec, sandbox, cache, folder, source, subject, hidden)
+        with sandbox.cache.session_folder() as folder:
+            yield cls(sandbox, folder, source, subject, hidden)
 
     @contextlib.contextmanager
     def another(self) -> Iterator[Session]:
         """The same submission as it was set up, in a second folder, so that both can be judged at a time."""
-        with self.cache.session_folder() as folder:
+        with self.sandbox.cache.session_folder() as folder:
             yield replace(self, folder=folder)
 
     @property
@@ -88,7 +64,7 @@ class Session:
             "TMPDIR": layout.tmp,
             "TZ": "UTC",
             **self.subject.environment,
-            **self.spec.environment.env,
+            **self.sandbox.spec.environment.env,
             **extra,
         }
 

@@ -9,7 +9,6 @@ import platform
 import re
 import shlex
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,27 +44,30 @@ LABEL = re.compile(r"^[^\w`'\"(/]*(?:(?:error|cause|caused by): )?", re.IGNORECA
 """Text that uv writes before an error, and before each of its causes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRequest:
-    """A tool with its packages, all of them in the lock file, and further packages of a problem."""
+def build_tool_environment(
+    sandbox: Sandbox, tool: str, packages: Sequence[str], lock_file: Path, extra: Sequence[str] = ()
+) -> ToolEnvironment:
+    """Fill uv's cache so that `uvx` finds the tool with its packages offline, every file checked by its hash.
 
-    tool: str
-    packages: Sequence[str]
-    lock: Path
-    extra: Sequence[str] = ()
-
-
-def build_tool_environment(sandbox: Sandbox, request: ToolRequest) -> ToolEnvironment:
-    """Fill uv's cache so that `uvx` finds the tool with its packages offline, every file checked by its hash."""
-    lock = request.lock.read_text()
-    content = [request.tool, list(request.packages), list(request.extra), lock]
-    key = digest_of([*content, *sandbox.identity(), *uv_identity()])
+    The packages are in the lock file; `extra` are further packages of a problem.
+    """
+    lock = lock_file.read_text()
+    key = digest_of([tool, list(packages), list(extra), lock, *sandbox.identity(), *uv_identity()])
 
     def build(scratch: Path) -> None:
-        packages = ", ".join([*request.packages, *request.extra])
-        sandbox.progress(ProgressEvent(ProgressKind.BUILD_TEST_ENVIRONMENT, packages))
+        sandbox.progress(ProgressEvent(ProgressKind.BUILD_TEST_ENVIRONMENT, ", ".join([*packages, *extra])))
         with damage_removed(sandbox.cache), sandbox.tool_builder(scratch) as builder:
-            requirements, description = _install(builder, request, sandbox.cache)
+            python, python_version = builder.python()
+            requirements = lock + _lock_extra(builder, python, extra, lock)
+            constraints = builder.put("requirements.txt", requirements)
+            versions = _install(builder, python, constraints)
+            arguments = uvx_arguments(python, packages, extra, constraints)
+            run_uv(builder, "uvx", [*arguments, tool, "--version"])
+            prefix = run_uv(builder, "uvx", [*arguments, "--from", tool, "python", "-c", PREFIX]).splitlines()[-1]
+            installed = record_installed(sandbox.cache, Path(prefix))
+        description = {
+            "python": python, "python_version": python_version, "versions": versions, "installed": installed,
+        }  # fmt: skip
         (scratch / "requirements.txt").write_text(requirements)
         (scratch / DESCRIPTION).write_text(json.dumps(description, sort_keys=True))
         write_manifest(scratch)
@@ -77,26 +79,14 @@ def build_tool_environment(sandbox: Sandbox, request: ToolRequest) -> ToolEnviro
     return sandbox.cache.load_or_build("tools", key, build, load)
 
 
-def _install(builder: ToolBuilder, request: ToolRequest, cache: Cache) -> tuple[str, dict[str, object]]:
-    """The requirements with hashes, and the description that `read_tool_environment` reads."""
-    python, python_version = builder.python()
-    lock = request.lock.read_text()
-    requirements = lock + _lock_extra(builder, python, request.extra, lock)
-    constraints = builder.put("requirements.txt", requirements)
+def _install(builder: ToolBuilder, python: str, constraints: str) -> dict[str, str]:
+    """Install the requirements with hashes, which only proves them; the version of each package."""
     venv = f"{builder.folder}/venv"
     run_uv(builder, "uv", ["venv", "--quiet", "--python", python, venv])
     within = ["--python", f"{venv}/bin/python"]
     run_uv(builder, "uv", ["pip", "install", "--quiet", "--require-hashes", *within, "-r", constraints])
     frozen = run_uv(builder, "uv", ["pip", "freeze", *within])
-    arguments = uvx_arguments(python, request.packages, request.extra, constraints)
-    run_uv(builder, "uvx", [*arguments, request.tool, "--version"])
-    prefix = run_uv(builder, "uvx", [*arguments, "--from", request.tool, "python", "-c", PREFIX]).splitlines()[-1]
-    return requirements, {
-        "python": python,
-        "python_version": python_version,
-        "versions": {name.lower(): pinned for name, pinned in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)$", frozen)},
-        "installed": record_installed(cache, Path(prefix)),
-    }
+    return {name.lower(): pinned for name, pinned in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)$", frozen)}
 
 
 def read_tool_environment(entry: Path, cache: Cache) -> ToolEnvironment:
@@ -177,11 +167,11 @@ def compile_bytecode(tool: str) -> str:
     return "1" if tool == "uvx" else "0"
 
 
-def remove_abandoned_unpacks(uv: Path, older_s: float = ABANDONED_S) -> None:
+def remove_abandoned_unpacks(uv: Path) -> None:
     """Remove what killed processes of uv left half unpacked; a judge's uv may be at work there too, hence the age."""
     for left in uv.glob(".tmp*"):
         with contextlib.suppress(OSError):
-            if time.time() - left.lstat().st_mtime > older_s:
+            if time.time() - left.lstat().st_mtime > ABANDONED_S:
                 remove_path(left)
 
 

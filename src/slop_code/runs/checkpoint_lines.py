@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, ValidationError
 
-from slop_code._io import TooLargeError, read_bounded, write_atomic
+from slop_code._io import read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, passes
-from slop_code.evaluation.report import SIZE_LIMIT, Digests, Duration, Stored, first_mistake
+from slop_code.evaluation.report import SIZE_LIMIT, Digests, Duration, Stored, first_mistake, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -147,12 +147,8 @@ def write_lines(path: Path, lines: Iterable[CheckpointLine]) -> None:
 
 
 def read_lines(path: Path) -> list[CheckpointLine]:
-    try:
+    with reading(path, "evaluate the run again"):
         raw = read_bounded(path, SIZE_LIMIT).splitlines()
-    except TooLargeError as error:
-        raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; evaluate the run again") from error
-    except OSError as error:
-        raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
     lines = []
     for number, line in enumerate(raw, start=1):
         try:

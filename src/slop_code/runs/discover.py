@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.errors import UsageError
+from slop_code.errors import UsageError, first_names
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem_lookup import DEFAULT_ENVIRONMENT, ENVIRONMENT, PROBLEMS_VARIABLE, problems_folder
 from slop_code.execution.environment import EnvironmentSpec, load_environment
@@ -17,7 +17,6 @@ from slop_code.runs.run_layout import (
     LAYOUT,
     SNAPSHOT,
     check_folder,
-    listed,
     named_runs,
     names_in,
     names_or_none,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     _SpecOrError = EnvironmentSpec | UsageError
 
 MISNAMED_ENVIRONMENT = "environment.yml"
+SHOWN_NAMES = 10
 UNNAMED_RUN = ""
 """Name of the run of submissions that were given one by one."""
 
@@ -76,10 +76,9 @@ def discover(
     existing = {name for folder in folders for name in names_or_none(folder)} if wanted else set()
     if unknown := sorted(wanted - existing):
         known = sorted(name for name in existing if any(os.path.isdir(folder / name) for folder in folders))
-        raise UsageError(
-            f"no problem {unknown[0]!r} in {', '.join(str(folder) for folder in folders[:3])}; "
-            f"there {listed(known) if known else 'are none'}"
-        )
+        searched = ", ".join(str(folder) for folder in folders[:3])
+        there = f"there {'is' if len(known) == 1 else 'are'} {first_names(known, SHOWN_NAMES) or 'none'}"
+        raise UsageError(f"no problem {unknown[0]!r} in {searched}; {there}")
     explicit = problems_dir is not None or bool(os.environ.get(PROBLEMS_VARIABLE))
     discovery = _Discovery(problems_folder(problems_dir), explicit, environment, wanted)
     runs = [discovery.run(name, folder) for name, folder in named]

@@ -18,17 +18,8 @@ if TYPE_CHECKING:
 OutcomeSource = Literal["evaluated", "cached", "up_to_date", "rejected"]
 """Evaluated now; taken from the result cache; an existing result was up to date; cannot be evaluated as it stands."""
 
-
-@dataclass(frozen=True, slots=True)
-class SubmissionKey:
-    """Identity of a submission within a plan. Submissions with equal keys share their inputs and their result."""
-
-    run: str
-    problem: Path
-    checkpoint: str
-    environment: str
-    path: Path
-    output: Path | None
+SubmissionKey = tuple[str, Path, str, str, Path, Path | None]
+"""Identity of a submission within a plan. Submissions with equal keys share their inputs and their result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +42,8 @@ class Submission:
 
     @property
     def key(self) -> SubmissionKey:
-        return SubmissionKey(
-            self.run, self.problem.path, self.checkpoint.name, self.environment.name, self.path, self.output
-        )
+        problem, checkpoint = self.problem.path, self.checkpoint.name
+        return self.run, problem, checkpoint, self.environment.name, self.path, self.output
 
     @property
     def label(self) -> str:

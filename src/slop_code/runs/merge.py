@@ -16,7 +16,7 @@ from slop_code.runs.result_cache_key import ExpectedDigests, stale_reason
 from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from slop_code.evaluation.report import CorrectnessResults, Digests
@@ -36,7 +36,8 @@ def merge_copies(run: DiscoveredRun, copies: Sequence[Path]) -> DiscoveredRun:
             raise UsageError(f"{copy}: there is no such folder")
     expected, issues = ExpectedDigests(), list(run.issues)
     for copy in copies if run.submissions else ():
-        if not any(os.path.lexists(folder / RESULT_FILE) for folder in _result_folders(run, copy)):
+        folders = [copy / _relative(submission, run) for submission in run.submissions]
+        if not any(os.path.lexists(folder / RESULT_FILE) for folder in folders):
             reason = f"{copy}: no result of this run in it; expected <problem>/<checkpoint>/{RESULT_FILE}"
             issues.append(RunIssue(run.name, None, None, reason))
     for submission in run.submissions:
@@ -53,10 +54,6 @@ def merge_copies(run: DiscoveredRun, copies: Sequence[Path]) -> DiscoveredRun:
                 f"{submission.output}: {error.strerror}; every result merged before is whole: fix this and start again"
             ) from error
     return replace(run, issues=tuple(issues))
-
-
-def _result_folders(run: DiscoveredRun, copy: Path) -> Iterator[Path]:
-    return (copy / _relative(submission, run) for submission in run.submissions)
 
 
 def _relative(submission: Submission, run: DiscoveredRun) -> Path:

@@ -124,7 +124,8 @@ class RunResults:
             reason = f"{line.reason}; {path} is not its result: {step}"
             path, line = None, line.model_copy(update={"reason": reason})
         elif line.evaluation is not None and path is None:
-            line = _without(line, f"{self.folder / line.evaluation}: the result is gone; evaluate it again")
+            gone = CheckpointFacts.no_verdict(f"{self.folder / line.evaluation}: the result is gone; evaluate it again")
+            line = line.model_copy(update={**dict(gone), "regressions": None})
         return _LocatedCheckpoint(line.problem, line.checkpoint, line.order, path, line)
 
 
@@ -172,10 +173,6 @@ def _locate(path: Path) -> _LocatedCheckpoint:
     name, ordered = results.checkpoint_name, results.provenance.checkpoints
     order = ordered.index(name) + 1 if name in ordered else None
     return _LocatedCheckpoint(results.problem_name, name, order, path, None, ordered)
-
-
-def _without(line: CheckpointLine, reason: str) -> CheckpointLine:
-    return line.model_copy(update={**dict(CheckpointFacts.no_verdict(reason)), "regressions": None})
 
 
 def folder_of(given: Path) -> Path:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from slop_code.errors import UsageError, first_names
+from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,6 @@ RESULT_FILE = "evaluation.json"
 LINES_FILE = "checkpoint_results.jsonl"
 SUMMARY_FILE = "summary.json"
 LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
-SHOWN_NAMES = 10
 
 
 def named_runs(folders: Sequence[Path]) -> list[tuple[str, Path]]:
@@ -59,10 +58,6 @@ def names_or_none(folder: Path) -> list[str]:
         return names_in(folder)
     except OSError:
         return []
-
-
-def listed(names: Sequence[str]) -> str:
-    return f"{'is' if len(names) == 1 else 'are'} {first_names(names, SHOWN_NAMES)}"
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:

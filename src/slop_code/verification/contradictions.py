@@ -7,8 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, LOG, STREAM
+from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM
 from slop_code.evaluation.reports.raw_test import ParsedReport
+from slop_code.execution.sandbox import LOG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set

@@ -16,6 +16,9 @@ Status = Literal["passed", "failed", "skipped", "error"]
 MAX_DURATION = 1e11
 """Of any duration in a report, in whatever unit."""
 
+NAME_LIMIT = 300
+"""Characters of a name in a message."""
+
 XPASSED = "passed unexpectedly: the test is marked xfail"
 
 _STATUS: dict[str, Status] = {

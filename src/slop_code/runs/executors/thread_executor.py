@@ -47,7 +47,7 @@ class ThreadExecutor:
         for submission in different.values():
             try:
                 sandbox = sandbox_for(submission.environment, self._cache, self._progress)
-                tools_for(sandbox, submission.problem)
+                tools_for(sandbox, submission.problem.test_dependencies)
             except (InfrastructureError, OSError) as error:
                 failures.append(error)
         if failures and len(failures) == len(different):
