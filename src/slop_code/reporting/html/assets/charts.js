@@ -2,7 +2,7 @@
 "use strict";
 
 slop.charts = (() => {
-  const { h, fill, plural, formatDuration } = slop;
+  const { h, plural, formatDuration } = slop;
   const MAX_NARROW = 30; // checkpoints; more of them need the whole width
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const drawn = new Set(); // charts of the current view, which are drawn again when the colours change
@@ -83,35 +83,11 @@ slop.charts = (() => {
   }
 
   function table({ title, labels, series, unit }) {
-    return h(
-      "details",
-      null,
-      h("summary", null, "Figures as a table"),
-      slop.scrollBox(
-        `Figures: ${title}`,
-        h(
-          "table",
-          null,
-          h("caption", { class: "visually-hidden" }, title),
-          slop.tableHead(
-            ["Checkpoint"],
-            series.map(({ name }) => name),
-          ),
-          h(
-            "tbody",
-            null,
-            labels.map((label, index) =>
-              h(
-                "tr",
-                null,
-                h("th", { scope: "row" }, label),
-                series.map(({ values }) => h("td", { class: "number" }, shown(values[index], unit))),
-              ),
-            ),
-          ),
-        ),
-      ),
-    );
+    const head = slop.tableHead(["Checkpoint"], series.map(({ name }) => name));
+    const cells = (index) => series.map(({ values }) => h("td", { class: "number" }, shown(values[index], unit)));
+    const rows = labels.map((label, index) => h("tr", h("th", { scope: "row" }, label), cells(index)));
+    const figures = h("table", h("caption", { class: "visually-hidden" }, title), head, h("tbody", rows));
+    return h("details", h("summary", "Figures as a table"), slop.scrollBox(`Figures: ${title}`, figures));
   }
 
   const POINTS = ["circle", "rect", "triangle", "rectRot"];
@@ -155,19 +131,10 @@ slop.charts = (() => {
 
   function card(figure) {
     const canvas = h("canvas", { role: "img", "aria-label": summary(figure) });
-    const make = () => {
-      drawn.add({ figure, canvas, chart: picture(canvas, figure) });
-    };
     slop.whenNear(canvas, () => {
-      if (canvas.isConnected) make();
+      if (canvas.isConnected) drawn.add({ figure, canvas, chart: picture(canvas, figure) });
     });
-    return h(
-      "section",
-      { class: "card" },
-      h("h3", null, figure.title),
-      h("div", { class: "canvas" }, canvas),
-      table(figure),
-    );
+    return h("section", { class: "card" }, h("h3", figure.title), h("div", { class: "canvas" }, canvas), table(figure));
   }
 
   addEventListener("themechange", () =>

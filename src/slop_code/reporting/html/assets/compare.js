@@ -30,7 +30,7 @@ slop.start(async (data, main, top) => {
       ? `Rejudged: the same submissions, but these differ: ${pair.judge.join("; ")}`
       : null;
     const lines = [...data.warnings, ...only, judge].filter(Boolean);
-    const list = (texts) => h("ul", { class: "notes" }, texts.map((text) => h("li", null, text)));
+    const list = (texts) => h("ul", { class: "notes" }, texts.map((text) => h("li", text)));
     return [list(pair.significance), lines.length > 0 && list(lines), unknown(pair)];
   }
 
@@ -42,7 +42,7 @@ slop.start(async (data, main, top) => {
   }
 
   function verdict([passed, runs]) {
-    if (runs > 1) return h("span", null, `${passed}/${runs} passed`);
+    if (runs > 1) return h("span", `${passed}/${runs} passed`);
     return slop.badge(slop.verdictLook(runs ? passed > 0 : null));
   }
 
@@ -54,27 +54,18 @@ slop.start(async (data, main, top) => {
   }
 
   function row(checkpoint, kinds, tested, state) {
+    const { p } = checkpoint;
     const apart = !checkpoint.base[1] || !checkpoint.other[1];
+    const unchanged = h("span", { class: "dim" }, apart ? "set apart" : "same");
     return h(
       "tr",
       { class: apart ? "apart" : null },
       h("th", { scope: "row" }, checkpoint.name),
-      h("td", null, verdict(checkpoint.base)),
-      h("td", null, verdict(checkpoint.other)),
-      h(
-        "td",
-        null,
-        checkpoint.change
-          ? slop.badge(slop.differing.LOOKS[checkpoint.change])
-          : h("span", { class: "dim" }, apart ? "set apart" : "same"),
-      ),
+      h("td", verdict(checkpoint.base)),
+      h("td", verdict(checkpoint.other)),
+      h("td", checkpoint.change ? slop.badge(slop.differing.LOOKS[checkpoint.change]) : unchanged),
       kinds.map((kind) => count(checkpoint.counts[data.changes.indexOf(kind)], kind, checkpoint, state)),
-      tested &&
-        h(
-          "td",
-          { class: "number", title: checkpoint.p ? `uncorrected ${checkpoint.p[0]}` : null },
-          checkpoint.p ? checkpoint.p[1] : "–",
-        ),
+      tested && h("td", { class: "number", title: p && `uncorrected ${p[0]}` }, p?.[1] ?? "–"),
     );
   }
 
@@ -82,33 +73,17 @@ slop.start(async (data, main, top) => {
     const kinds = data.changes.filter((kind, number) => ["lost", "gained"].includes(kind) || pair.counts[number]);
     const tested = pair.checkpoints.some(({ p }) => p);
     const heads = ["Checkpoint", pair.base, pair.other, "Change"];
-    const figures = [
-      ...kinds.map((kind) => `${kind[0].toUpperCase()}${kind.slice(1)}`),
-      ...(tested ? ["p (Holm)"] : []),
-    ];
+    const figures = kinds.map((kind) => `${kind[0].toUpperCase()}${kind.slice(1)}`);
+    if (tested) figures.push("p (Holm)");
     const problems = [...new Set(pair.checkpoints.map(({ problem }) => problem))];
-    return slop.scrollBox(
-      "Checkpoints of both sides",
-      h(
-        "table",
-        { class: "results" },
-        slop.tableHead(heads, figures),
-        problems.map((problem) =>
-          h(
-            "tbody",
-            null,
-            h(
-              "tr",
-              { class: "problem" },
-              h("th", { scope: "rowgroup", colspan: heads.length + figures.length }, problem),
-            ),
-            pair.checkpoints
-              .filter((checkpoint) => checkpoint.problem === problem)
-              .map((checkpoint) => row(checkpoint, kinds, tested, state)),
-          ),
-        ),
-      ),
-    );
+    const body = (problem) => {
+      const head = h("th", { scope: "rowgroup", colspan: heads.length + figures.length }, problem);
+      const own = pair.checkpoints.filter((checkpoint) => checkpoint.problem === problem);
+      const rows = own.map((checkpoint) => row(checkpoint, kinds, tested, state));
+      return h("tbody", h("tr", { class: "problem" }, head), rows);
+    };
+    const table = h("table", { class: "results" }, slop.tableHead(heads, figures), problems.map(body));
+    return slop.scrollBox("Checkpoints of both sides", table);
   }
 
   function drawView(state) {
@@ -119,15 +94,13 @@ slop.start(async (data, main, top) => {
       main,
       h(
         "section",
-        null,
         h("h2", { tabindex: -1 }, `${pair.base} → ${pair.other}`),
-        h("div", { class: `headline ${look}` }, h("p", null, pair.verdict)),
+        h("div", { class: `headline ${look}` }, h("p", pair.verdict)),
         notes(pair),
       ),
-      h("section", null, h("h2", null, "Checkpoints"), checkpoints(pair, state)),
+      h("section", h("h2", "Checkpoints"), checkpoints(pair, state)),
       h(
         "section",
-        null,
         h("h2", { id: "differing", tabindex: -1 }, "Tests that differ"),
         slop.differing.legend(data, pair),
         slop.filterForm(slop.differing.choices(data, pair), state),

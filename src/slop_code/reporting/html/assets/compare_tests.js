@@ -33,7 +33,7 @@ slop.differing = (() => {
     h(
       "ul",
       { class: "legend", "aria-label": "What the words mean" },
-      data.changes.map((kind) => h("li", null, slop.badge(LOOKS[kind]), ` ${meaning(kind, pair)}`)),
+      data.changes.map((kind) => h("li", slop.badge(LOOKS[kind]), ` ${meaning(kind, pair)}`)),
     );
 
   /** The status in one run; of several runs, how many passed. */
@@ -74,8 +74,7 @@ slop.differing = (() => {
 
   function choices(data, pair) {
     const kinds = data.changes.map((kind, number) => [kind, `${kind} (${pair.counts[number]})`]);
-    const names = (key) =>
-      [...new Set(pair.checkpoints.map((checkpoint) => checkpoint[key]))].map((name) => [name, name]);
+    const names = (key) => new Set(pair.checkpoints.map((checkpoint) => checkpoint[key]));
     return [
       { text: "Change", key: "change", options: [["", "all but came and went"], ...kinds] },
       { text: "Problem", key: "problem", options: [["", "all problems"], ...names("problem")] },
@@ -92,13 +91,12 @@ slop.differing = (() => {
     const file = h("span", { class: "dim" }, test.name.slice(0, cut));
     return h(
       "tr",
-      null,
-      h("td", null, slop.badge(LOOKS[test.change])),
+      h("td", slop.badge(LOOKS[test.change])),
       h("th", { scope: "row", title: test.name }, h("a", { href: linkTo(test) }, file, test.name.slice(cut))),
-      h("td", null, `${test.checkpoint.problem} ${test.checkpoint.name}`),
-      h("td", null, test.group),
-      h("td", null, outcome(test.base)),
-      h("td", null, outcome(test.other)),
+      h("td", `${test.checkpoint.problem} ${test.checkpoint.name}`),
+      h("td", test.group),
+      h("td", outcome(test.base)),
+      h("td", outcome(test.other)),
     );
   }
 
@@ -146,9 +144,8 @@ slop.differing = (() => {
     const nothing = run === null ? "It has no such test." : "No texts were stored.";
     return h(
       "section",
-      null,
-      h("h3", null, side.name, h("span", { class: "dim" }, named)),
-      h("p", null, outcome(statuses)),
+      h("h3", side.name, h("span", { class: "dim" }, named)),
+      h("p", outcome(statuses)),
       sections ?? h("p", { class: "dim" }, nothing),
       sections && folder && shellName && slop.message.commands("h4", [show]),
     );
@@ -170,37 +167,20 @@ slop.differing = (() => {
     const part = await slop.part(`${pairNumber}/${test.checkpointNumber}`);
     const index = part ? part.tests.findIndex(([row]) => row === test.number) : -1;
     if (index < 0 || hashOf(address()) !== hashOf(state)) return; // the reader went elsewhere in the meantime
-    const [, base, other] = part.tests[index];
+    const [, ...runs] = part.tests[index];
     const textNumbers = part.text_numbers[index];
     const half = textNumbers.length / 2;
     const firstRun = data.sides.slice(0, pairNumber + 1).reduce((sum, side) => sum + side.runs.length, 0);
-    dialog.show(
-      test.name,
-      h(
-        "p",
-        null,
-        slop.badge(LOOKS[test.change]),
-        ` at ${test.checkpoint.problem} ${test.checkpoint.name}: ${meaning(test.change, pair)}`,
-      ),
-      h(
-        "div",
-        { class: "sides" },
-        sidePane(part, test.shellName, {
-          side: data.sides[0],
-          firstRun: 0,
-          statuses: test.base,
-          run: base,
-          textNumbers: textNumbers.slice(0, half),
-        }),
-        sidePane(part, test.shellName, {
-          side: data.sides[pairNumber + 1],
-          firstRun,
-          statuses: test.other,
-          run: other,
-          textNumbers: textNumbers.slice(half),
-        }),
-      ),
-    );
+    const sides = [
+      { side: data.sides[0], firstRun: 0, statuses: test.base },
+      { side: data.sides[pairNumber + 1], firstRun, statuses: test.other },
+    ];
+    const panes = sides.map((side, number) => {
+      const texts = textNumbers.slice(number * half, (number + 1) * half);
+      return sidePane(part, test.shellName, { ...side, run: runs[number], textNumbers: texts });
+    });
+    const where = ` at ${test.checkpoint.problem} ${test.checkpoint.name}: ${meaning(test.change, pair)}`;
+    dialog.show(test.name, h("p", slop.badge(LOOKS[test.change]), where), h("div", { class: "sides" }, panes));
   }
 
   return { LOOKS, choices, legend, list, open };

@@ -13,19 +13,9 @@ slop.detail = (() => {
       problem.checkpoints.map((checkpoint, number) => {
         const { symbol, look, words } = slop.tests.cell(test, number, checkpoint);
         const mark = h("span", { class: `cell ${look}`, "aria-hidden": "true" }, symbol);
-        const description = slop.spoken(`: ${words}`);
-        if (test.statuses[number] === ".") return h("li", { class: "dim" }, mark, checkpoint.name, description);
-        return h(
-          "li",
-          null,
-          h(
-            "a",
-            { href: linkTo(number), "aria-current": number === column ? "true" : null },
-            mark,
-            checkpoint.name,
-            description,
-          ),
-        );
+        const content = [mark, checkpoint.name, slop.spoken(`: ${words}`)];
+        if (test.statuses[number] === ".") return h("li", { class: "dim" }, content);
+        return h("li", h("a", { href: linkTo(number), "aria-current": number === column ? "true" : null }, content));
       }),
     );
   }
@@ -36,7 +26,7 @@ slop.detail = (() => {
       { class: "facts" },
       pairs
         .filter(([, value]) => value)
-        .map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+        .map(([name, value]) => h("div", h("dt", name), h("dd", value))),
     );
 
   function commands(test, checkpoint) {
@@ -44,7 +34,7 @@ slop.detail = (() => {
     if (!test.shell_name) return h("p", { class: "dim" }, "The name of this test is too long for a command here.");
     const command = (title, name) => ({ title, text: `slop-code ${name} ${checkpoint.path} ${test.shell_name}` });
     const both = [command("Run this test again", "rerun"), command("Print all of it", "show")];
-    return h("section", null, slop.message.commands("h3", both));
+    return h("section", slop.message.commands("h3", both));
   }
 
   function reasons(textNumbers, part, reason) {
@@ -65,7 +55,7 @@ slop.detail = (() => {
       ? slop.statusBadge(status)
       : slop.badge({ look: "none", symbol: "?", words: `no verdict (${status})` });
     const change = CHANGES[test.changes[column]];
-    return h("p", null, badge, ` at ${problem.name} ${problem.checkpoints[column].name}${change ? `, ${change}` : ""}`);
+    return h("p", badge, ` at ${problem.name} ${problem.checkpoints[column].name}${change ? `, ${change}` : ""}`);
   }
 
   /** `numbers`: of run and problem; with that of the checkpoint they name the part of the page with the texts. */
@@ -88,7 +78,7 @@ slop.detail = (() => {
       ]),
       reasons(part.text_numbers[index], part, slop.tests.hasVerdict(checkpoint) ? null : checkpoint.reason),
       commands(test, checkpoint),
-      h("section", null, h("h3", null, "History"), history(test, problem, column)),
+      h("section", h("h3", "History"), history(test, problem, column)),
     );
   }
 

@@ -28,17 +28,10 @@
   };
 
   /** The head of a table; columns of figures are aligned to the right. */
-  slop.tableHead = (texts, figures = []) =>
-    h(
-      "thead",
-      null,
-      h(
-        "tr",
-        null,
-        texts.map((text) => h("th", { scope: "col" }, text)),
-        figures.map((text) => h("th", { scope: "col", class: "number" }, text)),
-      ),
-    );
+  slop.tableHead = (texts, figures = []) => {
+    const heads = (names, look) => names.map((name) => h("th", { scope: "col", class: look }, name));
+    return h("thead", h("tr", heads(texts, null), heads(figures, "number")));
+  };
 
   /** A number of tests that links to them; `words` continue it for screen readers. */
   slop.countCell = (count, { look = "", symbol, href, words }) =>
@@ -47,18 +40,10 @@
       : h("td", { class: "number dim" }, "0");
 
   /** A list that is folded at first; each item has a name and a text. */
-  slop.foldedList = (summary, items, more = null) =>
-    h(
-      "details",
-      { class: "warnings" },
-      h("summary", null, summary),
-      h(
-        "ul",
-        null,
-        items.map(([name, text]) => h("li", null, h("strong", null, name), ` ${text}`)),
-        more && h("li", null, more),
-      ),
-    );
+  slop.foldedList = (summary, items, more = null) => {
+    const list = items.map(([name, text]) => h("li", h("strong", name), ` ${text}`));
+    return h("details", { class: "warnings" }, h("summary", summary), h("ul", list, more && h("li", more)));
+  };
 
   slop.emptyCell = (words) => h("td", { class: "number dim" }, slop.spoken(words), slop.sign("–"));
 
@@ -70,7 +55,7 @@
     document.body.prepend(skip);
     const controls = h("div", { class: "settings" }, settings, slop.themeSwitch());
     top.append(...[nav, controls].filter(Boolean));
-    main.after(h("footer", null, `slop-code ${version}`));
+    main.after(h("footer", `slop-code ${version}`));
     addEventListener("keydown", (event) => {
       const typing = event.target.closest?.("input, select, textarea, dialog");
       if (event.key !== "/" || event.ctrlKey || event.metaKey || typing) return;
@@ -117,8 +102,8 @@
   slop.setFilter = (choices, state) => {
     for (const { key, options } of choices) {
       const field = document.getElementById(`filter-${key}`);
-      options.forEach(([, text], number) => {
-        field.options[number].textContent = text;
+      options.forEach((option, number) => {
+        field.options[number].textContent = [option].flat().at(-1);
       });
       field.value = state[key] ?? "";
       if (field.selectedIndex < 0) field.value = "";
@@ -138,7 +123,7 @@
   slop.lazyRows = (rows, drawRow, { columns, height, box, margin }) => {
     const placeholder = h("td", { colspan: columns });
     placeholder.style.height = `${rows.length * height}px`;
-    const body = h("tbody", null, h("tr", { "aria-hidden": "true" }, placeholder));
+    const body = h("tbody", h("tr", { "aria-hidden": "true" }, placeholder));
     let drawn = false;
     const draw = () => {
       if (!drawn) fill(body, rows.map(drawRow));
@@ -164,7 +149,7 @@
     const show = (name, ...content) => {
       const close = h("button", { type: "button", class: "close", onclick: hide }, "Close");
       const inside = h("div", { class: "content" }, content);
-      fill(element, h("header", null, h("h2", { id: "detail-name", tabindex: -1 }, name), close), inside);
+      fill(element, h("header", h("h2", { id: "detail-name", tabindex: -1 }, name), close), inside);
       if (!element.isConnected) document.body.append(element);
       if (!element.open) element.showModal();
       element.querySelector("h2").focus();

@@ -143,17 +143,14 @@ slop.grid = (() => {
         onclick: (event) => open(grid, event.target),
         onkeydown: (event) => onKey(grid, event),
       },
-      h("thead", null, h("tr", { "aria-rowindex": 1 }, h("th", { scope: "col" }, "Test"), heads)),
+      h("thead", h("tr", { "aria-rowindex": 1 }, h("th", { scope: "col" }, "Test"), heads)),
       grid.chunks.map(({ body }) => body),
     );
     grid.box.append(table);
     table.addEventListener("mouseover", ({ target }) => {
       if (target.matches("td[aria-label]")) target.title = target.getAttribute("aria-label");
     });
-    const first = Math.max(
-      0,
-      rows.findIndex((row) => problem.tests[row].name === test),
-    );
+    const first = Math.max(0, rows.findIndex((row) => problem.tests[row].name === test));
     enter(grid, [first, 0], { focus: false });
     if (first) requestAnimationFrame(() => cellAt(grid, [first, 0]).scrollIntoView({ block: "nearest" }));
     return grid.box;

@@ -25,16 +25,12 @@ slop.message = (() => {
 
   /** A text is a string, or its head, the number of characters left out, and its tail. */
   function pre(text, label, coloured) {
-    const parts = Array.isArray(text) ? text : [text];
-    return h(
-      "pre",
-      { class: coloured ? null : "long", tabindex: 0, role: "region", "aria-label": label },
-      parts.map((part) =>
-        typeof part === "number"
-          ? h("span", { class: "gap" }, `\n[${slop.plural(part, "character")} left out]\n`)
-          : lines(part, coloured),
-      ),
+    const parts = (Array.isArray(text) ? text : [text]).map((part) =>
+      typeof part === "number"
+        ? h("span", { class: "gap" }, `\n[${slop.plural(part, "character")} left out]\n`)
+        : lines(part, coloured),
     );
+    return h("pre", { class: coloured ? null : "long", tabindex: 0, role: "region", "aria-label": label }, parts);
   }
 
   const TEXTS = ["Failure", "What was run", "Captured output"];
@@ -42,7 +38,7 @@ slop.message = (() => {
   /** Sections of the texts with these numbers; null where there is none. `of`: the side of a comparison. */
   function sections(textNumbers, part, { level, of = "", more }) {
     const label = (title) => (of ? `${title}: ${of}` : title);
-    const section = (title, ...content) => h("section", null, h(level, null, title), content);
+    const section = (title, ...content) => h("section", h(level, title), content);
     const shown = TEXTS.map((title, number) => {
       const textNumber = textNumbers[number];
       if (textNumber === null) return null;
@@ -61,7 +57,7 @@ slop.message = (() => {
 
   /** Commands to copy, each with a title and a label. */
   const commands = (level, all) => [
-    all.map(({ title, label = title, text }) => [h(level, null, title), slop.command(label, text)]),
+    all.map(({ title, label = title, text }) => [h(level, title), slop.command(label, text)]),
     h("p", { class: "dim" }, "Run it in the folder where this page was written."),
   ];
 

@@ -68,7 +68,6 @@ slop.overview = (() => {
       { class: `headline ${look}` },
       h(
         "p",
-        null,
         `${count("passed")} of ${plural(looks.length, "checkpoint")} passed (${context.policyName})`,
         within("not passed", failed(context.policy)),
         within("old tests broke", broke),
@@ -76,7 +75,7 @@ slop.overview = (() => {
       ),
       problems.length === 1 &&
         firsts(problems[0], targetOf(run, problems[0], context), context, `${problems[0].name} `).map((fact) =>
-          h("p", null, fact),
+          h("p", fact),
         ),
     );
   }
@@ -118,20 +117,14 @@ slop.overview = (() => {
     );
     if (!slop.tests.hasVerdict(checkpoint)) {
       const reason = `${STATES[checkpoint.state] ?? checkpoint.state}: ${checkpoint.reason ?? "no reason was given"}`;
-      return h(
-        "tr",
-        { class: "apart" },
-        head,
-        h("td", { colspan: context.groups.length + 3 }, mark, h("div", { class: "reason" }, reason)),
-        time,
-      );
+      const cell = h("td", { colspan: context.groups.length + 3 }, mark, h("div", { class: "reason" }, reason));
+      return h("tr", { class: "apart" }, head, cell, time);
     }
     const nothing = () => slop.emptyCell("nothing to compare with");
     return h(
       "tr",
-      null,
       head,
-      h("td", null, mark),
+      h("td", mark),
       context.groups.map((_, group) => counts(checkpoint, group, { ...here, group: context.groups[group] })),
       checkpoint.since === null
         ? [nothing(), nothing()]
@@ -154,7 +147,6 @@ slop.overview = (() => {
     );
     return h(
       "tbody",
-      null,
       h("tr", { class: "problem" }, head),
       problem.checkpoints.map((checkpoint) => row(checkpoint, target, context)),
     );

@@ -3,18 +3,11 @@
 
 slop.start(async (data, main, top) => {
   const { h, fill, hashOf, go, address } = slop;
-  const VIEWS = [
-    ["overview", "Overview"],
-    ["timeline", "Timeline"],
-    ["charts", "Charts"],
-  ];
+  const VIEWS = [["overview", "Overview"], ["timeline", "Timeline"], ["charts", "Charts"]];
   let shown = null; // the address when the view was drawn
 
   const named = (list, name) =>
-    Math.max(
-      0,
-      list.findIndex((item) => item.name === name),
-    );
+    Math.max(0, list.findIndex((item) => item.name === name));
 
   /** The run, the problem and the policy in the address, by number. */
   function selection(state) {
@@ -56,16 +49,11 @@ slop.start(async (data, main, top) => {
 
   function tabs(state) {
     const { run, problem, policy } = state;
-    fill(
-      document.getElementById("views"),
-      VIEWS.map(([name, text]) =>
-        h(
-          "a",
-          { href: hashOf({ view: name, run, problem, policy }), "aria-current": view(state) === name ? "page" : null },
-          text,
-        ),
-      ),
-    );
+    const link = ([name, text]) => {
+      const current = view(state) === name ? "page" : null;
+      return h("a", { href: hashOf({ view: name, run, problem, policy }), "aria-current": current }, text);
+    };
+    fill(document.getElementById("views"), VIEWS.map(link));
     document.getElementById("policy").value = data.policies[selection(state).context.policy];
   }
 
@@ -140,10 +128,7 @@ slop.start(async (data, main, top) => {
   /** Draws only what changed: a filter keeps its fields, opening a test keeps the position in the grid. */
   function draw(state) {
     if (shown)
-      slop.keepFocus(
-        () => redraw(state),
-        () => main.querySelector("h2"),
-      );
+      slop.keepFocus(() => redraw(state), () => main.querySelector("h2"));
     else redraw(state);
     shown = state;
     detail(state);

@@ -4,33 +4,23 @@
 
 const slop = (() => {
   const ATTRIBUTES = new Set([
-    "class",
-    "id",
-    "role",
-    "href",
-    "type",
-    "value",
-    "scope",
-    "title",
-    "tabindex",
-    "colspan",
-    "placeholder",
-    "autocomplete",
-    "spellcheck",
-    "selected",
+    ..."class id role href type value scope title tabindex colspan".split(" "),
+    ..."placeholder autocomplete spellcheck selected".split(" "),
   ]);
 
-  /** An element. Attributes that begin with "on" are listeners; null and false attributes are left out. */
-  function h(tag, attributes, ...children) {
+  /** An element; `content` may begin with its attributes. Null and false attributes are left out, and functions are
+      listeners of the event after "on". */
+  function h(tag, ...content) {
     const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes ?? {})) {
+    const attributes = content[0]?.constructor === Object ? content.shift() : {};
+    for (const [name, value] of Object.entries(attributes)) {
       if (value === null || value === undefined || value === false) continue;
       if (typeof value === "function") element.addEventListener(name.slice(2), value);
       else if (ATTRIBUTES.has(name) || name.startsWith("aria-") || name.startsWith("data-")) {
         element.setAttribute(name, value === true ? "" : String(value));
       } else throw new Error(`h: unknown attribute ${name}`);
     }
-    append(element, children);
+    append(element, content);
     return element;
   }
 
@@ -160,12 +150,8 @@ const slop = (() => {
   /** A command with a button that copies it; `label` describes it. */
   function command(label, text) {
     const button = h("button", { type: "button", onclick: () => copy(text, button) }, "Copy");
-    return h(
-      "div",
-      { class: "command" },
-      h("code", { tabindex: 0, role: "region", "aria-label": label }, text),
-      button,
-    );
+    const code = h("code", { tabindex: 0, role: "region", "aria-label": label }, text);
+    return h("div", { class: "command" }, code, button);
   }
 
   /** A box that scrolls wide content, also by the keyboard. */

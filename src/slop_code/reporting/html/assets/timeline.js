@@ -21,7 +21,7 @@ slop.timeline = (() => {
       "ul",
       { class: "legend", "aria-label": "What the signs mean" },
       LEGEND.map(([look, symbol, words]) =>
-        h("li", null, h("span", { class: `cell ${look}`, "aria-hidden": "true" }, symbol), words),
+        h("li", h("span", { class: `cell ${look}`, "aria-hidden": "true" }, symbol), words),
       ),
     );
 
@@ -31,45 +31,24 @@ slop.timeline = (() => {
     return { group: groups.indexOf(state.group), at, kind: state.result ?? "", text: state.q ?? "" };
   }
 
-  const choices = (state, problem, groups) => [
-    { text: "Group", key: "group", options: [["", "all groups"], ...groups.map((name) => [name, name])] },
-    {
-      text: "Result",
-      key: "result",
-      options: slop.tests.kinds(problem.checkpoints.some(({ name }) => name === state.at)),
-    },
-    {
-      text: "At",
-      key: "at",
-      options: [["", "any checkpoint"], ...problem.checkpoints.map(({ name }) => [name, name])],
-    },
-  ];
+  const choices = (state, problem, groups) => {
+    const names = problem.checkpoints.map(({ name }) => name);
+    return [
+      { text: "Group", key: "group", options: [["", "all groups"], ...groups] },
+      { text: "Result", key: "result", options: slop.tests.kinds(names.includes(state.at)) },
+      { text: "At", key: "at", options: [["", "any checkpoint"], ...names] },
+    ];
+  };
 
   const controls = (state, problem, groups) => slop.filterForm(choices(state, problem, groups), state);
   const setControls = (state, problem, groups) => slop.setFilter(choices(state, problem, groups), state);
 
   function change(count, kind, symbol, checkpoint, state) {
     if (!count) return null;
-    const href = hashOf({
-      ...state,
-      view: "timeline",
-      result: kind,
-      at: checkpoint.name,
-      test: null,
-      checkpoint: null,
-      group: null,
-      q: null,
-    });
-    return h(
-      "a",
-      {
-        class: `count ${kind}`,
-        href,
-        "aria-label": `${plural(count, "test")} ${kind} at ${checkpoint.name}: show them`,
-      },
-      symbol,
-      count,
-    );
+    const cleared = { test: null, checkpoint: null, group: null, q: null };
+    const href = hashOf({ ...state, ...cleared, view: "timeline", result: kind, at: checkpoint.name });
+    const label = `${plural(count, "test")} ${kind} at ${checkpoint.name}: show them`;
+    return h("a", { class: `count ${kind}`, href, "aria-label": label }, symbol, count);
   }
 
   function columnHead(checkpoint, policy, state) {
