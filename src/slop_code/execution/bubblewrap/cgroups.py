@@ -6,6 +6,7 @@ As a rule only root may make control groups. Elsewhere `slopbox serve` watches t
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
 import logging
 import os
@@ -39,21 +40,22 @@ def available(root: Path = ROOT) -> bool:
 @contextlib.contextmanager
 def control_groups(memory: int, processes: int, root: Path = ROOT) -> Iterator[list[Path]]:
     """Folders of new groups with these limits, which exist during the block; none where they cannot be made."""
-    name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
+    limits = {"memory": memory, "processes": processes}
     made: list[Path] = []
-    try:
-        for parent, files in _parents(root).items():
-            _remove_empty(parent)
-            made.append(parent / name)
-            _make(made[-1], files, {"memory": memory, "processes": processes})
-    except OSError:
-        _end(made)
-        made = []
-    try:
-        yield made
-        _log_events(made)
-    finally:
-        _end(made)
+    with contextlib.ExitStack() as locks:
+        try:
+            for parent, files in _parents(root).items():
+                _remove_abandoned(parent)
+                made.append(_new_group(parent, locks))
+                _set_up(made[-1], files, limits)
+        except OSError:
+            _end(made)
+            made = []
+        try:
+            yield made
+            _log_events(made)
+        finally:
+            _end(made)
 
 
 def _parents(root: Path) -> dict[Path, dict[str, str]]:
@@ -68,11 +70,10 @@ def _parents(root: Path) -> dict[Path, dict[str, str]]:
     return trees if all(os.access(tree / "cgroup.procs", os.W_OK) for tree in trees) else {}
 
 
-def _make(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) -> None:
+def _set_up(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) -> None:
     control = group.parent / "cgroup.subtree_control"
     if control.exists():
         control.write_text("+memory +pids")
-    group.mkdir()
     for limit, file in files.items():
         (group / file).write_text(str(limits[limit]))
     if not control.exists():
@@ -106,10 +107,34 @@ def _end(groups: list[Path]) -> None:
                 time.sleep(0.001)
 
 
-def _remove_empty(parent: Path) -> None:
-    """Remove the groups of killed evaluators."""
+def _new_group(parent: Path, locks: contextlib.ExitStack) -> Path:
+    """Try again when another evaluator removed the group as abandoned before it was locked."""
+    while True:
+        group = parent / f"{PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
+        group.mkdir()
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):
+            locks.callback(os.close, _lock(group))
+            return group
+
+
+def _lock(group: Path) -> int:
+    """A descriptor that holds the lock. A killed evaluator loses it, whatever process namespace it lived in."""
+    descriptor = os.open(group, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.stat(group)  # it may have been removed meanwhile
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the groups of killed evaluators: a living one holds the lock of its group."""
     for group in parent.glob(f"{PREFIX}*"):
-        if Path("/proc", group.name.removeprefix(PREFIX).partition("-")[0]).exists():
-            continue  # its evaluator lives and may be about to use it
         with contextlib.suppress(OSError):
-            group.rmdir()
+            descriptor = _lock(group)
+            try:
+                group.rmdir()
+            finally:
+                os.close(descriptor)
