@@ -48,7 +48,8 @@ BUSY = 2
 
 STORE = 80 << 20
 TOOLS = ("uv", "tools", "probes")
-SOON = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
+SOON = {"health_check_initial_delay_ms": 5000, "health_check_period_ms": 300, "health_check_failure_threshold": 10}
+"""A dead node is noticed after seconds; one that starts slowly on a busy machine is not taken for dead."""
 TESTS = """
     import os, stat
     from pathlib import Path
