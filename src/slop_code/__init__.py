@@ -83,7 +83,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
-    """Import the API when one of its names is first used, so that the command line starts quickly."""
+    """Import the API when a name of it is first used, so that the command line starts quickly."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     modules = (importlib.import_module(f"slop_code.{home}") for home in _HOMES)

@@ -19,7 +19,7 @@ CLOSED_PIPE = 141
 
 
 def main() -> None:
-    """An interruption during the imports ends with the same status as a later one."""
+    """An interruption during the imports ends with the same status as a later interruption."""
     status = INTERRUPTED
     try:
         status = run_command()

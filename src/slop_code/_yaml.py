@@ -1,4 +1,4 @@
-"""YAML files that people write, loaded into models; one error has every mistake of a file."""
+"""YAML files that people write, loaded into models; the error has every mistake of a file."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _decimal(pattern: re.Pattern[str]) -> re.Pattern[str]:
 
 
 class _Loader(_SafeLoader):
-    """Dates stay text: no key of ours is a date, and a version may look like one."""
+    """Dates stay text: no key of ours is a date, and a version may look like a date."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
         first: [(tag, _decimal(pattern)) for tag, pattern in resolvers if tag != _TIMESTAMP]
@@ -242,7 +242,7 @@ def compose_yaml(text: str, path: Path) -> yaml.Node | None:
 
 
 def _refuse_duplicates(root: yaml.Node, path: Path) -> None:
-    """Aliases are walked each time they are used, so that one that multiplies itself is found as well."""
+    """Aliases are walked each time they are used, so that an alias that multiplies itself is refused as well."""
     waiting, seen = [root], 0
     while waiting:
         node = waiting.pop()

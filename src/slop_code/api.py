@@ -1,4 +1,4 @@
-"""Functions of the public API that belong to no layer: the evaluation of one snapshot, and loaders."""
+"""Functions of the public API that belong to no layer: the evaluation of a snapshot, and loaders."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def evaluate(
     policy: Policy | str = PassPolicy.ALL_CASES,
     pytest_args: Sequence[str] = (),
 ) -> CorrectnessResults:
-    """Evaluate a submission's folder against one checkpoint.
+    """Evaluate a submission's folder against a checkpoint.
 
     A failure of the submission is part of the result, never an exception. `results.passes()` answers for `policy`,
     which may be a name or an expression. With `output`, the result and its evidence are stored in that folder.

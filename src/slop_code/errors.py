@@ -42,7 +42,7 @@ class ConfigMistake:
 
 
 class ConfigError(UsageError):
-    """A problem or an environment file is wrong; one line per mistake."""
+    """A problem or an environment file is wrong; a line per mistake."""
 
     def __init__(self, message: str = "", mistakes: Sequence[ConfigMistake] = ()) -> None:
         super().__init__(message or "\n".join(dict.fromkeys(map(str, mistakes))))

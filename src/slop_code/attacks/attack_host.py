@@ -66,7 +66,7 @@ def _copy_templates(source: Path, folder: Path) -> None:
 
 
 class Service(contextlib.AbstractContextManager["Service"]):
-    """Listens on a loopback port, a unix socket in a folder and an abstract one, and records any connection."""
+    """Listens on a loopback port, a unix socket in a folder and an abstract socket, and records any connection."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "service.sock"

@@ -93,7 +93,7 @@ def _observe_output(host: AttackHost) -> Iterator[Observation]:
 
 
 def _contains(path: Path, key: bytes) -> bool:
-    """Read in chunks, each with the end of the previous one, so that a key across a border is found."""
+    """Read in chunks, each with the end of the previous chunk, so that a key across a border is seen."""
     previous = b""
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):

@@ -91,7 +91,7 @@ def try_attack(attack: Attack, evaluator: Evaluator, problem: ProblemConfig, fol
 def try_attacks(
     attacks: Iterable[Attack], evaluator: Evaluator, cache: Cache, *, boxed: bool
 ) -> Generator[AttackOutcome, None, None]:
-    """Outcomes one by one, on the user's own machine; everything is removed at the end.
+    """Outcomes as they come, on the user's own machine; everything is removed at the end.
 
     `boxed` says whether the evaluator confines signals. An evaluator that misjudges the honest base program would make
     every outcome meaningless, so that is an error before any attack is tried.

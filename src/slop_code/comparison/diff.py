@@ -44,7 +44,7 @@ JUDGE_INPUT_LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class ObservedStatus:
-    """The status of a test, or the verdict on a checkpoint, in one run."""
+    """The status of a test, or the verdict on a checkpoint, in a run."""
 
     letter: str
     submission: str | None
@@ -52,7 +52,7 @@ class ObservedStatus:
 
 
 def change_of(base: Sequence[ObservedStatus], other: Sequence[ObservedStatus]) -> Change | None:
-    """By the share of runs that passed, without runs of one submission that contradict each other."""
+    """By the share of runs that passed, without runs of the same submission that contradict each other."""
     if not base or not other:
         return "came" if other else "went" if base else None
     contradictions = _contradictions([*base, *other])
@@ -216,7 +216,7 @@ def _count_changes(changes: Iterable[Change | None]) -> dict[Change, int]:
 
 
 def _duplicate_warnings(side: Side, checkpoints: Sequence[CheckpointRuns]) -> Iterator[str]:
-    """Copies of one run are no independent samples."""
+    """Copies of a run are no independent samples."""
     known: dict[tuple[str | None, ...], str] = {}
     for run, number in zip(side.runs, side.run_numbers, strict=True):
         submissions = tuple(runs.by_run[number].submission for runs in checkpoints)

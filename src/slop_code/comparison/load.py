@@ -54,7 +54,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class RunCheckpoint:
-    """One checkpoint in one run."""
+    """A checkpoint in a run."""
 
     passed: bool | None = None
     """None where there is no verdict."""

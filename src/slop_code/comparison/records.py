@@ -36,7 +36,7 @@ class CheckpointChange(Stored):
     p: float | None = None
     """Fisher's exact test; None where a side has fewer than two verdicts."""
     p_adjusted: float | None = None
-    """By Holm, over the checkpoints of this pair that have one."""
+    """By Holm, over the checkpoints of this pair that have a p value."""
 
     @property
     def compared(self) -> bool:
@@ -126,7 +126,7 @@ class PairComparison(Stored):
 
     @property
     def unanswered(self) -> bool:
-        """The other side has no verdict on a checkpoint that the base has one on: it may be lost."""
+        """The other side has no verdict on a checkpoint on which the base has a verdict: it may be lost."""
         return any(checkpoint.base.runs for checkpoint in self.unknown_other)
 
 

@@ -1,6 +1,6 @@
 """Significance of the difference between two sides of several runs.
 
-The unit is the run: checkpoints of one run build on each other and are not independent.
+The unit is the run: checkpoints of a run build on each other and are not independent.
 """
 
 from __future__ import annotations

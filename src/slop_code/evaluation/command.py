@@ -45,7 +45,7 @@ def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), 
         f"--rootdir={tests}",
         f"--confcutdir={tests}",
         "-p",
-        FIXTURES,  # before the other one: that may put the submission on the path
+        FIXTURES,  # before the other plugin: that may put the submission on the path
         "-p",
         PLUGIN,
         "-p",

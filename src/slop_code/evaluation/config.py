@@ -62,7 +62,7 @@ AssetName = Annotated[str, matching(r"(?!\.{1,2}\Z)[^/\0]+", "a file name")]
 MarkerName = Annotated[str, matching(r"\w[\w.-]*", "the name of a pytest marker")]
 EntryFile = Annotated[str, relative_path("a path inside the submission")]
 Unit = Literal["file", "test"]
-"""What stays together in one pair: a file, or a top-level test function or class."""
+"""What stays together in a pair: a file, or a top-level test function or class."""
 
 TestsGlob = Annotated[str, relative_path("a glob inside tests/")]
 
@@ -193,7 +193,7 @@ class ProblemConfig(FileModel):
         yield from self.checkpoints.items()
 
     def checkpoint(self, name_or_number: str | int) -> CheckpointConfig:
-        """By its exact name; a number N is `checkpoint_N`, else the one whose order is N."""
+        """By its exact name; a number N is `checkpoint_N`, else the checkpoint whose order is N."""
         wanted = str(name_or_number)
         if wanted in self.checkpoints:
             return self.checkpoints[wanted]

@@ -1,4 +1,4 @@
-"""Evaluation context: one checkpoint in one environment on this machine."""
+"""Evaluation context: a checkpoint in an environment on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence: everything in `.scbench` that a verdict follows from, one record for each judge/subject pair."""
+"""Evidence: everything in `.scbench` that a verdict follows from, a record for each judge/subject pair."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ReportParser = Callable[[bytes], ParsedReport]
 
 
 class PytestExit(Stored):
-    """How the pytest of one pair ended, as the evaluator saw it: the judge's own reports cannot say that."""
+    """How the pytest of a pair ended, as the evaluator saw it: the judge's own reports cannot say that."""
 
     pair: int = Field(ge=1, le=MAX_PAIRS)
     exit_code: int | None
@@ -65,7 +65,7 @@ class PytestExit(Stored):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one pair left. A text in place of a record says what is wrong with its file."""
+    """What a pair left. A text instead of a record says what is wrong with its file."""
 
     roster: Roster
     """The tests that the pair had to run."""
@@ -137,7 +137,7 @@ class Evidence:
 
     @property
     def reported_exit(self) -> int | None:
-        """The exit code that pytest announced, where a report has one."""
+        """The exit code that pytest announced, if a report has it."""
         return self.stream.finished if self._report.exit_code is None else self._report.exit_code
 
     @property

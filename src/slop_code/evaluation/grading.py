@@ -1,4 +1,4 @@
-"""Grading: from the roster and the evidence of all pairs to one result per test, and to why there is no verdict."""
+"""Grading: from the roster and the evidence of all pairs to a result per test, and to why there is no verdict."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _result(entry: RosterEntry, raw: RawTest, rules: GradingRules) -> TestResult
 
 
 def _in_order(roster: Roster, tests: Iterable[TestResult]) -> list[TestResult]:
-    """As one pair would list them."""
+    """As a single pair would list them."""
     by_name: dict[tuple[str, str], TestResult] = {}
     for test in tests:
         by_name.setdefault((test.file_path, test.id), test)
@@ -153,7 +153,7 @@ def _deciding(pairs: Sequence[Evidence]) -> list[int]:
 
 
 def _exit_code(codes: Sequence[int]) -> int:
-    """As of one pytest: the first that says more than that tests failed, else whether any did."""
+    """As of a single pytest: the first that says more than that tests failed, else whether any did."""
     return next((code for code in codes if code not in (0, 1)), max(codes))
 
 

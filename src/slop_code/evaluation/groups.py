@@ -74,7 +74,7 @@ def group_of_ctrf_test(test: Mapping[str, Any], checkpoint_name: Any, custom: An
 
 
 def misspelt_markers(roster: Roster, custom: Iterable[str]) -> list[str]:
-    """Markers that are nearly one that decides a group: such a test counts elsewhere than it was meant to."""
+    """Markers that are nearly a marker that decides a group: such a test counts elsewhere than it was meant to."""
     known = [*BUILTIN_MARKERS, *custom]
     strange = {marker for entry in roster.entries for marker in entry.markers} - {*known, QUARANTINED, *PYTEST_MARKERS}
     if not strange:

@@ -59,7 +59,7 @@ def _session_timeout(ended: PytestExit) -> str | None:
 def submission_change(
     submission: Path, before: Callable[[], SubmissionTree], after: Callable[[], SubmissionTree]
 ) -> InfrastructureError | None:
-    """Not None: the tested submission may be neither the one before the tests nor the one after them."""
+    """Not None: the tested submission may be neither the submission before the tests nor that after them."""
     try:
         if before().digest == after().digest:
             return None

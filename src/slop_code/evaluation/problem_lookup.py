@@ -16,7 +16,7 @@ DEFAULT_ENVIRONMENT = "local"
 
 
 def environment_word(problem: ProblemConfig, given: str | None) -> str:
-    """What was asked for, else the problem's own environment by its path, else the usual one by its name."""
+    """What was asked for, else the problem's own environment by its path, else the default by its name."""
     own = problem.path / ENVIRONMENT
     return given or (str(own) if os.path.lexists(own) else DEFAULT_ENVIRONMENT)
 
@@ -26,7 +26,7 @@ def problems_folder(given: Path | None) -> Path:
 
 
 def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
-    """A folder with a config.yaml, or the name of one in the problems folder."""
+    """A folder with a config.yaml, or the name of such a folder in the problems folder."""
     given = Path(name_or_path)
     if "/" in name_or_path or os.path.exists(given / "config.yaml"):
         return ProblemConfig.from_yaml(given)

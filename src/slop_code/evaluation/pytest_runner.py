@@ -1,4 +1,4 @@
-"""`PytestRunner`: one checkpoint of one submission, from its tests to its results."""
+"""`PytestRunner`: a checkpoint of a submission, from its tests to its results."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class PytestRunner:
         """With `output_dir`, the evidence is kept in `.scbench` there.
 
         `max_pairs` bounds what the problem asks for with `parallel`. The submission sees nothing of `hidden`.
-        `only`: the tests to run (`file::id`), in one pair; the others count as deselected, so there is no verdict.
+        `only`: the tests to run (`file::id`), in a single pair; the others count as deselected, so there is no verdict.
         `follow` is given what pytest prints, as it is printed. `seed` decides a random order, and the chance in tests.
         `interactive`: pytest reads this process's standard input, and there is no session timeout.
         `verbose`: the logger `slop_code` writes every step, to standard error where no handler is set.
@@ -290,7 +290,7 @@ class PytestRunner:
         return ["env", *settings, *command[: plugin - 1], *command[plugin + 1 :]]
 
     def _parse_ctrf_report(self, report: bytes | None = None) -> list[RawTest]:
-        """Without a report, the one that `run()` left in the output folder."""
+        """Without a report, that which `run()` left in the output folder."""
         if report is None:
             if self.output_dir is None:
                 raise UsageError("no CTRF report: give its content, or an output_dir and call run() first")
@@ -310,7 +310,7 @@ class PytestRunner:
         markers: Sequence[str] | str,
         current_checkpoint: str | Mapping[str, MarkerConfig],
     ) -> GroupType:
-        """Also as `(test, checkpoint_name, custom_markers)`, where `test` is one of a CTRF report."""
+        """Also as `(test, checkpoint_name, custom_markers)`, where `test` is an entry of a CTRF report."""
         ordered = list(self.problem.checkpoints)
         if isinstance(test_checkpoint, Mapping):
             return group_of_ctrf_test(test_checkpoint, markers, current_checkpoint, ordered)

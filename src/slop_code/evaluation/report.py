@@ -137,7 +137,7 @@ class Digests(StoredWhole):
 class Provenance(StoredWhole):
     digests: Digests = Digests()
     evaluation_version: str = ""
-    """Results of two versions may differ for one and the same submission."""
+    """Results of two versions may differ for the same submission."""
     test_dependencies: dict[str, str] = Field(default_factory=dict)
     python: str = ""
     platform: str = ""
@@ -145,7 +145,7 @@ class Provenance(StoredWhole):
     command: list[str] = Field(default_factory=list)
     pytest_args: list[str] = Field(default_factory=list)
     checkpoints: list[str] = Field(default_factory=list)
-    """Of the problem, in their order: the checkpoint of a test file is found by their names."""
+    """Of the problem, in their order: the name of a test file names its checkpoint."""
     groups: dict[str, GroupType] = Field(default_factory=dict)
     """Of the problem's own markers."""
 
@@ -177,7 +177,7 @@ class CorrectnessResults(StoredWhole):
     """The report that the tests were read from."""
     warnings: list[str] = Field(default_factory=list)
     attempts: list[Attempt] = Field(default_factory=list)
-    """Those before this one, each an infrastructure failure."""
+    """Earlier attempts, each an infrastructure failure."""
 
     _policy: Policy = PrivateAttr(default=PassPolicy.ALL_CASES)
 
@@ -218,7 +218,7 @@ class CorrectnessResults(StoredWhole):
         return {policy.value: self.passes(policy) for policy in PassPolicy}
 
     def passes(self, policy: Policy | str | None = None) -> bool:
-        """By this policy; without one, by that of `with_policy`, which is `all-cases` unless it was called."""
+        """By this policy; by default, by that of `with_policy`, which is `all-cases` unless it was called."""
         chosen = self._policy if policy is None else as_policy(policy)
         no_verdict = self.infrastructure_failure or self.deselected > 0
         return passes(chosen, self.pass_counts, self.total_counts, no_verdict)

@@ -97,7 +97,7 @@ def max_pairs_for(problem: ProblemConfig, spec: EnvironmentSpec, arguments: Sequ
 
 
 def shared_network(spec: EnvironmentSpec) -> str | None:
-    """What gives several pairs one and the same network, where a port can be taken only once."""
+    """What gives several pairs the same network, where a port can be taken only once."""
     sandbox = sandbox_name(spec)
     if sandbox not in ("bubblewrap", "docker"):  # of a sandbox of another package nothing is known
         return f"isolation: {sandbox}"
@@ -107,7 +107,7 @@ def shared_network(spec: EnvironmentSpec) -> str | None:
 
 
 def tie_tests(arguments: Sequence[str]) -> bool:
-    """Whether one test's result may depend on another's, as with -x; to pick tests, or to show more, ties nothing."""
+    """Whether a test's result may depend on another's, as with -x; to pick tests, or to show more, ties nothing."""
     words = iter(arguments)
     for word in words:
         if word in _VALUE_FOLLOWS:
@@ -118,7 +118,7 @@ def tie_tests(arguments: Sequence[str]) -> bool:
 
 
 def assign_pairs(roster: Roster, by: Unit, pairs: int) -> Roster:
-    """Each test to one of at most so many pairs, as even in tests as whole units allow."""
+    """Each test to a pair, of at most so many, as even in tests as whole units allow."""
     units: dict[str, list[RosterEntry]] = {}
     for entry in roster.entries:
         units.setdefault(unit_of(entry.nodeid, by), []).append(entry)
@@ -130,7 +130,7 @@ def assign_pairs(roster: Roster, by: Unit, pairs: int) -> Roster:
 
 
 def assign_only(roster: Roster, nodeids: Collection[str]) -> Roster:
-    """These tests to one pair, and the others to none."""
+    """These tests to the first pair, and the others to none."""
     return Roster(tuple(replace(entry, pair=1 if entry.nodeid in nodeids else None) for entry in roster.entries))
 
 

@@ -116,7 +116,7 @@ def read_reports(evidence: Sequence[Evidence], sessions: Sequence[Session], pars
 
 
 def remove_evidence(output: Path | None) -> None:
-    """Evidence of an earlier evaluation must not lie beside this one's result."""
+    """Evidence of an earlier evaluation must not lie beside the new result."""
     if output is None:
         return
     top = output / REPORTS_DIR

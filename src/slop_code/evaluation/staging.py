@@ -43,7 +43,7 @@ SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
 
 @dataclass(frozen=True, slots=True)
 class JudgeSelection:
-    """The tests that one judge is to run, and in which order."""
+    """The tests that a judge is to run, and in which order."""
 
     only: Sequence[str] | None = None
     """The node ids; None: all."""
@@ -80,7 +80,7 @@ class StagingPlan:
     selection: Selection
     ini: str
     command: Sequence[str]
-    """The one that collects, without `--collect-only`."""
+    """The command that collects, without `--collect-only`."""
 
     copy: Callable[[Path], object]
     """Copies the tests to `.evaluation_tests` of a folder."""

@@ -155,7 +155,7 @@ def _with_digest(text: str) -> str:
 
 @contextlib.contextmanager
 def damage_removed(cache: Cache) -> Iterator[None]:
-    """Nothing damaged is in uv's cache when the block begins, and one evaluator at a time installs."""
+    """Nothing damaged is in uv's cache when the block begins, and no other evaluator installs meanwhile."""
     with file_lock(cache.root / ".installed.lock"):
         remove_damaged(cache)
         yield

@@ -190,7 +190,7 @@ class TreeSummary:
 
 
 def summarize(root: Path, max_size: int) -> TreeSummary:
-    """The summary of a workspace, as `slopbox` computes it when it copies one.
+    """The summary of a workspace, as `slopbox` computes it when it copies the workspace.
 
     `max_size` bounds the bytes, also those of holes, before any of them is read.
     """

@@ -125,7 +125,7 @@ def passed_by_test(results: CorrectnessResults) -> PassedByTest:
 
 
 def regression_kind(earlier: bool | None, later: bool | None) -> RegressionKind | None:
-    """None where nothing changed. A test that is missing at one checkpoint was added or removed with it."""
+    """None where nothing changed. A test that is missing at a checkpoint was added or removed with it."""
     if earlier is None or later is None or earlier == later:
         return None
     return "repaired" if later else "introduced"

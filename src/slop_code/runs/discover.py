@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 MISNAMED_ENVIRONMENT = "environment.yml"
 SHOWN_NAMES = 10
 UNNAMED_RUN = ""
-"""Name of the run of submissions that were given one by one."""
+"""Name of the run of submissions that were given without a run folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredRun:
-    """A run folder, whose results are summarised together; or submissions that were given one by one."""
+    """A run folder, whose results are summarised together; or submissions without a run folder."""
 
     name: str
     folder: Path | None
-    """None for submissions that were given one by one: they have no summary."""
+    """None for submissions without a run folder: they have no summary."""
 
     submissions: tuple[Submission, ...] = ()
     issues: tuple[RunIssue, ...] = ()
     within: Path | None = None
-    """The run folder around this one, where this is the folder of one of its problems."""
+    """The run folder around `folder`, where that is the folder of a problem."""
 
     @property
     def warnings(self) -> list[str]:
@@ -86,7 +86,7 @@ def discover(
 
 
 def discover_problem(folder: Path, problem: ProblemConfig, environment: EnvironmentSpec | None = None) -> DiscoveredRun:
-    """The folder of one problem's checkpoints, as a part of the run around it."""
+    """The folder of a problem's checkpoints, as a part of the run around it."""
     check_folder(folder)
     within = folder.resolve().parent
     run = DiscoveredRun(text_of(within.name), folder, within=within)
@@ -95,7 +95,7 @@ def discover_problem(folder: Path, problem: ProblemConfig, environment: Environm
 
 
 def environment_in(*folders: Path) -> _SpecOrError:
-    """The environment of the first of these folders that has one, else the default."""
+    """The environment of the first of these folders with an environment file, else the default."""
     specs = (_own_environment(folder) for folder in folders)
     return next((spec for spec in specs if spec is not None), None) or load_environment(DEFAULT_ENVIRONMENT)
 
@@ -106,7 +106,7 @@ def checkpoint_number(problem: ProblemConfig, checkpoint: str) -> int:
 
 
 def _with_issue_if_empty(run: DiscoveredRun) -> DiscoveredRun:
-    """Among several runs, an empty one must not keep the others from being evaluated."""
+    """Among several runs, an empty run must not keep the others from being evaluated."""
     if run.submissions or run.issues:
         return run
     return replace(run, issues=(RunIssue(run.name, None, None, nothing_in(run)),))
@@ -140,7 +140,7 @@ class _Discovery:
         return _without_duplicates(run, [*(item for group in items.values() for item in group), *issues])
 
     def problem(self, run: DiscoveredRun, within: Path, folder: Path) -> Iterator[Submission | RunIssue]:
-        """Nothing for a folder that belongs to no problem, such as one of logs."""
+        """Nothing for a folder that belongs to no problem, such as a folder of logs."""
         path = self.problems / folder.name
         try:
             if not os.path.isdir(path):
@@ -209,7 +209,7 @@ def _checkpoints(
 
 
 def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssue]) -> DiscoveredRun:
-    """Duplicates become issues: one of two results with the same name, or in the same folder, would be lost."""
+    """Duplicates become issues: two results with the same name, or in the same folder, would overwrite each other."""
     items = list(items)
     submissions = [item for item in items if isinstance(item, Submission)]
     issues = [item for item in items if isinstance(item, RunIssue)]

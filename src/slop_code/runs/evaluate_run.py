@@ -104,7 +104,7 @@ def evaluate_run(
 ) -> Generator[SubmissionOutcome, None, None]:
     """Outcomes as they come: of run folders, whose results and summaries are written there, or of submissions.
 
-    Never raises for what a submission does. Issues without an outcome of their own are raised as one UsageError
+    Never raises for what a submission does. Issues without an outcome of their own are raised as a single UsageError
     after the last outcome. Closing the generator cancels running jobs; a `RunControl` does so from outside.
     """
     control = control or RunControl()
@@ -188,7 +188,7 @@ def _discover(
 
 
 def _check_outputs(submissions: Sequence[Submission]) -> None:
-    """An output inside a submission could be read by it; two results in one output would overwrite each other."""
+    """An output inside a submission could be read by it; two results in the same output would overwrite each other."""
     paths = {_real(submission.path): submission for submission in submissions}
     outputs: dict[Path, Submission] = {}
     for submission in submissions:

@@ -24,7 +24,7 @@ SubmissionKey = tuple[str, Path, str, str, Path, Path | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """Code to be evaluated against one checkpoint of a problem. Paths may be given as strings."""
+    """Code to be evaluated against a checkpoint of a problem. Paths may be given as strings."""
 
     problem: ProblemConfig
     checkpoint: CheckpointConfig
@@ -99,7 +99,7 @@ class JobResult:
     """Another attempt would end in the same way: the submission or the problem is rejected as it stands."""
 
     folder: Path | None = None
-    """The same files in a temporary folder of this machine, to be moved to the output of one submission."""
+    """The same files in a temporary folder of this machine, to be moved to the output of a submission."""
 
     @classmethod
     def failed(
@@ -150,7 +150,7 @@ class JobRetrying:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionOutcome:
-    """The end of one submission's evaluation."""
+    """The end of a submission's evaluation."""
 
     submission: Submission
     facts: CheckpointFacts

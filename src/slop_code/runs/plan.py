@@ -102,7 +102,7 @@ def make_plan(
 
 
 def _part(runs: Sequence[DiscoveredRun], shard: Shard | None) -> tuple[list[Submission], list[RunIssue]]:
-    """The shard's part of all submissions, finished or not, so that all shards of one plan agree at any time."""
+    """The shard's part of all submissions, finished or not, so that all shards of a plan agree at any time."""
     submissions = [submission for run in runs for submission in run.submissions]
     issues = [issue for run in runs for issue in run.issues]
     if shard is None:

@@ -1,4 +1,4 @@
-"""Reader of evaluated runs: each checkpoint with its line and its result, one at a time."""
+"""Reader of evaluated runs: each checkpoint with its line and its result, read when it is asked for."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StoredCheckpoint:
     """One checkpoint of a run."""
 
     line: CheckpointLine
-    """Made of the result, where there is one; a line of an old summary is not used."""
+    """Made of the result, if any; a line of an old summary is not used."""
 
     results: CorrectnessResults | None = None
     folder: Path | None = None

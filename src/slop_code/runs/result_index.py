@@ -51,14 +51,14 @@ class _IndexEntry(Stored):
 
 
 class ResultIndex:
-    """Of the results in one run folder. Results that it does not know for certain are read again."""
+    """Of the results in a run folder. Results that it does not know for certain are read again."""
 
     def __init__(self, folder: Path | None, entries: dict[str, _IndexEntry]) -> None:
         self.folder = folder
         self._entries = entries
         self._changed = False
         self._recent: dict[str, tuple[Stamp, PassedByTest]] = {}
-        """The last results that were read: a checkpoint is compared with the one before it."""
+        """The last results that were read: a checkpoint is compared with the checkpoint before it."""
 
     @classmethod
     def load(cls, folder: Path | None) -> Self:
@@ -82,7 +82,7 @@ class ResultIndex:
             return CheckpointFacts.no_verdict(str(error))
 
     def regressions(self, path: Path, earlier_path: Path, since: str) -> Regressions | None:
-        """`since`: name of the earlier checkpoint. None if one of the files cannot be read."""
+        """`since`: name of the earlier checkpoint. None if either file cannot be read."""
         key = self._key(path)
         try:
             stamp, earlier = _stamp(path), _stamp(earlier_path)
@@ -128,7 +128,7 @@ class ResultIndex:
         results = CorrectnessResults.load(path)
         facts, passed = CheckpointFacts.of(results), passed_by_test(results)
         if before is not None and before == _stamp_or_none(path):
-            # Checkpoints are read in their order: the last one read is the one to compare with.
+            # Checkpoints are read in their order: the last result read is the result to compare with.
             last = next(reversed(self._recent.values()), None)
             compared = (
                 ComparedResult(earlier=last[0], regressions=count_regressions(last[1], passed, since=""))

@@ -42,7 +42,7 @@ class RunSettings:
     """Settings of an evaluation of runs; none of them changes a verdict."""
 
     workers: int | None = None
-    """Jobs at a time; None: one for each processor."""
+    """Jobs at a time; None: as many as processors."""
 
     executor: str = "threads"
     address: str | None = None
@@ -128,7 +128,7 @@ class RunEvaluation:
     def conclude(self, policy: Policy = PassPolicy.ALL_CASES) -> tuple[list[CheckpointLine], RunSummary]:
         """The lines and the summary of all runs. Those of each run are written into its folder.
 
-        The written summaries have the policies with names; the returned one has `policy` as well.
+        The written summaries have the policies with names; the returned summary has `policy` as well.
         """
         lines: list[CheckpointLine] = []
         written: list[RunSummary] = []

@@ -1,4 +1,4 @@
-"""Run lock: a run folder has one evaluator at a time, or the shards of one plan."""
+"""Run lock: a run folder has a single evaluator at a time, or the shards of a plan."""
 
 from __future__ import annotations
 

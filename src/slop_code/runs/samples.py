@@ -56,7 +56,7 @@ class Samples(Figures):
 
 @dataclass(frozen=True, slots=True)
 class PassTable:
-    """Passed checkpoints of one problem by run, under one policy. A checkpoint that a run lacks is not passed."""
+    """Passed checkpoints of a problem by run, under a policy. A checkpoint that a run lacks is not passed."""
 
     runs: tuple[str, ...]
     checkpoints: tuple[str, ...]

@@ -104,7 +104,7 @@ def permutation_test(base: Sequence[int], other: Sequence[int], *, seed: int = 0
 
 
 def fisher(passed: int, runs: int, other_passed: int, other_runs: int) -> float:
-    """Fisher's exact test, two-sided: all tables with the same sums that are no likelier than this one."""
+    """Fisher's exact test, two-sided: all tables with the same sums that are no likelier than the observed table."""
     if not (0 <= passed <= runs and 0 <= other_passed <= other_runs):
         raise ValueError(f"no {passed} of {runs} and {other_passed} of {other_runs} runs")
     together = passed + other_passed

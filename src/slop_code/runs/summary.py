@@ -1,4 +1,4 @@
-"""Summary of one run or several, and summary.json."""
+"""Summary of a run or several, and summary.json."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def write_summary(folder: Path, lines: Sequence[CheckpointLine], issues: Iterabl
 def summarise(
     lines: Sequence[CheckpointLine], issues: Sequence[RunIssue], policies: Sequence[Policy] = NAMED
 ) -> RunSummary:
-    """Each checkpoint of a run has one line: two are a ValueError."""
+    """Each checkpoint of a run has a single line: two are a ValueError."""
     planned = [*lines, *skipped_lines(lines, issues)]
     runs: dict[str, list[CheckpointLine]] = {issue.run: [] for issue in issues}
     problems: dict[str, list[CheckpointLine]] = {}
@@ -202,7 +202,7 @@ def without_samples(summary: RunSummary) -> RunSummary:
 
 
 def _pass_tables(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) -> dict[Policy, PassTable]:
-    """Of one problem."""
+    """Of a problem."""
     order: dict[str, int] = {}
     for line in lines:
         order[line.checkpoint] = min(line.order, order.get(line.checkpoint, line.order))

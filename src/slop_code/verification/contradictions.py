@@ -1,4 +1,4 @@
-"""Contradictions between the reports of one pytest run, each of which is written by a plugin of its own."""
+"""Contradictions between the reports of a pytest run, each of which is written by a plugin of its own."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def _agree(first: str, test: RawTest, second: str, other: RawTest) -> bool:
 
 
 def like_ctrf(exact: RawTest, ctrf: RawTest) -> bool:
-    """CTRF has the worst of a test's stages as one word, knows of an expected failure by the written marker alone,
-    and takes a skipped part of a test for the whole."""
+    """CTRF has a word for the worst of a test's stages, knows of an expected failure by the written marker alone, and
+    takes a skipped part of a test for the whole."""
     if exact.status == "error":
         return ctrf.status in ("error", "failed", "skipped")
     if exact.status == "passed":

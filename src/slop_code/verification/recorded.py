@@ -36,7 +36,7 @@ def recorded(run: RunResults) -> Recorded:
 
 
 def differences(line: CheckpointLine, document: Document) -> Iterator[Discrepancy]:
-    """Where the summary was made of another result than the one that is there."""
+    """Where the summary was made of another result than `document`."""
     stored, facts = document.results, CheckpointFacts.of(document.results)
     same = [
         ("problem_name", stored.problem_name, line.problem),

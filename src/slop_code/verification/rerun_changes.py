@@ -82,7 +82,7 @@ class RerunChanges:
 
 
 def rerun_changes(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None = None) -> RerunChanges:
-    """`test`: the only one that ran anew, so that only it can be compared.
+    """`test`: the only test that ran anew, so that only it can be compared.
 
     An evaluation that broke off may not have come to its tests, or to what went in: what it does not say is no change.
     """

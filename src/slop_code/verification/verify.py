@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _ROUNDING = {"rel_tol": 1e-6, "abs_tol": 1e-3}
 _BY_LESSER = ("status", "checkpoint", "group_type")
-"""What another report than the one that the result was made of says in the same words."""
+"""Fields that every report has in the same words, not only the report that the result was made of."""
 
 
 @dataclass(frozen=True, slots=True)

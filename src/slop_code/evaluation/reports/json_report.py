@@ -1,4 +1,4 @@
-"""The report of pytest-json-report: one entry per test with its three stages, seconds."""
+"""The report of pytest-json-report: an entry per test with its three stages, seconds."""
 
 from __future__ import annotations
 

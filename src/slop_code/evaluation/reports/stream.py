@@ -89,7 +89,7 @@ def _read(stream: BinaryIO, name: str, reading: _Reading) -> None:
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Whole lines, an overlong one cut after its limit; None where too much was read."""
+    """Whole lines, overlong lines cut after their limit; None where too much was read."""
     total = 0
     while line := stream.readline(LINE_LIMIT + 1):
         rest = line

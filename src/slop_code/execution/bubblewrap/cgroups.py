@@ -59,7 +59,7 @@ def control_groups(memory: int, processes: int, root: Path = ROOT) -> Iterator[l
 
 
 def _parents(root: Path) -> dict[Path, dict[str, str]]:
-    """Parent folders of new groups, with the file of each limit: one tree in version 2, two in version 1."""
+    """Parent folders of new groups, with the file of each limit: a single tree in version 2, two in version 1."""
     if os.geteuid() != 0:
         return {}
     if (root / "cgroup.controllers").exists():

@@ -1,4 +1,4 @@
-"""Sandbox of two containers of one image: the judge's without network, the subject's joined to its loopback.
+"""Sandbox of two containers of the same image: the judge's without network, the subject's joined to its loopback.
 
 The judge's process 1 is `slopbox init`: it reads its files from its standard input, waits for the subject's
 container, runs pytest without any privilege and sends the reports to its standard output. When the evaluator is

@@ -1,4 +1,4 @@
-"""The native helper program, `slopbox`: built from the C sources in this folder, one file per processor."""
+"""The native helper program, `slopbox`: built from the C sources in this folder, a file per processor."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ static int forward_stdin(void) {
     return 1;
 }
 
-/* The judge's status, or the one that stands for the reason to end it. Without the evaluator (stdin has ended) or
+/* The judge's status, or the status that stands for the reason to end it. Without the evaluator (stdin has ended) or
  * without the subject's box no verdict can come of the tests any more. */
 static int wait_for_end(pid_t judge, int signals) {
     for (;;) {

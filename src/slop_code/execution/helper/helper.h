@@ -1,7 +1,7 @@
 /* slopbox, the native helper: one static program with several modes (see main.c).
  *
  * This header is for all of it. What has privileges is declared in privileged.h, and the files that run without any
- * (launcher, handover, spawner, resource_watch, reaper) do not include that one. */
+ * (launcher, handover, spawner, resource_watch, reaper) do not include that header. */
 #ifndef HELPER_H
 #define HELPER_H
 #define _GNU_SOURCE
@@ -18,7 +18,7 @@
 #define MAGIC 0x534c4f50u
 #define REQUEST_FDS 4 /* stdin, stdout, stderr, and a memory file: cwd, argv, environment */
 
-/* What a launcher asks the spawner for: one packet with REQUEST_FDS descriptors. */
+/* What a launcher asks the spawner for: a packet with REQUEST_FDS descriptors. */
 struct request {
     uint32_t magic;
     uint32_t argc;

@@ -51,7 +51,7 @@ static int must_forward(int fd, struct stat *information) {
     return strncmp(path, "/tmp/", 5) != 0 && (strncmp(path, conf.workspace, workspace) != 0 || path[workspace] != '/');
 }
 
-/* What is not forwarded is handed over as it is. Two names of one pipe stay one pipe. */
+/* What is not forwarded is handed over as it is. Two names of a pipe stay the same pipe. */
 static void redirect_output(int *given, struct stream *streams) {
     struct stat out, err;
     int out_pipe = must_forward(1, &out), err_pipe = must_forward(2, &err);
@@ -144,7 +144,7 @@ static void drain(struct stream *stream) {
     }
 }
 
-/* No process dies of these: raised, they would hold this one for ever. */
+/* No process dies of these: raised, they would hold this process for ever. */
 static int only_stops(int number) { return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU; }
 
 /* The tests see the same end: the exit status, or death of the same signal, without a core file of the launcher. */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* check-paths PATH...: every part of these that exists is a folder and no link. A mount would follow a link that
- * set-up left in an image, to a folder of ours for one. */
+ * set-up left in an image, such as to a folder of ours. */
 static int check_paths_main(int argc, char **argv) {
     for (int i = 0; i < argc; i++)
         for (char *end = argv[i]; *end;) {

@@ -9,10 +9,10 @@ void join_cgroups(char **files, int count);
 int restrict_main(int argc, char **argv);
 int join_cgroups_main(int argc, char **argv);
 
-/* mounts.c: one step of `init`; how many of the words behind its name it took, -1 when it is none of these. */
+/* mounts.c: a step of `init`; how many of the words behind its name it took, -1 when it is none of these. */
 int mount_step(const char *name, char **words, int left);
 
-/* What was copied: `checksum` tells one tree from another, in whatever order they are walked. */
+/* What was copied: `checksum` tells trees apart, in whatever order they are walked. */
 struct tally { unsigned long long entries, bytes, checksum; };
 extern struct tally copied;
 

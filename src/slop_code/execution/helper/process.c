@@ -21,7 +21,7 @@ _Noreturn void die(const char *format, ...) {
     exit(FAILED);
 }
 
-/* A program that is started here must not inherit what this one blocks or ignores. */
+/* A program that is started here must not inherit what this process blocks or ignores. */
 void default_signals(void) {
     sigset_t empty;
     for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);

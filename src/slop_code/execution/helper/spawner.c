@@ -44,7 +44,7 @@ static void set_limit(int resource, rlim_t value) {
     setrlimit(resource, &limit);
 }
 
-/* When memory runs out the kernel shall kill the submission and not the spawner. Raising one's own score needs no
+/* When memory runs out the kernel shall kill the submission and not the spawner. Raising its own score needs no
  * privilege, but the file belongs to the process only while it is dumpable. */
 static void prefer_for_oom_kill(void) {
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
@@ -116,7 +116,7 @@ static void end_call(struct call *call, int status, enum reason reason) {
     *call = calls[--call_count];
 }
 
-/* Launchers are in another PID namespace, where their process has no number here. Whoever has one is the submission,
+/* Launchers are in another PID namespace, where their process has no number here. Whoever has a number is the submission,
  * which has nothing to ask for and could make the spawner wait. */
 static int is_of_this_box(int fd) {
     struct ucred peer = {0};
@@ -188,7 +188,7 @@ static void enforce_limits(void) {
     while (call_count > 0) end_call(&calls[0], SIGKILL, reason);
 }
 
-/* The listener; `judge` is the connection that ends when the judge's box does, where there is one. */
+/* The listener; `judge` is the connection that ends when the judge's box does, if any. */
 static int open_listener(const char *word, int *judge) {
     char greeting;
     int listener = atoi(word);
@@ -231,7 +231,7 @@ int serve_main(int argc, char **argv) {
         int ready = poll(watched, (nfds_t)count + 3, WATCH_MS);
         if (ready < 0 && errno != EINTR) die("poll");
         if (ready > 0 && watched[2].revents) return 0;
-        /* From the last to the first: read_launcher() may move the last call into a freed place. */
+        /* From the last to the first: read_launcher() may move the last call into a freed entry. */
         for (int i = count - 1; i >= 0 && ready > 0; i--)
             if (watched[i + 3].revents) read_launcher(&calls[i]);
         if (ready > 0 && watched[1].revents) {

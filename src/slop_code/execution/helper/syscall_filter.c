@@ -1,4 +1,4 @@
-/* The system-call filter of every box, made from one table.
+/* The system-call filter of every box, made from a table.
  *
  * Namespaces, capabilities and mounts hold a box; the table has what none of them holds back. Everything that is not
  * in it is allowed: a submission may be any program. */

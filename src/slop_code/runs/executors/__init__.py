@@ -23,13 +23,13 @@ BUILT_IN = {
 
 
 class Executor(Protocol):
-    """Created for one evaluation of runs, closed at its end."""
+    """Created for an evaluation of runs, closed at its end."""
 
     slots: int
     """The total weight that may run at a time; the scheduler keeps to it."""
 
     def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
-        """`slots`: None for one for each processor. `cache`: that of this machine."""
+        """`slots`: None for as many as processors. `cache`: that of this machine."""
 
     def prepare(self, wanted: Sequence[Submission]) -> None:
         """Called before the first job. Raises where none of the submissions could be evaluated."""
@@ -44,7 +44,7 @@ class Executor(Protocol):
 
 
 def executor_class(name: str) -> type[Executor]:
-    """A built-in executor, else one that another package brings under the entry point `slop_code.executors`."""
+    """A built-in executor, else that of another package, under the entry point `slop_code.executors`."""
     executor: type[Executor] | None = load_plugin(GROUP, name, BUILT_IN)
     if executor is not None:
         return executor

@@ -1,4 +1,4 @@
-"""Evaluation of one job, in whatever thread or process an executor runs it."""
+"""Evaluation of a job, in whatever thread or process an executor runs it."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class ShippedTree:
 def run_on_node(
     request: JobRequest, problem: ShippedTree, submission: ShippedTree, expected: NodeVersions
 ) -> JobResult:
-    """The job runs in another thread, so that this one can receive the exception that cancels the task."""
+    """The job runs in another thread, so that this thread can receive the exception that cancels the task."""
     with contextlib.suppress(ValueError):  # not in the main thread, which gets no signals
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a Ray that a script started may ignore the signal
     with contextlib.closing(CancelToken()) as token, ThreadPoolExecutor(1) as pool:
