@@ -184,19 +184,8 @@ static void send_folders(pid_t judge, int status) {
     pack_end(STDOUT_FILENO, status);
 }
 
-static int open_signals(void) {
-    sigset_t watched;
-    sigemptyset(&watched);
-    sigaddset(&watched, SIGCHLD);
-    sigaddset(&watched, SIGTERM);
-    sigprocmask(SIG_BLOCK, &watched, NULL);
-    int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals < 0) die("no signalfd");
-    return signals;
-}
-
 int init_main(int argc, char **argv) {
-    int i = 0, hold = 0, signals = open_signals();
+    int i = 0, hold = 0, signals = open_signals((const int[]){SIGCHLD, SIGTERM, 0});
     umask(022);
     for (; i < argc && strcmp(argv[i], "--judge") != 0; i++) {
         int left = argc - i - 1, took = mount_step(argv[i], argv + i + 1, left);

@@ -40,6 +40,7 @@ enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127, SUBJECT_BOX_ENDED = 
 /* process.c */
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void default_signals(void);
+int open_signals(const int *numbers);
 int status_to_exit(int status);
 
 /* descriptors.c */

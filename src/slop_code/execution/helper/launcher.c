@@ -20,6 +20,7 @@
 
 static struct { char tests[2048], workspace[2048]; unsigned long long output; } conf;
 static unsigned long long forwarded;
+static const int passed_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, 0};
 
 /* One of the subject's two output streams on its way to the tests. */
 struct stream {
@@ -160,18 +161,6 @@ static _Noreturn void exit_like(struct reply reply) {
     _exit(status_to_exit(reply.status));
 }
 
-static int watch_signals(void) {
-    sigset_t passed;
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, 0};
-    sigemptyset(&passed);
-    for (const int *number = numbers; *number; number++) sigaddset(&passed, *number);
-    sigprocmask(SIG_BLOCK, &passed, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a test that closes its end does not end the call */
-    int fd = signalfd(-1, &passed, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd < 0) die("no signalfd");
-    return fd;
-}
-
 static void pass_signals(int signals, int box) {
     struct signalfd_siginfo information;
     while (read(signals, &information, sizeof information) == sizeof information) {
@@ -199,7 +188,8 @@ int run_main(int argc, char **argv) {
     errno = 0;
     read_conf();
     hand_over_call(argv, environ, cwd, conf.tests);
-    int signals = watch_signals();
+    int signals = open_signals(passed_signals);
+    signal(SIGPIPE, SIG_IGN); /* a test that closes its end does not end the call */
     redirect_output(given, streams);
     int box = send_request(argv, cwd, given);
     for (;;) {

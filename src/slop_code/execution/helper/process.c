@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 
 _Noreturn void die(const char *format, ...) {
@@ -27,6 +28,17 @@ void default_signals(void) {
     for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
     sigemptyset(&empty);
     sigprocmask(SIG_SETMASK, &empty, NULL);
+}
+
+/* A descriptor to read these signals from, which interrupt nothing from now on; 0 ends the list. */
+int open_signals(const int *numbers) {
+    sigset_t watched;
+    sigemptyset(&watched);
+    for (; *numbers; numbers++) sigaddset(&watched, *numbers);
+    sigprocmask(SIG_BLOCK, &watched, NULL);
+    int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) die("no signalfd");
+    return signals;
 }
 
 int status_to_exit(int status) {

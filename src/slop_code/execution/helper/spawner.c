@@ -116,8 +116,8 @@ static void end_call(struct call *call, int status, enum reason reason) {
     *call = calls[--call_count];
 }
 
-/* Launchers are in another PID namespace, where their process has no number here. Whoever has a number is the submission,
- * which has nothing to ask for and could make the spawner wait. */
+/* Launchers are in another PID namespace, where their process has no number here. Whoever has a number is the
+ * submission, which has nothing to ask for and could make the spawner wait. */
 static int is_of_this_box(int fd) {
     struct ucred peer = {0};
     socklen_t size = sizeof peer;
@@ -203,16 +203,6 @@ static int open_listener(const char *word, int *judge) {
     return listener;
 }
 
-static int open_signals(void) {
-    sigset_t children;
-    sigemptyset(&children);
-    sigaddset(&children, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &children, NULL);
-    int signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals < 0) die("no signalfd");
-    return signals;
-}
-
 int serve_main(int argc, char **argv) {
     if (argc != 5) die("serve: five arguments expected");
     int judge = -1, listener = open_listener(argv[0], &judge);
@@ -223,7 +213,7 @@ int serve_main(int argc, char **argv) {
     /* The submission runs as the same user: it must not trace this process or open its /proc/1/fd. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     fcntl(listener, F_SETFD, FD_CLOEXEC);
-    int signals = open_signals();
+    int signals = open_signals((const int[]){SIGCHLD, 0});
     for (;;) {
         struct pollfd watched[MAX_CALLS + 3] = {{listener, POLLIN, 0}, {signals, POLLIN, 0}, {judge, POLLIN, 0}};
         int count = call_count;
