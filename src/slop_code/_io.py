@@ -64,9 +64,9 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def tail(path: Path, limit: int) -> str:
-    """The end of a text file, for a person to read; empty when the file cannot be read."""
+    """The end of a regular text file, for a person to read; empty when the file cannot be read."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             stream.seek(0, os.SEEK_END)
             stream.seek(max(0, stream.tell() - limit))
             return stream.read(limit).decode("utf-8", "replace")

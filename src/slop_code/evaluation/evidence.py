@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from slop_code._io import TooLargeError, open_regular, read_bounded, tail
+from slop_code._io import TooLargeError, read_bounded, tail
 from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.report import Duration, Stored, load_stored
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
@@ -188,7 +188,7 @@ def read_evidence(result_folder: Path, folder: str, roster: Roster) -> Evidence:
     path = result_folder / folder
     last = folder.rpartition("/")[2]
     ended = read_exit(path / EXIT, int(last) if last.isdecimal() else 1)
-    return Evidence(roster, ended, log=_end_of(path / LOG), folder=folder).with_reports(path)
+    return Evidence(roster, ended, log=tail(path / LOG, MAX_TAIL), folder=folder).with_reports(path)
 
 
 def read_exit(path: Path, pair: int) -> PytestExit | str:
@@ -199,14 +199,6 @@ def read_exit(path: Path, pair: int) -> PytestExit | str:
             return MISSING
         return f"is malformed: {str(error).removeprefix(f'{path}: ').removesuffix('; ')}"
     return ended if ended.pair == pair else f"is of pair {ended.pair}"
-
-
-def _end_of(log: Path) -> str:
-    try:
-        open_regular(log).close()  # no link, no pipe
-    except OSError:
-        return ""
-    return tail(log, MAX_TAIL)
 
 
 def _parsed(path: Path, parse: Callable[[bytes], Parsed]) -> Parsed | str:

@@ -7,7 +7,7 @@ import functools
 import shutil
 import threading
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from slop_code._io import keep_ends, open_regular, write_atomic
 from slop_code.errors import InfrastructureError
@@ -202,15 +202,10 @@ def _follow(path: Path, write: Callable[[bytes], None], done: threading.Event) -
     try:
         while not ended:
             ended = done.wait(POLL_S)
-            stream = stream or _open_if_there(path)
+            with contextlib.suppress(OSError):
+                stream = stream or open_regular(path)
             while stream and (chunk := stream.read(CHUNK)):
                 write(chunk)
     finally:
         if stream:
             stream.close()
-
-
-def _open_if_there(path: Path) -> BinaryIO | None:
-    with contextlib.suppress(OSError):
-        return open_regular(path)
-    return None

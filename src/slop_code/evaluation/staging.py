@@ -29,7 +29,7 @@ from slop_code.execution.sandbox import TESTS_DIR, JudgeRequest
 from slop_code.execution.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.context import EvaluationContext
@@ -89,15 +89,6 @@ class StagingPlan:
     """The digest of what `copy` makes, where that is more than the selection and the ini."""
 
 
-def choose(
-    problem: ProblemConfig, checkpoint: CheckpointConfig, files: Iterable[PurePosixPath] | None = None
-) -> Selection:
-    """`files`: what `files_in` gave for the tests folder, if it was called before."""
-    tests, ordered = problem.path / "tests", list(problem.checkpoints)
-    names = checkpoint_files(tests, ordered, checkpoint.name, checkpoint.include_prior_tests, files)
-    return select(tests, ordered, names)
-
-
 def copy_tests(problem: ProblemConfig, selection: Selection, ini: str, destination: Path) -> None:
     """The selected tests, their helpers and data, the assets and the ini."""
     for relative in selection.files:
@@ -143,7 +134,9 @@ class Contents:
 
 def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> str:
     """Over everything the tests of a checkpoint consist of: files, assets, ini."""
-    selection = choose(problem, checkpoint, contents.tests)
+    tests, ordered = problem.path / "tests", list(problem.checkpoints)
+    names = checkpoint_files(tests, ordered, checkpoint.name, checkpoint.include_prior_tests, contents.tests)
+    selection = select(tests, ordered, names)
     return _tests_digest(problem, contents, selection, render_ini(problem.markers, selection.run))
 
 

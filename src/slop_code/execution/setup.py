@@ -7,7 +7,6 @@ import re
 import shlex
 import time
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,22 +25,11 @@ if TYPE_CHECKING:
     from slop_code.execution.sandbox import Sandbox, SetupBox
 
 LAYERS = "layers"
+"""Cache entries with the workspace, as set-up commands left it."""
+
 SUBJECTS = "subjects"
 PLAIN_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^;@/\\]*)?(;[^@/\\]*)?")
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class SubjectBuild:
-    """One cache entry: the steps that build it, and the part of the submission that they depend on."""
-
-    kind: str
-    content: str
-    steps: Sequence[Sequence[str]]
-
-    @property
-    def keeps_workspace(self) -> bool:
-        return self.kind == LAYERS
 
 
 def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) -> PreparedSubject:
@@ -53,14 +41,15 @@ def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) 
     if commands:
         steps = python_steps(python, None) if is_python else []
         steps += [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
-        build = SubjectBuild(LAYERS, tree_digest(submission), steps)
+        kind, content = LAYERS, tree_digest(submission)
     elif is_python:
         source, text = python_dependencies(submission)
         content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")
-        build = SubjectBuild(SUBJECTS, content, python_steps(python, source))
+        kind, steps = SUBJECTS, python_steps(python, source)
     else:
         return PreparedSubject()
-    return PreparedSubject(_load_or_build(sandbox, submission, hidden, build), build.keeps_workspace, offline)
+    entry = _load_or_build(sandbox, submission, hidden, kind, content, steps)
+    return PreparedSubject(entry, kind == LAYERS, offline)
 
 
 def python_steps(python: str, source: str | None) -> list[list[str]]:
@@ -109,9 +98,12 @@ def is_plain(requirements: str) -> bool:
     return all(not line or (PLAIN_REQUIREMENT.fullmatch(line) and not ARCHIVE.search(line)) for line in lines)
 
 
-def _load_or_build(sandbox: Sandbox, submission: Path, hidden: Sequence[Path], build: SubjectBuild) -> Path:
+def _load_or_build(
+    sandbox: Sandbox, submission: Path, hidden: Sequence[Path], kind: str, content: str, steps: Sequence[Sequence[str]]
+) -> Path:
+    """`content`: the part of the submission that the steps depend on."""
     fixed = [sandbox.spec.environment.env, [__version__, *sandbox.identity(), *uv_identity()]]
-    key = digest_of([build.content, build.steps, *fixed])
+    key = digest_of([content, steps, *fixed])
 
     def run_setup(scratch: Path) -> None:
         deadline = time.monotonic() + sandbox.spec.setup.timeout
@@ -119,12 +111,12 @@ def _load_or_build(sandbox: Sandbox, submission: Path, hidden: Sequence[Path], b
             submission=submission,
             environment=_setup_environment(sandbox, scratch),
             scratch=scratch,
-            keep_workspace=build.keeps_workspace,
+            keep_workspace=kind == LAYERS,
             hidden=hidden,
         )
         env = sandbox.subject_env(scratch)
         with sandbox.setup_box(job) as setup_box:
-            for step in build.steps:
+            for step in steps:
                 _run_step(sandbox, setup_box, [word.replace("{env}", env) for word in step], deadline)
         write_sample_manifest(scratch)
 
@@ -133,7 +125,7 @@ def _load_or_build(sandbox: Sandbox, submission: Path, hidden: Sequence[Path], b
         sandbox.check_subject(entry)
         return entry
 
-    return sandbox.cache.load_or_build(build.kind, key, run_setup, load)
+    return sandbox.cache.load_or_build(kind, key, run_setup, load)
 
 
 def _run_step(sandbox: Sandbox, setup_box: SetupBox, command: Sequence[str], deadline: float) -> None:

@@ -80,10 +80,11 @@ def _lock(folder: Path, shard: Shard | None) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         whole = stack.enter_context(_open(own / "lock"))
         if not try_lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
-            raise _LockedError(_held_by(folder, [_holder(whole), *_shards(own), *_problems(folder)]))
+            problems = _holders(sorted(folder.glob(f"*/{STATE_DIR}/lock")))
+            raise _LockedError(_held_by(folder, [_holder(whole), *_shards(own), *problems]))
         if shard is not None:
             whole.truncate(0)  # the text of a holder that was killed
-            part = stack.enter_context(_open(own / _shard_name(shard)))
+            part = stack.enter_context(_open(own / f"shard-{shard.number}-of-{shard.count}.lock"))
             if not try_lock(part, fcntl.LOCK_EX):
                 raise _LockedError(_held_by(folder, [_holder(part)]))
             if others := _shards(own, but_of=shard.count):
@@ -106,10 +107,6 @@ def _open(path: Path) -> IO[str]:
         os.close(descriptor)
         raise OSError(errno.EINVAL, f"{path} is not a regular file", str(path))
     return os.fdopen(descriptor, "a+")
-
-
-def _shard_name(shard: Shard) -> str:
-    return f"shard-{shard.number}-of-{shard.count}.lock"
 
 
 def _write_holder(file: IO[str]) -> None:
@@ -141,11 +138,6 @@ def _shards(own: Path, but_of: int | None = None) -> list[str | None]:
     """Holders of shards; `but_of`: except those of a plan of so many shards."""
     paths = sorted(own.glob("shard-*.lock"))
     return _holders([path for path in paths if but_of is None or not path.name.endswith(f"-of-{but_of}.lock")])
-
-
-def _problems(folder: Path) -> list[str | None]:
-    """Holders of single problems of the run."""
-    return _holders(sorted(folder.glob(f"*/{STATE_DIR}/lock")))
 
 
 def _holders(paths: Sequence[Path]) -> list[str | None]:

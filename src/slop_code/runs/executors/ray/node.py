@@ -20,8 +20,6 @@ from slop_code.runs.executors.worker import run_job
 from slop_code.runs.job_records import JobResult
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from slop_code.runs.job_records import JobRequest
 
 CANCEL_POLL_S = 0.2
@@ -90,15 +88,11 @@ def _job(
             problem_folder = received_problem(cache, problem.digest, lambda: ray.get(problem.reference))
             unpack(ray.get(submission.reference), folder / "submission", submission.digest)
             local = replace(request, problem=request.problem.at(problem_folder), submission=folder / "submission")
-            return replace(run_job(local, cache, lambda: _make(folder / "result")), folder=None)
+            (folder / "result").mkdir()
+            return replace(run_job(local, cache, lambda: folder / "result"), folder=None)
     except EvaluationCancelledError as error:
         return JobResult.failed(str(error), request.attempts, final=True)
     except InfrastructureError as error:
         return failed(str(error))
     except OSError as error:
         return failed(f"{error.filename or 'the cache'}: {error.strerror}")
-
-
-def _make(folder: Path) -> Path:
-    folder.mkdir()
-    return folder

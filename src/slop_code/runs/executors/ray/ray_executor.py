@@ -20,7 +20,7 @@ from slop_code.runs.executors.ray.shipping import pack, pack_problem
 from slop_code.runs.job_records import JobResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.cache import Cache
@@ -124,7 +124,9 @@ class RayExecutor:
             return
         self._stopped.add(future)
         self._ray.cancel(reference)
-        _after(GRACE_S, lambda: None if future.done() else self._ray.cancel(reference, force=True))
+        timer = threading.Timer(GRACE_S, lambda: None if future.done() else self._ray.cancel(reference, force=True))
+        timer.daemon = True
+        timer.start()
 
     def close(self) -> None:
         """A connection that the program made itself stays open."""
@@ -136,9 +138,3 @@ def request_for_node(request: JobRequest) -> JobRequest:
     """On a node, these paths may lead to these very files, so the submission must not see them."""
     hidden = tuple(path.absolute() for path in (request.problem.path, *request.hidden))
     return replace(request, submission=Path(), hidden=hidden)
-
-
-def _after(seconds: float, action: Callable[[], None]) -> None:
-    timer = threading.Timer(seconds, action)
-    timer.daemon = True
-    timer.start()
