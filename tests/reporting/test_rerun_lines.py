@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.reporting.live_output import MAX_CHARACTERS, LiveOutput
 from slop_code.reporting.rerun_lines import SHOWN_CHANGES, show_changes, verdict
+from slop_code.reporting.terminal import MAX_CHARACTERS, LiveOutput
 from slop_code.verification.rerun_changes import RerunChanges, StatusChange, TimeChange, ValueChange
 
 NOTHING = RerunChanges((None, None), [], [], [], [], [], [], [], [])

@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _evaluate(
     stored: CorrectnessResults, folder: Path, test: TestResult | None, arguments: argparse.Namespace
 ) -> CorrectnessResults:
-    from slop_code.reporting.live_output import LiveOutput
+    from slop_code.reporting.terminal import LiveOutput
     from slop_code.verification.rerun import RerunInputs, evaluate_again, run_one, submission_of
 
     given = RerunInputs(

@@ -91,7 +91,7 @@ def _problem(arguments: argparse.Namespace) -> ProblemConfig:
 def _run(problem: ProblemConfig, options: RunOptions) -> CorrectnessResults:
     from slop_code._io import BestEffortStream
     from slop_code.authoring.run_loop import run_solution
-    from slop_code.reporting.live_output import MAX_CHARACTERS, LiveOutput
+    from slop_code.reporting.terminal import MAX_CHARACTERS, LiveOutput
 
     live = LiveOutput(BestEffortStream(sys.stdout), limit=sys.maxsize if options.interactive else MAX_CHARACTERS)
     return run_solution(problem, options, print_progress, live)

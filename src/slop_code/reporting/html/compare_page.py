@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from slop_code.comparison.load import CheckpointRuns, Side, TestKey
     from slop_code.comparison.records import CheckpointChange, Comparison, PairComparison, TestChange
-    from slop_code.reporting.html.page import Packed
 
 SCRIPTS = ("diff.js", "expected.js", "message.js", "compare_tests.js", "compare.js")
 STYLES = ("compare.css",)
@@ -45,7 +44,7 @@ def write_comparison(
 
 def comparison_data(
     comparison: Comparison, sides: Sequence[Side], sheets: Sequence[CheckpointRuns], *, limit: int = MAX_PARTS_LENGTH
-) -> tuple[dict[str, Any], dict[str, Packed]]:
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Texts are read again from the results of the tests that differ, one result at a time."""
     parts = PageParts(limit)
     by_name = {(sheet.problem, sheet.checkpoint): sheet for sheet in sheets}

@@ -25,22 +25,17 @@ _SOURCE_MAP = re.compile(r"^//# sourceMappingURL=.*$", re.MULTILINE)
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-class Packed(str):
+def pack(value: Any) -> str:
     """A JSON value as gzip in base64, which has no character with a meaning in HTML."""
-
-    __slots__ = ()
-
-
-def pack(value: Any) -> Packed:
     raw = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
-    return Packed(base64.b64encode(gzip.compress(raw, compresslevel=6, mtime=0)).decode("ascii"))
+    return base64.b64encode(gzip.compress(raw, compresslevel=6, mtime=0)).decode("ascii")
 
 
 def render_page(
-    title: str, *, scripts: Sequence[str], data: Any, parts: Mapping[str, Any] | None = None, styles: Sequence[str] = ()
+    title: str, *, scripts: Sequence[str], data: Any, parts: Mapping[str, str] | None = None, styles: Sequence[str] = ()
 ) -> str:
     """`scripts`, `styles`: names of assets after the shared ones. `data`: a JSON value that is unpacked at once.
-    `parts`: JSON values by name that are unpacked when they are needed; they may be packed already."""
+    `parts`: packed JSON values by name, which are unpacked when they are needed."""
     named = parts or {}
     style = "".join(asset(name) for name in (STYLE, *styles))
     sources = [asset(name) for name in (*SHARED, *scripts)]
@@ -95,8 +90,7 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
 
 
-def _block(name: str, value: Any) -> str:
-    packed = value if isinstance(value, Packed) else pack(value)
+def _block(name: str, packed: str) -> str:
     return f'<script type="text/plain" id="{name}">{packed}</script>'
 
 

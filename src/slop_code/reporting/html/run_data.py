@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
-from slop_code.reporting.html.page import Packed, pack
+from slop_code.reporting.html.page import pack
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
 from slop_code.reporting.text import format_percent, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
@@ -63,7 +63,7 @@ class PageParts:
     """Parts that a page unpacks when they are needed, within a limit."""
 
     limit: int = MAX_PARTS_LENGTH
-    packed: dict[str, Packed] = field(default_factory=dict)
+    packed: dict[str, str] = field(default_factory=dict)
     size: int = 0
 
     def add(self, name: str, part: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ class PageParts:
 
 def report_data(
     runs: Iterable[RunResults], policies: Sequence[Policy], *, limit: int = MAX_PARTS_LENGTH
-) -> tuple[dict[str, Any], dict[str, Packed]]:
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The data of the page and its parts; one result is in memory at a time."""
     parts = PageParts(limit)
     run_list = [run_data(number, run, policies, parts) for number, run in enumerate(runs)]

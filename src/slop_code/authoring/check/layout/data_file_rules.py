@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
-from slop_code.authoring.check.layout.problem_files import TESTS, called, nodes, strings
+from slop_code.authoring.check.layout.problem_files import TESTS, called, strings
 from slop_code.authoring.check.yaml_keys import line_of
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.evaluation.quarantine import LEDGER
@@ -41,7 +41,7 @@ ASIDE = ("README*", "LICENSE*", ".git*", "py.typed", "pytest.ini", "*.pyi", "*_t
 def unused_assets(files: ProblemFiles) -> Iterator[Finding]:
     if not files.complete:
         return
-    texts = [text for source in files.sources for text in strings(source.tree)]
+    texts = list(files.strings())
     if _all_assets(files, texts):
         return
     words = "\n".join([*texts, files.specs])
@@ -56,9 +56,7 @@ def _all_assets(files: ProblemFiles, texts: list[str]) -> bool:
     """True where the tests list all assets."""
     if any(text.endswith((ASSETS_DIR_VARIABLE, PREFIX)) for text in texts):
         return True
-    return any(
-        isinstance(node, ast.arg) and node.arg == "assets" for source in files.sources for node in nodes(source.tree)
-    )
+    return any(isinstance(node, ast.arg) and node.arg == "assets" for node in files.nodes())
 
 
 def unused_data(files: ProblemFiles) -> Iterator[Finding]:
@@ -94,22 +92,20 @@ def is_named(file: PurePosixPath, names: Collection[str], patterns: Collection[s
 def segments(files: ProblemFiles) -> set[str]:
     """All strings, also split at separators, so that `f"{case}/in.txt"` names `in.txt`."""
     names: set[str] = set()
-    for source in files.sources:
-        for text in strings(source.tree):
-            names |= {text, *re.split(r"[/\\\s,;:'\"]+", text)}
+    for text in files.strings():
+        names |= {text, *re.split(r"[/\\\s,;:'\"]+", text)}
     return names
 
 
 def globs(files: ProblemFiles) -> Iterator[str]:
     """Strings with a star, arguments of glob functions, and f-strings with a star for each value."""
-    for source in files.sources:
-        for node in nodes(source.tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and "*" in node.value.strip("*/"):
-                yield node.value
-            elif isinstance(node, ast.Call) and called(node) in GLOBS:
-                yield from (text for argument in node.args for text in strings(argument))
-            elif isinstance(node, ast.JoinedStr):
-                yield from _joined(node)
+    for node in files.nodes():
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "*" in node.value.strip("*/"):
+            yield node.value
+        elif isinstance(node, ast.Call) and called(node) in GLOBS:
+            yield from (text for argument in node.args for text in strings(argument))
+        elif isinstance(node, ast.JoinedStr):
+            yield from _joined(node)
 
 
 def _joined(node: ast.JoinedStr) -> Iterator[str]:
@@ -122,11 +118,9 @@ def _joined(node: ast.JoinedStr) -> Iterator[str]:
 
 def _lists_folders(files: ProblemFiles) -> bool:
     """True where a test lists a folder, since it is unknown which folder."""
-    for source in files.sources:
-        for node in nodes(source.tree):
-            if isinstance(node, ast.Call):
-                if called(node) in LISTING:
-                    return True
-                if called(node) in GLOBS and not any(isinstance(argument, ast.Constant) for argument in node.args):
-                    return True
-    return False
+    calls = [node for node in files.nodes() if isinstance(node, ast.Call)]
+    return any(
+        called(call) in LISTING
+        or (called(call) in GLOBS and not any(isinstance(argument, ast.Constant) for argument in call.args))
+        for call in calls
+    )

@@ -125,22 +125,18 @@ def _entry_line(config: str, requirement: str) -> int | None:
     start = line_of(config, "test_dependencies")
     if start is None:
         return None
-    lines = config.splitlines()
-    for number, line in enumerate(lines[start - 1 :], start):
-        if requirement in line:
-            return number
-    return start
+    lines = enumerate(config.splitlines()[start - 1 :], start)
+    return next((number for number, line in lines if requirement in line), start)
 
 
 def _mentioned(files: ProblemFiles) -> set[str]:
     names: set[str] = set()
-    for source in files.sources:
-        for text in strings(source.tree):
-            names |= {*text.replace("=", " ").replace(".", " ").split()} if len(text) < 1000 else set()
-        for node in nodes(source.tree):
-            if isinstance(node, ast.arg):
-                names |= {*node.arg.split("_"), node.arg}
-            names.update(top_level_modules(node))
+    for text in files.strings():
+        names |= {*text.replace("=", " ").replace(".", " ").split()} if len(text) < 1000 else set()
+    for node in files.nodes():
+        if isinstance(node, ast.arg):
+            names |= {*node.arg.split("_"), node.arg}
+        names.update(top_level_modules(node))
     return names
 
 

@@ -80,7 +80,7 @@ def _unknown(source: PythonSource, node: ast.Attribute, known: list[str], foreig
 
 
 def _unused(files: ProblemFiles, used: set[str]) -> Iterator[Finding]:
-    named = {text for source in files.sources for text in strings(source.tree)}
+    named = set(files.strings())
     for name in files.problem.markers:
         if name not in used and name not in named:
             line = line_of(files.config, f"markers.{name}")
@@ -100,8 +100,7 @@ def marks(tree: ast.Module) -> Iterator[ast.Attribute]:
 
 def _registered(files: ProblemFiles) -> Iterator[str]:
     """Markers that a conftest registers: `config.addinivalue_line("markers", "slow: takes long")`."""
-    for source in files.sources:
-        for node in nodes(source.tree):
-            if isinstance(node, ast.Call) and called(node) == "addinivalue_line" and len(node.args) == 2:
-                for text in strings(node.args[1]):
-                    yield text.partition(":")[0].partition("(")[0].strip()
+    for node in files.nodes():
+        if isinstance(node, ast.Call) and called(node) == "addinivalue_line" and len(node.args) == 2:
+            for text in strings(node.args[1]):
+                yield text.partition(":")[0].partition("(")[0].strip()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
-from slop_code.authoring.check.layout.problem_files import dotted, nodes
+from slop_code.authoring.check.layout.problem_files import dotted
 from slop_code.authoring.check.python_sources import Definition, definitions
 from slop_code.evaluation.selection import is_test_file
 
@@ -89,7 +89,8 @@ def _counts(node: Definition) -> bool:
 
 
 def _functions(source: PythonSource, used: set[str]) -> Iterator[Finding]:
-    for body in (source.tree.body, *(node.body for node in _test_classes(source.tree))):
+    classes = [node for node in definitions(source.tree.body) if isinstance(node, ast.ClassDef)]
+    for body in (source.tree.body, *(node.body for node in classes if node.name.startswith("Test"))):
         for node in definitions(body):
             if isinstance(node, ast.ClassDef) or node.name.startswith("test") or is_fixture(node) or node.name in used:
                 continue
@@ -98,12 +99,6 @@ def _functions(source: PythonSource, used: set[str]) -> Iterator[Finding]:
             elif _is_marked(node):
                 message = f"{single_line(node.name)} has a pytest marker, and not the name of a test"
                 yield _finding(NOT_COLLECTED, source, node, message)
-
-
-def _test_classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
-    for node in definitions(tree.body):
-        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            yield node
 
 
 def _classes(source: PythonSource, used: set[str]) -> Iterator[Finding]:
@@ -143,14 +138,13 @@ def _plain(decorator: ast.expr) -> ast.expr:
 
 def _used_names(files: ProblemFiles) -> set[str]:
     names: set[str] = set()
-    for source in files.sources:
-        for node in nodes(source.tree):
-            if isinstance(node, ast.Name):
-                names.add(node.id)
-            elif isinstance(node, ast.Attribute):
-                names.add(node.attr)
-            elif isinstance(node, ast.ImportFrom):
-                names |= {alias.name for alias in node.names}
+    for node in files.nodes():
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.ImportFrom):
+            names |= {alias.name for alias in node.names}
     return names
 
 

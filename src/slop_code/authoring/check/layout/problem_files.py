@@ -56,6 +56,13 @@ class ProblemFiles:
         """True where all files were read, so that a missing name is really missing."""
         return not (self.broken or self.unread or self.failure)
 
+    def nodes(self) -> Iterator[ast.AST]:
+        """All nodes of all sources."""
+        return (node for source in self.sources for node in nodes(source.tree))
+
+    def strings(self) -> Iterator[str]:
+        return (text for source in self.sources for text in strings(source.tree))
+
     @property
     def data(self) -> list[PurePosixPath]:
         """Files that are not loaded as Python."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
-from slop_code.authoring.check.layout.problem_files import aliases, called, dotted, full_name, nodes
+from slop_code.authoring.check.layout.problem_files import aliases, called, dotted, full_name
 from slop_code.authoring.check.python_sources import Definition
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ FIXED = "a fixed path"
 
 
 def writing(files: ProblemFiles) -> Iterator[Finding]:
-    moves = any(
-        isinstance(node, ast.Call) and called(node) in MOVES for source in files.sources for node in nodes(source.tree)
-    )
+    moves = any(isinstance(node, ast.Call) and called(node) in MOVES for node in files.nodes())
     for source in files.sources:
         for line, where in writes(source.tree, moves=moves):
             yield Finding(OUTSIDE, Location(source.file, line), f"writes to {where}")
