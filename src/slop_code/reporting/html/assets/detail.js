@@ -6,28 +6,21 @@ slop.detail = (() => {
   const dialog = slop.dialog("detail", ["test", "checkpoint"]);
 
   function history(test, problem, column) {
-    const linkTo = (number) => hashOf({ ...slop.address(), checkpoint: problem.checkpoints[number].name });
-    return h(
-      "ol",
-      { class: "history" },
-      problem.checkpoints.map((checkpoint, number) => {
-        const { symbol, look, words } = slop.tests.cell(test, number, checkpoint);
-        const mark = h("span", { class: `cell ${look}`, "aria-hidden": "true" }, symbol);
-        const content = [mark, checkpoint.name, slop.spoken(`: ${words}`)];
-        if (test.statuses[number] === ".") return h("li", { class: "dim" }, content);
-        return h("li", h("a", { href: linkTo(number), "aria-current": number === column ? "true" : null }, content));
-      }),
-    );
+    const linkTo = (checkpoint) => hashOf({ ...slop.address(), checkpoint: checkpoint.name });
+    const items = problem.checkpoints.map((checkpoint, number) => {
+      const { symbol, look, words } = slop.tests.cell(test, number, checkpoint);
+      const mark = h("span", { class: `cell ${look}`, "aria-hidden": "true" }, symbol);
+      const content = [mark, checkpoint.name, slop.spoken(`: ${words}`)];
+      if (test.statuses[number] === ".") return h("li", { class: "dim" }, content);
+      return h("li", h("a", { href: linkTo(checkpoint), "aria-current": number === column ? "true" : null }, content));
+    });
+    return h("ol", { class: "history" }, items);
   }
 
-  const facts = (pairs) =>
-    h(
-      "dl",
-      { class: "facts" },
-      pairs
-        .filter(([, value]) => value)
-        .map(([name, value]) => h("div", h("dt", name), h("dd", value))),
-    );
+  function facts(pairs) {
+    const known = pairs.filter(([, value]) => value);
+    return h("dl", { class: "facts" }, known.map(([name, value]) => h("div", h("dt", name), h("dd", value))));
+  }
 
   function commands(test, checkpoint) {
     if (!checkpoint.path) return null;

@@ -14,7 +14,7 @@ slop.overview = (() => {
   const all = (run) =>
     run.problems.flatMap((problem) => problem.checkpoints.map((checkpoint) => ({ problem, checkpoint })));
 
-  const failed = (policy) => (checkpoint) => verdict(checkpoint, policy).look === "failed";
+  const looks = (look, policy) => (checkpoint) => verdict(checkpoint, policy).look === look;
   const broke = (checkpoint) => checkpoint.introduced > 0;
 
   /** "; checkpoint_2 has no verdict", about earlier checkpoints. */
@@ -29,7 +29,8 @@ slop.overview = (() => {
 
   /** The first checkpoint that did not pass, and the first where old tests broke. `prefix`: before its name. */
   function firsts(problem, target, context, prefix = "") {
-    const [first, regressed] = [problem.checkpoints.find(failed(context.policy)), problem.checkpoints.find(broke)];
+    const first = problem.checkpoints.find(looks("failed", context.policy));
+    const regressed = problem.checkpoints.find(broke);
     const label = ({ name }) => `${prefix}${name}`;
     return [
       first && [
@@ -47,36 +48,33 @@ slop.overview = (() => {
     ].filter(Boolean);
   }
 
-  const targetOf = (run, problem, context) => ({
-    run: run.name,
-    problem: problem.name,
-    policy: context.shownPolicy,
-  });
+  const targetOf = (run, problem, context) => ({ run: run.name, problem: problem.name, policy: context.shownPolicy });
 
   /** Number of checkpoints that passed; first failures of one problem, number of failing problems of several. */
   function headline(run, context) {
-    const looks = all(run).map(({ checkpoint }) => verdict(checkpoint, context.policy).look);
-    const count = (look) => looks.filter((other) => other === look).length;
+    const checkpoints = all(run).map(({ checkpoint }) => checkpoint);
+    const count = (look) => checkpoints.filter(looks(look, context.policy)).length;
     const look = count("failed") ? "failed" : count("none") ? "none" : "passed";
     const { problems } = run;
     const within = (words, test) => {
       const number = problems.filter(({ checkpoints }) => checkpoints.some(test)).length;
       return number && problems.length > 1 ? `; ${words} in ${number} of ${plural(problems.length, "problem")}` : null;
     };
+    const only = problems.length === 1 ? problems : [];
+    const facts = only.flatMap((problem) =>
+      firsts(problem, targetOf(run, problem, context), context, `${problem.name} `),
+    );
     return h(
       "div",
       { class: `headline ${look}` },
       h(
         "p",
-        `${count("passed")} of ${plural(looks.length, "checkpoint")} passed (${context.policyName})`,
-        within("not passed", failed(context.policy)),
+        `${count("passed")} of ${plural(checkpoints.length, "checkpoint")} passed (${context.policyName})`,
+        within("not passed", looks("failed", context.policy)),
         within("old tests broke", broke),
         count("none") > 0 && `; ${count("none")} without a verdict`,
       ),
-      problems.length === 1 &&
-        firsts(problems[0], targetOf(run, problems[0], context), context, `${problems[0].name} `).map((fact) =>
-          h("p", fact),
-        ),
+      facts.map((fact) => h("p", fact)),
     );
   }
 
@@ -135,9 +133,7 @@ slop.overview = (() => {
 
   function body(problem, run, context) {
     const target = targetOf(run, problem, context);
-    const passed = problem.checkpoints.filter(
-      (checkpoint) => verdict(checkpoint, context.policy).look === "passed",
-    ).length;
+    const passed = problem.checkpoints.filter(looks("passed", context.policy)).length;
     const head = h(
       "th",
       { scope: "rowgroup", colspan: context.groups.length + 5 },
@@ -145,24 +141,16 @@ slop.overview = (() => {
       h("span", { class: "dim" }, ` ${passed} of ${plural(problem.checkpoints.length, "checkpoint")} passed`),
       run.problems.length > 1 && firsts(problem, target, context).map((fact) => h("div", { class: "first" }, fact)),
     );
-    return h(
-      "tbody",
-      h("tr", { class: "problem" }, head),
-      problem.checkpoints.map((checkpoint) => row(checkpoint, target, context)),
-    );
+    const rows = problem.checkpoints.map((checkpoint) => row(checkpoint, target, context));
+    return h("tbody", h("tr", { class: "problem" }, head), rows);
   }
 
   function table(run, context) {
-    return slop.scrollBox(
-      `Checkpoints of ${run.name}`,
-      h(
-        "table",
-        { class: "results" },
-        h("caption", { class: "visually-hidden" }, `Checkpoints of ${run.name}: tests passed of all, by group`),
-        slop.tableHead(["Checkpoint", "Verdict"], [...context.groups, "Broke", "Recovered", "Time"]),
-        run.problems.map((problem) => body(problem, run, context)),
-      ),
-    );
+    const title = `Checkpoints of ${run.name}`;
+    const caption = h("caption", { class: "visually-hidden" }, `${title}: tests passed of all, by group`);
+    const head = slop.tableHead(["Checkpoint", "Verdict"], [...context.groups, "Broke", "Recovered", "Time"]);
+    const bodies = run.problems.map((problem) => body(problem, run, context));
+    return slop.scrollBox(title, h("table", { class: "results" }, caption, head, bodies));
   }
 
   function warnings(run) {

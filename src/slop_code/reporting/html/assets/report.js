@@ -3,11 +3,10 @@
 
 slop.start(async (data, main, top) => {
   const { h, fill, hashOf, go, address } = slop;
-  const VIEWS = [["overview", "Overview"], ["timeline", "Timeline"], ["charts", "Charts"]];
+  const VIEWS = { overview: "Overview", timeline: "Timeline", charts: "Charts" };
   let shown = null; // the address when the view was drawn
 
-  const named = (list, name) =>
-    Math.max(0, list.findIndex((item) => item.name === name));
+  const named = (list, name) => Math.max(0, list.findIndex((item) => item.name === name));
 
   /** The run, the problem and the policy in the address, by number. */
   function selection(state) {
@@ -23,15 +22,13 @@ slop.start(async (data, main, top) => {
     return { runNumber, problemNumber, context, problem: data.runs[runNumber].problems[problemNumber] };
   }
 
-  const view = (state) => (VIEWS.some(([name]) => name === state.view) ? state.view : "overview");
+  const view = (state) => (Object.hasOwn(VIEWS, state.view) ? state.view : "overview");
 
   function header() {
     const choose = (event) =>
       go({ ...address(), policy: event.target.value === data.policies[0] ? null : event.target.value });
-    const policies = slop.select(data.policies, address().policy ?? data.policies[0], {
-      id: "policy",
-      onchange: choose,
-    });
+    const chosen = address().policy ?? data.policies[0];
+    const policies = slop.select(data.policies, chosen, { id: "policy", onchange: choose });
     slop.frame({
       main,
       top,
@@ -53,28 +50,23 @@ slop.start(async (data, main, top) => {
       const current = view(state) === name ? "page" : null;
       return h("a", { href: hashOf({ view: name, run, problem, policy }), "aria-current": current }, text);
     };
-    fill(document.getElementById("views"), VIEWS.map(link));
+    fill(document.getElementById("views"), Object.entries(VIEWS).map(link));
     document.getElementById("policy").value = data.policies[selection(state).context.policy];
   }
 
   /** Fields that choose run and problem, where there are several. */
-  function picker(state, { runNumber, problemNumber }) {
-    const onRun = (event) => go({ view: state.view, policy: state.policy, run: event.target.value });
-    const onProblem = (event) =>
-      go({ view: state.view, policy: state.policy, run: state.run, problem: event.target.value });
-    const names = (list) => list.map(({ name }) => name);
-    const run = data.runs[runNumber];
-    const { problems } = run;
+  function picker({ view, policy, run }, { runNumber, problemNumber }) {
+    const field = (text, key, list, number, kept) => {
+      const onchange = (event) => go({ ...kept, [key]: event.target.value });
+      const names = list.map(({ name }) => name);
+      return list.length > 1 && slop.field(text, slop.select(names, names[number], { id: key, onchange }));
+    };
+    const { problems } = data.runs[runNumber];
     return h(
       "div",
       { class: "picker" },
-      data.runs.length > 1 &&
-        slop.field("Run", slop.select(names(data.runs), run.name, { id: "run", onchange: onRun })),
-      problems.length > 1 &&
-        slop.field(
-          "Problem",
-          slop.select(names(problems), problems[problemNumber].name, { id: "problem", onchange: onProblem }),
-        ),
+      field("Run", "run", data.runs, runNumber, { view, policy }),
+      field("Problem", "problem", problems, problemNumber, { view, policy, run }),
     );
   }
 
@@ -127,8 +119,7 @@ slop.start(async (data, main, top) => {
 
   /** Draws only what changed: a filter keeps its fields, opening a test keeps the position in the grid. */
   function draw(state) {
-    if (shown)
-      slop.keepFocus(() => redraw(state), () => main.querySelector("h2"));
+    if (shown) slop.keepFocus(() => redraw(state), () => main.querySelector("h2"));
     else redraw(state);
     shown = state;
     detail(state);
