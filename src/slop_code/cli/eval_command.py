@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP
-from slop_code.cli.shared_options import add_policy, add_problems_dir, whole_number
+from slop_code.cli.shared_options import add_environment, add_policy, add_problems_dir, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,15 +84,10 @@ def _late(action: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _add_grading(parser: argparse.ArgumentParser) -> None:
-    option = parser.add_argument
-    option(
-        "-e",
-        "--environment",
-        help="name or path of the environment (default: environment.yaml of the run or the problem, else local)",
-    )
+    add_environment(parser, "environment.yaml of the run or the problem, else local")
     add_policy(parser)
     add_problems_dir(parser)
-    option("--json", action="store_true", help="print summary.json instead of a table")
+    parser.add_argument("--json", action="store_true", help="print summary.json instead of a table")
 
 
 def _add_execution(parser: argparse.ArgumentParser) -> None:

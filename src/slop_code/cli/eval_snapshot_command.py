@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.messages import make_folder, print_step, print_written
-from slop_code.cli.shared_options import add_policy, add_problems_dir
+from slop_code.cli.shared_options import add_environment, add_policy, add_problems_dir
 from slop_code.evaluation.origin import save_with_origin
 from slop_code.evaluation.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
@@ -44,7 +44,7 @@ def add_to(commands: Commands) -> None:
     option("snapshot", metavar="DIR", type=Path, help="folder with the submission's files")
     option("-p", "--problem", required=True, help="name or path of the problem")
     option("-c", "--checkpoint", required=True, help="number or name of the checkpoint")
-    option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
+    add_environment(parser)
     option("-o", "--output", metavar="OUT", type=Path, help="folder for evaluation.json and the raw reports")
     add_policy(parser)
     option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match (pytest -k)")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from slop_code.execution.environment import EnvironmentSpec
     from slop_code.runs.discover import DiscoveredRun
 
 MIN_SLOW_DIGESTS = 100
@@ -36,7 +37,7 @@ MIN_SLOW_DIGESTS = 100
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
-    spec = load_environment(arguments.environment) if arguments.environment is not None else None
+    spec = _environment(arguments)
     runs = discover(arguments.runs, problems_dir=arguments.problems_dir, environment=spec, only=arguments.problem)
     _check_output(arguments, runs)
     status = _evaluate(runs, arguments, partial=bool(arguments.problem))
@@ -45,6 +46,10 @@ def evaluate(arguments: argparse.Namespace) -> int:
         command = f"slop-code merge RUN_DIR{given}"
         print_step(f"no summary was written, as only a part was evaluated; `{command}` writes that of the whole run")
     return status
+
+
+def _environment(arguments: argparse.Namespace) -> EnvironmentSpec | None:
+    return None if arguments.environment is None else load_environment(arguments.environment)
 
 
 def _check_output(arguments: argparse.Namespace, runs: Sequence[DiscoveredRun]) -> None:
@@ -61,14 +66,14 @@ def _check_output(arguments: argparse.Namespace, runs: Sequence[DiscoveredRun]) 
 
 
 def evaluate_problem(arguments: argparse.Namespace) -> int:
-    spec = load_environment(arguments.environment) if arguments.environment is not None else None
+    spec = _environment(arguments)
     check_folder(arguments.folder)
     problem = find_problem(arguments.problem or arguments.folder.resolve().name, arguments.problems_dir)
     return _evaluate([discover_problem(arguments.folder, problem, spec)], arguments)
 
 
 def merge(arguments: argparse.Namespace) -> int:
-    spec = load_environment(arguments.environment) if arguments.environment is not None else None
+    spec = _environment(arguments)
     runs = discover([arguments.folder], problems_dir=arguments.problems_dir, environment=spec)
     _refuse_empty_runs(runs)
     with open_runs(

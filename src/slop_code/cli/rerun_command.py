@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code._io import BestEffortStream
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import make_folder, print_json, print_progress, print_written
-from slop_code.cli.shared_options import add_problems_dir
+from slop_code.cli.shared_options import add_environment, add_problems_dir
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def add_to(commands: Commands) -> None:
     )
     option("-p", "--problem", help="name or path of the problem (default: as evaluated, else by name)")
     add_problems_dir(parser, first="as evaluated, else ")
-    option("-e", "--environment", help="name or path of the environment (default: as evaluated)")
+    add_environment(parser, "as evaluated")
     option("-o", "--output", metavar="OUT", type=Path, help="folder for the new evaluation.json and raw reports")
     option("--json", action="store_true", help="print the differences as JSON")
     parser.set_defaults(run=run)

@@ -42,6 +42,19 @@ def add_problems_dir(parser: argparse.ArgumentParser, *, first: str = "") -> Non
     )
 
 
+def add_environment(parser: argparse.ArgumentParser, default: str = "the problem's own, else local") -> None:
+    parser.add_argument("-e", "--environment", help=f"name or path of the environment (default: {default})")
+
+
+def add_problem_paths(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "problems",
+        nargs="*",
+        metavar="PATH",
+        help="a problem's folder or name, or a folder of problems (default: this folder, else the problems folder)",
+    )
+
+
 def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
     """The type of an option."""
 

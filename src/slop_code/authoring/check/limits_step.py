@@ -56,9 +56,8 @@ LIMIT = Rule.warning(
 def suggested_timeout(slowest: float) -> int:
     """At least ten times the slowest test, rounded up, as other machines are slower and busier."""
     target = SUGGESTED_FACTOR * slowest
-    return next(
-        (step for step in ROUND_SECONDS if step >= target), math.ceil(target / ROUND_SECONDS[-1]) * ROUND_SECONDS[-1]
-    )
+    longest = ROUND_SECONDS[-1]
+    return next((step for step in ROUND_SECONDS if step >= target), math.ceil(target / longest) * longest)
 
 
 def test_seconds(test: TestResult) -> float:
@@ -109,12 +108,9 @@ def reduced_limit(limits: Limits, name: str) -> int:
 
 def limit_summary(limits: Limits, name: str) -> str:
     """The limit, and the reduced limit that was tried."""
-    tried = (
-        f"tried {limit_text(name, reduced_limit(limits, name))}"
-        if name in reducible_limits(limits)
-        else "not tried: the minimum"
-    )
-    return f"{name} {limit_text(name, getattr(limits, name))} ({tried})"
+    tried = limit_text(name, reduced_limit(limits, name))
+    note = f"tried {tried}" if name in reducible_limits(limits) else "not tried: the minimum"
+    return f"{name} {limit_text(name, getattr(limits, name))} ({note})"
 
 
 def reduced(limit: int, floor: int) -> int:
@@ -180,9 +176,8 @@ def limit_headroom(bench: Workbench) -> StepOutcome:
     names = reducible_limits(limits)
     findings = tuple(shortages(bench, names)) if names else ()
     texts = ", ".join(limit_summary(limits, name) for name in FLOORS)
-    end = (
-        f"with the reduced limits {'not ' if findings else ''}every reference passes" if names else "nothing was tried"
-    )
+    verdict = f"with the reduced limits {'not ' if findings else ''}every reference passes"
+    end = verdict if names else "nothing was tried"
     facts = {
         name: {"limit": getattr(limits, name), "tried": reduced_limit(limits, name) if name in names else None}
         for name in FLOORS

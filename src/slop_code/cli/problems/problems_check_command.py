@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json
-from slop_code.cli.shared_options import add_problems_dir, whole_number
+from slop_code.cli.shared_options import add_environment, add_problem_paths, add_problems_dir, whole_number
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,16 +45,11 @@ def add_to(commands: Commands) -> None:
         epilog=STATUS,
     )
     option = parser.add_argument
-    option(
-        "paths",
-        nargs="*",
-        metavar="PATH",
-        help="a problem's folder or name, or a folder of problems (default: this folder, else the problems folder)",
-    )
+    add_problem_paths(parser)
     option("--step", action="append", default=[], metavar="NAME", help=f"run only this step: {STEPS}; repeatable")
     option("--skip", action="append", default=[], metavar="NAME", help="leave out this step; repeatable")
     option("-c", "--checkpoint", action="append", default=[], help="number or name of a checkpoint; repeatable")
-    option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
+    add_environment(parser)
     count = whole_number(1, 1000)
     option("-j", "--jobs", type=count, metavar="N", help="evaluations at a time (default: one per processor)")
     option("--repeat", type=count, metavar="N", help="runs for each condition of the step stability (default: 3)")
@@ -88,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         quarantine=arguments.quarantine,
     )
     _validate(request, arguments)
-    folders = problem_folders(arguments.paths, arguments.problems_dir)
+    folders = problem_folders(arguments.problems, arguments.problems_dir)
     view = CheckView(quiet=arguments.json, every=arguments.verbose)
     reports = [check_problem(folder, request, view.listener) for folder in folders]
     status = status_of(reports, Severity[arguments.fail_on.upper()])

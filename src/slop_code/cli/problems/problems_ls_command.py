@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_progress
-from slop_code.cli.shared_options import add_problems_dir
+from slop_code.cli.shared_options import add_problem_paths, add_problems_dir
 
 if TYPE_CHECKING:
     import argparse
@@ -28,15 +28,9 @@ def add_to(commands: Commands) -> None:
         epilog="Exit status: 0 listed; 2 wrong use, or a problem that does not load; "
         "3 a problem whose tests cannot be collected. The others are listed all the same.",
     )
-    option = parser.add_argument
-    option(
-        "problems",
-        nargs="*",
-        metavar="PATH",
-        help="problems by path or name, or folders of problems (default: this folder, else the problems folder)",
-    )
+    add_problem_paths(parser)
     add_problems_dir(parser)
-    option("--json", action="store_true", help="print a list as JSON")
+    parser.add_argument("--json", action="store_true", help="print a list as JSON")
     parser.set_defaults(run=run)
 
 

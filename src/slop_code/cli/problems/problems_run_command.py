@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.messages import print_progress
-from slop_code.cli.shared_options import add_problems_dir, whole_number
+from slop_code.cli.shared_options import add_environment, add_problems_dir, whole_number
 from slop_code.errors import SlopCodeError, UsageError, first_names
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.problem_lookup import find_problem
@@ -40,7 +40,7 @@ def add_to(commands: Commands) -> None:
     option("--pytest-arg", action="append", default=[], metavar="ARG", help="another argument for pytest; repeatable")
     option("--watch", action="store_true", help="run again whenever a file of the problem or the solution changes")
     option("--pdb", action="store_true", help="open pytest's debugger where a test fails, or calls breakpoint()")
-    option("-e", "--environment", help="name or path of the environment (default: the problem's own, else local)")
+    add_environment(parser)
     option(
         "--seed",
         type=int,
