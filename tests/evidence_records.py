@@ -35,11 +35,11 @@ def evidence_of(
     """The roster is that of the reported tests, unless it is given; `finished`: the exit code in the stream."""
     report = ParsedReport(tests, reported_exit, tuple(collection_errors))
     stream = Stream(
-        results=tests if source == "stream" else (),
-        last_started=running,
-        deselected=frozenset(deselected),
+        results={test.nodeid: test for test in tests if source == "stream"},
+        started=running,
+        deselected=set(deselected),
         finished=exit_code if finished is SAME else finished,
-        problems=tuple(faults),
+        problems=list(faults),
     )
     return Evidence(
         roster_of(*(test.nodeid for test in tests)) if roster is None else roster,

@@ -116,7 +116,7 @@ def test_every_outcome_from_collection_to_grades(judge):
     evidence = judged.evidence
     assert (judged.exit_code, evidence.source, evidence.faults) == (1, "json-report", ())
     assert judged.failure(roster.nodeids) is None
-    stream = {test.nodeid: test.status for test in judged.stream.results}
+    stream = {test.nodeid: test.status for test in judged.stream.results.values()}
     assert stream == {test.nodeid: test.status for test in evidence.tests}
     (judged.folder / "pytest-report.json").unlink()
     assert judged.evidence.source == "ctrf"
@@ -237,7 +237,7 @@ def test_roster_markers_and_deselection(judge):
         ("sub/test_checkpoint_1.py::TestX::test_y[b/c.py::d]", markers),
     ]
     assert stream.deselected == {"sub/test_checkpoint_1.py::test_z"}
-    assert (stream.results, stream.problems) == ((), ())
+    assert (stream.results, stream.problems) == ({}, [])
 
 
 def test_a_rootdir_above_the_tests_gives_the_same_names(judge):
@@ -340,7 +340,7 @@ def test_long_failures_are_bounded_in_every_report(judge):
     judged = judge.run("--tb=short")
     assert judged.evidence.source == "json-report"
     assert set(judged.statuses.values()) == {"failed", "skipped"}
-    for test in (judged.evidence.tests[0], judged.stream.results[0]):
+    for test in (judged.evidence.tests[0], *judged.stream.results.values()):
         assert "left out" in test.message
         assert test.message.endswith("TAIL")
         assert len(test.message) < 70_000
@@ -624,7 +624,7 @@ def test_thousands_of_tests_and_texts_that_grow_when_they_are_written(judge):
     collected = judge.run("--collect-only").stream
     assert (len(collected.collected), collected.problems) == (6001, ())
     judged = judge.run("-k", "loud")
-    assert judged.stream.problems == ()
+    assert judged.stream.problems == []
     assert len(judged.stream.deselected) == 6000
     (test,) = judged.evidence.tests
     assert "\U0001f600" in test.output

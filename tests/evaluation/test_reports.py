@@ -57,7 +57,7 @@ def recorded(kind, name="all-outcomes"):
         return parse_json_report((JSON_REPORTS / f"{name}.json").read_bytes()).tests
     if kind == "ctrf":
         return parse_ctrf((CTRF_REPORTS / f"{name}.json").read_bytes()).tests
-    return read_stream(STREAMS / f"{name}.jsonl").results
+    return read_stream(STREAMS / f"{name}.jsonl").results.values()
 
 
 def by_name(tests):
@@ -104,7 +104,7 @@ def test_collection_errors_of_a_real_run():
     (error,) = parse_json_report((JSON_REPORTS / "collection-error.json").read_bytes()).collection_errors
     assert error.startswith("test_checkpoint_1.py: ")
     assert "No module named 'not_there'" in error
-    assert read_stream(STREAMS / "collection-error.jsonl").collection_errors == (error,)
+    assert read_stream(STREAMS / "collection-error.jsonl").collection_errors == [error]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_stream_of_a_real_run():
     markers = {test.nodeid.rpartition("::")[2]: test.markers for test in stream.collected}
     assert markers["test_custom"] == ("slow", "functionality")
     assert markers["test_each[nan]"] == ("parametrize", "error", "functionality")
-    assert (stream.finished, stream.last_started, stream.problems) == (1, None, ())
+    assert (stream.finished, stream.last_started, stream.problems) == (1, None, [])
     narrowed = read_stream(STREAMS / "deselected.jsonl")
     assert narrowed.deselected == set(OUTCOMES) - {test.nodeid for test in narrowed.collected}
 
@@ -281,8 +281,8 @@ def test_stream_of_a_killed_run(tmp_path):
     starts = [line(kind="start", nodeid=f"test_a.py::{name}") for name in ("one", "two")]
     path.write_bytes(starts[0] + result("test_a.py::one") + starts[1] + torn)
     stream = read_stream(path)
-    assert [test.nodeid for test in stream.results] == ["test_a.py::one"]
-    assert (stream.last_started, stream.finished, stream.problems) == ("test_a.py::two", None, ())
+    assert [test.nodeid for test in stream.results.values()] == ["test_a.py::one"]
+    assert (stream.last_started, stream.finished, stream.problems) == ("test_a.py::two", None, [])
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_a_bad_line_is_noted_and_the_rest_is_read(tmp_path, bad, problem):
     path = tmp_path / "stream.jsonl"
     path.write_bytes(result("test_a.py::one") + bad + result("test_a.py::last"))
     stream = read_stream(path)
-    assert [(test.nodeid, test.status) for test in stream.results] == [
+    assert [(test.nodeid, test.status) for test in stream.results.values()] == [
         ("test_a.py::one", "passed"),
         ("test_a.py::last", "passed"),
     ]
@@ -326,10 +326,10 @@ def test_a_stream_that_never_ends_is_left(tmp_path, monkeypatch, content):
 
 
 def test_a_stream_that_is_not_there_or_not_a_file(tmp_path):
-    assert read_stream(tmp_path / "stream.jsonl").problems == ("stream.jsonl is missing",)
+    assert read_stream(tmp_path / "stream.jsonl").problems == ["stream.jsonl is missing"]
     (tmp_path / "real").write_bytes(result("test_a.py::one"))
     (tmp_path / "link").symlink_to("real")
-    assert read_stream(tmp_path / "link").results == ()
+    assert read_stream(tmp_path / "link").results == {}
     assert "cannot be read" in read_stream(tmp_path).problems[0]
 
 

@@ -166,7 +166,7 @@ def test_stream(folder: Path, raw: bytes) -> None:
     put(folder, JSON_REPORT, None)
     put(folder, STREAM, raw)
     stream = read_stream(folder / STREAM)
-    ids = [test.nodeid for test in stream.results]
+    ids = [test.nodeid for test in stream.results.values()]
     assert len(ids) == len(set(ids))
     assert stream.last_started is None or stream.last_started not in ids
     assert len(stream.problems) <= 20

@@ -117,12 +117,11 @@ def _recorded(run: RunResults) -> tuple[Mapping[Path, CheckpointLine], list[tupl
     from slop_code.verification.recorded import recorded
 
     try:
-        records = recorded(run)
+        lines, missing = recorded(run)
     except UsageError as error:
         return {}, [(str(run.folder), str(error))]
-    return records.lines, [
-        (str(run.folder / line.problem / line.checkpoint), line.reason or "no result") for line in records.missing
-    ]
+    names = [str(run.folder / line.problem / line.checkpoint) for line in missing]
+    return lines, [(name, line.reason or "no result") for name, line in zip(names, missing, strict=True)]
 
 
 def _verify(path: Path, arguments: argparse.Namespace, line: CheckpointLine | None) -> Verification:

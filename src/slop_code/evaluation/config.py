@@ -21,22 +21,10 @@ from slop_code._yaml import (
     matching,
     relative_path,
 )
-from slop_code.errors import ConfigError, UsageError
+from slop_code.errors import ConfigError as ConfigError
+from slop_code.errors import UsageError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.execution.assets import asset_variable
-
-__all__ = [
-    "DEFAULT_TIMEOUT",
-    "AssetConfig",
-    "CheckpointConfig",
-    "CheckpointState",
-    "ConfigError",
-    "Difficulty",
-    "GroupType",
-    "MarkerConfig",
-    "ProblemConfig",
-    "Unit",
-]
 
 DEFAULT_TIMEOUT = 30.0
 

@@ -100,7 +100,7 @@ class Evidence:
         )
 
     def without_deselection(self) -> Evidence:
-        return replace(self, stream=replace(self.stream, deselected=frozenset()))
+        return replace(self, stream=replace(self.stream, deselected=set()))
 
     @property
     def error(self) -> str | None:
@@ -122,18 +122,18 @@ class Evidence:
     def _report(self) -> ParsedReport:
         if self.error is not None:
             return ParsedReport((), None, ())
-        from_stream = ParsedReport(self.stream.results, self.stream.finished, self.stream.collection_errors)
+        results, errors = self.stream.results.values(), self.stream.collection_errors
+        from_stream = ParsedReport(tuple(results), self.stream.finished, tuple(errors))
         usable = [report for report in (self.json_report, self.ctrf) if isinstance(report, ParsedReport)]
         return [*usable, from_stream][0]
 
     @functools.cached_property
     def tests(self) -> tuple[RawTest, ...]:
-        details = {test.nodeid: test for test in self.stream.results}
-        return tuple(_with_details(test, details.get(test.nodeid)) for test in self._report.tests)
+        return tuple(_with_details(test, self.stream.results.get(test.nodeid)) for test in self._report.tests)
 
     @property
     def collection_errors(self) -> tuple[str, ...]:
-        return self._report.collection_errors or self.stream.collection_errors
+        return self._report.collection_errors or tuple(self.stream.collection_errors)
 
     @property
     def reported_exit(self) -> int | None:
@@ -146,7 +146,7 @@ class Evidence:
 
     @property
     def deselected(self) -> frozenset[str]:
-        return self.stream.deselected if self.error is None else frozenset()
+        return frozenset(self.stream.deselected) if self.error is None else frozenset()
 
     @property
     def faults(self) -> tuple[str, ...]:

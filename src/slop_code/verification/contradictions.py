@@ -47,7 +47,7 @@ def contradictions(pair: Evidence) -> Iterator[Discrepancy]:
     for name, report in parsed.items():
         if report.miscounted:
             yield Discrepancy(CONTRADICTION, f"{pair.folder}/{name}", *report.miscounted)
-    listed = {**{name: report.tests for name, report in parsed.items()}, STREAM: stream.results}
+    listed = {**{name: report.tests for name, report in parsed.items()}, STREAM: stream.results.values()}
     running = stream.last_started if stream.finished not in (0, 1) else None
     tests = {name: {test.nodeid: test for test in some if test.nodeid != running} for name, some in listed.items()}
     yield from _statuses(pair.folder, tests)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.submission import read_tree
+from slop_code.runs.run_layout import SNAPSHOT
 from slop_code.verification.contradictions import CONTRADICTION, Discrepancy
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
 
-SNAPSHOT = "snapshot"
 _LAST_OF_OURS = "-vv"
 """pytest arguments stand between this word of the command and its last."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, read_lines
@@ -13,26 +12,18 @@ from slop_code.verification.contradictions import Discrepancy
 from slop_code.verification.inputs import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from slop_code.verification.stored_document import Document
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    lines: Mapping[Path, CheckpointLine] = field(default_factory=dict)
-    """By the evaluation.json that each is about; none where a run has no summary."""
-
-    missing: Sequence[CheckpointLine] = ()
-    """Checkpoints without a result, each with the reason."""
-
-
-def recorded(run: RunResults) -> Recorded:
+def recorded(run: RunResults) -> tuple[dict[Path, CheckpointLine], list[CheckpointLine]]:
+    """The lines of a run's summary by their evaluation.json, and the lines of its checkpoints without a result."""
     paths = {os.path.relpath(path, run.folder): path for path in result_files(run.folder)}
     lines = read_lines(run.folder / LINES_FILE) if os.path.lexists(run.folder / LINES_FILE) else []
     known = {paths[line.evaluation]: line for line in lines if line.evaluation in paths}
-    return Recorded(known, [entry.line for entry in run.entries() if entry.folder is None])
+    return known, [entry.line for entry in run.entries() if entry.folder is None]
 
 
 def differences(line: CheckpointLine, document: Document) -> Iterator[Discrepancy]:

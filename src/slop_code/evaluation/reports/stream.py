@@ -30,74 +30,65 @@ TOTAL_LIMIT = 256 * 1024 * 1024
 _PROBLEM_LIMIT = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    results: tuple[RawTest, ...] = ()
-    last_started: str | None = None
-    """The test that was started last, when it left no result."""
-    collected: tuple[RosterEntry, ...] = ()
-    deselected: frozenset[str] = frozenset()
-    collection_errors: tuple[str, ...] = ()
-    finished: int | None = None
-    problems: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
-class _Reading:
+class Stream:
     results: dict[str, RawTest] = field(default_factory=dict)
+    """By node id."""
+
     started: str | None = None
+    """The test that was started last."""
+
     collected: tuple[RosterEntry, ...] = ()
     deselected: set[str] = field(default_factory=set)
     collection_errors: list[str] = field(default_factory=list)
     finished: int | None = None
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def last_started(self) -> str | None:
+        """None when it left a result."""
+        return None if self.started in self.results else self.started
+
+    def note(self, problem: str) -> None:
+        if len(self.problems) < _PROBLEM_LIMIT:
+            self.problems.append(problem)
+
 
 def read_stream(path: Path) -> Stream:
-    reading = _Reading()
+    stream = Stream()
     try:
-        with open_regular(path) as stream:
-            _read(stream, path.name, reading)
+        with open_regular(path) as file:
+            _read(file, path.name, stream)
     except FileNotFoundError:
-        reading.problems.append(f"{path.name} is missing")
+        stream.note(f"{path.name} is missing")
     except OSError as error:
-        reading.problems.append(f"{path.name} cannot be read: {error.strerror}")
-    running = reading.started
-    return Stream(
-        results=tuple(reading.results.values()),
-        last_started=running if running not in reading.results else None,
-        collected=reading.collected,
-        deselected=frozenset(reading.deselected),
-        collection_errors=tuple(reading.collection_errors),
-        finished=reading.finished,
-        problems=tuple(reading.problems[:_PROBLEM_LIMIT]),
-    )
+        stream.note(f"{path.name} cannot be read: {error.strerror}")
+    return stream
 
 
-def _read(stream: BinaryIO, name: str, reading: _Reading) -> None:
-    for number, line in enumerate(_lines(stream), start=1):
+def _read(file: BinaryIO, name: str, stream: Stream) -> None:
+    for number, line in enumerate(_lines(file), start=1):
         if line is None:
-            reading.problems.append(f"{name} is larger than {TOTAL_LIMIT} bytes")
+            stream.note(f"{name} is larger than {TOTAL_LIMIT} bytes")
             return
         try:
             if len(line) > LINE_LIMIT:
                 raise ReportError(f"longer than {LINE_LIMIT} bytes")
-            _take(load_object(line), reading)
+            _take(load_object(line), stream)
         except ValueError as error:
-            if len(reading.problems) < _PROBLEM_LIMIT:
-                reading.problems.append(f"{name} line {number}: {error}")
+            stream.note(f"{name} line {number}: {error}")
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
+def _lines(file: BinaryIO) -> Iterator[bytes | None]:
     """Whole lines, overlong lines cut after their limit; None where too much was read."""
     total = 0
-    while line := stream.readline(LINE_LIMIT + 1):
+    while line := file.readline(LINE_LIMIT + 1):
         rest = line
         while rest and not rest.endswith(b"\n"):
             total += len(rest)
             if total > TOTAL_LIMIT:
                 break
-            rest = stream.readline(LINE_LIMIT + 1)
+            rest = file.readline(LINE_LIMIT + 1)
         total += len(rest)
         if total > TOTAL_LIMIT:
             yield None
@@ -106,35 +97,35 @@ def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
             yield line
 
 
-def _take(line: dict[str, Any], reading: _Reading) -> None:
+def _take(line: dict[str, Any], stream: Stream) -> None:
     kind = line.get("kind")
     match kind:
         case "start":
-            reading.started = normal_nodeid(member(line, "nodeid", str, kind))
+            stream.started = normal_nodeid(member(line, "nodeid", str, kind))
         case "collected":
-            reading.collected += entries_from(objects(line, "tests", kind))
+            stream.collected += entries_from(objects(line, "tests", kind))
         case "deselected":
             member(line, "nodeids", list, kind)
-            reading.deselected.update(map(normal_nodeid, _texts(line, "nodeids", kind)))
+            stream.deselected.update(map(normal_nodeid, _texts(line, "nodeids", kind)))
         case "result":
-            _take_result(line, reading)
+            _take_result(line, stream)
         case "collect_error":
             nodeid = member(line, "nodeid", str, kind)
-            reading.collection_errors.append(f"{nodeid}: {optional_text(line, 'message') or 'no message'}")
+            stream.collection_errors.append(f"{nodeid}: {optional_text(line, 'message') or 'no message'}")
         case "finish":
-            reading.finished = member(line, "exitstatus", int, kind)
+            stream.finished = member(line, "exitstatus", int, kind)
         case _:
             raise ReportError("of no known kind")
 
 
-def _take_result(line: dict[str, Any], reading: _Reading) -> None:
+def _take_result(line: dict[str, Any], stream: Stream) -> None:
     nodeid = normal_nodeid(member(line, "nodeid", str, "result"))
-    if nodeid in reading.results:
+    if nodeid in stream.results:
         raise ReportError(f"{nodeid} is reported twice")
     status = status_of(member(line, "status", str, "result"))
     xpassed = status == "failed" and line.get("xpassed") is True
     message = XPASSED if xpassed else optional_text(line, "message")
-    reading.results[nodeid] = RawTest(
+    stream.results[nodeid] = RawTest(
         nodeid=nodeid,
         status=status,
         duration_ms=duration_in(line, "duration_ms", "result"),
