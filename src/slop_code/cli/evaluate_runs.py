@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_step
+from slop_code.cli.messages import print_json, print_step
 from slop_code.cli.run_jobs import run_jobs
-from slop_code.cli.run_output import conclude, print_plan
 from slop_code.errors import UsageError
 from slop_code.evaluation.origin import Origin, environment_reference
 from slop_code.evaluation.problem_lookup import find_problem, problems_folder
 from slop_code.execution.cache import Cache
+from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
 from slop_code.reporting.text import one_line
+from slop_code.runs.checkpoint_lines import CheckpointLine
 from slop_code.runs.discover import discover, discover_problem, nothing_in, snapshot_around
 from slop_code.runs.executors import executor_class
 from slop_code.runs.merge import merge_copies
@@ -23,14 +26,19 @@ from slop_code.runs.plan import Shard
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, has_only_results, open_runs
 from slop_code.runs.run_layout import check_folder
+from slop_code.runs.summary import without_samples, write_summary
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
     from pathlib import Path
 
+    from slop_code.evaluation.policy import Policy
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.runs.discover import DiscoveredRun
+    from slop_code.runs.plan import Plan
+    from slop_code.runs.run_evaluation import RunEvaluation
+    from slop_code.runs.summary import RunSummary
 
 MIN_SLOW_DIGESTS = 100
 """Submissions whose digests take a while to compute."""
@@ -79,7 +87,7 @@ def merge(arguments: argparse.Namespace) -> int:
     with open_runs(
         runs, Cache.default(), RunSettings(), before_plan=lambda run: merge_copies(run, arguments.copies)
     ) as evaluation:
-        return conclude(evaluation, arguments)
+        return _conclude(evaluation, arguments)
 
 
 def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, partial: bool = False) -> int:
@@ -100,14 +108,14 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
         print_step(f"checking {count} submissions")
     with open_runs(runs, Cache.default(), settings, lock=not arguments.dry_run) as evaluation:
         if arguments.dry_run:
-            return print_plan(evaluation, arguments)
+            return _print_plan(evaluation, arguments)
         _store_origin(evaluation.runs, arguments)
         control = RunControl()
         if evaluation.plan.jobs:
             run_jobs(evaluation, control, arguments)
         if control.stopped:
             raise KeyboardInterrupt
-        status = conclude(evaluation, arguments)
+        status = _conclude(evaluation, arguments)
         return Exit.INTERRUPTED if control.finishing else status
 
 
@@ -143,3 +151,77 @@ def _refuse_runs_without_snapshots(runs: Sequence[DiscoveredRun]) -> None:
             if len(runs) == 1:
                 raise UsageError(message)
             print_step(f"warning: {one_line(message)}")
+
+
+def _conclude(evaluation: RunEvaluation, arguments: argparse.Namespace) -> int:
+    """Writes and prints the summary; returns the exit status."""
+    from slop_code.reporting.run_table import show_run
+    from slop_code.reporting.terminal import ResultConsole
+
+    lines, summary = evaluation.conclude(arguments.pass_policy)
+    policy: Policy = arguments.pass_policy
+    if evaluation.settings.shard is not None:
+        summary = without_samples(summary)
+        if not lines and not summary.troubles and not arguments.json:
+            print("nothing in this shard")
+            return Exit.PASSED
+    if arguments.output is not None:
+        write_summary(arguments.output, _relative_to(arguments.output, lines, evaluation.runs), evaluation.plan.issues)
+    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+        if arguments.json:
+            print(summary.model_dump_json(indent=2), flush=True)
+        else:
+            show_run(summary, lines, policy, ResultConsole())
+            sys.stdout.flush()
+    status = _status(summary, policy)
+    if status != Exit.PASSED and sys.stderr.isatty() and not arguments.json:
+        folders = [str(run.folder) for run in evaluation.runs if run.folder]
+        print_step(f"failures in detail: slop-code report {shlex.join(folders)}")
+    return status
+
+
+def _relative_to(folder: Path, lines: Sequence[CheckpointLine], runs: Sequence[DiscoveredRun]) -> list[CheckpointLine]:
+    """Lines of several runs with the paths of their results relative to `folder`."""
+    folders = {run.name: run.folder for run in runs}
+
+    def relative(line: CheckpointLine) -> str | None:
+        run = folders[line.run]
+        return os.path.relpath(run / line.evaluation, folder) if line.evaluation and run else line.evaluation
+
+    return [CheckpointLine.model_validate({**dict(line), "evaluation": relative(line)}) for line in lines]
+
+
+def _status(summary: RunSummary, policy: Policy) -> Exit:
+    """Passed if every planned checkpoint passed, also where none is planned: a shard may be empty."""
+    checkpoints = summary.totals.checkpoints
+    if summary.troubles or checkpoints.evaluated < checkpoints.planned:
+        return Exit.INFRASTRUCTURE
+    return Exit.PASSED if summary.totals.passed[policy].count == checkpoints.planned else Exit.NOT_PASSED
+
+
+def _print_plan(evaluation: RunEvaluation, arguments: argparse.Namespace) -> int:
+    from slop_code.reporting.plan_lines import plan_lines
+    from slop_code.reporting.terminal import ResultConsole, print_lines
+
+    plan = evaluation.plan
+    if arguments.json:
+        print_json(_plan_document(plan))
+    else:
+        print_lines(ResultConsole(), plan_lines(plan, arguments.num_workers or available_cpus()))
+    return Exit.INFRASTRUCTURE if plan.issues else Exit.PASSED
+
+
+def _plan_document(plan: Plan) -> dict[str, object]:
+    return {
+        "jobs": [
+            {
+                "submissions": [target.label for target in job.targets],
+                "action": "store" if job.cached else "run",
+                "reason": "; ".join(dict.fromkeys(plan.reason(job, target) for target in job.targets)),
+                "expected_seconds": job.expected_s,
+            }
+            for job in plan.jobs
+        ],
+        "up_to_date": [submission.label for submission, _ in plan.up_to_date],
+        "troubles": [{"label": issue.label, "reason": issue.reason} for issue in plan.issues],
+    }

@@ -119,12 +119,7 @@ def is_allowed(finding: Finding, source: PythonSource) -> bool:
     line = finding.location.line
     if line is None:
         return False
-    lines, allowed = source.text.splitlines(), source.allowed
-    if finding.rule.id in allowed.get(line, ()):
-        return True
-    above = line - 1
-    while above >= 1 and lines[above - 1].lstrip().startswith(("#", "@")):
-        if finding.rule.id in allowed.get(above, ()):
-            return True
-        above -= 1
-    return False
+    lines, first = source.text.splitlines(), line
+    while first > 1 and lines[first - 2].lstrip().startswith(("#", "@")):
+        first -= 1
+    return any(finding.rule.id in source.allowed.get(number, ()) for number in range(first, line + 1))

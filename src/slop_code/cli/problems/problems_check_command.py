@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_json
+from slop_code.cli.messages import print_json, print_step
 from slop_code.cli.shared_options import add_environment, add_problem_paths, add_problems_dir, whole_number
 from slop_code.errors import UsageError
 
@@ -146,7 +144,6 @@ def _explain(rule: str) -> int:
 def _write_sarif(reports: Sequence[CheckReport], status: int, path: Path) -> None:
     from slop_code._io import write_atomic
     from slop_code.reporting.sarif import sarif
-    from slop_code.reporting.text import one_line
 
     write_atomic(path, json.dumps(sarif(reports, status, Path.cwd()), indent=2) + "\n")
-    print(f"· written: {one_line(os.fspath(path))}", file=sys.stderr)
+    print_step(f"written: {path}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slop_code.authoring.check.strength.node_edits import Positions, edits_of
 
@@ -19,7 +19,7 @@ _LOGGERS = frozenset({"log", "_log", "logger", "_logger", "logging", "warnings"}
 
 def python_edits(text: str) -> list[Edit]:
     """In the order of the text; empty where Python cannot parse it."""
-    tree = _parsed(text)
+    tree: ast.Module | None = _compile(text, ast.PyCF_ONLY_AST)
     if tree is None:
         return []
     where = Positions(text)
@@ -27,20 +27,15 @@ def python_edits(text: str) -> list[Edit]:
 
 
 def compiles(text: str) -> bool:
+    return _compile(text) is not None
+
+
+def _compile(text: str, flags: int = 0) -> Any:
+    """None where Python cannot compile the text."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(text, "mutant", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
+            return compile(text, "mutant", "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
