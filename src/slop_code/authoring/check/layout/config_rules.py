@@ -50,9 +50,8 @@ def _missing(text: str, key: str, message: str) -> Finding:
     unknown = [name for name in keys_of(text, above) if name not in _known_at(above)]
     near = difflib.get_close_matches(last, unknown, n=1, cutoff=0.75)
     if not near:
-        return Finding(
-            INVALID, Location(CONFIG, line_of(text, key)), message, f"Write {single_line(last)} and its value."
-        )
+        location = Location(CONFIG, line_of(text, key))
+        return Finding(INVALID, location, message, f"Write {single_line(last)} and its value.")
     similar = f"{above}.{near[0]}" if above else near[0]
     location = Location(CONFIG, line_of(text, similar))
     return Finding(INVALID, location, f"{message}; {single_line(similar)} is similar", f"Rename it to {last}.")

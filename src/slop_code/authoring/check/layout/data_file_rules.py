@@ -72,9 +72,8 @@ def unused_data(files: ProblemFiles) -> Iterator[Finding]:
         if any(path == asset or path.startswith(f"{asset}/") for asset in assets):
             continue
         if not is_named(file, names, patterns):
-            yield Finding(
-                UNUSED_DATA, Location(path), f"no test names {single_line(path)}, or a folder that contains it"
-            )
+            message = f"no test names {single_line(path)}, or a folder that contains it"
+            yield Finding(UNUSED_DATA, Location(path), message)
 
 
 def is_named(file: PurePosixPath, names: Collection[str], patterns: Collection[str]) -> bool:

@@ -50,9 +50,8 @@ def has_tests(tree: ast.Module) -> bool:
 
 def unreadable(files: ProblemFiles) -> Iterator[Finding]:
     for file, error in files.broken:
-        yield Finding(
-            UNREADABLE, Location(file, error.lineno), f"{single_line(file)}: {single_line(error.msg or str(error))}"
-        )
+        message = f"{single_line(file)}: {single_line(error.msg or str(error))}"
+        yield Finding(UNREADABLE, Location(file, error.lineno), message)
 
 
 def named(files: ProblemFiles) -> Iterator[Finding]:

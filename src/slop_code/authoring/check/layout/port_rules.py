@@ -43,9 +43,8 @@ def fixed_ports(files: ProblemFiles) -> Iterator[Finding]:
         for line, port in ports(source.tree):
             if line not in seen and not re.search(rf"(?<!\d){port}(?!\d)", files.specs):
                 seen.add(line)
-                yield Finding(
-                    FIXED, Location(source.file, line), f"port {port} is fixed, and no specification names it"
-                )
+                message = f"port {port} is fixed, and no specification names it"
+                yield Finding(FIXED, Location(source.file, line), message)
 
 
 def ports(tree: ast.Module) -> Iterator[tuple[int, int]]:
@@ -120,10 +119,7 @@ def _in_command(value: ast.expr) -> Iterator[tuple[int, int]]:
     if not isinstance(value, ast.List | ast.Tuple):
         return
     for before, word in zip(value.elts, value.elts[1:], strict=False):
+        is_option = isinstance(before, ast.Constant) and before.value in ("--port", "-p")
         text = next(strings(word), "") if isinstance(word, ast.Constant) else ""
-        if (
-            isinstance(before, ast.Constant)
-            and before.value in ("--port", "-p")
-            and re.fullmatch(r"[1-9]\d{1,4}", text)
-        ):
+        if is_option and re.fullmatch(r"[1-9]\d{1,4}", text):
             yield word.lineno, int(text)

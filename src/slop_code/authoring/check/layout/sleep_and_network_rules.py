@@ -80,9 +80,8 @@ def _seconds(call: ast.Call) -> float | None:
 def networking(files: ProblemFiles) -> Iterator[Finding]:
     for source in files.sources:
         for line, host in hosts(source.tree):
-            yield Finding(
-                NETWORK, Location(source.file, line), f"connects to {single_line(host)}, which is not this machine"
-            )
+            message = f"connects to {single_line(host)}, which is not this machine"
+            yield Finding(NETWORK, Location(source.file, line), message)
 
 
 def hosts(tree: ast.Module) -> Iterator[tuple[int, str]]:

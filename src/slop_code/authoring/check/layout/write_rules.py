@@ -63,10 +63,7 @@ def _in_scope(root: ast.AST, outer: dict[str, str], known: Mapping[str, str], mo
     while waiting:
         node, names = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            own = {item.arg for item in ast.walk(node.args) if isinstance(item, ast.arg)}
-            own |= {
-                item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
-            }
+            own = {item.arg for item in ast.walk(node.args) if isinstance(item, ast.arg)} | set(_assigned(node))
             names = {name: where for name, where in names.items() if name not in own}
             names |= _names(node.body, known, names)
         elif isinstance(node, ast.Call):
@@ -77,15 +74,14 @@ def _in_scope(root: ast.AST, outer: dict[str, str], known: Mapping[str, str], mo
         waiting += [(inner, names) for inner in ast.iter_child_nodes(node)]
 
 
+def _assigned(node: ast.AST) -> Iterator[str]:
+    return (name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
+
+
 def _names(body: list[ast.stmt], known: Mapping[str, str], outer: dict[str, str]) -> dict[str, str]:
     """Names that are assigned once, to a path outside of tmp_path: `HERE = Path(__file__).parent`."""
     plain = [node for node in body if not isinstance(node, Definition)]
-    bound = Counter(
-        inner.id
-        for node in plain
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
-    )
+    bound = Counter(name for node in plain for name in _assigned(node))
     names: dict[str, str] = {}
     for node in plain:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Name):
