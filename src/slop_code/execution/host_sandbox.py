@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import remove_path
+from slop_code.execution.manifest import ARCHIVES
 from slop_code.execution.tool_environment import HostToolBuilder
 from slop_code.execution.uv import base_python, python_identity
 
@@ -57,7 +58,7 @@ class HostSandbox(ABC):
                 remove_path(path)
 
     def check_tools(self, entry: Path) -> None:
-        if not (self.cache.uv / "archive-v0").is_dir():
+        if not (self.cache.uv / ARCHIVES).is_dir():
             raise ValueError("uv's part of it is gone")
 
     def check_subject(self, entry: Path) -> None:

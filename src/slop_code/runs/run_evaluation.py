@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.runs.checkpoint_lines import Regressions
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.executors import Executor
-    from slop_code.runs.job_records import RunEvent, Submission, SubmissionKey
+    from slop_code.runs.job_records import RunEvent, SubmissionKey
     from slop_code.runs.plan import Plan, Shard
     from slop_code.runs.summary import RunSummary
 
@@ -186,52 +185,35 @@ def open_runs(
 def lines_of(
     run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts], index: ResultIndex
 ) -> list[CheckpointLine]:
-    """A line for every planned checkpoint of the run: its facts, or the reason why there is no result.
+    """A line for every planned checkpoint of a run folder: its facts, or the reason why there is no result.
 
     A shard has not seen the checkpoint before, so its lines have no regressions.
     """
     waiting = {target.key: plan.reason(job, target) for job in plan.jobs for target in job.targets}
     lines: list[CheckpointLine] = []
-    earlier: Submission | None = None
+    earlier: tuple[str, str, Path] | None = None
     for submission in run.submissions:
         if submission.key not in known and submission.key not in waiting:
             continue  # an issue, or a submission of another shard
+        assert submission.output is not None
+        path, problem, checkpoint = submission.output / RESULT_FILE, submission.problem, submission.checkpoint.name
         facts = known.get(submission.key) or CheckpointFacts.no_verdict(f"not evaluated: {waiting[submission.key]}")
-        if earlier is not None and earlier.problem.name != submission.problem.name:
-            earlier = None
         regressions = None
         if facts.state == "evaluated":
-            if plan.shard is None:
-                regressions = _regressions(index, earlier, submission)
-            earlier = submission
-        lines.append(_line(run, submission, facts, regressions, index))
+            if earlier is not None and earlier[0] == problem.name and plan.shard is None:
+                regressions = index.regressions(path, earlier[2], earlier[1])
+            earlier = problem.name, checkpoint, path
+        line = CheckpointLine(
+            **facts.model_dump(),
+            run=run.name,
+            problem=problem.name,
+            checkpoint=checkpoint,
+            order=checkpoint_number(problem, checkpoint),
+            regressions=regressions,
+            evaluation=os.path.relpath(path, run.folder) if _is_file_of(path, facts, index) else None,
+        )
+        lines.append(line)
     return [*lines, *skipped_lines(lines, [issue for issue in plan.issues if issue.run == run.name])]
-
-
-def _regressions(index: ResultIndex, earlier: Submission | None, later: Submission) -> Regressions | None:
-    if earlier is None or earlier.output is None or later.output is None:
-        return None
-    return index.regressions(later.output / RESULT_FILE, earlier.output / RESULT_FILE, earlier.checkpoint.name)
-
-
-def _line(
-    run: DiscoveredRun,
-    submission: Submission,
-    facts: CheckpointFacts,
-    regressions: Regressions | None,
-    index: ResultIndex,
-) -> CheckpointLine:
-    path = submission.output / RESULT_FILE if submission.output else None
-    matches = path is not None and _is_file_of(path, facts, index)
-    return CheckpointLine(
-        **facts.model_dump(),
-        run=run.name,
-        problem=submission.problem.name,
-        checkpoint=submission.checkpoint.name,
-        order=checkpoint_number(submission.problem, submission.checkpoint.name),
-        regressions=regressions,
-        evaluation=os.path.relpath(path, run.folder) if matches and path and run.folder else None,
-    )
 
 
 def _is_file_of(path: Path, facts: CheckpointFacts, index: ResultIndex) -> bool:
