@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from slop_code.attacks import leftovers
 from slop_code.attacks.attack import Effect
 from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host, write_problem
 from slop_code.attacks.effects import CHUNK, MARKUP, MAX_BYTES, Observation, ObservedVerdict, observe, observe_verdict
@@ -117,13 +118,21 @@ def test_what_is_left(tmp_path):
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("known", ["variable", "folder", "arguments"])
-def test_a_process_that_is_left(tmp_path, known):
+def test_a_process_that_is_left(tmp_path, monkeypatch, known):
+    monkeypatch.setattr(leftovers, "END_S", 0.1)
     tag = secrets.token_hex(8)
     env = {TAG: tag} if known == "variable" else {}
     argv = ["sed", f"s/{tag}//"] if known == "arguments" else ["cat"]
     cwd = tmp_path if known == "folder" else None
     with subprocess.Popen(argv, stdin=subprocess.PIPE, env=env, cwd=cwd) as process:
         assert list(find_leftovers(tag, tmp_path)) == [f"process {process.pid} is still there"]
+
+
+@pytest.mark.e2e
+def test_a_process_that_ends_a_moment_later_is_not_left(tmp_path):
+    tag = secrets.token_hex(8)
+    with subprocess.Popen(["sleep", "0.5"], env={TAG: tag}):
+        assert list(find_leftovers(tag, tmp_path)) == []
 
 
 @pytest.mark.parametrize(

@@ -208,17 +208,19 @@ class Evaluator:
 
     def until(self, words: str, times: int = 1) -> None:
         """Wait until it has said so; it must not end before."""
+        deadline = time.monotonic() + PATIENCE_S
         while self.said.count(words) < times:
-            assert self._read(), f"no {words!r} in:\n{self.said}"
+            assert self._read(deadline), f"no {words!r} in:\n{self.said}"
 
     def end(self) -> int:
         """Its exit status, once all it has to say is read."""
-        while self._read():
+        deadline = time.monotonic() + PATIENCE_S
+        while self._read(deadline):
             pass
         return self.process.wait(PATIENCE_S)
 
-    def _read(self) -> bool:
-        if not select.select([self._output], [], [], PATIENCE_S)[0]:
+    def _read(self, deadline: float) -> bool:
+        if not select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))[0]:
             raise TimeoutError(self.said)
         try:
             block = os.read(self._output, 65536)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import select
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ TAG = "SLOP_CODE_ATTACK"
 """Environment variable of every process of an attack."""
 
 MAX_ENTRIES = 3000
+END_S = 5.0
 SHARED_FOLDERS = {"/tmp": 4, "/var/tmp": 4, "/dev/shm": 4, "/dev/mqueue": 1, "/run": 2}
 """Folders to search, with the depth of the search."""
 
@@ -51,12 +54,14 @@ def processes(tag: str, host_folder: Path) -> Iterator[str]:
     """Processes of the attack, without this process and its ancestors.
 
     They are recognised by the tag in their environment. A process that cleared its environment is recognised by its
-    working directory and its arguments. A process that hides all of these is not recognised.
+    working directory and its arguments. A process that hides all of these is not recognised. One that was killed, and
+    ends within `END_S`, was not left behind.
     """
+    deadline = time.monotonic() + END_S
     own = set(_ancestors(os.getpid()))
     marks = (tag.encode(), os.fsencode(host_folder))
     for pid in sorted(int(path.name) for path in Path("/proc").glob("[0-9]*")):
-        if pid not in own and _belongs_to_attack(Path("/proc", str(pid)), tag, marks):
+        if pid not in own and _belongs_to_attack(Path("/proc", str(pid)), tag, marks) and not _ends(pid, deadline):
             yield f"process {pid} is still there"
 
 
@@ -68,6 +73,17 @@ def _belongs_to_attack(process: Path, tag: str, marks: Iterable[bytes]) -> bool:
         return any(mark in description for mark in marks)
     except OSError:
         return False
+
+
+def _ends(pid: int, deadline: float) -> bool:
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return not Path("/proc", str(pid)).exists()
+    try:
+        return bool(select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0])
+    finally:
+        os.close(descriptor)
 
 
 def _ancestors(pid: int) -> Iterator[int]:
