@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import signal
 import sys
 import threading
 import time
@@ -23,6 +24,7 @@ from slop_code.execution.cancellation import (
     wait_for,
 )
 
+PATIENCE_S = 20
 FAMILY = """
 import fcntl, os, signal, sys
 signal.alarm(100)
@@ -136,6 +138,31 @@ def test_waiting_for_a_descriptor_ends_with_cancellation(token):
         with pytest.raises(EvaluationCancelledError):
             wait_for(reader, 60)
     os.close(reader)
+
+
+def test_a_signal_that_does_not_wake_the_main_thread_is_noticed():
+    """Another thread takes it, as when it comes just before the main thread blocks: no call returns for it."""
+    noticed, before = threading.Event(), signal.signal(signal.SIGUSR1, lambda *_: noticed.set())
+    reader, writer = os.pipe()
+    in_time = []
+
+    def send():
+        os.kill(os.getpid(), signal.SIGUSR1)
+        in_time.append(noticed.wait(PATIENCE_S))
+        os.write(writer, b"x")
+
+    sender = threading.Timer(0.5, send)
+    sender.start()  # before the mask, which a new thread inherits
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:
+        assert wait_for(reader, float("inf"))
+    finally:
+        sender.join()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+        signal.signal(signal.SIGUSR1, before)
+        os.close(reader)
+        os.close(writer)
+    assert in_time == [True]
 
 
 @pytest.mark.e2e

@@ -6,6 +6,7 @@ import contextlib
 import os
 import select
 import threading
+import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from slop_code.errors import SlopCodeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAX_POLL_MS = 2**31 - 1
+MAX_WAIT_S = 1.0
+"""Of the main thread at a time: Python misses a signal that comes just before a call blocks, until the call returns."""
 
 
 class EvaluationCancelledError(SlopCodeError):
@@ -81,6 +83,10 @@ def wait_for(descriptor: int | None, seconds: float) -> bool:
     for waited in (descriptor, token):
         if waited is not None:
             poll.register(waited, select.POLLIN)
-    ready = poll.poll(min(max(0.0, seconds) * 1000, MAX_POLL_MS))
-    check_cancelled()
-    return bool(ready)
+    deadline = time.monotonic() + seconds
+    while True:
+        left = max(0.0, deadline - time.monotonic())
+        ready = poll.poll(min(left, MAX_WAIT_S) * 1000)
+        check_cancelled()
+        if ready or left <= MAX_WAIT_S:
+            return bool(ready)

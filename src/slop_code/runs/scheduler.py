@@ -15,7 +15,7 @@ from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.report import Attempt
 from slop_code.evaluation.roster import shared_network
 from slop_code.execution.cache import remove_tree
-from slop_code.execution.cancellation import EvaluationCancelledError
+from slop_code.execution.cancellation import MAX_WAIT_S, EvaluationCancelledError
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobRequest, JobResult, JobRetrying, JobStarted, SubmissionOutcome
 from slop_code.runs.result_archive import deliver, read_archived_results
@@ -157,10 +157,10 @@ class _Scheduler:
         future.add_done_callback(self.finished.put)
 
     def _next_finished(self) -> Future[JobResult] | None:
-        """None when the control has changed, or a delayed task is due."""
-        timeout = max(0.0, self.delayed[0][0] - time.monotonic()) if self.delayed else None
+        """None when the control has changed, a delayed task is due, or nothing happened for a while."""
+        due = self.delayed[0][0] - time.monotonic() if self.delayed else MAX_WAIT_S
         try:
-            return self.finished.get(timeout=timeout)
+            return self.finished.get(timeout=min(max(0.0, due), MAX_WAIT_S))
         except Empty:
             return None
 
@@ -218,7 +218,7 @@ class _Scheduler:
         for future in list(self.running):
             self.context.executor.stop(future)
         while self.running:
-            ended = self.finished.get()
+            ended = self._next_finished()
             if ended is None or (task := self.running.pop(ended, None)) is None:
                 continue
             result = _result_of(ended, task)
