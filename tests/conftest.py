@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -107,7 +108,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Whatever evaluates for real asks for the shared cache, and is marked for it."""
+    """Tests that evaluate ask for `cache` and are marked by it; no other fixture may have this name."""
     for item in items:
         large = not LARGE.isdisjoint(item.path.parents) or item.get_closest_marker("proof")
         if large or "cache" in getattr(item, "fixturenames", ()):
@@ -170,6 +171,14 @@ def tmp_path(tmp_path_factory: pytest.TempPathFactory, numbers: Iterator[int]) -
     folder = tmp_path_factory.getbasetemp() / f"test-{next(numbers)}"
     folder.mkdir(mode=0o700)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def restored_sigterm_handler() -> Iterator[None]:
+    """The command line sets its own handler, also where a test calls it in this process."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="session")

@@ -83,12 +83,12 @@ def test_loaders_take_strings_and_paths(tmp_path):
 
 
 @pytest.fixture
-def own_cache(cache, monkeypatch):
+def shared_cache_by_default(cache, monkeypatch):
     monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache.root))
 
 
 @pytest.mark.e2e
-@pytest.mark.usefixtures("own_cache")
+@pytest.mark.usefixtures("shared_cache_by_default")
 def test_a_result_is_stored_and_answers_for_its_policy(need_bubblewrap, tmp_path):
     need_bubblewrap()
     output = tmp_path / "out"
@@ -102,7 +102,7 @@ def test_a_result_is_stored_and_answers_for_its_policy(need_bubblewrap, tmp_path
 
 
 @pytest.mark.e2e
-@pytest.mark.usefixtures("own_cache")
+@pytest.mark.usefixtures("shared_cache_by_default")
 def test_several_evaluations_from_coroutines_give_the_same_result(need_bubblewrap):
     need_bubblewrap()
     problem, environment = load_problem(LARDER), load_environment("local")
@@ -118,7 +118,7 @@ def test_several_evaluations_from_coroutines_give_the_same_result(need_bubblewra
 
 @pytest.mark.e2e
 def test_a_cancelled_evaluation_ends_before_the_task_does(
-    cache, need_bubblewrap, make_problem, make_submission, own_cache
+    cache, need_bubblewrap, make_problem, make_submission, shared_cache_by_default
 ):
     """The session's folder is there while the submission runs, and gone when the cancelled task has ended."""
     need_bubblewrap()

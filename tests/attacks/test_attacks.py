@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from slop_code.attacks.attack import Attack, AttackKind, Effect, quick_attacks, read_corpus
-from slop_code.attacks.attack_host import write_problem
 from slop_code.attacks.trial import HONEST, slop_code_evaluator, try_attack
 from slop_code.execution.bubblewrap import box_arguments, bubblewrap_sandbox
 from slop_code.execution.bubblewrap.cgroups import control_groups
@@ -26,11 +25,6 @@ SHOWN = [attack.name for attack in CORPUS if not attack.unshown]
 def quick_first(names):
     """`make test` tries those of the short corpus."""
     return [*(name for name in names if name in QUICK), *in_proof(*(name for name in names if name not in QUICK))]
-
-
-@pytest.fixture(scope="session")
-def problem(tmp_path_factory):
-    return write_problem(tmp_path_factory.mktemp("attacked") / "lines")
 
 
 @pytest.fixture

@@ -11,15 +11,10 @@ import pytest
 
 from slop_code.attacks import leftovers
 from slop_code.attacks.attack import Effect
-from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host, write_problem
+from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host
 from slop_code.attacks.effects import CHUNK, MARKUP, MAX_BYTES, Observation, ObservedVerdict, observe, observe_verdict
 from slop_code.attacks.leftovers import TAG, files, find_leftovers
 from slop_code.attacks.trial import HONEST
-
-
-@pytest.fixture(scope="module")
-def problem(tmp_path_factory):
-    return write_problem(tmp_path_factory.mktemp("attacked") / "lines")
 
 
 @pytest.fixture

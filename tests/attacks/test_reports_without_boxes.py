@@ -3,7 +3,7 @@
 import pytest
 
 from slop_code.attacks.attack import Attack, AttackKind, Effect
-from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host, write_problem
+from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host
 from slop_code.attacks.trial import slop_code_evaluator
 from tests.marks import in_proof
 
@@ -21,11 +21,6 @@ def cheat(command, rest):
         if not os.path.lexists(path):
             {make}
 """
-
-
-@pytest.fixture(scope="module")
-def problem(tmp_path_factory):
-    return write_problem(tmp_path_factory.mktemp("attacked") / "lines")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import time
 
 import pytest
@@ -17,14 +16,6 @@ from slop_code.execution.cache_pruning import KINDS
 from slop_code.runs.result_cache import ResultCache
 
 NO_ENGINE = ("--docker", "no-such-engine")
-
-
-@pytest.fixture(autouse=True)
-def own_handler():
-    """The command line has one for SIGTERM, this process keeps its own."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture

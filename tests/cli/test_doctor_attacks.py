@@ -1,7 +1,6 @@
 """`slop-code doctor --attacks` as a user meets it; `tests/attacks` has what the attacks do."""
 
 import json
-import signal
 
 import pytest
 
@@ -15,9 +14,7 @@ from slop_code.execution.cache import CACHE_VARIABLE
 
 @pytest.fixture
 def doctor(capsys):
-    before = signal.getsignal(signal.SIGTERM)
-    yield lambda *arguments: (run(["doctor", *map(str, arguments)]), *capsys.readouterr())
-    signal.signal(signal.SIGTERM, before)
+    return lambda *arguments: (run(["doctor", *map(str, arguments)]), *capsys.readouterr())
 
 
 @pytest.mark.parametrize(
@@ -58,7 +55,7 @@ def test_without_a_sandbox_no_attack_is_tried(doctor, tmp_path):
 
 
 @pytest.fixture
-def own_cache(cache, tmp_path, monkeypatch):
+def cache_with_shared_tools(cache, tmp_path, monkeypatch):
     """Nobody else's evaluations are in it; the tools are the shared ones."""
     folder = tmp_path / "cache"
     folder.mkdir()
@@ -68,7 +65,7 @@ def own_cache(cache, tmp_path, monkeypatch):
 
 
 @pytest.mark.proof
-def test_without_isolation(own_cache, doctor, tmp_path):
+def test_without_isolation(cache_with_shared_tools, doctor, tmp_path):
     """It says what gets through, and does nothing that could hurt this machine."""
     environment = tmp_path / "bare.yaml"
     environment.write_text("{name: bare, type: local, isolation: none}")
@@ -83,5 +80,5 @@ def test_without_isolation(own_cache, doctor, tmp_path):
     assert states["killing"] == "not tried"
     assert states["conftest"] == states["sitecustomize"] == "held"
     assert found["kinds"]["reports"] == found["kinds"]["network"] == "got through"
-    assert [path for kind in ("tests", "sessions") for path in (own_cache / kind).iterdir()] == []
-    assert list(own_cache.glob("host-*")) == []
+    assert [path for kind in ("tests", "sessions") for path in (cache_with_shared_tools / kind).iterdir()] == []
+    assert list(cache_with_shared_tools.glob("host-*")) == []

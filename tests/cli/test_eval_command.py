@@ -89,7 +89,6 @@ def bare(tmp_path, monkeypatch):
 @pytest.fixture
 def slop_code(capsys):
     """The command in this process, with its exit status, stdout and stderr."""
-    before = signal.getsignal(signal.SIGTERM)
 
     def call(*arguments):
         status = run([str(argument) for argument in arguments])
@@ -97,8 +96,7 @@ def slop_code(capsys):
         assert "Traceback" not in said.err
         return status, said.out, said.err
 
-    yield call
-    signal.signal(signal.SIGTERM, before)
+    return call
 
 
 def everything(folder):

@@ -4,7 +4,6 @@ import gc
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import weakref
@@ -26,7 +25,6 @@ STORED = Path(__file__).parents[1] / "data" / "results" / "stored" / "evaluation
 @pytest.fixture
 def slop_code(capsysbinary):
     """Its status, what it printed, and what it complained of; in this process."""
-    before = signal.getsignal(signal.SIGTERM)
 
     def call(*arguments):
         status = run([str(argument) for argument in arguments])
@@ -34,8 +32,7 @@ def slop_code(capsysbinary):
         assert b"Traceback" not in printed.err
         return status, printed.out, printed.err.decode()
 
-    yield call
-    signal.signal(signal.SIGTERM, before)
+    return call
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import os
 import pty
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from importlib.resources import files
@@ -56,7 +55,6 @@ def slop_code(*arguments, **options):
 @pytest.fixture
 def in_this_process(capsys):
     """The status, what was printed, and what was complained of."""
-    before = signal.getsignal(signal.SIGTERM)
 
     def call(*arguments):
         status = run(arguments)
@@ -64,8 +62,7 @@ def in_this_process(capsys):
         assert "Traceback" not in printed.err
         return status, printed.out, printed.err
 
-    yield call
-    signal.signal(signal.SIGTERM, before)
+    return call
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 from pathlib import Path
 
 import jsonschema
@@ -62,9 +61,7 @@ def problem(make_problem, monkeypatch):
     ).path
     monkeypatch.chdir(made)
     monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
-    before = signal.getsignal(signal.SIGTERM)
-    yield made
-    signal.signal(signal.SIGTERM, before)
+    return made
 
 
 @pytest.fixture

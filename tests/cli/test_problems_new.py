@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import pty
-import signal
 import subprocess
 import sys
 
@@ -23,7 +22,6 @@ def call(capsys, tmp_path, monkeypatch):
     """In an empty folder, without a terminal."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
-    before = signal.getsignal(signal.SIGTERM)
 
     def invoke(*arguments):
         try:
@@ -33,8 +31,7 @@ def call(capsys, tmp_path, monkeypatch):
         printed = capsys.readouterr()
         return status, printed.out, printed.err
 
-    yield invoke
-    signal.signal(signal.SIGTERM, before)
+    return invoke
 
 
 def test_options_say_what_there_is():

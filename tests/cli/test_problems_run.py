@@ -1,7 +1,5 @@
 """What `slop-code problems run` refuses before anything is run."""
 
-import signal
-
 import pytest
 
 from slop_code.cli.main import run
@@ -12,9 +10,7 @@ def problem(make_problem, monkeypatch):
     made = make_problem({"test_checkpoint_1.py": "def test(): pass"}).path
     monkeypatch.chdir(made)
     monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
-    before = signal.getsignal(signal.SIGTERM)
-    yield made
-    signal.signal(signal.SIGTERM, before)
+    return made
 
 
 @pytest.mark.parametrize(

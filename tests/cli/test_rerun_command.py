@@ -1,7 +1,6 @@
 """`slop-code rerun`: wrong use."""
 
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,7 @@ def stored(tmp_path, monkeypatch):
     shutil.copytree(DATA / "stored", tmp_path / "stored")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
-    before = signal.getsignal(signal.SIGTERM)
-    yield tmp_path / "stored"
-    signal.signal(signal.SIGTERM, before)
+    return tmp_path / "stored"
 
 
 @pytest.mark.parametrize(

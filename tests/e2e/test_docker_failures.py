@@ -215,7 +215,7 @@ def own_daemon(need_docker):
 
 
 @pytest.fixture
-def own_cache(cache, tmp_path_factory):
+def cache_with_downloads_only(cache, tmp_path_factory):
     """Nothing in it but what uv has fetched already."""
     folder = tmp_path_factory.mktemp("cache")
     shutil.copytree(cache.uv, folder / "uv", symlinks=True)
@@ -225,11 +225,11 @@ def own_cache(cache, tmp_path_factory):
 @pytest.mark.proof
 @NEEDS_ROOT
 def test_a_full_daemon_and_a_stopped_daemon_are_infrastructure_failures(
-    command, own_daemon, own_cache, make_submission, tmp_path
+    command, own_daemon, cache_with_downloads_only, make_submission, tmp_path
 ):
     """A full disk is told as that; with room again the same works, until the daemon is killed."""
     folder, found = own_daemon
-    variables = {**os.environ, **found, "SCBENCH_CACHE_DIR": str(own_cache)}
+    variables = {**os.environ, **found, "SCBENCH_CACHE_DIR": str(cache_with_downloads_only)}
     staying = make_submission({"main.py": "import sys; print(sys.argv[1])\n", "stay": ""})
     words = command({"docker": {"mount_workspace": False}, "commands": {"command": "python3"}}, staying)
     fill(folder / "data" / "filled")

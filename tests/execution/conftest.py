@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from slop_code.execution.cache import Cache
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.helper import helper_path
 
@@ -10,6 +11,12 @@ from slop_code.execution.helper import helper_path
 def helper():
     """The native helper that was built for this machine."""
     return str(helper_path())
+
+
+@pytest.fixture
+def empty_cache(tmp_path):
+    (tmp_path / "cache").mkdir()
+    return Cache(tmp_path / "cache")
 
 
 @pytest.fixture

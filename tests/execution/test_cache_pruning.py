@@ -15,12 +15,6 @@ from slop_code.execution.docker.owners import ENTRY, OWNER, machine_id
 
 
 @pytest.fixture
-def cache(tmp_path):
-    (tmp_path / "cache").mkdir()
-    return Cache(tmp_path / "cache")
-
-
-@pytest.fixture
 def engine(tmp_path):
     """A command that lists these objects, whoever owns them, and records what it is to remove."""
 
@@ -55,8 +49,8 @@ def removed(tmp_path):
 
 
 @pytest.fixture
-def dead(cache):
-    return {OWNER: f"{machine_id()}:{cache.root}/owners/1-dead"}
+def dead(empty_cache):
+    return {OWNER: f"{machine_id()}:{empty_cache.root}/owners/1-dead"}
 
 
 def entry(cache, kind, kept):
@@ -66,99 +60,106 @@ def entry(cache, kind, kept):
     return {ENTRY: str(folder)}
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("everything", [False, True])
-def test_cache_entries_are_removed_only_with_everything(cache, engine, everything):
+def test_cache_entries_are_removed_only_with_everything(empty_cache, engine, everything):
     for kind in KINDS:
-        entry(cache, kind, "")
-    (cache.root / "other").mkdir()
-    lines = list(prune_cache(cache, engine(), everything=everything))
-    left = {path.name for path in cache.root.iterdir() if not path.name.startswith(".")}
+        entry(empty_cache, kind, "")
+    (empty_cache.root / "other").mkdir()
+    lines = list(prune_cache(empty_cache, engine(), everything=everything))
+    left = {path.name for path in empty_cache.root.iterdir() if not path.name.startswith(".")}
     assert left == {"other"} | (set() if everything else set(KINDS))
-    assert (f"{cache.root / 'tools'}: removed" in lines) is everything
+    assert (f"{empty_cache.root / 'tools'}: removed" in lines) is everything
 
 
-def test_pruning_everything_fails_while_evaluations_run(cache, engine):
-    entry(cache, "tools", "")
-    killed = cache.root / "sessions" / "killed"
+@pytest.mark.e2e
+def test_pruning_everything_fails_while_evaluations_run(empty_cache, engine):
+    entry(empty_cache, "tools", "")
+    killed = empty_cache.root / "sessions" / "killed"
     killed.mkdir(parents=True)
     (killed / "lock").touch()
-    with cache.shared_lock():
+    with empty_cache.shared_lock():
         with pytest.raises(InfrastructureError, match="evaluations are running"):
-            list(prune_cache(cache, engine(), everything=True))
-        assert (cache.root / "tools" / "key").is_dir()
-        list(prune_cache(cache, engine(), everything=False))
+            list(prune_cache(empty_cache, engine(), everything=True))
+        assert (empty_cache.root / "tools" / "key").is_dir()
+        list(prune_cache(empty_cache, engine(), everything=False))
         assert not killed.exists()
-    list(prune_cache(cache, engine(), everything=True))
-    assert not (cache.root / "tools").exists()
+    list(prune_cache(empty_cache, engine(), everything=True))
+    assert not (empty_cache.root / "tools").exists()
 
 
-def test_folder_sizes_count_entries_and_bytes(cache):
-    folder = cache.root / "tests"
+def test_folder_sizes_count_entries_and_bytes(empty_cache):
+    folder = empty_cache.root / "tests"
     assert folder_size(folder) == FolderSize(0, 0)
     for name, size in {"a/one": 10, "a/inner/two": 20, "b/three": 30, ".b.lock": 1}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"x" * size)
-    (cache.root / "large").write_bytes(b"x" * 1000)
-    (folder / "a" / "link").symlink_to(cache.root)
+    (empty_cache.root / "large").write_bytes(b"x" * 1000)
+    (folder / "a" / "link").symlink_to(empty_cache.root)
     assert folder_size(folder) == FolderSize(2, 61)
 
 
-def test_only_sessions_of_killed_evaluators_are_removed(cache, engine):
-    killed = cache.root / "sessions" / "killed"
+@pytest.mark.e2e
+def test_only_sessions_of_killed_evaluators_are_removed(empty_cache, engine):
+    killed = empty_cache.root / "sessions" / "killed"
     killed.mkdir(parents=True)
     (killed / "lock").touch()
-    with cache.session_folder() as living:
-        list(prune_cache(cache, engine(), everything=True))
+    with empty_cache.session_folder() as living:
+        list(prune_cache(empty_cache, engine(), everything=True))
         assert living.is_dir()
     assert not killed.exists()
 
 
-def test_locks_of_dead_owners_are_removed(cache, engine):
-    (cache.root / "owners").mkdir()
+@pytest.mark.e2e
+def test_locks_of_dead_owners_are_removed(empty_cache, engine):
+    (empty_cache.root / "owners").mkdir()
     for name in ("1-dead", "2-alive"):
-        (cache.root / "owners" / name).touch()
-    with (cache.root / "owners" / "2-alive").open() as lock:
+        (empty_cache.root / "owners" / name).touch()
+    with (empty_cache.root / "owners" / "2-alive").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        list(prune_cache(cache, engine(), everything=False))
-        assert [path.name for path in (cache.root / "owners").iterdir()] == ["2-alive"]
+        list(prune_cache(empty_cache, engine(), everything=False))
+        assert [path.name for path in (empty_cache.root / "owners").iterdir()] == ["2-alive"]
 
 
-def test_objects_of_dead_owners_are_removed_from_the_engine(cache, engine, dead, tmp_path):
-    kept = {**dead, **entry(cache, "layers", "v-kept\ni-kept")}
+@pytest.mark.e2e
+def test_objects_of_dead_owners_are_removed_from_the_engine(empty_cache, engine, dead, tmp_path):
+    kept = {**dead, **entry(empty_cache, "layers", "v-kept\ni-kept")}
     alive = {OWNER: "another-machine:/lock"}
     command = engine(
         [("c-dead", dead), ("c-alive", alive)],
         [("v-dead", dead), ("v-kept", kept), ("v-alive", alive), ("v-dropped", kept)],
         {"i-dead": dead, "i-kept": kept, "i-alive": alive, "i-dropped": kept},
     )
-    lines = list(prune_cache(cache, command, everything=False))
+    lines = list(prune_cache(empty_cache, command, everything=False))
     assert removed(tmp_path) == ["rm c-dead", "rmi i-dead i-dropped", "volume rm v-dead v-dropped"]
     gone = ("c-dead", "v-dead", "v-dropped", "i-dead", "i-dropped")
     # This engine removes nothing, and an object that is still there is not reported as removed.
     assert lines == [f"{command}: {name} cannot be removed: is it in use?" for name in gone]
 
 
-def test_everything_includes_the_engine_s_objects_of_this_cache_alone(cache, engine, dead, tmp_path):
+@pytest.mark.e2e
+def test_everything_includes_the_engine_s_objects_of_this_cache_alone(empty_cache, engine, dead, tmp_path):
     elsewhere = Cache(tmp_path / "elsewhere")
-    here, there = entry(cache, "tools", "v-here i-here"), entry(elsewhere, "tools", "v-there i-there")
+    here, there = entry(empty_cache, "tools", "v-here i-here"), entry(elsewhere, "tools", "v-there i-there")
     command = engine(
         volumes=[("v-here", {**dead, **here}), ("v-there", {**dead, **there})],
         images={"i-here": {**dead, **here}, "i-there": {**dead, **there}},
     )
-    list(prune_cache(cache, command, everything=True))
+    list(prune_cache(empty_cache, command, everything=True))
     assert removed(tmp_path) == ["rmi i-here", "volume rm v-here"]
 
 
-def test_the_cache_is_pruned_without_an_engine(cache):
-    entry(cache, "tools", "")
-    lines = list(prune_cache(cache, "no-such-engine", everything=True))
-    assert not (cache.root / "tools").exists()
+def test_the_cache_is_pruned_without_an_engine(empty_cache):
+    entry(empty_cache, "tools", "")
+    lines = list(prune_cache(empty_cache, "no-such-engine", everything=True))
+    assert not (empty_cache.root / "tools").exists()
     assert not [line for line in lines if "no-such-engine" in line]
 
 
-def test_an_engine_that_does_not_answer_is_reported(cache, tmp_path):
+@pytest.mark.e2e
+def test_an_engine_that_does_not_answer_is_reported(empty_cache, tmp_path):
     (tmp_path / "docker").write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
     (tmp_path / "docker").chmod(0o755)
-    lines = list(prune_cache(cache, str(tmp_path / "docker"), everything=False))
+    lines = list(prune_cache(empty_cache, str(tmp_path / "docker"), everything=False))
     assert "left alone" in lines[-1]
     assert "no daemon answers" in lines[-1]

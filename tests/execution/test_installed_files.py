@@ -7,7 +7,6 @@ import hashlib
 
 import pytest
 
-from slop_code.execution.cache import Cache
 from slop_code.execution.manifest import (
     ARCHIVES,
     check_installed,
@@ -18,13 +17,8 @@ from slop_code.execution.manifest import (
 
 
 @pytest.fixture
-def cache(tmp_path):
-    return Cache(tmp_path)
-
-
-@pytest.fixture
-def wheel(cache):
-    folder = cache.uv / ARCHIVES / "wheel"
+def wheel(empty_cache):
+    folder = empty_cache.uv / ARCHIVES / "wheel"
     (folder / "tool-1.dist-info").mkdir(parents=True)
     (folder / "tool.py").write_text("x = 1\n")
     digest = base64.urlsafe_b64encode(hashlib.sha256(b"x = 1\n").digest()).decode().rstrip("=")
@@ -33,8 +27,8 @@ def wheel(cache):
 
 
 @pytest.fixture
-def made(cache):
-    folder = cache.uv / ARCHIVES / "made"
+def made(empty_cache):
+    folder = empty_cache.uv / ARCHIVES / "made"
     (folder / "lib/__pycache__").mkdir(parents=True)
     (folder / "pyvenv.cfg").touch()
     (folder / "lib/reports.py").write_text("x = 1\n")
@@ -54,11 +48,11 @@ def made(cache):
     ],
     ids=["changed", "gone", "new", "no record", "no text", "too short", "no such digest"],
 )
-def test_a_wheel_that_differs_from_its_record_is_removed(cache, wheel, change):
-    with damage_removed(cache):
+def test_a_wheel_that_differs_from_its_record_is_removed(empty_cache, wheel, change):
+    with damage_removed(empty_cache):
         assert wheel.exists()
     change(wheel)
-    with damage_removed(cache):
+    with damage_removed(empty_cache):
         assert not wheel.exists()
 
 
@@ -67,30 +61,30 @@ def test_a_folder_that_is_no_wheel_counts_as_undamaged(tmp_path):
     assert matches_record(tmp_path)
 
 
-def test_an_environment_is_removed_once_it_is_changed(cache, made):
-    assert record_installed(cache, made) == "made"
-    check_installed(cache, "made")
-    with damage_removed(cache):
+def test_an_environment_is_removed_once_it_is_changed(empty_cache, made):
+    assert record_installed(empty_cache, made) == "made"
+    check_installed(empty_cache, "made")
+    with damage_removed(empty_cache):
         assert made.exists()
     (made / "lib/reports.py").write_text("x = 1; passed = True\n")
     with pytest.raises(ValueError, match=r"lib/reports\.py is damaged"):
-        check_installed(cache, "made")
-    with damage_removed(cache):
+        check_installed(empty_cache, "made")
+    with damage_removed(empty_cache):
         assert not made.exists()
 
 
 @pytest.mark.parametrize("name", ["lib/sitecustomize.py", "lib/more.pth", "lib/fast.so", "lib/reports.pyc"])
-def test_a_new_file_is_damage(cache, made, name):
-    record_installed(cache, made)
+def test_a_new_file_is_damage(empty_cache, made, name):
+    record_installed(empty_cache, made)
     (made / name).touch()
     with pytest.raises(ValueError, match="is new"):
-        check_installed(cache, "made")
+        check_installed(empty_cache, "made")
 
 
-def test_an_environment_without_a_manifest_is_removed(cache, made):
-    with damage_removed(cache):
+def test_an_environment_without_a_manifest_is_removed(empty_cache, made):
+    with damage_removed(empty_cache):
         assert not made.exists()
 
 
-def test_an_environment_elsewhere_has_no_name(cache, tmp_path):
-    assert record_installed(cache, tmp_path / "slop/judge/uv-cache" / ARCHIVES / "made") is None
+def test_an_environment_elsewhere_has_no_name(empty_cache, tmp_path):
+    assert record_installed(empty_cache, tmp_path / "slop/judge/uv-cache" / ARCHIVES / "made") is None

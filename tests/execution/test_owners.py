@@ -25,40 +25,41 @@ from slop_code.execution.docker.owners import (
 
 
 @pytest.fixture
-def cache(tmp_path):
+def oddly_named_cache(tmp_path):
     root = tmp_path / "a cache, with 100% odd=name"
     root.mkdir()
     return Cache(root)
 
 
-def test_an_owner_lives_as_long_as_its_process(cache):
+@pytest.mark.e2e
+def test_an_owner_lives_as_long_as_its_process(oddly_named_cache):
     code = (
         "import sys, pathlib; from slop_code.execution.docker.owners import owner_label; "
         "from slop_code.execution.cache import Cache; "
         "print(owner_label(Cache(pathlib.Path(sys.argv[1]))), flush=True); sys.stdin.read()"
     )
-    argv = [sys.executable, "-c", code, cache.root]
+    argv = [sys.executable, "-c", code, oddly_named_cache.root]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         label = process.stdout.readline().strip()
         assert is_owner_alive(label)
-        remove_dead_owners(cache)
+        remove_dead_owners(oddly_named_cache)
         assert is_owner_alive(label)
         assert not is_left_over(LabelledObject("x", {OWNER: label}))
         process.kill()
         process.wait()
         assert not is_owner_alive(label)
-    assert len(list((cache.root / "owners").iterdir())) == 1
-    remove_dead_owners(cache)
-    assert list((cache.root / "owners").iterdir()) == []
+    assert len(list((oddly_named_cache.root / "owners").iterdir())) == 1
+    remove_dead_owners(oddly_named_cache)
+    assert list((oddly_named_cache.root / "owners").iterdir()) == []
     assert not is_owner_alive(label)
 
 
-def test_a_new_owner_removes_the_locks_of_dead_owners(cache):
-    (cache.root / "owners").mkdir()
-    (cache.root / "owners" / "123-dead").touch()
-    label = owner_label(cache)
+def test_a_new_owner_removes_the_locks_of_dead_owners(oddly_named_cache):
+    (oddly_named_cache.root / "owners").mkdir()
+    (oddly_named_cache.root / "owners" / "123-dead").touch()
+    label = owner_label(oddly_named_cache)
     assert is_owner_alive(label)
-    assert [path.name.partition("-")[0] for path in (cache.root / "owners").iterdir()] == [str(os.getpid())]
+    assert [path.name.partition("-")[0] for path in (oddly_named_cache.root / "owners").iterdir()] == [str(os.getpid())]
     assert "," not in label  # where docker would see the next label
     assert " " not in label
 
@@ -132,8 +133,8 @@ def test_the_engine_is_not_called_when_nothing_is_left_over(engine, calls):
     assert calls() == []
 
 
-def test_a_label_is_read_back_as_it_was_written(cache):
+def test_a_label_is_read_back_as_it_was_written(oddly_named_cache):
     """The path of a cache can have any character in it; docker prints labels with commas between them."""
-    label = owner_label(cache)
+    label = owner_label(oddly_named_cache)
     assert _labels(f"{OWNER}={label},other=1") == {OWNER: label, "other": "1"}
     assert is_owner_alive(label)

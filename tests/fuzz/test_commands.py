@@ -8,7 +8,6 @@ import io
 import json
 import os
 import shutil
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -25,19 +24,11 @@ from tests.fuzz.odd_input import PIECES, TERMINAL, answered, as_json, damaged, e
 from tests.reporting.html_runs import Shape, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 DATA = Path(__file__).parents[1] / "data" / "results"
 STORED = (DATA / "stored" / "evaluation.json").read_bytes()
 MAX_OUTPUT = 4 << 20
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kept_signals() -> Iterator[None]:
-    """The command line sets its own."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="module")
