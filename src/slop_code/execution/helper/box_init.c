@@ -186,7 +186,7 @@ static void send_folders(pid_t judge, int status) {
 
 int init_main(int argc, char **argv) {
     int i = 0, hold = 0, signals = open_signals((const int[]){SIGCHLD, SIGTERM, 0});
-    umask(022);
+    umask(022); /* mount points and folders are readable for the boxes' users, whatever the daemon's umask is */
     for (; i < argc && strcmp(argv[i], "--judge") != 0; i++) {
         int left = argc - i - 1, took = mount_step(argv[i], argv + i + 1, left);
         if (took < 0) took = box_step(argv[i], argv + i + 1, left);

@@ -73,7 +73,7 @@ ssize_t receive_descriptors(int socket, void *packet, size_t size, int *descript
     if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return -1;
     size_t received = header->cmsg_len - CMSG_LEN(0);
     memcpy(descriptors, CMSG_DATA(header), received < bytes ? received : bytes);
-    if (received == bytes && !(message.msg_flags & MSG_TRUNC)) return got;
+    if (received == bytes && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) return got;
     for (size_t at = 0; at + sizeof(int) <= received; at += sizeof(int)) {
         int stray;
         memcpy(&stray, CMSG_DATA(header) + at, sizeof stray);

@@ -26,7 +26,8 @@ static int is_code(const char *relative) {
     return strstr(relative, "__pycache__") != NULL;
 }
 
-/* Under another name until it is whole: the subject never sees half a file. */
+/* Under another name until it is whole: the subject never sees half a file. Only launchers write to the target folder,
+ * the subject sees it read-only, so no link can stand in the way. */
 static int copy_file(const char *from, const char *to) {
     char partial[PATH_MAX + 32], buffer[65536];
     ssize_t got = -1;
@@ -46,7 +47,7 @@ static int copy_file(const char *from, const char *to) {
 }
 
 /* Copied here and not by cp(1): nothing that a test puts into a call's environment (PATH, LD_PRELOAD) has a say. What
- * exists stays as it is, since the subject may be reading it. */
+ * exists stays as it is, since the subject may be reading it. Links in the tests folder are the author's, and followed. */
 static int copy(const char *from, const char *to) {
     struct stat information, there;
     if (stat(from, &information) != 0) return 0;

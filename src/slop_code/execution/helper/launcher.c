@@ -129,9 +129,9 @@ static int forward(struct stream *stream) {
     }
     struct pollfd room = {stream->to, POLLOUT, 0};
     if (poll(&room, 1, 0) <= 0) return 0;
-    /* A pipe that has room takes PIPE_BUF bytes whole. */
-    if (write(stream->to, stream->buffer, stream->held) < 0 && errno != EINTR) stop_forwarding(stream);
-    stream->held = 0;
+    ssize_t wrote = write(stream->to, stream->buffer, stream->held);
+    if (wrote < 0 && errno != EINTR) stop_forwarding(stream);
+    if (wrote > 0) memmove(stream->buffer, stream->buffer + wrote, stream->held -= (size_t)wrote);
     return 1;
 }
 

@@ -26,6 +26,7 @@
 static void drop_privileges(long uid, long gid) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2] = {{0}};
+    /* Ambient capabilities survive execve. Kernels that refuse this call (before 4.3) have none. */
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     /* Without the bounding set no program with file capabilities gives any back; kernels have fewer than are tried. */
     for (int capability = 0; capability <= MAX_CAPABILITY; capability++) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
@@ -37,7 +38,8 @@ static void drop_privileges(long uid, long gid) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) die("cannot set no_new_privs");
 }
 
-/* Keyrings belong to no namespace: without a session of its own a box would share the host's. */
+/* Keyrings belong to no namespace: without a session of its own a box would share the host's. The
+ * call fails where there are no keyrings; the filter of system calls keeps a submission from using any. */
 void leave_keyrings(void) { syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); }
 
 /* "0" is whoever writes: this process is in the groups before anything that it starts. */
@@ -49,6 +51,7 @@ void join_cgroups(char **files, int count) {
     }
 }
 
+/* Lowering a limit cannot fail. */
 static void lower_limit(int resource, const char *value) {
     rlim_t wanted = strtoull(value, NULL, 10);
     struct rlimit limit;

@@ -39,6 +39,7 @@ static int call_count;
 static int listener_is_shared; /* whether the submission, too, can reach the listener */
 static struct { rlim_t memory, processes, file_size, of_user; } limits;
 
+/* The call fails only where the hard limit is lower than `value`: then the stricter limit stays. */
 static void set_limit(int resource, rlim_t value) {
     struct rlimit limit = {value, value};
     setrlimit(resource, &limit);
@@ -82,12 +83,12 @@ static _Noreturn void become_command(const struct request *request, const int *f
      * becomes dumpable, as others of the box may look into it from then on. */
     if (syscall(SYS_close_range, 3, ~0U, 0) != 0)
         for (int fd = 3; fd < 3 * MAX_CALLS; fd++) close(fd);
-    setsid();
+    setsid(); /* a signal to this call's group reaches no other call, and not the spawner */
     default_signals();
-    umask(022);
+    umask(022); /* the modes of new files are the same for every evaluator */
     restrict_calls();
     prefer_for_oom_kill();
-    set_limit(RLIMIT_CORE, 0);
+    set_limit(RLIMIT_CORE, 0); /* a core file would use up the disk limit */
     set_limit(RLIMIT_DATA, limits.memory);
     if (limits.of_user > 0) set_limit(RLIMIT_NPROC, limits.of_user);
     set_limit(RLIMIT_FSIZE, limits.file_size);
@@ -210,7 +211,8 @@ int serve_main(int argc, char **argv) {
     limits.processes = strtoull(argv[2], NULL, 10);
     limits.file_size = strtoull(argv[3], NULL, 10);
     limits.of_user = strtoull(argv[4], NULL, 10);
-    /* The submission runs as the same user: it must not trace this process or open its /proc/1/fd. */
+    /* The submission runs as the same user: it must not trace this process or open its /proc/1/fd.
+     * With these arguments the call cannot fail. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     fcntl(listener, F_SETFD, FD_CLOEXEC);
     int signals = open_signals((const int[]){SIGCHLD, 0});
