@@ -117,6 +117,7 @@ FOUND = {
     "a file shorter than it is said to be": Call(REQUEST.pack(MAGIC, 3, 1, 4096), request(CALL)[1], REQUEST_FDS),
     "more words than fit into a number": Call(REQUEST.pack(MAGIC, 2**32 - 1, 2, 2), b"a\0", REQUEST_FDS),
     "too few descriptors, ever again": Call(*request(CALL), 3),
+    "too many descriptors": Call(*request(CALL), REQUEST_FDS + 1),
 }
 
 
