@@ -129,8 +129,8 @@ def test_lines_and_json_of_an_outcome():
     ]
     found = as_json("local", [AttackOutcome(PLAIN, (OBSERVATION,)), AttackOutcome(LOUD, not_tried="why")])
     assert found["kinds"] == {"reports": "got through", "processes": "not tried"}
-    assert found["attacks"][0]["seen"] == [{"effect": "gain", "what": "passes test_secret"}]
-    assert [entry["untried"] for entry in found["attacks"]] == [None, "why"]
+    assert found["attacks"][0]["observations"] == [{"effect": "gain", "detail": "passes test_secret"}]
+    assert [entry["not_tried"] for entry in found["attacks"]] == [None, "why"]
 
 
 def test_every_kind_has_words_and_an_attack():

@@ -183,8 +183,9 @@ def test_a_missing_snapshot_is_an_infrastructure_failure(folder, slop_code):
     assert "no snapshot" in out
     summary = RunSummary.load(folder / "good" / SUMMARY_FILE)
     assert (summary.totals.checkpoints.planned, summary.totals.checkpoints.evaluated) == (2, 1)
-    assert [issue.label for issue in summary.troubles] == ["good/words/checkpoint_2"]
-    assert slop_code("eval", "good", "--dry-run")[0] == 3
+    assert [issue.label for issue in summary.issues] == ["good/words/checkpoint_2"]
+    status, out, _ = slop_code("eval", "good", "--dry-run", "--json")
+    assert (status, [issue["label"] for issue in json.loads(out)["issues"]]) == (3, ["good/words/checkpoint_2"])
 
 
 def test_a_bad_run_does_not_affect_another(folder, slop_code):
@@ -204,8 +205,8 @@ def test_an_empty_run_does_not_affect_another(folder, slop_code):
     (folder / "good" / SUMMARY_FILE).unlink()
     status, out, _ = slop_code("eval", "good", "empty")
     assert status == 3
-    assert "error empty: empty: nothing to evaluate" in out
-    assert out.splitlines()[-1] == "NO VERDICT on the whole: 1 error; 2 of 2 checkpoints passed (all-cases)"
+    assert "issue empty: empty: nothing to evaluate" in out
+    assert out.splitlines()[-1] == "NO VERDICT on the whole: 1 issue; 2 of 2 checkpoints passed (all-cases)"
     assert (folder / "good" / SUMMARY_FILE).is_file()
     assert list(everything(folder / "empty")) == []
 
@@ -409,7 +410,7 @@ def test_wrong_options(bare, slop_code, arguments):
 def test_problems_that_are_elsewhere(bare, slop_code):
     status, out, _ = slop_code("eval", "good", "--problems-dir", "empty")
     assert status == 3
-    assert "error good/words/checkpoint_1: no such problem in empty" in out
+    assert "issue good/words/checkpoint_1: no such problem in empty" in out
     counted = RunSummary.load(bare / "good" / SUMMARY_FILE).totals.checkpoints
     assert (counted.planned, counted.not_evaluated) == (1, 1)
 

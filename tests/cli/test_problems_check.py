@@ -158,6 +158,7 @@ def test_documents(check, problem):
         "file": "tests/test_checkpoint_1.py",
         "line": 5,
     }
+    assert finding["fix"]
     sarif = json.loads((problem / "out/found.sarif").read_text())
     jsonschema.Draft202012Validator(SARIF).validate(sarif)
     [result] = sarif["runs"][0]["results"]

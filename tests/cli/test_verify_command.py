@@ -77,7 +77,7 @@ def test_one_differs(results, capsys):
     assert run(["verify", "runs", "--json"]) == 1
     outcomes = json.loads(capsys.readouterr().out)
     assert [outcome["verified"] for outcome in outcomes] == [True, False]
-    finding = {"kind": "status", "place": name, "stored": "passed", "raw": "failed"}
+    finding = {"kind": "status", "location": name, "stored": "passed", "raw": "failed"}
     assert (outcomes[1]["findings"], outcomes[1]["checkpoint"]) == ([finding], "checkpoint_2")
     assert NEVER_CHECKED in outcomes[1]["unchecked"]
 

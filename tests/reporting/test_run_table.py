@@ -118,7 +118,7 @@ def test_one_run_has_no_pass_at_k():
         (
             [line(1)],
             [RunIssue("run", "pantry", None, "no such problem")],
-            "NO VERDICT on the whole: 1 error; 1 of 1 checkpoint passed (all-cases)",
+            "NO VERDICT on the whole: 1 issue; 1 of 1 checkpoint passed (all-cases)",
         ),
         ([line(1)], [], "PASSED (all-cases): 1 of 1 checkpoint"),
         ([], [], "NO VERDICT: there is no checkpoint to evaluate"),
@@ -133,7 +133,7 @@ def test_issues_and_failures_are_listed_up_to_a_number():
     issues = [RunIssue("run", f"problem_{number}", None, "no such problem") for number in range(SHOWN_REASONS + 2)]
     lines = [unknown(number) for number in range(1, SHOWN_REASONS + 5)]
     said = [text for text in shown(lines, issues) if not text.startswith("checkpoint ")]
-    assert said[0] == "error run/problem_0: no such problem"
+    assert said[0] == "issue run/problem_0: no such problem"
     assert said[SHOWN_REASONS] == "... and 2 more: see summary.json"
     assert said[SHOWN_REASONS + 1] == "no verdict run/larder/checkpoint_1: killed"
     assert said[-2] == "... and 4 more: see summary.json"
@@ -143,7 +143,7 @@ def test_an_issue_is_printed_once():
     said = shown(
         [line(1), unknown(2, "no snapshot", "not_evaluated")], [RunIssue("run", "larder", "checkpoint_2", "gone")]
     )
-    assert [text for text in said if "gone" in text or "no snapshot" in text] == ["error run/larder/checkpoint_2: gone"]
+    assert [text for text in said if "gone" in text or "no snapshot" in text] == ["issue run/larder/checkpoint_2: gone"]
 
 
 def test_warnings_are_printed_once_up_to_a_number():
@@ -278,8 +278,8 @@ def test_a_plan_says_what_would_be_done_and_why():
         "cached run/larder/checkpoint_3: no result yet",
         "run run/larder/checkpoint_10: no result yet (1 min 40 s expected)",
         "shared second/larder/checkpoint_10: no result yet, with run/larder/checkpoint_10",
-        "error run/pantry: no such problem",
-        "5 submissions: 2 to run, 1 that share their result, 1 cached, 1 up to date; errors: 1",
+        "issue run/pantry: no such problem",
+        "5 submissions: 2 to run, 1 that share their result, 1 cached, 1 up to date; issues: 1",
         "expected time: about 1 min 40 s with 2 at a time",
     ]
 

@@ -133,7 +133,7 @@ def test_the_written_summary_is_read_back(world, finish):
     assert read_lines(world.folder / "new/deep" / LINES_FILE) == lines
     assert RunSummary.load(world.folder / "new/deep" / SUMMARY_FILE) == summary
     assert summary.totals.checkpoints.planned == 3
-    assert [failure.label for failure in summary.troubles] == ["monday/other"]
+    assert [failure.label for failure in summary.issues] == ["monday/other"]
 
 
 @pytest.mark.parametrize(("problems", "written"), [((), True), (("words",), False)])

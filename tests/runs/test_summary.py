@@ -123,8 +123,8 @@ def test_troubles_are_planned_where_they_name_a_checkpoint_without_a_line():
     assert list(summary.problems) == ["letters", "words"]
     assert list(summary.problems["words"].checkpoints) == ["checkpoint_1", "checkpoint_2", "checkpoint_3"]
     assert summary.runs["tuesday"].checkpoints.planned == 0
-    assert [issue.label for issue in summary.troubles] == [issue.label for issue in issues]
-    assert summary.troubles[1].reason == "no snapshot"
+    assert [issue.label for issue in summary.issues] == [issue.label for issue in issues]
+    assert summary.issues[1].reason == "no snapshot"
 
 
 def test_checkpoints_are_in_their_order_and_not_in_that_of_their_names():
@@ -252,7 +252,7 @@ def test_round_trip(tmp_path):
         ({"runs": ["a"]}, "runs"),
         ({"color": "red"}, "color"),
         ({"samples": {"runs": "4"}}, r"samples\.runs"),
-        ({"troubles": [{"label": "a"}]}, r"troubles\.0\.reason"),
+        ({"issues": [{"label": "a"}]}, r"issues\.0\.reason"),
     ],
 )
 def test_a_damaged_summary_is_named(tmp_path, change, mistake):

@@ -57,7 +57,7 @@ def verified(path, problem=None):
 
 
 def found_in(path, problem=None):
-    return [(one.kind, one.place, one.stored, one.raw) for one in verified(path, problem).findings]
+    return [(one.kind, one.location, one.stored, one.raw) for one in verified(path, problem).findings]
 
 
 def not_checked(path, problem=None):

@@ -162,7 +162,7 @@ def _conclude(evaluation: RunEvaluation, arguments: argparse.Namespace) -> int:
     policy: Policy = arguments.pass_policy
     if evaluation.settings.shard is not None:
         summary = without_samples(summary)
-        if not lines and not summary.troubles and not arguments.json:
+        if not lines and not summary.issues and not arguments.json:
             print("nothing in this shard")
             return Exit.PASSED
     if arguments.output is not None:
@@ -194,7 +194,7 @@ def _relative_to(folder: Path, lines: Sequence[CheckpointLine], runs: Sequence[D
 def _status(summary: RunSummary, policy: Policy) -> Exit:
     """Passed if every planned checkpoint passed, also where none is planned: a shard may be empty."""
     checkpoints = summary.totals.checkpoints
-    if summary.troubles or checkpoints.evaluated < checkpoints.planned:
+    if summary.issues or checkpoints.evaluated < checkpoints.planned:
         return Exit.INFRASTRUCTURE
     return Exit.PASSED if summary.totals.passed[policy].count == checkpoints.planned else Exit.NOT_PASSED
 
@@ -223,5 +223,5 @@ def _plan_document(plan: Plan) -> dict[str, object]:
             for job in plan.jobs
         ],
         "up_to_date": [submission.label for submission, _ in plan.up_to_date],
-        "troubles": [{"label": issue.label, "reason": issue.reason} for issue in plan.issues],
+        "issues": [{"label": issue.label, "reason": issue.reason} for issue in plan.issues],
     }

@@ -86,11 +86,11 @@ def as_json(environment: str, outcomes: Sequence[AttackOutcome]) -> dict[str, An
                 "kind": outcome.attack.kind.value,
                 "goal": outcome.attack.goal,
                 "state": outcome.state.value,
-                "seen": [
-                    {"effect": observation.effect.value, "what": observation.detail}
+                "observations": [
+                    {"effect": observation.effect.value, "detail": observation.detail}
                     for observation in outcome.observations
                 ],
-                "untried": outcome.not_tried or None,
+                "not_tried": outcome.not_tried or None,
             }
             for outcome in outcomes
         ],

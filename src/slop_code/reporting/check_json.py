@@ -66,6 +66,6 @@ def finding_of(finding: Finding, step: str) -> dict[str, Any]:
         "checkpoint": finding.checkpoint,
         "test": None if finding.test is None else file_safe(finding.test),
         "message": file_safe(finding.message),
-        "mend": file_safe(finding.fix),
+        "fix": file_safe(finding.fix),
         "detail": file_safe(finding.detail),
     }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     PlanRow = tuple[Submission, str, str]
 
-STYLES = {"run": "bold", "shared": "", "cached": "cyan", "up to date": "dim", "error": "magenta"}
+STYLES = {"run": "bold", "shared": "", "cached": "cyan", "up to date": "dim", "issue": "magenta"}
 
 
 def plan_lines(plan: Plan, slots: int) -> Iterator[StyledLine]:
@@ -24,8 +24,8 @@ def plan_lines(plan: Plan, slots: int) -> Iterator[StyledLine]:
     for submission, word, reason in rows:
         because = f": {first_line(reason)}" if reason else ""
         yield f"{word} {one_line(submission.label)}{because}", STYLES[word]
-    for error in plan.issues:
-        yield f"error {one_line(error.label)}: {first_line(error.reason)}", STYLES["error"]
+    for issue in plan.issues:
+        yield f"issue {one_line(issue.label)}: {first_line(issue.reason)}", STYLES["issue"]
     yield plan_counts(plan), "bold"
     yield expected_time(plan, slots), ""
 
@@ -51,8 +51,8 @@ def plan_counts(plan: Plan) -> str:
         "up to date": len(plan.up_to_date),
     }
     listed = ", ".join(f"{count} {what}" for what, count in counts.items())
-    errors = f"; errors: {len(plan.issues)}" if plan.issues else ""
-    return f"{plural(sum(counts.values()), 'submission')}: {listed}{errors}"
+    issues = f"; issues: {len(plan.issues)}" if plan.issues else ""
+    return f"{plural(sum(counts.values()), 'submission')}: {listed}{issues}"
 
 
 def expected_time(plan: Plan, slots: int) -> str:

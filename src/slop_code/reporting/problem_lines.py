@@ -141,6 +141,6 @@ def _checkpoint_json(checkpoint: CheckpointOverview) -> dict[str, Any]:
         "specification_bytes": checkpoint.specification,
         "solution": checkpoint.solution,
         "tests": None if checkpoint.tests is None else dict(checkpoint.tests),
-        "trouble": checkpoint.error,
+        "error": checkpoint.error,
         "reference": reference,
     }

@@ -141,9 +141,9 @@ def without_verdict(totals: Totals) -> int:
 def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[StyledLine]:
     """The lines below the tables; the verdict is the last."""
     yield from more_line(summary.runs, SHOWN_RUNS, f" runs: see {SUMMARY}")
-    errors = {error.label: error.reason for error in summary.troubles}
-    yield from _reasons("error", [(error.label, error.reason) for error in summary.troubles], "yellow")
-    unknown = [line for line in lines if line.state != "evaluated" and line.label not in errors]
+    yield from _reasons("issue", [(issue.label, issue.reason) for issue in summary.issues], "yellow")
+    with_issue = {issue.label for issue in summary.issues}
+    unknown = [line for line in lines if line.state != "evaluated" and line.label not in with_issue]
     unknown.sort(key=lambda line: line.state)  # infrastructure failures before checkpoints that were not started
     yield from _reasons("no verdict", [(line.label, line.reason or "") for line in unknown], "magenta")
     if summary.totals.retried:
@@ -189,9 +189,9 @@ def verdict(summary: RunSummary, policy: Policy) -> StyledLine:
             NO_VERDICT_STYLE,
         )
     counted = f"{passed} of {plural(planned, 'checkpoint')}"
-    if summary.troubles:
+    if summary.issues:
         return (
-            f"NO VERDICT on the whole: {plural(len(summary.troubles), 'error')}; {counted} passed ({policy})",
+            f"NO VERDICT on the whole: {plural(len(summary.issues), 'issue')}; {counted} passed ({policy})",
             NO_VERDICT_STYLE,
         )
     word, style = ("PASSED", "bold green") if passed == planned else ("NOT PASSED", "bold red")

@@ -61,12 +61,14 @@ def verification_totals(verified: int, count: int) -> Iterator[StyledLine]:
 
 def finding_text(finding: Discrepancy) -> str:
     stored, raw = from_first_difference(finding.stored, finding.raw)
-    name = one_line(finding.place)
+    name = one_line(finding.location)
     if finding.kind == "raw report":
         return f"{name} {one_line(raw)}"
     if finding.kind == CONTRADICTION:
         return f"{name}: {one_line(stored)}, but {one_line(raw)}"
-    what = "" if finding.kind == "test" or finding.kind in (*_SAYS, *finding.place.split(".")) else f" {finding.kind}"
+    what = (
+        "" if finding.kind == "test" or finding.kind in (*_SAYS, *finding.location.split(".")) else f" {finding.kind}"
+    )
     return f"{name}{what}: stored {one_line(stored)}, {_SAYS.get(finding.kind, 'the raw reports say')} {one_line(raw)}"
 
 

@@ -102,7 +102,7 @@ class RunSummary(Stored):
     runs: dict[str, Totals]
     problems: dict[str, ProblemSummary]
     infrastructure_failures: list[LabelledReason]
-    troubles: list[LabelledReason]
+    issues: list[LabelledReason]
 
     def save(self, path: Path) -> None:
         write_atomic(path, self.model_dump_json(indent=2) + "\n")
@@ -147,7 +147,7 @@ def summarise(
         runs={name: totals_of(runs[name], policies) for name in sorted(runs)},
         problems={name: _problem(problems[name], of_problem) for name, of_problem in tables.items()},
         infrastructure_failures=[LabelledReason(label=line.label, reason=line.reason or "") for line in failed],
-        troubles=[LabelledReason(label=issue.label, reason=issue.reason) for issue in issues],
+        issues=[LabelledReason(label=issue.label, reason=issue.reason) for issue in issues],
     )
 
 

@@ -32,7 +32,7 @@ class Discrepancy:
     """Between a stored result and what it was made of."""
 
     kind: str
-    place: str
+    location: str
     stored: str
     raw: str
     """What the evidence gives instead, or what the problem has now."""
