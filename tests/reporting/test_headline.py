@@ -27,6 +27,8 @@ def message(expected, found, command=COMMAND):
         ("E   AssertionError: too few\nE   assert 1 == 2", "AssertionError: too few"),
         ("E   AssertionError: ran: ['/slop/run', 'python', 'main.py']", "AssertionError: ran: ['python', 'main.py']"),
         ("Failed: ran: /slop/run python main.py", "Failed: ran: python main.py"),
+        ("Failed: ran: /slop/support/run python main.py", "Failed: ran: python main.py"),
+        ("E   Failed: ran: ['/slop/support/run', 'python', 'main.py']", "Failed: ran: ['python', 'main.py']"),
         (f"E   assert [{'1, ' * 200}] == [2]\nE     \nE     At index 0 diff: 1 != 2", "At index 0 diff: 1 != 2"),
         ("E   assert [1] == [2]\nE     \nE     At index 0 diff: 1 != 2", "assert [1] == [2]"),
         # what was expected and found: the first line that differs

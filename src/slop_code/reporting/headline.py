@@ -6,6 +6,8 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from slop_code.execution.bubblewrap import box_arguments
+from slop_code.execution.docker import container_arguments
 from slop_code.reporting.text import file_safe, truncate
 
 if TYPE_CHECKING:
@@ -13,7 +15,10 @@ if TYPE_CHECKING:
 
 HEADLINE_WIDTH = 300
 
-_LAUNCHER = re.compile(r"'/slop/run', |/slop/run ")
+_LAUNCHERS = "|".join(map(re.escape, (box_arguments.LAUNCHER, container_arguments.LAUNCHER)))
+_LAUNCHER = re.compile(rf"'(?:{_LAUNCHERS})', |(?:{_LAUNCHERS}) ")
+"""The launcher in front of a command, as a word of a list or of a line."""
+
 _COMMAND = re.compile(r"(?:[\w.]+: )?ran: ")
 """Start of a line that names the command and not its result."""
 _LIST_DIFFERENCE = re.compile(r"At index \d+ diff: ")

@@ -26,6 +26,7 @@ WORKSPACE = "/workspace"
 HOME = "/home/agent"
 SUBJECT_ENV = "/slop/subject"
 TOOLS = "/slop/bin"
+LAUNCHER = "/slop/run"
 JUDGE = "/slop/judge"
 IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]
 RESOLVER = ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
@@ -166,7 +167,7 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         *own, *uv_cache,
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
         *mount_tests_for_judge(job), "--bind", "/box/reports", f"{WORKSPACE}/{REPORTS_DIR}",
-        "--ro-bind", "/box/slopbox", "/slop/run", "--ro-bind", "/box/slopbox", "/slop/box",
+        "--ro-bind", "/box/slopbox", LAUNCHER, "--ro-bind", "/box/slopbox", "/slop/box",
         "--ro-bind", "/box/conf", "/slop/call/conf", "--bind", "/box/handed/done", "/slop/call/done",
         "--bind", "/box/shown", "/slop/shown", "--ro-bind", "/box/handed/socket", "/slop/gate/socket",
         "--remount-ro", "/", "--chdir", WORKSPACE,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code.execution.bubblewrap.box_arguments import (
     HOME,
     JUDGE,
+    LAUNCHER,
     SUBJECT_ENV,
     TOOLS,
     WORKSPACE,
@@ -48,7 +49,7 @@ class BubblewrapSandbox(HostSandbox):
     name = "bubblewrap"
 
     def layout(self, session: Path) -> BoxLayout:
-        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, ("/slop/run",), JUDGE)
+        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, (LAUNCHER,), JUDGE)
 
     def subject_env(self, entry: Path) -> str:
         return SUBJECT_ENV
@@ -115,7 +116,7 @@ def boxes_error(spec: EnvironmentSpec) -> str | None:
         for path in empty.values():
             path.mkdir()
         request = JudgeRequest(
-            argv=["/slop/run", "/bin/true"],
+            argv=[LAUNCHER, "/bin/true"],
             environment={},
             tests=empty["tests"],
             shown=empty["shown"],

@@ -24,6 +24,7 @@ HOME = "/slop/home"
 
 SUPPORT = "/slop/support"
 BOX = f"{SUPPORT}/box"
+LAUNCHER = f"{SUPPORT}/run"
 GATE = "/slop/gate"
 JUDGE = "/slop/judge"
 CALL = "/slop/call"

@@ -101,7 +101,7 @@ class DockerSandbox:
         return [self.name, *self.engine.daemon_identity(), self.image(), *own]
 
     def layout(self, session: Path) -> BoxLayout:
-        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, f"{c.SUPPORT}/bin", (f"{c.SUPPORT}/run",), c.JUDGE)
+        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, f"{c.SUPPORT}/bin", (c.LAUNCHER,), c.JUDGE)
 
     def variables(self) -> Mapping[str, str]:
         pairs = (pair.partition("=") for pair in self.engine_state.image["Config"].get("Env") or ())
