@@ -37,11 +37,22 @@ logger = logging.getLogger(__name__)
 INSTALL_S = 900.0
 ABANDONED_S = 3600.0
 LOOKUP_FAILURE = "failed to lookup address"
+"""Part of what uv prints then."""
+
 DESCRIPTION = "made.json"
 PREFIX = "import sys; print(sys.prefix)"
 COMPILE = ("pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url")
 LABEL = re.compile(r"^[^\w`'\"(/]*(?:(?:error|cause|caused by): )?", re.IGNORECASE)
 """Text that uv writes before an error, and before each of its causes."""
+
+
+class ToolInstallationError(InfrastructureError):
+    """uv failed."""
+
+    def __init__(self, reason: str, output: str = "") -> None:
+        super().__init__(reason)
+        self.output = output
+        """What uv printed."""
 
 
 def build_tool_environment(
@@ -102,8 +113,8 @@ def run_uv(builder: ToolBuilder, tool: str, arguments: Sequence[str], tries: int
     """Retry where a host name could not be looked up, which is often temporary."""
     try:
         return builder.uv(tool, arguments)
-    except InfrastructureError as error:
-        if tries == 1 or LOOKUP_FAILURE not in str(error):
+    except ToolInstallationError as error:
+        if tries == 1 or LOOKUP_FAILURE not in error.output:
             raise
         logger.info("retrying %s: %s", tool, LOOKUP_FAILURE)
     return run_uv(builder, tool, arguments, tries - 1)
@@ -175,11 +186,12 @@ def remove_abandoned_unpacks(uv: Path) -> None:
                 remove_path(left)
 
 
-def tool_failure(argv: Sequence[str], exit_code: int | None, output: str) -> InfrastructureError:
-    return InfrastructureError(
+def tool_failure(argv: Sequence[str], exit_code: int | None, output: str) -> ToolInstallationError:
+    return ToolInstallationError(
         f"the test environment cannot be made: {_cause(output) or f'uv exited with {exit_code}'}; "
         f"is there a network? `slop-code cache warm` fetches it ahead\n"
-        f"`{shlex.join(argv)}` exited with {exit_code}\n{output.strip()}"
+        f"`{shlex.join(argv)}` exited with {exit_code}\n{output.strip()}",
+        output,
     )
 
 
