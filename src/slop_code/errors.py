@@ -47,7 +47,7 @@ class ConfigError(UsageError):
     def __init__(self, message: str = "", mistakes: Sequence[ConfigMistake] = ()) -> None:
         super().__init__(message or "\n".join(dict.fromkeys(map(str, mistakes))))
         self.mistakes = tuple(mistakes)
-        """Empty where the error is not about a YAML file."""
+        """Of a YAML file, or of the ledger of flaky tests; empty for any other error."""
 
 
 class SubmissionError(UsageError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from slop_code._io import TooLargeError, read_bounded, write_atomic
-from slop_code.errors import ConfigError
+from slop_code.errors import ConfigError, ConfigMistake
 from slop_code.evaluation.report import first_mistake
 
 if TYPE_CHECKING:
@@ -60,11 +60,15 @@ def read_ledger(problem: ProblemConfig) -> Ledger:
     except FileNotFoundError:
         return Ledger()
     except ValidationError as error:
-        raise ConfigError(f"{path}: {first_mistake(error)}; expected {EXPECTED}") from error
+        raise _refused(path, f"{first_mistake(error)}; expected {EXPECTED}") from error
     except TooLargeError as error:
-        raise ConfigError(f"{path}: larger than {SIZE_LIMIT} bytes") from error
+        raise _refused(path, f"larger than {SIZE_LIMIT} bytes") from error
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        raise _refused(path, f"cannot be read: {error.strerror}") from error
+
+
+def _refused(path: Path, message: str) -> ConfigError:
+    return ConfigError(mistakes=[ConfigMistake(path, message)])
 
 
 def line_in_ledger(problem: ProblemConfig, test: str) -> int | None:

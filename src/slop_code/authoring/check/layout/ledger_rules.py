@@ -11,7 +11,7 @@ from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import TESTS
 from slop_code.authoring.check.python_sources import definitions
 from slop_code.errors import ConfigError
-from slop_code.evaluation.quarantine import EXPECTED, LEDGER, ledger_path, line_in_ledger, read_ledger
+from slop_code.evaluation.quarantine import EXPECTED, LEDGER, line_in_ledger, read_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,12 +37,11 @@ FILE = f"{TESTS}/{LEDGER}"
 
 
 def ledger(files: ProblemFiles) -> Iterator[Finding]:
-    path = ledger_path(files.problem)
     try:
         entries = read_ledger(files.problem).tests
     except ConfigError as error:
-        message = single_line(str(error).removeprefix(f"{path}: "))
-        yield Finding(UNREADABLE, Location(FILE), message)
+        for mistake in error.mistakes:
+            yield Finding(UNREADABLE, Location(FILE), single_line(mistake.message))
         return
     sources = {source.file: source for source in files.sources}
     paths = {f"{TESTS}/{file}" for file in files.files}
