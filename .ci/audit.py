@@ -1,7 +1,7 @@
-"""Ask whether anything is known against what the locks pin: `python .ci/audit.py`, with pip-audit.
+"""Check of pinned dependencies for known vulnerabilities, with pip-audit: `python .ci/audit.py`.
 
-Exit status: 0 nothing known, 1 something known, 3 not audited. pip-audit itself ends with 0 where it could ask about
-nothing, and says "No known vulnerabilities found"; here only a package that was really looked up counts.
+Exit status: 0 none known, 1 some known, 3 not audited. pip-audit exits with 0 and prints "No known vulnerabilities
+found" even when it could look up no package at all; here only packages that were looked up count.
 """
 
 from __future__ import annotations
@@ -23,40 +23,44 @@ TIMEOUT_S = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AuditResult:
     status: int
     text: str
 
 
-def answer(report: str, wanted: Iterable[tuple[str, str]], trouble: str = "") -> Answer:
-    """`report`: pip-audit's JSON, or anything else; `wanted`: name and version of all there is."""
+def audit_result(report: str, pinned: Iterable[tuple[str, str]], stderr: str = "") -> AuditResult:
+    """`report`: the output of pip-audit, JSON if it worked; `pinned`: name and version of every package."""
     try:
         entries: list[dict[str, Any]] = json.loads(report)["dependencies"]
         looked_up: dict[tuple[str, str], list[dict[str, Any]]] = {}
         skipped: dict[str, str] = {}
-        for one in entries:
-            if isinstance(one.get("vulns"), list):
-                looked_up.setdefault((canonical(one["name"]), one["version"]), []).extend(one["vulns"])
+        for entry in entries:
+            if isinstance(entry.get("vulns"), list):
+                looked_up.setdefault((canonical(entry["name"]), entry["version"]), []).extend(entry["vulns"])
             else:
-                skipped[canonical(one["name"])] = one.get("skip_reason", "there is no answer")
-        known = [f"{name} {version}: {told(vulns)}" for (name, version), vulns in looked_up.items() if vulns]
+                skipped[canonical(entry["name"])] = entry.get("skip_reason", "there is no answer")
+        known = [
+            f"{name} {version}: {vulnerability_text(vulns)}" for (name, version), vulns in looked_up.items() if vulns
+        ]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Answer(NOT_AUDITED, f"NOT AUDITED: pip-audit gave no report. {last_line(trouble)}".rstrip())
-    every = sorted(set(wanted))
-    missing = [(name, version) for name, version in every if (name, version) not in looked_up]
+        return AuditResult(NOT_AUDITED, f"NOT AUDITED: pip-audit gave no report. {last_line(stderr)}".rstrip())
+    packages = sorted(set(pinned))
+    missing = [(name, version) for name, version in packages if (name, version) not in looked_up]
     lines = [f"KNOWN VULNERABILITIES in {len(known)} packages:", *known] if known else []
-    if missing or not every:
+    if missing or not packages:
         name = missing[0][0] if missing else "the locks"
         reason = skipped.get(name, "it is not in the report" if missing else "they name no package")
         unreached = "the advisories could not be reached: " if skipped and not looked_up else ""
-        lines += [f"NOT AUDITED: {unreached}{len(missing)} of {len(every)} packages. {name}: {reason}"]
+        lines += [f"NOT AUDITED: {unreached}{len(missing)} of {len(packages)} packages. {name}: {reason}"]
     if known:
-        return Answer(VULNERABLE, "\n".join(lines))
-    return Answer(NOT_AUDITED, lines[0]) if lines else Answer(CLEAN, f"nothing known against {len(every)} packages")
+        return AuditResult(VULNERABLE, "\n".join(lines))
+    if lines:
+        return AuditResult(NOT_AUDITED, lines[0])
+    return AuditResult(CLEAN, f"nothing known against {len(packages)} packages")
 
 
-def told(vulns: Iterable[dict[str, Any]]) -> str:
-    return "; ".join(f"{one['id']}, fixed in {', '.join(one['fix_versions']) or 'no version'}" for one in vulns)
+def vulnerability_text(vulns: Iterable[dict[str, Any]]) -> str:
+    return "; ".join(f"{vuln['id']}, fixed in {', '.join(vuln['fix_versions']) or 'no version'}" for vuln in vulns)
 
 
 def last_line(text: str) -> str:
@@ -64,12 +68,12 @@ def last_line(text: str) -> str:
 
 
 def main() -> int:
-    pinned = [one for lock in LOCKS for one in read(lock.read_text(encoding="utf-8"))]
-    here = [one for one in pinned if not one.marker or Marker(one.marker).evaluate()]
+    pinned = [package for lock in LOCKS for package in read(lock.read_text(encoding="utf-8"))]
+    for_this_machine = [package for package in pinned if not package.marker or Marker(package.marker).evaluate()]
     options = ["--disable-pip", "--require-hashes", "--progress-spinner=off", "--format=json", "--desc=off"]
     files = [word for lock in LOCKS for word in ("--requirement", str(lock))]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "pip_audit", *options, *files],
             capture_output=True,
             encoding="utf-8",
@@ -77,11 +81,12 @@ def main() -> int:
             timeout=TIMEOUT_S,
             check=False,
         )
-        found = answer(done.stdout, ((one.name, one.version) for one in here), done.stderr)
+        packages = [(package.name, package.version) for package in for_this_machine]
+        result = audit_result(process.stdout, packages, process.stderr)
     except subprocess.TimeoutExpired:
-        found = Answer(NOT_AUDITED, f"NOT AUDITED: pip-audit did not end within {TIMEOUT_S} s")
-    print(found.text)
-    return found.status
+        result = AuditResult(NOT_AUDITED, f"NOT AUDITED: pip-audit did not end within {TIMEOUT_S} s")
+    print(result.text)
+    return result.status
 
 
 if __name__ == "__main__":

