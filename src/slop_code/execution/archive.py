@@ -100,7 +100,7 @@ def _format_time(nanoseconds: int) -> str:
 
 
 def unpack_reports(read: Read, folders: Mapping[str, Path], max_size: int = MAX_REPORTS_SIZE) -> int:
-    """Write the trees that were asked for to their folders; what is there already stays. The judge's wait status.
+    """Write the trees of `folders` to their folders, and return the judge's wait status. Existing files are kept.
 
     Anything else (another kind of file, a name that leads elsewhere) is an infrastructure failure; an archive that
     ends early is an EOFError.
@@ -195,7 +195,7 @@ class _BoundedStream:
 
     @contextlib.contextmanager
     def damage(self) -> Iterator[None]:
-        """What tarfile says of an archive that is damaged, or that ends early."""
+        """Turn tarfile's errors into ours: an archive is damaged, or ends early."""
         try:
             yield
         except (tarfile.TarError, ValueError, RecursionError) as error:
@@ -203,7 +203,7 @@ class _BoundedStream:
 
 
 def _members(read: Read) -> Iterator[tuple[tuple[str, ...], tarfile.TarInfo, Iterator[bytes] | None]]:
-    """Each member with its path in parts and, of a file, its content; hostile ones are refused."""
+    """Each member with its path in parts and, of a file, its content; hostile members are refused."""
     stream, names = _BoundedStream(read), set[tuple[str, ...]]()
     source = cast(IO[bytes], stream)  # tarfile needs nothing but its `read`
     with stream.damage(), tarfile.open(fileobj=source, mode="r|", encoding=ENCODING, errors=ERRORS) as tar:
@@ -235,7 +235,7 @@ def _status(text: bytes) -> int:
 
 
 def _mtime(member: tarfile.TarInfo) -> int:
-    """In nanoseconds."""
+    """Modification time in nanoseconds."""
     text = member.pax_headers.get("mtime") or str(member.mtime)
     match = re.fullmatch(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?", text)
     if match is None:

@@ -85,7 +85,7 @@ class Cache:
 
     @contextlib.contextmanager
     def exclusive_lock(self) -> Iterator[None]:
-        """For pruning: no evaluation starts while this is held, and an InfrastructureError while evaluations run."""
+        """For pruning: no evaluation starts while this is held. Raises InfrastructureError while evaluations run."""
         with open_lock(self.root / LOCK) as lock:
             if not try_lock(lock, fcntl.LOCK_EX):
                 raise InfrastructureError(
@@ -94,7 +94,7 @@ class Cache:
             yield
 
     def remove_abandoned_sessions(self) -> list[Path]:
-        """Remove the session folders of killed evaluators; their paths."""
+        """Remove the session folders of killed evaluators, and return their paths."""
         return [folder for folder in (self.root / "sessions").glob("*") if _remove_if_abandoned(folder)]
 
     @contextlib.contextmanager
@@ -168,7 +168,7 @@ def open_lock(path: Path) -> IO[str]:
 
 
 def try_lock(lock: IO[str], kind: int) -> bool:
-    """Without waiting; an OSError where the file system has no locks."""
+    """Lock without waiting, and return whether it worked; an OSError where the file system has no locks."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -197,7 +197,7 @@ def _remove_if_abandoned(folder: Path) -> bool:
 
 
 def remove_path(path: Path) -> None:
-    """A file, a link or a tree; nothing where there is none."""
+    """Remove a file, a link or a tree, if it exists."""
     if path.is_dir() and not path.is_symlink():
         remove_tree(path)
     else:

@@ -28,7 +28,7 @@ class FolderSize:
 
 
 def folder_size(folder: Path) -> FolderSize:
-    """Without following links; others may add to the folder and remove from it meanwhile."""
+    """Links are not followed. Other processes may add files and remove files meanwhile."""
     entries, total = 0, 0
     with contextlib.suppress(OSError):
         entries = sum(not name.startswith(".") for name in os.listdir(folder))
@@ -40,7 +40,7 @@ def folder_size(folder: Path) -> FolderSize:
 
 
 def prune_cache(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]:
-    """One line for each action; an InfrastructureError when everything is to go while evaluations run."""
+    """One line for each action; an InfrastructureError when everything is to be removed while evaluations run."""
     with cache.exclusive_lock() if everything else contextlib.nullcontext():
         for folder in cache.remove_abandoned_sessions():
             yield f"{folder}: removed"
@@ -53,7 +53,7 @@ def prune_cache(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]
 
 
 def _prune_engine(cache: Cache, binary: str) -> Iterator[str]:
-    """Locks of dead owners, and their containers, volumes and images."""
+    """Remove the locks of dead owners, and their containers, volumes and images."""
     remove_dead_owners(cache)
     engine = Engine(binary)
     if engine.unavailable_reason():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_WAIT_S = 1.0
-"""Of the main thread at a time: Python misses a signal that comes just before a call blocks, until the call returns."""
+"""Longest single wait: Python's main thread misses a signal just before a call blocks, until that call returns."""
 
 
 class EvaluationCancelledError(SlopCodeError):

@@ -1,4 +1,4 @@
-"""Plug-in points: classes of ours by their names, and entry points that other packages bring."""
+"""Plug-in points: built-in classes by name, and entry points of other packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def load_plugin(group: str, name: str, built_in: Mapping[str, str]) -> Any | None:
-    """Our own, written as `module:attribute`, else the entry point of another package; None: there is neither."""
+    """The built-in class, given as `module:attribute`, else the entry point of another package; None without either."""
     if name in built_in:
         module, _, attribute = built_in[name].partition(":")
         return getattr(importlib.import_module(module), attribute)

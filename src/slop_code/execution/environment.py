@@ -26,7 +26,7 @@ FILE_SIZE = 2 << 30
 """Bytes of any file of the judge or of set-up, in every sandbox."""
 
 HANDED_SIZE = 1 << 30
-"""Bytes of all files that tests hand over; the copies are not the subject's to fill."""
+"""Bytes of all files that tests hand over; they do not count against the subject's disk limit."""
 
 SETUP_MEMORY = 8 << 30
 SETUP_PROCESSES = 1000
@@ -34,7 +34,7 @@ MIN_INODES = 10_000
 
 
 def parse_size(value: Any) -> int:
-    """Bytes, of a number or of text such as `512M`, `1.5 GiB`; multiples are binary."""
+    """Bytes of a size that is given as a number or as text, such as `512M` or `1.5 GiB`; multiples are binary."""
     size: float | Fraction = 0
     if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
         size = Fraction(match[1]) * _MULTIPLES[(match[2] or "").upper()]
@@ -144,7 +144,7 @@ class EnvironmentSpec(FileModel):
     commands: CommandsSpec = Field(default_factory=CommandsSpec)
     snapshot: SnapshotSpec = Field(default_factory=SnapshotSpec)
     isolation: Annotated[str, AfterValidator(_isolation)] = "strict"
-    """`strict`: the sandbox of this type; `none`; or the name of a sandbox that another package brings."""
+    """`strict`: the sandbox of this type; `none`; or the name of a sandbox of another package."""
 
     limits: Limits = Field(default_factory=Limits)
     network: Literal["none", "full"] = "none"

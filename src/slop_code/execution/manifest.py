@@ -1,4 +1,4 @@
-"""Checksum manifests of cache entries and of uv's cache: what differs from its manifest is damaged, and built again."""
+"""Checksum manifests of cache entries and of uv's cache: an entry that differs is damaged, and is built again."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MANIFEST = ".manifest"
 BYTECODE_FOLDER = "__pycache__"
 MAX_DIGESTS = 300
 MAX_DIGEST_BYTES = 8 << 20
-"""Of a sample, these many files and bytes are read at each check, the smallest files first; of the rest the sizes."""
+"""Files and bytes of a sample that each check reads, the smallest files first; of the other files it compares sizes."""
 
 MAX_FILES = 10_000
-"""A sample covers no more files than these, since a submission's set-up may leave any number."""
+"""Files of a sample, since a submission's set-up may leave any number of files."""
 
 ARCHIVES = "archive-v0"
 """uv's folder of unpacked wheels, and of the environments that uvx makes of them."""

@@ -142,7 +142,7 @@ class PipedProcess:
         return wait_for(self._stdout.fileno(), deadline - time.monotonic())
 
     def read(self, size: int, deadline: float) -> bytes:
-        """So many bytes, fewer when the process has ended; TimeoutError after the deadline."""
+        """`size` bytes, fewer when the process has ended; TimeoutError after the deadline."""
         parts = []
         while size > 0:
             if not self.answers(deadline):
@@ -183,7 +183,7 @@ def succeeds(argv: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def cpu_load(count: int) -> Iterator[None]:
-    """So many processes use up CPU time during the block; they end by themselves if we are killed."""
+    """`count` processes use up CPU time during the block; they end by themselves if we are killed."""
     argv = [sys.executable, "-I", "-S", "-c", BUSY_LOOP, str(os.getpid())]
     quiet = subprocess.DEVNULL
     with contextlib.ExitStack() as stack:

@@ -48,7 +48,7 @@ class BoxLayout:
     """Words before every command of the subject."""
 
     judge: str | None = None
-    """The judge's own files, apart from any folder that the subject can rename; None: at their host paths."""
+    """Folder of the judge's own files, outside of any folder that the subject can rename; None: their host paths."""
 
     def judge_path(self, name: str, host: Path) -> str:
         return f"{self.judge}/{name}" if self.judge else str(host)
@@ -95,7 +95,7 @@ class PreparedSubject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupJob:
-    """The set-up of a submission: with network, without tests."""
+    """The set-up of one submission, as a sandbox gets it: with network, without tests."""
 
     submission: Path
     environment: Mapping[str, str]
@@ -120,7 +120,7 @@ class ToolBuilder(Protocol):
     """Temporary folder of uv."""
 
     def put(self, name: str, text: str) -> str:
-        """Write a file for uv; its path as uv sees it."""
+        """Write a file for uv, and return its path as uv sees it."""
 
     def python(self) -> tuple[str, str]:
         """Path of the judge's interpreter as the judge sees it, and its version."""
@@ -131,7 +131,7 @@ class ToolBuilder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
-    """One run of the judge, whichever the sandbox."""
+    """One run of the judge, as the evaluation asks a session for it: independent of sandbox and submission."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
@@ -155,7 +155,7 @@ class JudgeRequest:
 
 @dataclass(frozen=True, slots=True)
 class JudgeJob:
-    """One run of the judge against a submission."""
+    """One run of the judge, as a sandbox gets it: the request, the submission and the scratch folder of the session."""
 
     request: JudgeRequest
     submission: Path | None
@@ -168,7 +168,7 @@ class JudgeJob:
 
     @property
     def collecting(self) -> bool:
-        """Without a subject the judge may leave bytecode beside the tests."""
+        """Without a subject the judge may write bytecode next to the tests."""
         return self.submission is None
 
     @property
@@ -180,7 +180,7 @@ class JudgeJob:
 class JudgeResult:
     done: ProcessResult
     isolation: Mapping[str, Any]
-    """What was really in force, for the record."""
+    """Isolation that was in effect, for the result."""
 
 
 class Sandbox(Protocol):

@@ -1,4 +1,4 @@
-"""One evaluation: a submission that is set up, and a folder that is removed when the evaluation ends."""
+"""Session: one judge/subject pair, or one collection of tests, with a folder that is removed at its end."""
 
 from __future__ import annotations
 
@@ -75,6 +75,6 @@ class Session:
         if result.done.exit_code is None:
             logger.info("session timeout of %g s struck", request.timeout)
         logger.info(
-            "closed %s boxes, exit code %s, in force: %s", self.sandbox.name, result.done.exit_code, result.isolation
+            "closed %s boxes, exit code %s, isolation: %s", self.sandbox.name, result.done.exit_code, result.isolation
         )
         return result

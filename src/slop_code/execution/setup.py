@@ -57,7 +57,7 @@ def python_steps(python: str, source: str | None) -> list[list[str]]:
     install = ["uv", "pip", "install", "--no-config", "--compile-bytecode", "--link-mode=copy"]
     steps = [[*venv, "{env}"]]
     if source == "requirements.txt":
-        install.append("--no-sources")  # a pyproject.toml beside it is ignored
+        install.append("--no-sources")  # a pyproject.toml next to it is ignored
     if source:
         steps.append([*install, "--python", "{env}/bin/python", "-r", source])
     return steps
@@ -82,7 +82,7 @@ def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
         project, tools = settings.get("project"), settings.get("tool")
         if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
             dependencies = project.get("dependencies")
-            # Settings for uv can make a plain name stand for a file of the submission's own.
+            # Settings for uv can make a plain name refer to a file of the submission's own.
             own_sources = isinstance(tools, dict) and "uv" in tools
             # So can its own extras, where a dependency has the project's own name.
             own_sources |= "optional-dependencies" in project

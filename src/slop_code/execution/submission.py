@@ -22,7 +22,7 @@ MAX_DEPTH = 500
 CHUNK = 1 << 20
 PAGE = 4096
 MAX_BYTES = 16 << 30
-"""Of all files together, holes included: reading more takes too long."""
+"""Bytes of all files together, holes included: reading more takes too long."""
 
 MAX_ENTRIES = 1_000_000
 MACHINE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
@@ -59,7 +59,7 @@ class TreeEntry:
 
     info: os.stat_result
     descriptor: int | None
-    """Of a file or a folder that this user may read; what this user may not read, the subject cannot read either."""
+    """Descriptor of a file or a folder that this user may read; the subject cannot read more than this user."""
 
     @property
     def name(self) -> bytes:
@@ -178,14 +178,14 @@ class TreeSummary:
     entries: int = 0
     size: int = 0
     checksum: int = 0
-    """Over kinds, names and contents, in whatever order."""
+    """Checksum over kinds, names and contents, independent of their order."""
 
     unreadable: bool = field(default=False, compare=False)
     """Whether the mode of a file or folder in it keeps its owner from reading it."""
 
     @property
     def space(self) -> int:
-        """What it takes at most where files are kept in pages."""
+        """Bytes that it takes at most where files are stored in pages."""
         return self.size + 2 * PAGE * self.entries
 
 

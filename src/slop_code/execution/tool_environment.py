@@ -91,7 +91,7 @@ def build_tool_environment(
 
 
 def _install(builder: ToolBuilder, python: str, constraints: str) -> dict[str, str]:
-    """Install the requirements with hashes, which only proves them; the version of each package."""
+    """Install the requirements only to check their hashes, and return the version of each package."""
     venv = f"{builder.folder}/venv"
     run_uv(builder, "uv", ["venv", "--quiet", "--python", python, venv])
     within = ["--python", f"{venv}/bin/python"]

@@ -97,7 +97,7 @@ class UnsandboxedSetupBox:
 
 
 def take_reports(source: Path, target: Path) -> None:
-    """Copy regular files only: the submission may have put links, pipes and folders beside them."""
+    """Copy regular files only: the submission may have put links, pipes and folders there."""
     if source.is_symlink() or not source.is_dir():
         return
     for path in source.iterdir():

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 WORKSPACE = "/workspace"
 HOME = "/home/agent"
-SUBJECT_ENV = "/slop/subject"
-TOOLS = "/slop/bin"
-LAUNCHER = "/slop/run"
-JUDGE = "/slop/judge"
-IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]
-RESOLVER = ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
+SUBJECT_ENV = "/slop/subject"  # the submission's Python environment: written by set-up, then read-only
+TOOLS = "/slop/bin"  # uv and uvx, read-only in every box
+LAUNCHER = "/slop/run"  # the helper under the name that makes it the launcher; only in the judge's box
+JUDGE = "/slop/judge"  # the plugin and uv's cache; only in the judge's box
+IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]  # the user of all inner boxes, without privileges
+RESOLVER = ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")  # DNS, for boxes with network
 KERNEL = [f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "pressure")]
 PROC = ["--proc", "/proc", *[word for path in KERNEL for word in ("--ro-bind-try", path, path)]]
 """Where the host's user is root, the kernel's settings and switches would be writable."""
@@ -128,7 +128,7 @@ def mount_tests_for_judge(job: JudgeJob) -> list[str]:
 
 
 def writable_while_collecting(job: JudgeJob) -> str:
-    """Without a subject the judge may leave bytecode beside the tests; otherwise it cannot write there."""
+    """Without a subject the judge may write bytecode next to the tests; otherwise it cannot write there."""
     return "--bind" if job.collecting else "--ro-bind"
 
 

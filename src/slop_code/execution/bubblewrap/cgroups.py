@@ -1,6 +1,7 @@
-"""Control groups: the kernel kills a submission over its memory limit, and refuses processes over their limit.
+"""Control groups: hard limits of the kernel, above the limits that `slopbox serve` enforces everywhere.
 
-As a rule only root may make control groups. Elsewhere `slopbox serve` watches the limits, and kills a little later.
+The memory limit of a group is `memory` plus twice `disk`, since the files of a box are in memory, too. As a rule only
+root may make control groups.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _set_up(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) ->
 
 
 def _log_events(groups: list[Path]) -> None:
-    """Limits that struck, as the kernel counts them."""
+    """Log the limits that struck, as the kernel counts them."""
     for group, (file, event) in itertools.product(groups, EVENTS):
         with contextlib.suppress(OSError):
             for line in (group / file).read_text().splitlines():
@@ -130,7 +131,7 @@ def _lock(group: Path) -> int:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Remove the groups of killed evaluators: a living one holds the lock of its group."""
+    """Remove the groups of killed evaluators: a living evaluator holds the lock of its group."""
     for group in parent.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             descriptor = _lock(group)

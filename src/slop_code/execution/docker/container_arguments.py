@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 HOME = "/slop/home"
 """Not a folder that images have: a runtime gives a mount the mode of the folder that it covers."""
 
-SUPPORT = "/slop/support"
-BOX = f"{SUPPORT}/box"
-LAUNCHER = f"{SUPPORT}/run"
-GATE = "/slop/gate"
-JUDGE = "/slop/judge"
-CALL = "/slop/call"
-SHOWN = "/slop/shown"
-SOURCE = "/slop/source"
-TOOLS = "/slop/tools"
-NET = "/slop/net"
+SUPPORT = "/slop/support"  # volume with the helper and uv, read-only in every container
+BOX = f"{SUPPORT}/box"  # the helper
+LAUNCHER = f"{SUPPORT}/run"  # the helper under the name that makes it the launcher
+GATE = "/slop/gate"  # volume with the socket that launchers connect to; the subject cannot replace the socket
+JUDGE = "/slop/judge"  # tests, plugin, reports and uv's cache; only in the judge's container
+CALL = "/slop/call"  # the launcher's settings, and a marker for each file that was handed over; only the judge's
+SHOWN = "/slop/shown"  # volume with the part of the tests that the subject sees, at the path of the tests, read-only
+SOURCE = "/slop/source"  # the submission, read-only, from which the workspace is copied
+TOOLS = "/slop/tools"  # volume with the test tools, read-only: the lower layer of uv's cache
+NET = "/slop/net"  # certificates of the host, for containers with network
 
 SUBJECT_ENV = "/slop-subject"
 """Not in /slop, which is covered while set-up runs, so that set-up cannot change it."""
@@ -134,7 +134,7 @@ class ContainerSpec:
 
 
 def judge_arguments(names: ContainerNames, container: ContainerSpec, job: JudgeJob, source: Mount | None) -> list[str]:
-    """Where tests are collected there is no subject, and the bytecode comes back."""
+    """While tests are collected there is no subject, and bytecode is sent back with the reports."""
     workspace, user, collecting = container.workspace, container.user, job.collecting
     shared = zip(names.shared, (workspace, "/tmp", SHOWN, GATE), strict=True)
     mounts = [*[Mount(name, target, readonly=False) for name, target in shared], *container.mounts]
@@ -175,7 +175,6 @@ def mount_tests(workspace: str, *, writable: bool) -> list[str]:
 
 
 def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: Limits) -> list[str]:
-    """The memory limit includes what the subject writes, since the workspace and /tmp are in memory too."""
     workspace = container.workspace
     targets = (workspace, "/tmp", f"{workspace}/{TESTS_DIR}", GATE)
     shared = zip(names.shared, targets, (False, False, True, True), strict=True)
@@ -193,7 +192,10 @@ def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: L
 
 
 def limit_arguments(limits: Limits) -> list[str]:
-    """The kernel kills a submission over its memory limit; `slopbox serve` watches the limit without the files."""
+    """Hard limits of the kernel, above those that `slopbox serve` enforces itself.
+
+    Memory is `memory` plus three times `disk`, since the workspace, /tmp and the home are in memory, too.
+    """
     memory = str(limits.memory + 3 * limits.disk)
     return [
         "--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + BOX_PROCESSES),

@@ -56,7 +56,7 @@ class EngineState:
 
     image: Mapping[str, Any]
     objects: set[str]
-    """Names of volumes and digests of images; new ones are added when they are made."""
+    """Names of volumes and digests of images; new objects are added when they are made."""
 
 
 class DockerSandbox:
@@ -221,7 +221,7 @@ class DockerSandbox:
             self._make_volumes(names, measured)
             with open_piped([self.engine.binary, *arguments], log) as child, contextlib.ExitStack() as after:
                 try:
-                    join_sender = start_thread(child.send, self._parts(job, None if source else job.submission))
+                    join_sender = start_thread(child.send, self._pack(job, None if source else job.submission))
                     wait_until_ready(self.engine, child, log, measured if source and source.is_folder else None)
                     join_sender()
                     if job.submission is not None:
@@ -279,8 +279,11 @@ class DockerSandbox:
         makes += [["volume", "create", *c.labels(self.owner), name] for name in self._declared_names(names)]
         run_concurrently(*[functools.partial(self.engine.check_output, *make) for make in makes])
 
-    def _parts(self, job: JudgeJob, submission: Path | None) -> Iterator[bytes]:
-        """Everything sent to the judge's container; without a subject the judge may write to tests and plugin."""
+    def _pack(self, job: JudgeJob, submission: Path | None) -> Iterator[bytes]:
+        """The tar archive that is sent to the judge's container: tests, plugin, settings, and a submission not mounted.
+
+        Without a subject the judge may write to tests and plugin.
+        """
         owner = self.box_user().owner
         if submission is not None:
             yield from pack_tree(submission, "workspace", owner=owner, without=RESERVED)
@@ -321,7 +324,7 @@ class DockerSandbox:
 
 
 def returned_folders(job: JudgeJob) -> dict[str, Path]:
-    """Host folders for what comes back from the container; bytecode of collecting stays beside its sources."""
+    """Host folders for the files that the container sends back; bytecode of a collection goes next to its sources."""
     folders = {"reports": job.request.reports}
     if job.collecting:
         folders |= {"tests": job.request.tests, "plugin": job.request.files["plugin"]}

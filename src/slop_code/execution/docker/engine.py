@@ -120,7 +120,7 @@ class Engine:
         return {image.removeprefix("sha256:") for image in listed}
 
     def commit(self, container: str, entry: str, timeout: float) -> str:
-        """Make an image of the container; its digest, which podman prints without the prefix."""
+        """Make an image of the container, and return its digest, which podman prints without the prefix."""
         label = f"LABEL {ENTRY}={entry}"
         return (
             self.check_output("commit", "--change", label, container, timeout=timeout)

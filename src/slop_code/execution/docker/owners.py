@@ -32,7 +32,7 @@ OBJECTS_FILE = "names.json"
 OWNERS_LOCK = ".owners.lock"
 
 _HELD_LOCKS: list[Any] = []
-"""Open until this process ends."""
+"""Lock files, which stay open until this process ends."""
 
 
 @functools.cache
@@ -82,7 +82,7 @@ def is_owner_alive(label: str) -> bool:
 
 
 def is_left_over(item: LabelledObject) -> bool:
-    """Its owner is gone, and no cache entry has it."""
+    """Whether its owner is gone, and no cache entry names it."""
     if is_owner_alive(item.labels.get(OWNER, "")):
         return False
     entry = item.labels.get(ENTRY)
@@ -97,7 +97,7 @@ def is_left_over(item: LabelledObject) -> bool:
 
 
 def remove_left_over(engine: Engine, containers: list[LabelledObject], volumes: list[LabelledObject]) -> list[str]:
-    """Remove containers and volumes of killed evaluators; their names."""
+    """Remove containers and volumes of killed evaluators, and return their names."""
     old = [item.name for item in containers if is_left_over(item)]
     empty = [item.name for item in volumes if is_left_over(item)]
     engine.remove(old, empty)

@@ -34,7 +34,7 @@ BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable));
 
 @contextlib.contextmanager
 def new_volume(docker: DockerSandbox, scratch: Path, what: str) -> Iterator[str]:
-    """One that is removed again unless `record_objects` has noted it for the cache's entry."""
+    """A new volume, which is removed again unless `record_objects` has recorded it for the cache entry."""
     volume = c.ContainerNames().of(what)
     docker.engine.check_output("volume", "create", *c.labels(docker.owner, entry_label(scratch)), volume)
     try:
@@ -58,7 +58,7 @@ class WorkerSpec:
     """Arguments of `slopbox init`."""
 
     parts: Iterable[bytes] = ()
-    """Files that are sent."""
+    """Tar archive of the files that are sent, without its end."""
 
     expected: TreeSummary | None = None
     """The size of a mounted folder that is copied."""
@@ -69,7 +69,7 @@ class WorkerSpec:
 
 @contextlib.contextmanager
 def worker(docker: DockerSandbox, log: Path, spec: WorkerSpec) -> Iterator[str]:
-    """A container that waits for commands until the block ends; its name."""
+    """Name of a container that waits for commands until the block ends."""
     name = c.ContainerNames().of("worker")
     container = c.ContainerSpec(
         owner=docker.owner,

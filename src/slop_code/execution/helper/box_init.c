@@ -1,20 +1,21 @@
 /* init STEP... --judge WORD...
  *
- * Makes what the boxes share and ends with the judge. Under bubblewrap it runs inside the outer box and starts
- * the subject's box itself; in a container it is process 1 of the judge's and admits the subject's container.
+ * Makes the mounts and the socket that the boxes share, starts the judge, and ends with it. Under bubblewrap it runs
+ * inside the outer box and starts the subject's box itself. Under Docker it is process 1 of the judge's container and
+ * admits the subject's container.
  * Steps are taken in their order:
  *   --mkdir PATH MODE           --tmpfs PATH OPTIONS        --overlay LOWERS UPPER WORK TARGET
  *   --bind SOURCE TARGET ro|rw  --chown PATH UID GID        --copy SOURCE TARGET UID GID
- *   --tree NAME PATH            where members of an archive below NAME are unpacked
- *   --unpack UID GID            a tar archive from stdin
- *   --cgroup FILE               a control group's `cgroup.procs` that the subject's box enters
- *   --listen SOCKET             where launchers will connect
- *   --subject N WORD{N}         start the subject's box, the listener is its descriptor 3
- *   --ready                     say so on stdout, with the tally of --copy; from now on the end of stdin means stop
- *   --forward-stdin             what comes on stdin is for the judge to read, up to a byte 4, as terminals end it
- *   --admit SECONDS             the first to connect is `serve` of the other container: it gets the listener
- *   --send NAME PATH            a folder that is sent to stdout in a tar archive after the judge's end
- *   --hold                      no judge: stay until stdin ends
+ *   --tree NAME PATH            folder for the members of an archive below NAME
+ *   --unpack UID GID            unpack a tar archive from stdin
+ *   --cgroup FILE               `cgroup.procs` of a control group that the subject's box enters
+ *   --listen SOCKET             socket that launchers connect to
+ *   --subject N WORD{N}         start the subject's box, with the listener as its descriptor 3
+ *   --ready                     write the tally of --copy to stdout; from now on the end of stdin means stop
+ *   --forward-stdin             forward stdin to the judge, up to a byte 4, which ends the input of a terminal, too
+ *   --admit SECONDS             send the listener to the first client, which is `serve` of the other container
+ *   --send NAME PATH            send a folder to stdout, in a tar archive, after the judge's end
+ *   --hold                      start no judge, and stay until stdin ends
  */
 #include "privileged.h"
 
@@ -53,8 +54,8 @@ static int listen_on(const char *path) {
     return fd;
 }
 
-/* The subject's container starts before anything of the submission runs in it, so the first to connect is its
- * spawner. From then on launchers connect to the spawner: this process has no more to do with calls. */
+/* The spawner of the subject's container starts before anything of the submission, so it is the first client. From
+ * then on launchers connect to the spawner, and this process takes no part in calls. */
 static void admit_spawner(const char *seconds) {
     errno = 0;
     if (getpid() != 1) die("not process 1: whoever else is here could end this or change what it sends");
@@ -68,8 +69,8 @@ static void admit_spawner(const char *seconds) {
     listener = -1;
 }
 
-/* The judge of a container leaves stdin and stdout to this process: its reports go out there, and a test that prints
- * must not be able to forge them. What it prints goes to stderr. */
+/* In a container the judge gets neither stdin nor stdout of this process: reports are sent there, and a test that
+ * prints must not be able to forge them. The judge's output goes to stderr. */
 static pid_t start(char **words, int is_subject) {
     pid_t pid = fork();
     if (pid < 0) die("cannot fork");
@@ -81,7 +82,7 @@ static pid_t start(char **words, int is_subject) {
         for (int fd = 0; fd < 2; fd++) dup2(null, fd);
         if (listener == LISTENER_FD) fcntl(LISTENER_FD, F_SETFD, 0);
         else dup2(listener, LISTENER_FD);
-        /* Before the box exists: nothing in it ever ran outside of its limits. */
+        /* Joined before the box exists, so that nothing in it ever runs outside of its limits. */
         join_cgroups(cgroups, cgroup_count);
     } else if (is_ready) {
         dup2(forwards_stdin ? judge_stdin[0] : null, 0);
@@ -124,13 +125,14 @@ static int box_step(const char *name, char **words, int left) {
     return -1;
 }
 
-/* Room for a page at least: as both ends of the pipe are held here, writing that much neither waits nor fails. */
+/* Whether the judge's pipe has room for at least a page. As both ends are open here, writing that much neither blocks
+ * nor fails. */
 static int has_room(void) {
     struct pollfd room = {judge_stdin[1], POLLOUT, 0};
     return judge_stdin[1] < 0 || poll(&room, 1, 0) > 0;
 }
 
-/* 0 when stdin itself has ended. */
+/* Returns 0 when stdin itself has ended. */
 static int forward_stdin(void) {
     char text[4096];
     ssize_t size = read(STDIN_FILENO, text, sizeof text);
@@ -144,8 +146,8 @@ static int forward_stdin(void) {
     return 1;
 }
 
-/* The judge's status, or the status that stands for the reason to end it. Without the evaluator (stdin has ended) or
- * without the subject's box no verdict can come of the tests any more. */
+/* Returns the judge's status, or a status for the reason to end it: without the evaluator (stdin has ended) or without
+ * the subject's box, the tests cannot lead to a verdict. */
 static int wait_for_end(pid_t judge, int signals) {
     for (;;) {
         int room = !forwards_stdin || has_room();
@@ -175,7 +177,7 @@ static int wait_for_end(pid_t judge, int signals) {
     }
 }
 
-/* Only when every other process of the container is gone: nobody is left who could change what is sent. */
+/* Folders are sent when every other process of the container is gone, so that no process can change them. */
 static void send_folders(pid_t judge, int status) {
     if (getpid() == 1) kill(-1, SIGKILL);
     else kill(judge, SIGKILL);

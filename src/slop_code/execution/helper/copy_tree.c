@@ -1,8 +1,8 @@
 /* Copying a mounted submission into the workspace, and counting what a folder holds.
  *
  * Folders are walked by descriptors: a tree may be deeper than any path may be long, and no link of the submission's is
- * ever followed. What was copied is summed up, so that the evaluator can compare it: an engine on another machine may
- * have a different folder of the same name there. */
+ * ever followed. The tally of the copy is sent to the evaluator, which compares it with its own: an engine on another
+ * machine may have a different folder of the same name there. */
 #include "privileged.h"
 
 #include <dirent.h>
@@ -39,7 +39,7 @@ static void crc_start(char kind, uint32_t depth, const char *name) {
     crc_add(name, strlen(name));
 }
 
-/* O_NONBLOCK: a pipe that took the file's place meanwhile must not hold this up. */
+/* O_NONBLOCK: opening must not block if the file was replaced by a pipe meanwhile. */
 static void copy_content(int from, int to, const char *name) {
     static char buffer[65536];
     int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -69,7 +69,7 @@ static void copy_link(int from, int to, const char *name) {
     if (symlinkat(target, to, name) != 0) die("cannot make the link %s", name);
 }
 
-/* The letter that stands for a kind of file in the checksum; 0 for devices, which are never copied. */
+/* The letter of a kind of file in the checksum; 0 for devices, which are never copied. */
 static char kind_of(mode_t mode) {
     switch (mode & S_IFMT) {
     case S_IFREG: return 'F';
@@ -81,7 +81,7 @@ static char kind_of(mode_t mode) {
     }
 }
 
-/* Names that the evaluation itself puts into a workspace: a submission's own are never looked at. */
+/* Names that the evaluation itself uses in a workspace: a submission's own files of these names are not copied. */
 static int is_reserved(const char *name) { return strcmp(name, ".evaluation_tests") == 0 || strcmp(name, ".scbench") == 0; }
 
 static void copy_folder(int from, int to, uint32_t depth) {

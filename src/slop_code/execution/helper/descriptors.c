@@ -1,4 +1,4 @@
-/* Reading, writing and passing on file descriptors; folders. */
+/* File descriptors: reading, writing, and sending them to another process. Also folders. */
 #include "helper.h"
 
 #include <errno.h>
@@ -61,8 +61,8 @@ int send_descriptors(int socket, const void *packet, size_t size, const int *des
     return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-/* One packet with exactly `count` descriptors: its size, or -1. Descriptors of any other packet are closed, or a
- * sender could use up all that this process may have. */
+/* Receives a packet with exactly `count` descriptors; returns its size, or -1. Descriptors of any other packet are
+ * closed: otherwise a sender could exhaust the descriptors of this process. */
 ssize_t receive_descriptors(int socket, void *packet, size_t size, int *descriptors, int count) {
     union { char space[CMSG_SPACE(sizeof(int) * MAX_DESCRIPTORS)]; struct cmsghdr align; } control;
     struct iovec part = {packet, size};

@@ -1,6 +1,8 @@
-/* What a test hands over by path becomes visible to the subject: a file or folder of the tests folder that stands in an
- * argument, in a variable or as the working directory is copied to the folder that the subject's box mounts read-only at
- * the same path. Copied and not mounted: the launcher has no privilege. */
+/* Handover: files and folders of the tests folder that a test passes to the submission become visible to the subject.
+ *
+ * A path in an argument, in an environment variable or as the working directory of a call is handed over. The launcher
+ * copies it to a folder that the subject's box mounts read-only at the same path. It does not mount it, as it has no
+ * privilege. */
 #include "helper.h"
 
 #include <dirent.h>
@@ -13,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* pytest's own variables name the test that is running: not the subject's business. */
+/* pytest's own variables name the running test, which the subject must not know. */
 int is_private(const char *variable) { return strncmp(variable, "PYTEST_", 7) == 0; }
 
 /* Tests themselves are never handed over: a subject can print their path where a test expects a name, and the test may
@@ -26,8 +28,8 @@ static int is_code(const char *relative) {
     return strstr(relative, "__pycache__") != NULL;
 }
 
-/* Under another name until it is whole: the subject never sees half a file. Only launchers write to the target folder,
- * the subject sees it read-only, so no link can stand in the way. */
+/* The copy has another name until it is complete, so that the subject never sees half a file. Only launchers write to
+ * the target folder, which the subject sees read-only, so no link can be in the way. */
 static int copy_file(const char *from, const char *to) {
     char partial[PATH_MAX + 32], buffer[65536];
     ssize_t got = -1;
@@ -46,8 +48,8 @@ static int copy_file(const char *from, const char *to) {
     return got == 0 && rename(partial, to) == 0;
 }
 
-/* Copied here and not by cp(1): nothing that a test puts into a call's environment (PATH, LD_PRELOAD) has a say. What
- * exists stays as it is, since the subject may be reading it. Links in the tests folder are the author's, and followed. */
+/* Not done by cp(1), which the environment of a call (PATH, LD_PRELOAD) could change. Existing files are kept as they
+ * are, since the subject may be reading them. Links in the tests folder are the author's, and are followed. */
 static int copy(const char *from, const char *to) {
     struct stat information, there;
     if (stat(from, &information) != 0) return 0;
@@ -67,7 +69,8 @@ static int copy(const char *from, const char *to) {
     return whole;
 }
 
-/* The file that notes that something was copied whole; a file of a folder may have come alone before it. */
+/* The path of the marker of a complete copy; 0 if the name is too long for a marker. A folder that exists without a
+ * marker may hold only a file that was handed over before. */
 static int marker(char *path, size_t size, const char *relative) {
     int start = snprintf(path, size, DONE_PATH "/%s", relative) - (int)strlen(relative);
     for (char *slash = path + start; *slash; slash++)
@@ -88,8 +91,8 @@ static void hand_over(const char *relative, const char *source) {
     if (fd >= 0) close(fd);
 }
 
-/* The path that the kernel arrives at. Unlike realpath(3) it follows no link below the folders that the subject writes
- * to, so a link there cannot name an expected output. */
+/* The path as the kernel resolves it. Unlike realpath(3), the kernel follows no link below the folders that the subject
+ * writes to, so a link there cannot lead to an expected output. */
 static int resolve(const char *path, char *resolved, size_t size) {
     char self[64];
     int fd = open(path, O_PATH | O_CLOEXEC);
@@ -102,7 +105,7 @@ static int resolve(const char *path, char *resolved, size_t size) {
     return 1;
 }
 
-/* Hands `path` over if it is inside the tests folder; 0 when it is not. */
+/* Hands `path` over if it is inside the tests folder; returns 0 when it is not. */
 static int hand_over_path(const char *path, const char *tests) {
     char resolved[PATH_MAX];
     size_t length = strlen(tests);
@@ -113,7 +116,8 @@ static int hand_over_path(const char *path, const char *tests) {
     return 1;
 }
 
-/* The longest existing path that begins here; a list or a sentence may go on behind it. */
+/* Hands over the longest existing path wherever the text names the tests folder; a list or a sentence may continue
+ * after the path. */
 static void hand_over_text(const char *text, const char *tests) {
     char path[PATH_MAX];
     for (const char *match = strstr(text, tests); match; match = strstr(match + 1, tests)) {

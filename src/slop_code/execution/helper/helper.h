@@ -1,7 +1,7 @@
 /* slopbox, the native helper: one static program with several modes (see main.c).
  *
- * This header is for all of it. What has privileges is declared in privileged.h, and the files that run without any
- * (launcher, handover, spawner, resource_watch, reaper) do not include that header. */
+ * All files include this header. Privileged functions are declared in privileged.h, which the files that run without
+ * privileges (launcher, handover, spawner, resource_watch, reaper) do not include. */
 #ifndef HELPER_H
 #define HELPER_H
 #define _GNU_SOURCE
@@ -18,7 +18,7 @@
 #define MAGIC 0x534c4f50u
 #define REQUEST_FDS 4 /* stdin, stdout, stderr, and a memory file: cwd, argv, environment */
 
-/* What a launcher asks the spawner for: a packet with REQUEST_FDS descriptors. */
+/* Request of a launcher to the spawner: a packet with REQUEST_FDS descriptors. */
 struct request {
     uint32_t magic;
     uint32_t argc;
@@ -34,7 +34,7 @@ struct reply {
     uint32_t reason;
 };
 
-/* Exit statuses of the helper itself, apart from those of what it runs. */
+/* Exit statuses for failures of the helper itself; otherwise it exits like the command that it runs. */
 enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127, SUBJECT_BOX_ENDED = 124 };
 
 /* process.c */

@@ -1,5 +1,5 @@
-/* run COMMAND...: the launcher. Seen from the tests it is the submission's process: it has its output, its exit
- * status, its signals. What it starts runs in the subject's box. It runs in the judge's box without any privilege. */
+/* run COMMAND...: the launcher. To the tests it is the submission's process, with its output, exit status and signals.
+ * The command runs in the subject's box. The launcher itself runs in the judge's box, without any privilege. */
 #include "helper.h"
 
 #include <errno.h>
@@ -37,9 +37,9 @@ static void read_conf(void) {
     fclose(file);
 }
 
-/* Pipes are forwarded, so that they can be counted and no daemon of the subject can hold the tests' own. So are files
- * that the subject could not open itself, such as what pytest captures into: with the descriptor it could change what
- * other tests printed. */
+/* Pipes are forwarded, so that their bytes are counted and no daemon of the subject can keep a pipe of the tests open.
+ * Files that the subject could not open itself, such as pytest's capture files, are forwarded too: with the descriptor
+ * the subject could change what other tests printed. */
 static int must_forward(int fd, struct stat *information) {
     char self[64], path[4096];
     if (fstat(fd, information) != 0) return 0;
@@ -52,7 +52,7 @@ static int must_forward(int fd, struct stat *information) {
     return strncmp(path, "/tmp/", 5) != 0 && (strncmp(path, conf.workspace, workspace) != 0 || path[workspace] != '/');
 }
 
-/* What is not forwarded is handed over as it is. Two names of a pipe stay the same pipe. */
+/* Output that is not forwarded goes to the test's own descriptor. A pipe that is stdout and stderr stays one. */
 static void redirect_output(int *given, struct stream *streams) {
     struct stat out, err;
     int out_pipe = must_forward(1, &out), err_pipe = must_forward(2, &err);
@@ -79,7 +79,7 @@ static uint32_t put_word(int fd, const char *word) {
     return (uint32_t)length;
 }
 
-/* A memory file and not the packet itself: arguments and environment may be larger than a packet can be. */
+/* The words are in a memory file, not in the packet: arguments and environment may be larger than a packet can be. */
 static int request_file(char **argv, const char *cwd, struct request *request) {
     int fd = memfd_create("call", MFD_CLOEXEC);
     if (fd < 0) die("no memory file");
@@ -111,7 +111,7 @@ static void stop_forwarding(struct stream *stream) {
     stream->held = 0;
 }
 
-/* Move what can be moved without waiting; 0 when the stream may hold no more for now. */
+/* Forwards output without blocking; returns 0 when nothing can be forwarded for now. */
 static int forward(struct stream *stream) {
     if (stream->from < 0) return 0;
     if (stream->held == 0) {
@@ -135,7 +135,7 @@ static int forward(struct stream *stream) {
     return 1;
 }
 
-/* What the call wrote before its end, and no more: a daemon that it left behind may hold the pipe for ever. */
+/* Forwards what the call wrote before its end, and no more: a daemon that it left may keep the pipe open for ever. */
 static void drain(struct stream *stream) {
     while (stream->from >= 0) {
         if (forward(stream)) continue;
@@ -145,7 +145,7 @@ static void drain(struct stream *stream) {
     }
 }
 
-/* No process dies of these: raised, they would hold this process for ever. */
+/* These signals stop a process and never kill it: raised here, they would stop the launcher for ever. */
 static int only_stops(int number) { return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU; }
 
 /* The tests see the same end: the exit status, or death of the same signal, without a core file of the launcher. */
@@ -172,7 +172,7 @@ static void pass_signals(int signals, int box) {
 static void wait_for_more(int box, int signals, struct stream *streams) {
     struct pollfd watched[4] = {{box, POLLIN, 0}, {signals, POLLIN, 0}};
     for (int i = 0; i < 2; i++) {
-        /* What is held waits for room, what is not waits for something to hold. */
+        /* A stream with held bytes waits until they can be written, an empty stream until there is output to read. */
         watched[i + 2].fd = streams[i].from < 0 ? -1 : streams[i].held ? streams[i].to : streams[i].from;
         watched[i + 2].events = streams[i].held ? POLLOUT : POLLIN;
     }

@@ -1,4 +1,4 @@
-/* The modes of slopbox, by the first argument; called `run`, the program is the launcher. */
+/* Modes of slopbox, chosen by the first argument. Under the name `run`, the program is the launcher. */
 #include "privileged.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static int check_paths_main(int argc, char **argv) {
     return 0;
 }
 
-/* merge-output COMMAND: stderr goes to stdout, so that both stand in the order in which they were written. */
+/* merge-output COMMAND: stderr goes to stdout, so that both are in the order in which they were written. */
 static int merge_output_main(int argc, char **argv) {
     if (argc < 1) die("merge-output: no command");
     dup2(1, 2);
@@ -48,7 +48,7 @@ static const struct { const char *name; int (*main)(int argc, char **argv); } mo
     {"count", count_main},               /* root of a container that may read everything */
     {"join-cgroups", join_cgroups_main}, /* the evaluator's user */
     {"init", init_main},                 /* root of the outer box, or of the judge's container */
-    {"restrict", restrict_main},         /* as `init`, until it has given that up */
+    {"restrict", restrict_main},         /* like `init`, until it has dropped its privileges */
 };
 
 int main(int argc, char **argv) {

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* No mount that the boxes share has programs that change the user, or devices. */
+/* Set-user-ID bits and devices have no effect in mounts that the boxes share. */
 #define SAFE_FLAGS (MS_NOSUID | MS_NODEV)
 
 static void mount_overlay(char **words) {

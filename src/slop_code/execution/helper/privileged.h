@@ -1,4 +1,4 @@
-/* What needs privileges: opening the boxes, and giving the privileges up. */
+/* Privileged functions: they open the boxes, and drop the privileges. */
 #ifndef PRIVILEGED_H
 #define PRIVILEGED_H
 #include "helper.h"
@@ -9,10 +9,10 @@ void join_cgroups(char **files, int count);
 int restrict_main(int argc, char **argv);
 int join_cgroups_main(int argc, char **argv);
 
-/* mounts.c: a step of `init`; how many of the words behind its name it took, -1 when it is none of these. */
+/* mounts.c: takes a step of `init`; returns how many words after its name it used, or -1 for another step. */
 int mount_step(const char *name, char **words, int left);
 
-/* What was copied: `checksum` tells trees apart, in whatever order they are walked. */
+/* Tally of a copied tree. `checksum` differs between trees, and does not depend on the order of the walk. */
 struct tally { unsigned long long entries, bytes, checksum; };
 extern struct tally copied;
 

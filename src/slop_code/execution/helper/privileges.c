@@ -1,4 +1,4 @@
-/* Giving privileges up: capabilities, users, links, keyrings, control groups. */
+/* Dropping privileges: capabilities, users, links, keyrings, control groups. */
 #include "privileged.h"
 
 #include <errno.h>
@@ -21,14 +21,15 @@
 #define STATFS_NOSYMFOLLOW 0x2000 /* as statfs(2) gives it back */
 #define MAX_CAPABILITY 63
 
-/* A negative user or group stays as it is. The order matters: the bounding set and the group can only be changed
- * while there are still capabilities, and what was dropped before is not given back by setresuid. */
+/* A negative `uid` or `gid` is not changed. The order matters: the bounding set and the group can only be changed while
+ * there are still capabilities, and setresuid gives back nothing that was dropped before. */
 static void drop_privileges(long uid, long gid) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2] = {{0}};
     /* Ambient capabilities survive execve. Kernels that refuse this call (before 4.3) have none. */
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    /* Without the bounding set no program with file capabilities gives any back; kernels have fewer than are tried. */
+    /* With an empty bounding set no program with file capabilities gives any back. Kernels have fewer capabilities than
+     * are tried here. */
     for (int capability = 0; capability <= MAX_CAPABILITY; capability++) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
     gid_t group = (gid_t)gid;
     /* setgroups: root's supplementary groups would stay otherwise. */
@@ -42,7 +43,7 @@ static void drop_privileges(long uid, long gid) {
  * call fails where there are no keyrings; the filter of system calls keeps a submission from using any. */
 void leave_keyrings(void) { syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); }
 
-/* "0" is whoever writes: this process is in the groups before anything that it starts. */
+/* "0" means the process that writes it: this process enters the groups before it starts anything. */
 void join_cgroups(char **files, int count) {
     for (int i = 0; i < count; i++) {
         int fd = open(files[i], O_WRONLY | O_CLOEXEC);
@@ -61,13 +62,13 @@ static void lower_limit(int resource, const char *value) {
     }
 }
 
-/* The subject can plant a link in a folder that it shares with the judge, its report pointing at the expected one. With
- * this the kernel follows no link below `path` for anybody in this mount namespace. */
+/* The subject can plant a link in a folder that it shares with the judge, for example its own report as a link to the
+ * expected output. After this call the kernel follows no link below `path` for any process in this mount namespace. */
 static void forbid_links(const char *path) {
     unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSYMFOLLOW | MS_NOSUID | MS_NODEV;
     struct statfs now;
     if (mount(NULL, path, NULL, flags, NULL) != 0) die("cannot forbid links below %s", path);
-    /* Before Linux 5.10 the flag is taken and ignored. */
+    /* Before Linux 5.10 the kernel accepts the flag and ignores it. */
     if (statfs(path, &now) != 0 || !(now.f_flags & STATFS_NOSYMFOLLOW)) die("this kernel cannot forbid links below %s", path);
 }
 

@@ -1,4 +1,4 @@
-/* Ends of processes: errors, signals, exit statuses. */
+/* Errors, signals and exit statuses of processes. */
 #include "helper.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ void default_signals(void) {
     sigprocmask(SIG_SETMASK, &empty, NULL);
 }
 
-/* A descriptor to read these signals from, which interrupt nothing from now on; 0 ends the list. */
+/* Returns a descriptor to read these signals from; they interrupt nothing from now on. A 0 ends the list. */
 int open_signals(const int *numbers) {
     sigset_t watched;
     sigemptyset(&watched);

@@ -1,4 +1,4 @@
-/* reap COMMAND: whatever the command leaves behind, daemons included, goes when it does. For evaluations without boxes. */
+/* reap COMMAND: runs a command, and kills everything that it left, daemons included. For evaluations without boxes. */
 #include "helper.h"
 
 #include <signal.h>
@@ -28,7 +28,7 @@ int reap_main(int argc, char **argv) {
     sigemptyset(&watched);
     for (const int *number = (const int[]){SIGCHLD, SIGTERM, SIGINT, 0}; *number; number++) sigaddset(&watched, *number);
     sigprocmask(SIG_BLOCK, &watched, NULL);
-    /* Orphans become children of this process, so that a daemon cannot get away; and it goes with the evaluator. */
+    /* Orphans become children of this process, so that no daemon escapes. This process ends with the evaluator. */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     pid_t main_child = fork();
@@ -45,7 +45,7 @@ int reap_main(int argc, char **argv) {
         for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
             if (pid == main_child) result = status_to_exit(status), ended = 1;
     }
-    /* The killed may have had children of their own, which are ours now: again, until there is none. */
+    /* Children of killed processes become children of this process, so repeat until there are none. */
     while (kill_children() > 0) {
         while (waitpid(-1, NULL, WNOHANG) > 0) {}
         usleep(1000);

@@ -1,5 +1,5 @@
-/* What the subject's box uses of memory and processes, read from its own /proc. Control groups are stricter and quicker,
- * but only root can make them: this holds the limits everywhere. */
+/* Resource watch: memory and processes of the subject's box, read from its own /proc, against the limits. It works
+ * everywhere; control groups, with higher limits, work only where root makes them. */
 #include "helper.h"
 
 #include <dirent.h>
@@ -53,7 +53,7 @@ static amount memory_of(const char *pid, amount *threads) {
     return total;
 }
 
-/* Process 1 is the spawner itself and counts for nothing. */
+/* The limit that the box exceeds, if any. Process 1 is the spawner itself, and is not counted. */
 enum reason exceeded_limit(amount max_memory, amount max_processes) {
     DIR *folder = opendir("/proc");
     amount memory = shared_segments(), processes = 0;

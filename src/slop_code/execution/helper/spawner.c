@@ -1,10 +1,10 @@
 /* serve LISTENER MEMORY PROCESSES FILESIZE NPROC: the spawner.
  *
- * LISTENER is a descriptor, or the path of the socket over which `init --admit` hands it out. NPROC bounds the processes
- * of the user as a whole, so it is 0 where the user is not the box's alone.
- * Process 1 of the subject's box, with no privilege: the kernel lets nothing in the box kill its process 1. It starts
- * what launchers ask for, passes signals on, ends a call's process group when its launcher is gone, and ends everything
- * in the box when that takes more memory or processes than it may. */
+ * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. NPROC limits all processes of
+ * the user, so it is 0 (no limit) where the user has processes outside of the box.
+ * The spawner is process 1 of the subject's box, without privileges: the kernel lets no process of a box kill its
+ * process 1. It starts what launchers ask for, passes signals on, kills a call's process group when its launcher is
+ * gone, and kills everything in the box over the memory limit or the process limit. */
 #include "helper.h"
 
 #include <errno.h>
@@ -54,8 +54,8 @@ static void prefer_for_oom_kill(void) {
     if (fd >= 0) close(fd);
 }
 
-/* The words of a request: argv and environment point into `text`. The launcher is on the judge's side, but its tests
- * pass on what a submission printed, so nothing of a request is believed unless it is inside of the memory file. */
+/* Reads the words of a request: argv and environment point into `text`. The launcher is on the judge's side, but tests
+ * pass on what a submission printed, so every word is checked to lie inside the memory file. */
 static void read_words(const struct request *request, int fd, char **cwd, char ***argv, char ***environment) {
     uint64_t size = request->size, words = (uint64_t)request->argc + request->envc;
     struct stat information;
@@ -74,7 +74,7 @@ static void read_words(const struct request *request, int fd, char **cwd, char *
     }
 }
 
-/* In the new process: becomes the command that was asked for. */
+/* Called in the new process, which becomes the requested command. */
 static _Noreturn void become_command(const struct request *request, const int *fds) {
     char *cwd, **argv, **environment;
     for (int i = 0; i < 3; i++) dup2(fds[i], i);
@@ -117,7 +117,7 @@ static void end_call(struct call *call, int status, enum reason reason) {
     *call = calls[--call_count];
 }
 
-/* Launchers are in another PID namespace, where their process has no number here. Whoever has a number is the
+/* Launchers are in another PID namespace, so they have no process number here. A client with a number is the
  * submission, which has nothing to ask for and could make the spawner wait. */
 static int is_of_this_box(int fd) {
     struct ucred peer = {0};
@@ -133,7 +133,7 @@ static void accept_call(int listener) {
         close(fd);
         return;
     }
-    /* One that connects and says nothing must not stop all others for ever. */
+    /* A client that connects and sends nothing must not block all others for ever. */
     struct timeval timeout = {REQUEST_TIMEOUT_S, 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     if (call_count == MAX_CALLS || !receive_request(fd, &request, fds)) {
@@ -147,7 +147,7 @@ static void accept_call(int listener) {
     if (pid < 0) end_call(&calls[call_count - 1], FAILED << 8, TOO_MANY_PROCESSES);
 }
 
-/* A signal to pass on, or the launcher's end, which is the end of the whole process group: a test that kills the
+/* Passes on a signal. When the launcher has ended, kills the whole process group of the call: a test that kills the
  * entrypoint expects it to be dead. */
 static void read_launcher(struct call *call) {
     int32_t number;
@@ -162,7 +162,7 @@ static void read_launcher(struct call *call) {
     }
 }
 
-/* Children that have ended: those of calls, and orphans of the box. */
+/* Reaps children that have ended: those of calls, and orphans of the box. */
 static void collect_children(void) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
@@ -173,8 +173,8 @@ static void collect_children(void) {
             }
 }
 
-/* By the clock and not when there is nothing else to do: a fork bomb keeps the loop busy. Over a limit everything in the
- * box goes, as nobody can tell which of its processes is to blame. */
+/* Kills everything in the box over the memory limit or the process limit, as nobody can tell which of its processes is
+ * to blame. The interval is taken from the clock, not from idle time, since a fork bomb keeps the loop busy. */
 static void enforce_limits(void) {
     static struct timespec last;
     struct timespec now;
@@ -185,11 +185,11 @@ static void enforce_limits(void) {
     enum reason reason = exceeded_limit(limits.memory, limits.processes);
     if (reason == ENDED_ITSELF) return;
     kill(-1, SIGKILL);
-    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {} /* the dying would count against the next call */
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {} /* dying processes would count against the next call */
     while (call_count > 0) end_call(&calls[0], SIGKILL, reason);
 }
 
-/* The listener; `judge` is the connection that ends when the judge's box does, if any. */
+/* Returns the listener. `judge` becomes the connection that ends with the judge's box, if there is one. */
 static int open_listener(const char *word, int *judge) {
     char greeting;
     int listener = atoi(word);

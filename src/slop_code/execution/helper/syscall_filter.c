@@ -1,7 +1,7 @@
 /* The system-call filter of every box, made from a table.
  *
- * Namespaces, capabilities and mounts hold a box; the table has what none of them holds back. Everything that is not
- * in it is allowed: a submission may be any program. */
+ * Namespaces, capabilities and mounts isolate a box. The table has the system calls that none of them restricts; all
+ * others are allowed, as a submission may be any program. */
 #include "helper.h"
 
 #include <errno.h>
@@ -30,14 +30,14 @@ enum test { ALWAYS, EQUALS, HAS_FLAG };
 
 struct rule {
     uint32_t call;
-    uint32_t error; /* what the call fails with */
+    uint32_t error; /* errno with which the call fails */
     enum test test;
-    unsigned argument; /* which one is tested: its lower 32 bits, as the kernel takes all of these for an int or for flags */
+    unsigned argument; /* index; its lower 32 bits are tested: the kernel reads these arguments as an int or flags */
     uint32_t value;
 };
 
 static const struct rule rules[] = {
-    /* What a ring is asked to do is done by the kernel, and no filter sees it. */
+    /* The kernel itself carries out what is put into a ring, and no filter sees it. */
     {SYS_io_uring_setup, ENOSYS, ALWAYS, 0, 0},
     {SYS_io_uring_enter, ENOSYS, ALWAYS, 0, 0},
     {SYS_io_uring_register, ENOSYS, ALWAYS, 0, 0},
@@ -48,7 +48,7 @@ static const struct rule rules[] = {
     /* Sockets to the host of a virtual machine go around the network namespace. */
     {SYS_socket, EAFNOSUPPORT, EQUALS, 0, AF_VSOCK},
     /* In a user namespace of its own a process would have every capability again. A filter cannot look at the flags
-     * of clone3, which are behind a pointer; told that there is none, libraries use clone. */
+     * of clone3, which are behind a pointer. When clone3 fails with ENOSYS, libraries use clone. */
     {SYS_clone3, ENOSYS, ALWAYS, 0, 0},
     {SYS_clone, EPERM, HAS_FLAG, 0, CLONE_NEWUSER},
     {SYS_unshare, EPERM, HAS_FLAG, 0, CLONE_NEWUSER},
@@ -59,7 +59,7 @@ static const struct rule rules[] = {
     {SYS_sched_setscheduler, EPERM, EQUALS, 0, FIRST_PROCESS},
     {SYS_sched_setparam, EPERM, EQUALS, 0, FIRST_PROCESS},
     {SYS_sched_setattr, EPERM, EQUALS, 0, FIRST_PROCESS},
-    {SYS_setpriority, EPERM, EQUALS, 0, PRIO_USER}, /* of all processes of the user, the first one among them */
+    {SYS_setpriority, EPERM, EQUALS, 0, PRIO_USER}, /* all processes of the user, the first process included */
     {SYS_setpriority, EPERM, EQUALS, 1, FIRST_PROCESS},
 };
 
@@ -68,7 +68,7 @@ struct program {
     struct sock_filter code[MAX_INSTRUCTIONS];
 };
 
-/* The index of the new instruction. */
+/* Returns the index of the new instruction. */
 static unsigned short emit(struct program *program, unsigned code, uint32_t value) {
     errno = 0;
     if (program->length == MAX_INSTRUCTIONS) die("the filter of system calls is too long");
@@ -99,7 +99,7 @@ static void emit_rule(struct program *program, const struct rule *rule) {
 void build_filter(struct program *program);
 void build_filter(struct program *program) {
     program->length = 0;
-    /* Numbers mean other calls in another architecture, which a 32-bit program on the same kernel has. */
+    /* A 32-bit program on the same kernel has another architecture, in which the same numbers are other calls. */
     emit_load(program, offsetof(struct seccomp_data, arch));
     unsigned short native = emit(program, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH);
     emit_refusal(program, ENOSYS);

@@ -1,8 +1,8 @@
-/* Unpacking a tar archive: how a submission and tests travel into a container.
+/* Tar reader: unpacks the archive that brings a submission and tests into a container.
  *
  * The reader takes what the evaluator writes, and refuses everything else. It runs as root of the container, and a
  * submission chose names and contents: hard links, devices, sparse files, names that lead out of their tree and anything
- * twice have no use here and could only be a way around. */
+ * twice have no use here and could only be attacks. */
 #include "privileged.h"
 #include "tar.h"
 
@@ -55,7 +55,7 @@ static uint64_t octal(const char *field, size_t width) {
     return value;
 }
 
-/* Bounded digits: the value always fits. */
+/* The number of digits is bounded, so that the value always fits. */
 static uint64_t decimal(const char *text, const char **end) {
     uint64_t value = 0;
     size_t digits = strspn(text, "0123456789");
@@ -72,7 +72,7 @@ static uint64_t whole_number(const char *text) {
     return value;
 }
 
-/* Seconds, with a fraction and before 1970 too. */
+/* Seconds since 1970, possibly negative and with a fraction. */
 static struct timespec timestamp(const char *text) {
     const char *end;
     int negative = *text == '-';
@@ -114,7 +114,7 @@ static void apply_attributes(struct member *member, char *text, size_t size) {
         char *value = strchr(key, '=');
         if (!value) refuse("an attribute has no value");
         *value++ = 0;
-        /* A NUL inside would make the checked name another than the name that is used. */
+        /* With a NUL inside, the checked name would differ from the name that is used. */
         if (value + strlen(value) != line + length - 1) refuse("an attribute has a NUL");
         apply_attribute(member, key, value);
         line += length;
@@ -126,7 +126,7 @@ static int is_zero(const void *block) {
     return memcmp(block, zero, BLOCK) == 0;
 }
 
-/* 0 for the two blocks of zeros that end an archive. */
+/* Returns 0 for the two blocks of zeros that end an archive. */
 static int read_header(int in, struct header *header) {
     read_all(in, header, sizeof *header);
     if (is_zero(header)) {
@@ -160,7 +160,7 @@ static void fill_member(struct member *member, const struct header *header) {
     snprintf(member->target, sizeof member->target, "%.100s", header->target);
 }
 
-/* The next member with its attributes; 0 at the end of the archive. */
+/* Reads the next member with its attributes; returns 0 at the end of the archive. */
 static int read_member(int in, struct member *member) {
     static char attributes[MAX_ATTRIBUTES];
     struct header header;
@@ -191,8 +191,8 @@ static int tree_called(const char *name) {
     refuse("a name is in no tree");
 }
 
-/* A descriptor of the folder that holds `path`, and its last name; "." for a tree itself. The kernel is asked for one
- * folder after the other and never follows a link, so nothing leads out of a tree. */
+/* A descriptor of the folder that holds `path`, and its last name; "." for a tree itself. Folders
+ * are opened one after the other, and no link is followed, so that no path leads out of a tree. */
 static int open_parent(char *path, const char **name) {
     size_t length = strlen(path);
     if (length > 0 && path[length - 1] == '/') path[length - 1] = 0; /* of folders */
@@ -215,7 +215,7 @@ static int open_parent(char *path, const char **name) {
     return folder;
 }
 
-/* O_EXCL: a name that comes twice is refused, and so is one where a link was put before. */
+/* O_EXCL: a duplicate name is refused, also where the earlier member is a link. */
 static void unpack_file(int in, int folder, const char *name, const struct member *member) {
     static char buffer[65536];
     int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -241,7 +241,7 @@ static void unpack_member(int in, struct member *member, uid_t uid, gid_t gid) {
     else if (member->type == LINK && symlinkat(member->target, folder, name) != 0) die("cannot make the link %s", name);
     else if (member->type == FOLDER && !is_tree && mkdirat(folder, name, 0700) != 0) die("cannot make %s", name);
     else if (member->type == PIPE && mknodat(folder, name, special, 0) != 0) die("cannot make %s", name);
-    /* Root's is what stays root's; everything else is the boxes' user's, and nobody's beside. */
+    /* A member belongs to root or to the boxes' user, and to no other user. */
     if (member->uid != 0 || member->gid != 0) {
         if (member->uid != uid || member->gid != gid) refuse("a member belongs to a stranger");
         set_owner(folder, name, uid, gid);

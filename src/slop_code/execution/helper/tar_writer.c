@@ -1,5 +1,5 @@
-/* Packing folders into a tar archive: how reports travel out of a container. Regular files and folders only: nothing
- * else is a report, and the evaluator would have to be careful with it. */
+/* Tar writer: packs the reports that leave a container. It packs regular files and folders only: no other kind of file
+ * is a report, and the evaluator could be harmed by it. */
 #include "privileged.h"
 #include "tar.h"
 
@@ -20,7 +20,7 @@ static void put(int out, const void *data, size_t length) {
     written += length;
 }
 
-/* Fills up to a whole number of units. */
+/* Pads the archive with zeros to a whole number of units. */
 static void pad(int out, size_t unit) {
     static const char zero[RECORD];
     put(out, zero, (unit - written % unit) % unit);
@@ -45,7 +45,7 @@ static void put_header(int out, enum type type, const char *name, mode_t mode, u
     put(out, &header, sizeof header);
 }
 
-/* One line of attributes at `target`; its length counts itself. */
+/* Writes a line of attributes to `target`; the length at its start counts itself. */
 static size_t format_attribute(char *target, size_t room, const char *key, const char *value) {
     size_t rest = strlen(key) + strlen(value) + 3, length = rest + 1;
     for (size_t bound = 10; length >= bound; bound *= 10) length = rest + (size_t)snprintf(NULL, 0, "%zu", length);
@@ -73,7 +73,7 @@ static void put_member(int out, enum type type, const char *path, const struct s
     put_header(out, type, "member", information->st_mode, size);
 }
 
-/* As many bytes as were announced, whatever becomes of the file meanwhile: what comes behind it stays readable. */
+/* Writes as many bytes as the header says, even if the file changes meanwhile: the next member must stay readable. */
 static void put_content(int out, int folder, const char *name, uint64_t size) {
     static char buffer[65536];
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -87,7 +87,7 @@ static void put_content(int out, int folder, const char *name, uint64_t size) {
     pad(out, BLOCK);
 }
 
-/* `path` has room for MAX_PATH_BYTES and is the folder's own, `length` long. */
+/* `path` is the folder's path, `length` bytes long, in a buffer of MAX_PATH_BYTES. */
 static void pack_folder(int out, int fd, char *path, size_t length) {
     DIR *folder = fdopendir(fd);
     if (!folder) die("cannot read a folder");
@@ -122,7 +122,7 @@ void pack(int out, const char *name, const char *source) {
     pack_folder(out, fd, path, strlen(path));
 }
 
-/* The judge's status, as wait(2) gives it, comes last: an archive without it broke off. */
+/* The judge's status, as wait(2) gives it, comes last: an archive without it is incomplete. */
 void pack_end(int out, int status) {
     char text[16];
     int length = snprintf(text, sizeof text, "%d", status);
