@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from slop_code.cli.job_progress import interrupts
 from slop_code.cli.main import run
-from slop_code.cli.run_jobs import interrupts
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE

@@ -17,9 +17,9 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
-from slop_code.runs.evaluate_run import evaluate_run
 from slop_code.runs.plan import OVERWRITE, Shard
 from slop_code.runs.result_cache_key import NO_RESULT, STALE_REASONS, duration_key, result_cache_key, stale_reason
+from slop_code.runs.runs_api import evaluate_run
 
 HELPERS = {
     "problems/words/tests/conftest.py": "", "problems/words/tests/data/in.txt": "in", "problems/words/assets/a": "a",

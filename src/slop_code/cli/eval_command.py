@@ -1,9 +1,8 @@
-"""Options of `slop-code eval`, `eval-problem` and `merge`, whose code is imported when they are called."""
+"""Commands `slop-code eval`, `eval-problem` and `merge`, and their options."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,6 @@ from slop_code.cli.exit_codes import EXIT_HELP
 from slop_code.cli.shared_options import add_environment, add_policy, add_problems_dir, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from slop_code.cli.shared_options import Commands
 
 LAYOUT = "<problem>/<checkpoint>/snapshot"
@@ -38,7 +35,7 @@ def _add_eval(commands: Commands) -> None:
     option("-o", "--output", metavar="DIR", type=Path, help="folder for a summary of all runs together")
     _add_execution(parser)
     _add_grading(parser)
-    parser.set_defaults(run=_late("evaluate"))
+    parser.set_defaults(run=run_eval)
 
 
 def _add_eval_problem(commands: Commands) -> None:
@@ -54,7 +51,7 @@ def _add_eval_problem(commands: Commands) -> None:
     option("-p", "--problem", help="name or path of the problem (default: the folder's name)")
     _add_execution(parser)
     _add_grading(parser)
-    parser.set_defaults(run=_late("evaluate_problem"), output=None)
+    parser.set_defaults(run=run_eval_problem, output=None)
 
 
 def _add_merge(commands: Commands) -> None:
@@ -72,15 +69,7 @@ def _add_merge(commands: Commands) -> None:
         "copies", nargs="*", type=Path, metavar="COPY", help="another folder of the same run, with results of shards"
     )
     _add_grading(parser)
-    parser.set_defaults(run=_late("merge"), output=None)
-
-
-def _late(action: str) -> Callable[[argparse.Namespace], int]:
-    def call(arguments: argparse.Namespace) -> int:
-        status: int = getattr(importlib.import_module("slop_code.cli.evaluate_runs"), action)(arguments)
-        return status
-
-    return call
+    parser.set_defaults(run=run_merge, output=None)
 
 
 def _add_grading(parser: argparse.ArgumentParser) -> None:
@@ -113,3 +102,21 @@ def _add_execution(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="redraw the progress, or print a line for each event (default: redraw on a terminal)",
     )
+
+
+def run_eval(arguments: argparse.Namespace) -> int:
+    from slop_code.cli.eval_actions import evaluate
+
+    return evaluate(arguments)
+
+
+def run_eval_problem(arguments: argparse.Namespace) -> int:
+    from slop_code.cli.eval_actions import evaluate_problem
+
+    return evaluate_problem(arguments)
+
+
+def run_merge(arguments: argparse.Namespace) -> int:
+    from slop_code.cli.eval_actions import merge
+
+    return merge(arguments)

@@ -56,7 +56,7 @@ def add_problem_paths(parser: argparse.ArgumentParser) -> None:
 
 
 def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
-    """The type of an option."""
+    """The type of an option that takes a number in these bounds."""
 
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdecimal() and len(text) < 6 and minimum <= int(text) <= maximum):

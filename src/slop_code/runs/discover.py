@@ -101,7 +101,7 @@ def environment_in(*folders: Path) -> _SpecOrError:
 
 
 def checkpoint_number(problem: ProblemConfig, checkpoint: str) -> int:
-    """Among the problem's checkpoints, from 1."""
+    """Number of a checkpoint among those of its problem, from 1."""
     return list(problem.checkpoints).index(checkpoint) + 1
 
 
@@ -120,12 +120,12 @@ def nothing_in(run: DiscoveredRun) -> str:
 class _Discovery:
     problems: Path
     explicit: bool
-    """The user named the folder of problems."""
+    """Whether the user named the folder of problems."""
 
     environment: EnvironmentSpec | None
     only: frozenset[str]
     loaded: dict[Path, ProblemConfig] = field(default_factory=dict)
-    """Problems that were read before: many runs have the same ones."""
+    """Problems that were read before: many runs have the same problems."""
 
     def run(self, name: str, folder: Path) -> DiscoveredRun:
         run = DiscoveredRun(name, folder)
@@ -140,7 +140,7 @@ class _Discovery:
         return _without_duplicates(run, [*(item for group in items.values() for item in group), *issues])
 
     def problem(self, run: DiscoveredRun, within: Path, folder: Path) -> Iterator[Submission | RunIssue]:
-        """Nothing for a folder that belongs to no problem, such as a folder of logs."""
+        """Submissions and issues of a problem; none for the folder of no problem, such as a folder of logs."""
         path = self.problems / folder.name
         try:
             if not os.path.isdir(path):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
 
 OutcomeSource = Literal["evaluated", "cached", "up_to_date", "rejected"]
-"""Evaluated now; taken from the result cache; an existing result was up to date; cannot be evaluated as it stands."""
+"""Evaluated now; taken from the result cache; an existing result was up to date; cannot be evaluated at all."""
 
 SubmissionKey = tuple[str, Path, str, str, Path, Path | None]
 """Identity of a submission within a plan. Submissions with equal keys share their inputs and their result."""
@@ -68,14 +68,14 @@ class RunIssue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """One evaluation for an executor; every field can be pickled."""
+    """A job as an executor gets it; every field can be pickled."""
 
     problem: ProblemConfig
     checkpoint: str
     environment: EnvironmentSpec
     submission: Path
     digest: str
-    """Of the submission's tree, when the plan was made."""
+    """Digest of the submission's tree, when the plan was made."""
 
     attempts: tuple[Attempt, ...] = ()
     """Earlier attempts, which ended without a verdict."""

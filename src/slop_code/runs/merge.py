@@ -67,24 +67,24 @@ def _merge_submission(submission: Submission, run: DiscoveredRun, copies: Sequen
     relative = _relative(submission, run)
     chosen: Statuses | None = None
     damaged: ResultError | None = None
-    there = os.path.lexists(submission.output / RESULT_FILE)
+    has_result = os.path.lexists(submission.output / RESULT_FILE)
     for folder in [submission.output, *[copy / relative for copy in copies]]:
         if not os.path.lexists(folder / RESULT_FILE):
             continue
         try:
-            parcel = pack_result(folder)
-            results = read_archived_results(parcel)
+            archive = pack_result(folder)
+            results = read_archived_results(archive)
         except (OSError, ResultError) as error:
             damaged = damaged or ResultError(f"{folder / RESULT_FILE}: {getattr(error, 'strerror', None) or error}")
             continue
         if stale_reason(CheckpointFacts.of(results), digests, evaluation_version()) is not None:
-            if not there:
-                unpack_result(parcel, submission.output)
-                there = True
+            if not has_result:
+                unpack_result(archive, submission.output)
+                has_result = True
         elif chosen is None:
-            chosen, there = _statuses(results), True
+            chosen, has_result = _statuses(results), True
             if folder != submission.output:
-                unpack_result(parcel, submission.output)
+                unpack_result(archive, submission.output)
         elif chosen != _statuses(results):
             raise ResultError(f"{folder / RESULT_FILE}: differs from another result for the same submission and tests")
     if damaged is not None and chosen is None:

@@ -60,7 +60,7 @@ class RunResults:
     folder: Path
 
     def entries(self) -> Iterator[StoredCheckpoint]:
-        """By problem, in the order of its checkpoints. Each result is read when it is asked for.
+        """Checkpoints by problem, in the problem's order. Each result is read when it is asked for.
 
         A result that cannot be read is a checkpoint without a verdict, with the reason.
         """
@@ -136,14 +136,14 @@ class _LocatedCheckpoint:
     problem: str
     checkpoint: str
     order: int | None
-    """Among the problem's checkpoints, from 1; None where that is unknown."""
+    """Number among the problem's checkpoints, from 1; None where that is unknown."""
 
     path: Path | None
     line: CheckpointLine | None = None
     """The line of a checkpoint without a result."""
 
     checkpoints: Sequence[str] = ()
-    """All of the problem's, in their order."""
+    """Names of all checkpoints of the problem, in their order."""
 
     def read(self, run: RunResults) -> StoredCheckpoint:
         order: dict[str, object] = {"order": self.order}

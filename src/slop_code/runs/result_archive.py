@@ -32,7 +32,7 @@ MAX_RAW_FILE = 256 << 20
 """Bytes of a file of .scbench: nothing larger is ever read as evidence."""
 
 MAX_UNPACKED = 1 << 30
-"""Bytes of all files together."""
+"""Bytes of all files of a result together."""
 
 MAX_FILES = 1000
 COMPRESSION_LEVEL = 1
@@ -40,7 +40,7 @@ GZIP_FORMAT = 31
 """The `wbits` with which zlib expects a gzip header and trailer."""
 
 FATAL = {errno.ENOSPC: "make room", errno.EDQUOT: "make room", errno.EROFS: "make it writable"}
-"""Errors that every other result would meet as well, each with the next step."""
+"""Errors that would occur with every other result as well, each with the next step."""
 
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
 _EXPECTED = re.compile(rf"{re.escape(RESULT_FILE)}|{re.escape(REPORTS_DIR)}(/{_NAME}){{1,2}}")

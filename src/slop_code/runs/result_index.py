@@ -38,7 +38,7 @@ Stamp = str
 
 class ComparedResult(Stored):
     earlier: Stamp
-    """Of the result that the regressions were counted from."""
+    """Stamp of the result that the regressions were counted from."""
     regressions: Regressions
 
 
@@ -51,7 +51,7 @@ class _IndexEntry(Stored):
 
 
 class ResultIndex:
-    """Of the results in a run folder. Results that it does not know for certain are read again."""
+    """Index of the results in a run folder. A result that changed since it was indexed is read again."""
 
     def __init__(self, folder: Path | None, entries: dict[str, _IndexEntry]) -> None:
         self.folder = folder
@@ -102,7 +102,7 @@ class ResultIndex:
         return regressions
 
     def save(self) -> None:
-        """Without entries of files that no longer exist."""
+        """Write the index without entries of files that no longer exist."""
         if self.folder is None or not self._changed:
             return
         existing = [key for key in sorted(self._entries) if os.path.lexists(self.folder / key)]
@@ -120,7 +120,7 @@ class ResultIndex:
         return recent[1] if recent and recent[0] == stamp else self._read(path)[1]
 
     def _read(self, path: Path) -> tuple[CheckpointFacts, PassedByTest]:
-        """Indexed only if the stamp is the same before and after: then it stands for what was read."""
+        """Index the result only if its stamp is the same before and after: then it is the stamp of what was read."""
         key = self._key(path)
         self._changed |= self._entries.pop(key, None) is not None
         self._recent.pop(key, None)

@@ -45,13 +45,13 @@ class RunSettings:
 
     executor: str = "threads"
     address: str | None = None
-    """Of the executor's cluster."""
+    """Address of the executor's cluster."""
 
     retries: Retries = field(default_factory=Retries)
     overwrite: bool = False
     shard: Shard | None = None
     partial: bool = False
-    """Only some problems of the runs: no summary is written, as it would replace that of all."""
+    """Only some problems of the runs are evaluated: no summary is written, as it would replace that of all."""
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
@@ -60,6 +60,8 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class RunEvaluation:
+    """Runs that are locked, and the plan of their evaluation."""
+
     runs: Sequence[DiscoveredRun]
     plan: Plan
     settings: RunSettings
@@ -67,7 +69,7 @@ class RunEvaluation:
     result_cache: ResultCache
     indexes: dict[str, ResultIndex]
     facts: dict[SubmissionKey, CheckpointFacts] = field(default_factory=dict)
-    """Of finished submissions; those that were up to date are there from the start."""
+    """Facts of finished submissions; those of submissions that were up to date are there from the start."""
 
     def __post_init__(self) -> None:
         self.facts.update({submission.key: facts for submission, facts in self.plan.up_to_date})
@@ -76,7 +78,7 @@ class RunEvaluation:
     def executor(
         self, progress: ProgressCallback = lambda _: None, control: RunControl | None = None
     ) -> Iterator[Executor]:
-        """Ready for the plan's jobs. Raises EvaluationCancelledError where the control is stopped before that."""
+        """An executor, prepared for the plan. Raises EvaluationCancelledError where the control is stopped before."""
         settings = self.settings
         executor = executor_class(settings.executor)(settings.workers, settings.address, progress, self.cache)
         try:
@@ -88,7 +90,7 @@ class RunEvaluation:
             self.result_cache.trim()
 
     def outcomes_without_jobs(self) -> Iterator[SubmissionOutcome]:
-        """Of submissions that cannot be evaluated, and of those whose results are up to date."""
+        """Outcomes of submissions that cannot be evaluated, and of those whose results are up to date."""
         for submission, reason in self.plan.rejected:
             yield SubmissionOutcome(submission, CheckpointFacts.no_verdict(reason), "rejected")
         for submission, facts in self.plan.up_to_date:
@@ -146,7 +148,7 @@ class RunEvaluation:
         return lines, summarise(lines, self.plan.issues, tuple(dict.fromkeys((*NAMED, policy))))
 
     def _may_write_summary(self, run: DiscoveredRun) -> bool:
-        """Not for a part of a run, and not where another evaluator holds its lock."""
+        """False for a part of a run, and where another evaluator holds its lock."""
         locked = run.submissions or all(issue.problem is not None for issue in run.issues)
         return bool(locked and self.settings.shard is None and not self.settings.partial and not has_only_results(run))
 

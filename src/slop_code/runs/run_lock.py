@@ -80,14 +80,14 @@ def _lock(folder: Path, shard: Shard | None) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         whole = stack.enter_context(_open(own / "lock"))
         if not try_lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
-            problems = _holders(sorted(folder.glob(f"*/{STATE_DIR}/lock")))
-            raise _LockedError(_held_by(folder, [_holder(whole), *_shards(own), *problems]))
+            problem_holders = _holders(sorted(folder.glob(f"*/{STATE_DIR}/lock")))
+            raise _LockedError(_held_by(folder, [_holder(whole), *_shard_holders(own), *problem_holders]))
         if shard is not None:
             whole.truncate(0)  # the text of a holder that was killed
             part = stack.enter_context(_open(own / f"shard-{shard.number}-of-{shard.count}.lock"))
             if not try_lock(part, fcntl.LOCK_EX):
                 raise _LockedError(_held_by(folder, [_holder(part)]))
-            if others := _shards(own, but_of=shard.count):
+            if others := _shard_holders(own, except_count=shard.count):
                 raise _LockedError(_held_by(folder, others))
             whole = part
         _write_holder(whole)
@@ -98,7 +98,7 @@ def _lock(folder: Path, shard: Shard | None) -> Iterator[None]:
 
 
 def _open(path: Path) -> IO[str]:
-    """Never through a link: the file is truncated, and must not be that of somebody else."""
+    """Links are not followed: the file is truncated, and must not be a file of somebody else."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if path.parent.is_symlink():
         raise OSError(errno.ELOOP, f"{path.parent} is a link", str(path))
@@ -134,10 +134,11 @@ def _held_by(folder: Path, holders: Sequence[str | None]) -> str:
     return f"{folder}: held by {'; '.join(known) or 'another evaluator'}; wait for its end, or end it"
 
 
-def _shards(own: Path, but_of: int | None = None) -> list[str | None]:
-    """Holders of shards; `but_of`: except those of a plan of so many shards."""
+def _shard_holders(own: Path, except_count: int | None = None) -> list[str | None]:
+    """Holders of shards, except those of a plan of `except_count` shards."""
     paths = sorted(own.glob("shard-*.lock"))
-    return _holders([path for path in paths if but_of is None or not path.name.endswith(f"-of-{but_of}.lock")])
+    same_plan = f"-of-{except_count}.lock"
+    return _holders([path for path in paths if except_count is None or not path.name.endswith(same_plan)])
 
 
 def _holders(paths: Sequence[Path]) -> list[str | None]:
@@ -150,7 +151,7 @@ def _holders(paths: Sequence[Path]) -> list[str | None]:
 
 
 def _holder(file: IO[str]) -> str | None:
-    """For the message; the file may hold anything, as another process wrote it."""
+    """The holder in words, for the message; None where the file, which another process wrote, is not understood."""
     file.seek(0)
     try:
         who = json.loads(file.read(MAX_HOLDER_LENGTH))

@@ -24,7 +24,7 @@ class Figures(BaseModel):
 
 
 class Interval(Figures):
-    """95 % confidence."""
+    """Confidence interval, 95 %."""
 
     low: float
     high: float

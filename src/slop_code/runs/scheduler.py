@@ -54,7 +54,7 @@ class _Task:
     attempts: tuple[Attempt, ...] = ()
     claim: ResultClaim | None = None
     weight: int = 0
-    """While it runs. It is stored, as the executor's slots may change meanwhile."""
+    """Slots that the task takes while it runs; stored, as the executor's slots may change meanwhile."""
 
     def release_claim(self) -> None:
         if self.claim is not None:
@@ -70,7 +70,7 @@ class _Scheduler:
 
     running: dict[Future[JobResult], _Task] = field(default_factory=dict)
     delayed: list[tuple[float, int, _Task]] = field(default_factory=list)
-    """A heap by the time at which each is to be started."""
+    """Heap of tasks by the time at which each is to be started."""
 
     numbers: Iterator[int] = field(default_factory=itertools.count)
     used_slots: int = 0
@@ -185,7 +185,7 @@ class _Scheduler:
         return len(task.attempts) < self.context.retries.times and not self.context.control.finishing
 
     def _put_into_cache(self, job: Job, result: JobResult) -> None:
-        """Under the key of the digests in the result itself: the submission may have changed since the plan."""
+        """Use the key of the digests in the result itself: the submission may have changed since the plan."""
         key = key_of_result(job.targets[0].environment, result.facts)
         if key is not None and result.archive is not None:
             self.context.result_cache.save_duration(duration_key(job.targets[0]), result.facts.duration)

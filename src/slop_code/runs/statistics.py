@@ -91,7 +91,7 @@ def permutation_test(base: Sequence[int], other: Sequence[int], *, seed: int = 0
     expected = size * sum(values)
 
     def distance(drawn: Sequence[int]) -> int:
-        """Between the means, times both sizes: an integer."""
+        """Distance between the means, times both sizes: an integer."""
         return abs(len(values) * sum(drawn) - expected)
 
     observed = distance(base)

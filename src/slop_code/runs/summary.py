@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 class Checkpoints(Figures):
     planned: int
-    """The sum of the others."""
+    """Sum of the other fields."""
     evaluated: int
     infrastructure_failures: int
     not_evaluated: int
@@ -36,7 +36,7 @@ class Checkpoints(Figures):
 class Passed(Figures):
     count: int
     rate: float | None
-    """Of all planned checkpoints."""
+    """Share of all planned checkpoints."""
 
 
 class GroupRate(Figures):
@@ -68,7 +68,7 @@ class Totals(Figures):
     retried: int
     """Checkpoints with more than one attempt."""
     durations: Durations
-    """Seconds, of evaluated checkpoints."""
+    """Seconds of evaluated checkpoints."""
 
 
 class Share(Passed):
@@ -202,7 +202,7 @@ def without_samples(summary: RunSummary) -> RunSummary:
 
 
 def _pass_tables(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) -> dict[Policy, PassTable]:
-    """Of a problem."""
+    """Tables of a problem, by policy."""
     order: dict[str, int] = {}
     for line in lines:
         order[line.checkpoint] = min(line.order, order.get(line.checkpoint, line.order))

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def blueprint_of(arguments: argparse.Namespace, answer: Callable[[str, str], str] | None) -> Blueprint:
-    """`answer(question, default)` gives what is no option; None stands for no terminal."""
+    """`answer(question, default)` asks for values that no option gave; None without a terminal."""
     from slop_code.authoring.new.scaffold import Blueprint
 
     given = {name: getattr(arguments, name) for name in QUESTIONS if getattr(arguments, name) is not None}

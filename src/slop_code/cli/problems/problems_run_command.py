@@ -53,7 +53,7 @@ def add_to(commands: Commands) -> None:
         type=whole_number(1, 1000),
         default=1,
         metavar="N",
-        help="run the tests in so many boxes at a time",
+        help="run the tests in N pairs of boxes at a time",
     )
     add_problems_dir(parser)
     parser.set_defaults(run=run)

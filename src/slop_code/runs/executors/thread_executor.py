@@ -70,7 +70,7 @@ class ThreadExecutor:
             return run_job(request, self._cache, self._new_folder, self._progress)
 
     def _new_folder(self) -> Path:
-        """For a result. It lies in a session of the cache, which is removed even after a kill."""
+        """A folder for a result, in a session folder of the cache, which is removed even after a kill."""
         with self._lock:
             if self._results is None:
                 self._results = self._closing.enter_context(self._cache.session_folder())

@@ -15,7 +15,7 @@ from slop_code.runs.executors.ray.node import NodeVersions, local_versions
 
 CONNECT_TIMEOUT_S = 10.0
 PROBE_TIMEOUT_S = 60.0
-"""For the first answer of a node, which starts a worker for it."""
+"""Time for the first answer of a node, which starts a worker for it."""
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",

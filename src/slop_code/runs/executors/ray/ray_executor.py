@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from slop_code.runs.job_records import JobRequest, Submission
 
 GRACE_S = 20.0
-"""For a cancelled job to end; then its worker is killed."""
+"""Time for a cancelled job to end; then its worker is killed."""
 
 
 class RayExecutor:
@@ -54,7 +54,7 @@ class RayExecutor:
         self._stopped: WeakSet[Future[JobResult]] = WeakSet()
 
     def prepare(self, wanted: Sequence[Submission]) -> None:
-        """Nothing: each node prepares with its first job."""
+        """Does nothing: each node prepares with its first job."""
 
     def submit(self, request: JobRequest) -> Future[JobResult]:
         future: Future[JobResult] = Future()
@@ -83,14 +83,14 @@ class RayExecutor:
         reference.future().add_done_callback(lambda ended: self._settle(future, request, ended))
 
     def _problem(self, problem: ProblemConfig) -> ShippedTree:
-        """Packed once for all jobs, so that they have the same tests."""
+        """The problem, packed once for all jobs, so that they have the same tests."""
         if problem.path not in self._problems:
             digest, packed = pack_problem(problem)
             self._problems[problem.path] = ShippedTree(digest, self._ray.put(packed))
         return self._problems[problem.path]
 
     def _submission(self, request: JobRequest) -> ShippedTree:
-        """In the object store while a job needs it."""
+        """The submission, in the object store while a job needs it."""
         with self._lock:
             if request.digest not in self._submissions:
                 self._submissions[request.digest] = ShippedTree(request.digest, self._ray.put(pack(request.submission)))
@@ -104,7 +104,7 @@ class RayExecutor:
                 del self._users[digest], self._submissions[digest]
 
     def _settle(self, future: Future[JobResult], request: JobRequest, ended: Future[JobResult]) -> None:
-        """The future ends, whatever happens here."""
+        """Give the future a result or an error, whatever happens here."""
         try:
             self._running.pop(future)
             self._forget(request.digest)
@@ -118,7 +118,7 @@ class RayExecutor:
             future.set_result(done)
 
     def stop(self, future: Future[JobResult]) -> None:
-        """The worker cleans up. One that does not is killed, and the next job there removes what it left."""
+        """The worker cleans up. A worker that does not is killed, and the next job there removes what it left."""
         reference = self._running.get(future)
         if reference is None:
             return

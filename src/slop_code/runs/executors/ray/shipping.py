@@ -84,7 +84,7 @@ def received_problem(cache: Cache, digest: str, fetch: Callable[[], bytes]) -> P
 
 
 def unpack(packed: bytes, folder: Path, digest: str) -> None:
-    """Into a new folder, whose digest must be `digest`."""
+    """Unpack into a new folder, whose digest must be `digest`."""
     with contextlib.suppress(EOFError):  # an archive that breaks off has another digest
         unpack_tree(io.BytesIO(packed), folder)
     if tree_digest(folder) != digest:

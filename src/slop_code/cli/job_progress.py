@@ -1,4 +1,4 @@
-"""Execution of planned jobs with progress on standard error and graceful interruption."""
+"""Progress of planned jobs on standard error, and their interruption by signals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slop_code.runs.run_evaluation import RunEvaluation
 
 
-def run_jobs(evaluation: RunEvaluation, control: RunControl, arguments: argparse.Namespace) -> None:
+def run_with_progress(evaluation: RunEvaluation, control: RunControl, arguments: argparse.Namespace) -> None:
     from slop_code.reporting.progress_tracker import ProgressTracker
     from slop_code.reporting.run_progress import RunProgress
 
@@ -40,7 +40,7 @@ def run_jobs(evaluation: RunEvaluation, control: RunControl, arguments: argparse
 
 
 class _LongSteps:
-    """Of all steps of the evaluations, those that may take minutes are shown."""
+    """Progress callback that shows only the steps that may take minutes."""
 
     def __init__(self) -> None:
         self.show: ProgressCallback = print_progress

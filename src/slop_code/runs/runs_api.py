@@ -1,4 +1,4 @@
-"""`evaluate_run` and `evaluate_run_async`: outcomes of whole runs, for Python programs."""
+"""Python interface to whole runs: `evaluate_run` and `evaluate_run_async` yield the outcome of each submission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands `slop-code eval`, `eval-problem` and `merge`."""
+"""Actions of `slop-code eval`, `eval-problem` and `merge`: they evaluate runs and print summaries."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
+from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_json, print_step
-from slop_code.cli.run_jobs import run_jobs
 from slop_code.errors import UsageError
 from slop_code.evaluation.origin import Origin, environment_reference
 from slop_code.evaluation.problem_lookup import find_problem, problems_folder
@@ -61,7 +61,7 @@ def _environment(arguments: argparse.Namespace) -> EnvironmentSpec | None:
 
 
 def _check_output(arguments: argparse.Namespace, runs: Sequence[DiscoveredRun]) -> None:
-    """Checked before anything runs, so that the summary can be written at the end."""
+    """Check before anything runs that the summary can be written at the end."""
     output: Path | None = arguments.output
     if output is None:
         return
@@ -112,7 +112,7 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
         _store_origin(evaluation.runs, arguments)
         control = RunControl()
         if evaluation.plan.jobs:
-            run_jobs(evaluation, control, arguments)
+            run_with_progress(evaluation, control, arguments)
         if control.stopped:
             raise KeyboardInterrupt
         status = _conclude(evaluation, arguments)
@@ -120,7 +120,7 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
 
 
 def _store_origin(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace) -> None:
-    """`slop-code rerun` reads it, as a result alone does not name its problem and environment."""
+    """Store the paths of problems and environment for `slop-code rerun`, as a result alone does not have them."""
     origin = Origin(
         problems_dir=str(problems_folder(arguments.problems_dir).absolute()),
         environment=environment_reference(arguments.environment),
@@ -142,7 +142,7 @@ def _refuse_empty_runs(runs: Sequence[DiscoveredRun]) -> None:
 
 
 def _refuse_runs_without_snapshots(runs: Sequence[DiscoveredRun]) -> None:
-    """Only a warning among several runs, so that the others are evaluated."""
+    """With several runs it is only a warning, so that the others are evaluated."""
     for run in runs:
         if has_only_results(run):
             folder = shlex.quote(str(run.folder))
