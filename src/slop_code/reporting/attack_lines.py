@@ -48,7 +48,7 @@ def flatten(text: str) -> str:
 
 
 def state_of(outcomes: Sequence[AttackOutcome]) -> AttackState:
-    """Of several attacks together: held only if each of them was."""
+    """State of several attacks together: held only if each of them was."""
     states = {outcome.state for outcome in outcomes}
     return next(
         state for state in (AttackState.BROKE_THROUGH, AttackState.NOT_TRIED, AttackState.HELD) if state in states

@@ -69,9 +69,9 @@ def show_comparison(comparison: Comparison, console: Console, *, every: bool = F
         runs = [plural(len(side.runs), "run") for side in (comparison.sides[0], comparison.sides[number + 1])]
         heading = f"{one_line(pair.base)} ({runs[0]}) -> {one_line(pair.other)} ({runs[1]})"
         print_lines(console, [(heading, "bold")])
-        kind, rows = rows_of(pair)
-        drawn = table(kind, rows, pair, console.width) if console.is_terminal and rows else None
-        for line in drawn or [Text(f"{kind} {row_line(row)}") for row in rows]:
+        row_kind, rows = rows_of(pair)
+        drawn = table(row_kind, rows, pair, console.width) if console.is_terminal and rows else None
+        for line in drawn or [Text(f"{row_kind} {row_line(row)}") for row in rows]:
             console.print(line, soft_wrap=True)
         if drawn:
             console.print()
@@ -104,7 +104,7 @@ def _problem_row(name: str, changes: Sequence[CheckpointChange]) -> ComparisonRo
     compared = [change for change in changes if change.compared]
     base, other = _pass_rates(compared)
     style = "magenta" if not compared else "red" if other < base else "green" if other > base else ""
-    counts = {kind: sum(change.tests[kind] for change in changes) for kind in ORDER}
+    counts = {change: sum(checkpoint.tests[change] for checkpoint in changes) for change in ORDER}
     cells = [format_percent(share) if compared else NO_VERDICT for share in (base, other)]
     return ComparisonRow("", one_line(name), cells[0], cells[1], style, counts, "")
 
@@ -118,21 +118,21 @@ def _pass_rate(verdicts: Sequence[Verdicts]) -> float:
     return sum(side.passed for side in verdicts) / (sum(side.runs for side in verdicts) or 1)
 
 
-def table(kind: str, rows: Sequence[ComparisonRow], pair: PairComparison, width: int) -> list[Text] | None:
+def table(row_kind: str, rows: Sequence[ComparisonRow], pair: PairComparison, width: int) -> list[Text] | None:
     """Columns that are empty in every row are left out. None where the terminal is too narrow."""
-    kinds = [kind for kind in ORDER if kind in ("lost", "gained") or any(row.counts[kind] for row in rows)]
+    shown = [change for change in ORDER if change in ("lost", "gained") or any(row.counts[change] for row in rows)]
     tested = any(row.p for row in rows)
     heads = [
         *(TableColumn(_head(side), right=False) for side in (pair.base, pair.other)),
-        *(TableColumn(change, drop=OPTIONAL.index(change) if change in OPTIONAL else None) for change in kinds),
+        *(TableColumn(change, drop=OPTIONAL.index(change) if change in OPTIONAL else None) for change in shown),
         *([TableColumn("p (Holm)")] * tested),
     ]
     drawn = []
     for row in rows:
-        counts = [Text(str(row.counts[change] or "-"), _count_style(row, change)) for change in kinds]
+        counts = [Text(str(row.counts[change] or "-"), _count_style(row, change)) for change in shown]
         cells = [Text(row.base), Text(row.other, row.style), *counts, *([Text(row.p or "-")] * tested)]
         drawn.append(TableRow(row.problem, row.name, cells))
-    return layout_table(kind, heads, drawn, width)
+    return layout_table(row_kind, heads, drawn, width)
 
 
 def _count_style(row: ComparisonRow, change: Change) -> str:
@@ -145,15 +145,16 @@ def _head(side: str) -> str:
 
 
 def row_line(row: ComparisonRow) -> str:
-    facts = [f"{row.base} -> {row.other}", *(f"{kind} {row.counts[kind]}" for kind in ORDER if row.counts[kind])]
+    facts = [f"{row.base} -> {row.other}"]
+    facts += [f"{change} {row.counts[change]}" for change in ORDER if row.counts[change]]
     name = f"{row.problem}/{row.name}" if row.problem else row.name
     return f"{name}: {', '.join([*facts, *([f'p {row.p} (Holm)'] if row.p else [])])}"
 
 
 def closing(comparison: Comparison, pair: PairComparison, *, every: bool) -> Iterator[StyledLine]:
     """The lines below the table; the verdict is the last."""
-    for kind in ORDER if every else LISTED:
-        yield from _tests(kind, [test for test in pair.tests if test.change == kind], every=every)
+    for change in ORDER if every else LISTED:
+        yield from _tests(change, [test for test in pair.tests if test.change == change], every=every)
     if pair.other_judge:
         yield f"rejudged: the same submissions, but these differ: {'; '.join(pair.other_judge)}", "magenta"
     for side, names in ((pair.base, pair.only_base), (pair.other, pair.only_other)):
@@ -170,14 +171,14 @@ def closing(comparison: Comparison, pair: PairComparison, *, every: bool) -> Ite
     yield verdict(comparison, pair)
 
 
-def _tests(kind: Change, tests: Sequence[TestChange], *, every: bool) -> Iterator[StyledLine]:
+def _tests(change: Change, tests: Sequence[TestChange], *, every: bool) -> Iterator[StyledLine]:
     """The largest difference comes first."""
     ordered = sorted(tests, key=lambda test: -abs(_passed(test.other) - _passed(test.base)))
     shown = ordered if every else ordered[:SHOWN_TESTS]
     for test in shown:
         name = one_line(f"{test.problem}/{test.checkpoint} {test.nodeid}")
-        yield f"{kind} {name}: {_status_text(test.base)} -> {_status_text(test.other)}", STYLES.get(kind, "dim")
-    yield from more_line(tests, len(shown), f" {kind}; -v shows all")
+        yield f"{change} {name}: {_status_text(test.base)} -> {_status_text(test.other)}", STYLES.get(change, "dim")
+    yield from more_line(tests, len(shown), f" {change}; -v shows all")
 
 
 def _passed(statuses: Mapping[Status, int]) -> float:
@@ -239,7 +240,7 @@ def _counts_text(pair: PairComparison) -> str:
     if not any(counts.values()):
         return "no test differs"
     texts = [f"gained {plural(counts['gained'], 'test')}", f"lost {counts['lost']}"]
-    texts += [f"{kind} {counts[kind]}" for kind in ORDER[2:] if counts[kind]]
+    texts += [f"{change} {counts[change]}" for change in ORDER[2:] if counts[change]]
     repeated = len({(test.problem, test.nodeid) for test in pair.tests}) < len(pair.tests)
     return ", ".join(texts) + " (each once per checkpoint)" * repeated
 

@@ -44,9 +44,9 @@ NO_VERDICT_STYLE = "bold magenta"
 
 
 def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy, console: Console) -> None:
-    for kind, rows in sections(summary, lines, policy):
-        drawn = table(kind, rows, policy, console.width) if console.is_terminal else None
-        for line in drawn or plain(kind, rows, policy):
+    for row_kind, rows in sections(summary, lines, policy):
+        drawn = table(row_kind, rows, policy, console.width) if console.is_terminal else None
+        for line in drawn or plain(row_kind, rows, policy):
             console.print(line, soft_wrap=True)
         if drawn:
             console.print()
@@ -69,16 +69,16 @@ def _group(line: CheckpointLine, several: bool) -> str:
     return f"{line.run}/{line.problem}" if several else line.problem
 
 
-def plain(kind: str, rows: Rows, policy: Policy) -> Iterator[Text]:
+def plain(row_kind: str, rows: Rows, policy: Policy) -> Iterator[Text]:
     for group, name, totals in rows:
         label = f"{group}/{name}" if group else name
-        yield Text(f"{kind} {one_line(label)}: {row_line(totals, policy)}")
+        yield Text(f"{row_kind} {one_line(label)}: {row_line(totals, policy)}")
 
 
-def table(kind: str, rows: Rows, policy: Policy, width: int) -> list[Text] | None:
+def table(row_kind: str, rows: Rows, policy: Policy, width: int) -> list[Text] | None:
     """Columns that are empty in every row are left out. None where the terminal is too narrow."""
     groups = [group for group in GroupType if any(totals.pass_rates[group].total for *_, totals in rows)]
-    missing = kind != "checkpoint" and any(without_verdict(totals) for *_, totals in rows)
+    missing = row_kind != "checkpoint" and any(without_verdict(totals) for *_, totals in rows)
     columns = [
         TableColumn("passed", right=False),
         *(TableColumn(GROUP_HEADINGS[group]) for group in groups),
@@ -91,13 +91,13 @@ def table(kind: str, rows: Rows, policy: Policy, width: int) -> list[Text] | Non
     for group, name, totals in rows:
         cells = [
             Text(passed_cell(totals, policy), _style(totals, policy)),
-            *(Text(rate(totals, kind), _rate_style(totals.pass_rates[kind])) for kind in groups),
+            *(Text(rate(totals, test_group), _rate_style(totals.pass_rates[test_group])) for test_group in groups),
             *map(Text, changes(totals)),
             *([Text(str(without_verdict(totals) or "-"))] * missing),
             Text(format_clock(totals.durations.total) if totals.checkpoints.evaluated else "-"),
         ]
         drawn.append(TableRow(one_line(group), one_line(name), cells))
-    return layout_table(kind, columns, drawn, width)
+    return layout_table(row_kind, columns, drawn, width)
 
 
 def row_line(totals: Totals, policy: Policy) -> str:

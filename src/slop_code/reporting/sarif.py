@@ -93,7 +93,7 @@ def _result(
 
 
 def fingerprint(finding: Finding, problem: str) -> str:
-    """The same as long as the finding is: wherever in its file it stands, and whatever was measured."""
+    """Fingerprint of a finding, which depends neither on its line in the file nor on measured values."""
     what = [problem, finding.rule.id, finding.location.file, finding.checkpoint or "", finding.test or ""]
     if finding.test is None:
         what.append(finding.message)
