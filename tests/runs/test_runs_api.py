@@ -6,6 +6,7 @@ import asyncio
 import threading
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import EvaluationCancelledError, wait_for
+from slop_code.execution.environment import load_environment
 from slop_code.runs import RunControl, Submission, evaluate_run, evaluate_run_async, executors
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
@@ -102,6 +104,17 @@ def test_paths_as_strings(loose):
     about = {"problem": one.problem, "checkpoint": one.checkpoint, "environment": one.environment}
     assert Submission(**about, path=str(one.path), output=str(one.output)) == one
     assert Submission(**about, path=str(one.path)).output is None
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_an_environment_is_given_by_the_path_of_its_file(world, run, held, options, kind):
+    held.answer = good(world)
+    held.go.set()
+    file = world.folder / "own.yaml"
+    file.write_text("{name: own, type: local, isolation: none}")
+    outcomes = list(evaluate_run(run, environment=kind(file), executor="held", **options))
+    assert outcomes
+    assert all(outcome.submission.environment == load_environment(file) for outcome in outcomes)
 
 
 @pytest.mark.parametrize("place", [".", "out", "deep/er", "../snapshot/out", "../link/out"])

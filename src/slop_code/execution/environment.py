@@ -184,11 +184,11 @@ def shipped_environments() -> dict[str, str]:
     return {name: EnvironmentSpec.from_yaml(path).description for name, path in sorted(_shipped().items())}
 
 
-def load_environment(name_or_path: str) -> EnvironmentSpec:
+def load_environment(name_or_path: str | Path) -> EnvironmentSpec:
     """A shipped environment by its name, or any other by its path."""
     shipped = _shipped()
-    if name_or_path in shipped:
-        return EnvironmentSpec.from_yaml(shipped[name_or_path])
+    if file := shipped.get(os.fspath(name_or_path)):
+        return EnvironmentSpec.from_yaml(file)
     if os.path.exists(name_or_path):
         return EnvironmentSpec.from_yaml(name_or_path)
     raise UsageError(

@@ -91,7 +91,7 @@ def evaluate_run(
     *,
     problems_dir: Path | str | None = None,
     problems: Collection[str] = (),
-    environment: EnvironmentSpec | str | None = None,
+    environment: EnvironmentSpec | Path | str | None = None,
     workers: int | None = None,
     executor: str = "threads",
     address: str | None = None,
@@ -175,13 +175,13 @@ def _discover(
     runs: Runs,
     problems_dir: Path | str | None,
     problems: Collection[str],
-    environment: EnvironmentSpec | str | None,
+    environment: EnvironmentSpec | Path | str | None,
 ) -> list[DiscoveredRun]:
     given: Iterable[Path | str | Submission] = [runs] if isinstance(runs, str | Path) else runs
     folders = [Path(item) for item in given if not isinstance(item, Submission)]
     submissions = tuple(item for item in given if isinstance(item, Submission))
     _check_outputs(submissions)
-    spec = load_environment(environment) if isinstance(environment, str) else environment
+    spec = load_environment(environment) if isinstance(environment, str | Path) else environment
     problems_folder = Path(problems_dir) if problems_dir is not None else None
     discovered = discover(folders, problems_dir=problems_folder, environment=spec, only=problems)
     return [*discovered, DiscoveredRun(UNNAMED_RUN, None, submissions)] if submissions else discovered
