@@ -15,6 +15,7 @@ import slop_code
 from slop_code import (
     CorrectnessResults,
     EnvironmentSpec,
+    InfrastructureError,
     ProblemConfig,
     ResultError,
     UsageError,
@@ -68,6 +69,50 @@ def test_wrong_arguments_are_refused_before_anything_runs(arguments, message):
     with pytest.raises(UsageError) as refused:
         evaluate(**{**valid, **arguments})
     assert str(refused.value).startswith(message)
+
+
+@pytest.fixture
+def unsandboxed(tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_text("{name: own, type: local, isolation: none}")
+    return file
+
+
+def test_an_output_that_cannot_be_made_is_a_wrong_argument(tmp_path, unsandboxed):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="file/out: results cannot be written there: Not a directory"):
+        evaluate(DRIFTING, LARDER, 2, unsandboxed, output=tmp_path / "file/out")
+
+
+def test_a_cache_folder_that_cannot_be_made_is_an_infrastructure_error(tmp_path, unsandboxed, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(tmp_path / "file/cache"))
+    with pytest.raises(InfrastructureError, match="file/cache: cannot make the cache folder: Not a directory"):
+        evaluate(DRIFTING, LARDER, 2, unsandboxed)
+
+
+@pytest.mark.parametrize("blocked", [".in-use.lock", "../out/.scbench/pytest.log"], ids=["lock", "evidence"])
+def test_a_file_that_cannot_be_locked_or_removed_is_an_infrastructure_failure(
+    tmp_path, unsandboxed, monkeypatch, blocked
+):
+    cache, output = tmp_path / "cache", tmp_path / "out"
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache))
+    cache.mkdir()
+    (cache / blocked).mkdir(parents=True)
+    results = evaluate(DRIFTING, LARDER, 2, unsandboxed, output=output)
+    assert results.infrastructure_failure_reason is not None
+    assert Path(blocked).name in results.infrastructure_failure_reason
+    assert not results.passes()
+    assert load_results(output) == results
+
+
+def test_a_result_that_cannot_be_written_is_an_infrastructure_error(tmp_path, unsandboxed, monkeypatch):
+    cache, output = tmp_path / "cache", tmp_path / "out"
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache))
+    (cache / ".in-use.lock").mkdir(parents=True)  # so that no test has to run
+    (output / "evaluation.json").mkdir(parents=True)
+    with pytest.raises(InfrastructureError, match=r"out/evaluation\.json: Is a directory"):
+        evaluate(DRIFTING, LARDER, 2, unsandboxed, output=output)
 
 
 def test_loaders_take_strings_and_paths(tmp_path):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.origin import save_with_origin
+from slop_code.evaluation.origin import make_result_folder, save_with_origin
 from slop_code.evaluation.policy import PassPolicy, as_policy
 from slop_code.evaluation.problem_lookup import find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
@@ -43,7 +43,7 @@ def load_problem(problem: str | Path, problems_dir: str | Path | None = None) ->
 def load_environment(environment: str | Path) -> EnvironmentSpec:
     """An environment that ships with the package by its name, or any other by the path of its YAML file."""
     _check_type("environment", environment, (str, Path), "the name of an environment or the path of its file")
-    return load_named_environment(os.fspath(environment))
+    return load_named_environment(environment)
 
 
 def load_results(path: str | Path) -> CorrectnessResults:
@@ -80,7 +80,7 @@ def evaluate(
     runner = PytestRunner(config, config.checkpoint(checkpoint), spec, submission, output_dir=folder)
     runner.keep_apart()
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_result_folder(folder)
     results = runner.run(list(pytest_args))
     if folder is not None:
         named = None if isinstance(environment, EnvironmentSpec) else os.fspath(environment)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
-from slop_code.cli.messages import make_folder, print_step, print_written
+from slop_code.cli.messages import print_step, print_written
 from slop_code.cli.shared_options import add_environment, add_policy, add_problems_dir
-from slop_code.evaluation.origin import save_with_origin
+from slop_code.evaluation.origin import make_result_folder, save_with_origin
 from slop_code.evaluation.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.environment import load_environment
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     policy: Policy = arguments.pass_policy
     runner.keep_apart()
     if arguments.output is not None:
-        make_folder(arguments.output)
+        make_result_folder(arguments.output)
     results = runner.run(further)
     if arguments.output is not None:
         save_with_origin(results, arguments.output / "evaluation.json", problem, environment, arguments.snapshot)

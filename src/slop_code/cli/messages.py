@@ -6,7 +6,6 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from slop_code.errors import UsageError
 from slop_code.evaluation.reports.raw_test import visible
 from slop_code.reporting.progress_text import progress_text
 
@@ -35,10 +34,3 @@ def print_progress(event: ProgressEvent) -> None:
     """Steps that may take minutes are always shown, the others on a terminal."""
     if event.is_long or sys.stderr.isatty():
         print_step(progress_text(event))
-
-
-def make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: results cannot be written there: {error.strerror}") from error

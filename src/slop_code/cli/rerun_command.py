@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import BestEffortStream
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import make_folder, print_json, print_progress, print_written
+from slop_code.cli.messages import print_json, print_progress, print_written
 from slop_code.cli.shared_options import add_environment, add_problems_dir
 from slop_code.errors import UsageError
 
@@ -90,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _evaluate(
     stored: CorrectnessResults, folder: Path, test: TestResult | None, arguments: argparse.Namespace
 ) -> CorrectnessResults:
+    from slop_code.evaluation.origin import make_result_folder
     from slop_code.reporting.terminal import LiveOutput
     from slop_code.verification.rerun import RerunInputs, evaluate_again, run_one, submission_of
 
@@ -98,7 +99,7 @@ def _evaluate(
     )
     submission = submission_of(stored, folder, given)
     if arguments.output is not None:
-        make_folder(arguments.output)
+        make_result_folder(arguments.output)
     if test is None:
         return evaluate_again(stored, folder, submission, print_progress)
     live = LiveOutput(BestEffortStream(sys.stderr if arguments.json else sys.stdout))

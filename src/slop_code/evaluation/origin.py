@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._io import write_atomic
-from slop_code.errors import ResultError
+from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.report import Stored, load_stored
 from slop_code.execution.environment import shipped_environments
 
@@ -37,11 +37,21 @@ class Origin(Stored):
             write_atomic(folder / ORIGIN_FILE, self.model_dump_json(indent=2) + "\n")
 
 
+def make_result_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: results cannot be written there: {error.strerror}") from error
+
+
 def save_with_origin(
     results: CorrectnessResults, path: Path, problem: ProblemConfig, environment: str | None, snapshot: Path
 ) -> None:
     """`path`: of the evaluation.json; `environment`: the name or the path that was given."""
-    results.save(path)
+    try:
+        results.save(path)
+    except OSError as error:
+        raise InfrastructureError(f"{error.filename or path}: {error.strerror}") from error
     Origin(
         problem=str(problem.path.absolute()),
         environment=environment_reference(environment),

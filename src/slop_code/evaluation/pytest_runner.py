@@ -138,15 +138,12 @@ class PytestRunner:
         self._context = self._new_context()
         platform = start_thread(platform_name)
         run = _Run(self._context, submission, list(pytest_args or ()), start_thread(read_tree, submission))
-        with self.cache.shared_lock(), _verbose_log(self.verbose):
-            remove_evidence(self.output_dir)
+        with _verbose_log(self.verbose):
             try:
-                run.image = self._context.sandbox.image()
-                run.command = self._build_pytest_command(run.arguments)
-                run.staged = self._stage_tests()
-                run.roster = self._assign_tests(run.staged.roster, run.arguments)
-                run.watch.lap("prepare")
-                self._run_tests(run)
+                with self.cache.shared_lock():
+                    remove_evidence(self.output_dir)
+                    self._prepare(run)
+                    self._run_tests(run)
             except (InfrastructureError, OSError) as error:
                 run.evidence = [Evidence.of_failure(error, run.roster)]
             run.watch.lap("parse")
@@ -154,6 +151,13 @@ class PytestRunner:
             _log.info("graded %d tests: %s", len(graded.tests), graded.infrastructure_failure or "a verdict")
         platform()
         return self._results(run, graded)
+
+    def _prepare(self, run: _Run) -> None:
+        run.image = self._context.sandbox.image()
+        run.command = self._build_pytest_command(run.arguments)
+        run.staged = self._stage_tests()
+        run.roster = self._assign_tests(run.staged.roster, run.arguments)
+        run.watch.lap("prepare")
 
     def _run_tests(self, run: _Run) -> None:
         """The tests in their boxes, and the evidence they leave."""
