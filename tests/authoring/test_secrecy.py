@@ -5,7 +5,14 @@ import pytest
 
 from slop_code.authoring.check import secrecy_step
 from slop_code.authoring.check.findings import Severity
-from slop_code.authoring.check.secrecy_step import PassedText, ShownFiles, covering, looks_expected, read_showing
+from slop_code.authoring.check.secrecy_step import (
+    PassedBy,
+    PassedText,
+    ShownFiles,
+    covering,
+    looks_expected,
+    read_showing,
+)
 from slop_code.authoring.check.steps import check_step
 from slop_code.authoring.check.workbench import Workbench
 from slop_code.evaluation import ProblemConfig
@@ -71,13 +78,13 @@ def showing(shown=(), handed=(), read=(), copied=(), texts=()):
         ({"shown": ["assets/units"], "read": ["assets/units"]}, []),
         ({"copied": ["c/expected.txt", "c/in.txt"]}, [("expected-copied", 2)]),
         ({"copied": ["c/case.json"], "read": ["c/case.json"]}, [("expected-copied", 1)]),
-        ({"texts": [("an argument", ["c/expected.txt"])]}, [("expected-shown", 2)]),
-        ({"texts": [("the environment", ["c/a.out", "c/b.out"])]}, [("expected-shown", 2)]),
-        ({"texts": [("a file", ["c/expected.txt"])]}, [("expected-copied", 2)]),
-        ({"texts": [("a file", ["c/expected.txt"])], "copied": ["c/expected.txt"]}, [("expected-copied", 2)]),
-        ({"texts": [("an argument", ["c/in.txt"])]}, []),
-        ({"texts": [("an argument", ["c/expected.txt", "c/in.txt"])]}, []),
-        ({"texts": [("an argument", [])]}, []),
+        ({"texts": [(PassedBy.ARGUMENT, ["c/expected.txt"])]}, [("expected-shown", 2)]),
+        ({"texts": [(PassedBy.ENVIRONMENT, ["c/a.out", "c/b.out"])]}, [("expected-shown", 2)]),
+        ({"texts": [(PassedBy.FILE, ["c/expected.txt"])]}, [("expected-copied", 2)]),
+        ({"texts": [(PassedBy.FILE, ["c/expected.txt"])], "copied": ["c/expected.txt"]}, [("expected-copied", 2)]),
+        ({"texts": [(PassedBy.ARGUMENT, ["c/in.txt"])]}, []),
+        ({"texts": [(PassedBy.ARGUMENT, ["c/expected.txt", "c/in.txt"])]}, []),
+        ({"texts": [(PassedBy.ARGUMENT, [])]}, []),
     ],
 )
 def test_what_a_showing_gives_away(tmp_path, what, found):
@@ -138,9 +145,7 @@ def test_a_text_is_met_in_arguments_environment_and_files(watched, tmp_path):
     start(watched, b"main")
     opens(watched, tmp_path / "tests" / "same.txt")
     files = ["expected.txt", "same.txt"]
-    assert watched.told.found == [
-        {"files": files, "way": way, "test": "test_x"} for way in ("an argument", "the environment", "a file")
-    ]
+    assert watched.told.found == [{"files": files, "way": way, "test": "test_x"} for way in PassedBy]
 
 
 def test_what_a_program_writes_is_its_own(watched, tmp_path):
@@ -194,10 +199,11 @@ def test_a_word_that_can_be_read(tmp_path):
         "handed": {"a": "t"},
         "read": ["b"],
         "copied": {},
-        "told": [{"files": ["b"], "way": "w", "test": "t"}],
+        "told": [{"files": ["b"], "way": "file", "test": "t"}],
     }
     (tmp_path / ".scbench" / "shown.json").write_text(json.dumps(word))
-    assert read_showing(tmp_path) == ShownFiles(("a",), {"a": "t"}, frozenset("b"), {}, (PassedText(("b",), "w", "t"),))
+    texts = (PassedText(("b",), PassedBy.FILE, "t"),)
+    assert read_showing(tmp_path) == ShownFiles(("a",), {"a": "t"}, frozenset("b"), {}, texts)
 
 
 CONFIG = """\

@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,21 @@ ENDINGS = (".out", ".ans", ".exp", ".ok", ".want")
 BY_NAME = "has the name of an expected output"
 
 
+class PassedBy(StrEnum):
+    """The way of a text to a program, in the words of the judge's record."""
+
+    ARGUMENT = "argument"
+    ENVIRONMENT = "environment"
+    FILE = "file"
+
+
+RECEIVERS = {
+    PassedBy.ARGUMENT: "an argument of a program",
+    PassedBy.ENVIRONMENT: "the environment of a program",
+    PassedBy.FILE: "a file that the submission can read",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class PassedText:
     """The content of a file of the tests folder that a test passed to the program it started."""
@@ -68,9 +84,7 @@ class PassedText:
     files: tuple[str, ...]
     """All files with this content."""
 
-    way: str
-    """`an argument`, `the environment` or `a file`."""
-
+    way: PassedBy
     test: str
 
     @property
@@ -113,7 +127,8 @@ def read_showing(output: Path) -> ShownFiles | None:
             read=frozenset(_texts(record["read"])),
             copied=_by_test(record["copied"]),
             texts=tuple(
-                PassedText(tuple(_texts(item["files"])), str(item["way"]), str(item["test"])) for item in record["told"]
+                PassedText(tuple(_texts(item["files"])), PassedBy(item["way"]), str(item["test"]))
+                for item in record["told"]
             ),
         )
     except (OSError, TooLargeError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -206,9 +221,8 @@ def by_text(folder: Path, checkpoint: str, files: ShownFiles) -> Iterator[Findin
     """Never more than a warning, since the submission may be meant to read the same text."""
     for text in files.texts:
         if text.expected is not None and text.expected not in files.copied:
-            rule = COPIED if text.way == "a file" else SHOWN
-            where = "a file that the submission can read" if rule is COPIED else f"{single_line(text.way)} of a program"
-            message = f"the text of tests/{single_line(text.expected)} is in {where}: it {BY_NAME}"
+            rule = COPIED if text.way is PassedBy.FILE else SHOWN
+            message = f"the text of tests/{single_line(text.expected)} is in {RECEIVERS[text.way]}: it {BY_NAME}"
             yield from_test(folder, rule, checkpoint, text.test, message, Severity.WARNING)
 
 

@@ -3,8 +3,8 @@
 Beside the other reports it leaves a JSON file: `shown`, the files that the submission could read in the end; `handed`,
 what was put there as a whole, with the test that did it; `read`, what the tests themselves opened; `copied`, what
 they copied to another place, with the test; `told`, texts of what they read that they gave to a program which they
-started, with all files that have this text, the way it took and the first test. All paths are relative to the tests
-folder.
+started, with all files that have this text, the way it took (`argument`, `environment` or `file`) and the first test.
+All paths are relative to the tests folder.
 """
 
 from __future__ import annotations
@@ -139,12 +139,12 @@ class Told:
     def start(self, argv: Any, environment: Any, test: str) -> None:
         """Files are looked at once, before the program can have written to them."""
         words = [argv] if isinstance(argv, str | bytes | os.PathLike) else list(argv)
-        self.look("an argument", [os.fsencode(word) for word in words], test)
+        self.look("argument", [os.fsencode(word) for word in words], test)
         values = (os.environ if environment is None else environment).values()
-        self.look("the environment", [os.fsencode(value) for value in values], test)
+        self.look("environment", [os.fsencode(value) for value in values], test)
         written, self.written = self.written, {}
         for path in written:
-            self.look("a file", [_content(path, MAX_FILE)], test)
+            self.look("file", [_content(path, MAX_FILE)], test)
 
     def look(self, way: str, places: list[bytes], test: str) -> None:
         for text, names in self.texts.items():
