@@ -16,6 +16,7 @@ from slop_code.authoring.check.stability.conditions import (
     ReferenceRun,
     conditions_for,
     reproduce_command,
+    run_under,
     seeds_from,
     why_not_parallel,
     with_pairs,
@@ -213,9 +214,8 @@ def test_the_command_is_one_that_the_command_line_takes(bench, condition, test, 
 
 
 def flip(rule, test):
-    return Finding(
-        rule, Location("tests/test_checkpoint_1.py", 5), "flips\x1b[2J", checkpoint="checkpoint_1", test=test
-    )
+    location = Location("tests/test_checkpoint_1.py", 5)
+    return Finding(rule, location, "it flips", checkpoint="checkpoint_1", test=test, measured="flips\x1b[2J")
 
 
 PARALLEL_TESTS = {"config.yaml": SOUND["config.yaml"] + "parallel: 2\n"}
@@ -393,6 +393,14 @@ def test_a_lost_verdict_has_its_place_in_a_file_that_is_there(bench):
     )
     [finding] = lost_verdict_findings(one, lost)
     assert finding.location == Location("tests/test_checkpoint_1_words.py", 1)
+
+
+def test_a_lost_verdict_is_located_at_the_test_that_was_running(bench, cache):
+    one = bench(BARE, {"tests/test_checkpoint_1.py": "import os\n\n\ndef test_ends_pytest():\n    os._exit(3)\n"})
+    lost = run_under(one, one.checkpoints[0], AS_IS)
+    assert (bool(lost.lost), lost.running) == (True, "test_checkpoint_1.py::test_ends_pytest")
+    [finding] = lost_verdict_findings(one, ObservedRuns(one.checkpoints[0], (lost,)))
+    assert (finding.location, finding.test) == (Location("tests/test_checkpoint_1.py", 4), lost.running)
 
 
 APART = {"markers": ["quarantined"]}

@@ -14,6 +14,7 @@ from slop_code.evaluation.evidence import (
     Evidence,
     read_evidence,
     read_roster,
+    running_test,
 )
 from slop_code.evaluation.roster import Roster, RosterEntry
 from tests.evidence_records import exit_of
@@ -114,6 +115,29 @@ def test_what_was_running_and_deselected_comes_from_the_stream(folder):
         file.write(json.dumps({"kind": "start", "nodeid": "test_a.py::y"}) + "\n")
     evidence = reported(folder)
     assert (evidence.running, evidence.deselected) == ("test_a.py::y", {"test_a.py::x"})
+
+
+@pytest.mark.parametrize(
+    ("started", "exit_codes", "running"),
+    [
+        ([], [0, 0], None),
+        (["test_a.py::one", "test_a.py::two"], [137, 137], "test_a.py::one"),
+        ([None, "test_a.py::two"], [0, 137], "test_a.py::two"),
+        (["test_b.py::unknown"], [137, 0], None),
+    ],
+)
+def test_the_running_test_is_that_of_the_first_pair_that_broke_off(tmp_path, started, exit_codes, running):
+    entries = [RosterEntry(f"test_a.py::{name}", (), pair) for pair, name in enumerate(("one", "two"), start=1)]
+    for pair, code in enumerate(exit_codes, start=1):
+        folder = tmp_path / ".scbench" / str(pair)
+        folder.mkdir(parents=True)
+        (folder / EXIT).write_text(exit_of(code, pair=pair).model_dump_json())
+        nodeids = [nodeid for nodeid in started[pair - 1 : pair] if nodeid]
+        lines = [json.dumps({"kind": "start", "nodeid": nodeid}) + "\n" for nodeid in nodeids]
+        (folder / STREAM).write_text("".join(lines))
+    assert running_test(tmp_path) is None
+    (tmp_path / ".scbench" / ROSTER).write_text(Roster(tuple(entries)).to_json())
+    assert running_test(tmp_path) == running
 
 
 def test_collection_errors_are_the_same_from_either_report(tmp_path):

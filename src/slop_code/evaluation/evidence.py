@@ -191,6 +191,18 @@ def read_evidence(result_folder: Path, folder: str, roster: Roster) -> Evidence:
     return Evidence(roster, ended, log=tail(path / LOG, MAX_TAIL), folder=folder).with_reports(path)
 
 
+def running_test(result_folder: Path) -> str | None:
+    """The test that was running when the tests broke off; with several pairs, in the first pair that broke off."""
+    roster = read_roster(result_folder)
+    if isinstance(roster, str):
+        return None
+    for number, folder in enumerate(pair_folders(roster.pairs), start=1):
+        pair = read_evidence(result_folder, folder, roster.of_pair(number))
+        if pair.running in pair.roster.nodeids:
+            return pair.running
+    return None
+
+
 def read_exit(path: Path, pair: int) -> PytestExit | str:
     try:
         ended = load_stored(PytestExit, path, "")

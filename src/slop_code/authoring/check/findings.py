@@ -78,6 +78,9 @@ class Finding:
     detail: str = ""
     """Lines that show it: a diff, a failure, a command that reproduces it."""
 
+    measured: str = ""
+    """The part of the message that the ledger of flaky tests records as the reason."""
+
     @property
     def severity(self) -> Severity:
         return self.own_severity or self.rule.severity

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+import tempfile
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.workbench import EvaluationRequest
+from slop_code.evaluation.evidence import running_test
 from slop_code.evaluation.reports.raw_test import visible
 from slop_code.evaluation.roster import shared_network
 from slop_code.execution.concurrency import available_cpus
@@ -77,6 +79,9 @@ class ReferenceRun:
     lost: str | None = None
     """The reason why there is no verdict."""
 
+    running: str | None = None
+    """The test that was running when the verdict was lost."""
+
     alone: str | None = None
     """The test that was run without the others."""
 
@@ -121,8 +126,9 @@ def run_under(bench: Workbench, checkpoint: CheckpointConfig, condition: Conditi
         pairs=condition.pairs,
     )
     spinners = SPINNERS_PER_CPU * available_cpus() if condition.kind is ConditionKind.BUSY else 0
-    with cpu_load(spinners):
-        return run_from_results(condition, bench.evaluate(trial))
+    with tempfile.TemporaryDirectory(prefix="slop-code-stability-") as folder, cpu_load(spinners):
+        results = bench.evaluate(replace(trial, output=Path(folder)))
+        return run_from_results(condition, results, output=Path(folder))
 
 
 def run_alone(
@@ -133,9 +139,13 @@ def run_alone(
     return run_from_results(condition, bench.evaluate(trial), alone=test)
 
 
-def run_from_results(condition: Condition, results: CorrectnessResults, alone: str | None = None) -> ReferenceRun:
+def run_from_results(
+    condition: Condition, results: CorrectnessResults, *, alone: str | None = None, output: Path | None = None
+) -> ReferenceRun:
+    """`output` has the raw reports."""
     if results.infrastructure_failure_reason:
-        return ReferenceRun(condition, {}, lost=results.infrastructure_failure_reason, alone=alone)
+        running = running_test(output) if output else None
+        return ReferenceRun(condition, {}, lost=results.infrastructure_failure_reason, running=running, alone=alone)
     return ReferenceRun(
         condition,
         {test.nodeid: test.status == "passed" for test in results.tests},

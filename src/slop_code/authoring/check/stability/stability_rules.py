@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,7 +65,6 @@ RULES = (FLAKY, ORDER, LOAD, PARALLEL, LOST, NOTHING_DECIDES, NEEDLESS)
 
 RULE_OF = {Cause.CHANCE: FLAKY, Cause.SEED: FLAKY, Cause.ORDER: ORDER, Cause.LOAD: LOAD, Cause.PARALLEL: PARALLEL}
 MAX_SEEDS = 5
-RUNNING = re.compile(r"while running (.+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +84,16 @@ def flip_findings(bench: Workbench, observed: ObservedRuns, ledger: Ledger) -> I
             continue
         rule = RULE_OF[cause]
         declared = rule is PARALLEL and bench.problem.parallel > 1
+        counts = pass_counts_text(runs, test)
         yield Finding(
             rule,
             location_of_test(bench.problem.path, test),
-            f"{shown_test(test)} flips with the reference of {name}: {pass_counts_text(runs, test)}",
+            f"{shown_test(test)} flips with the reference of {name}: {counts}",
             own_severity=Severity.ERROR if declared else None,
             checkpoint=name,
             test=test,
             detail=_detail(bench, observed, test, cause),
+            measured=counts,
         )
 
 
@@ -150,8 +150,7 @@ def lost_verdict_findings(bench: Workbench, observed: ObservedRuns) -> Iterator[
         lost = [run for run in matching if run.lost is not None]
         if not lost:
             continue
-        reason = lost[0].lost or ""
-        test = _running_test(reason, observed.runs)
+        reason, test = lost[0].lost or "", lost[0].running
         again = reproduce_command(bench, observed.checkpoint, lost[0].condition)
         yield Finding(
             LOST,
@@ -162,12 +161,6 @@ def lost_verdict_findings(bench: Workbench, observed: ObservedRuns) -> Iterator[
             test=test,
             detail=f"reproduce: {again}\n{first_lines(reason)}",
         )
-
-
-def _running_test(reason: str, runs: Sequence[ReferenceRun]) -> str | None:
-    match = RUNNING.search(reason.partition("\n")[0])
-    known = {test for run in runs for test in run.passed}
-    return match.group(1) if match and match.group(1) in known else None
 
 
 def needless_quarantine_findings(

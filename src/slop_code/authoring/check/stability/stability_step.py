@@ -41,7 +41,7 @@ from slop_code.authoring.check.stability.stability_rules import (
     pass_counts_text,
     undecided_group_findings,
 )
-from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
+from slop_code.authoring.check.workbench import reference_fault
 from slop_code.errors import UsageError
 from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
 from slop_code.evaluation.roster import unit_of
@@ -98,7 +98,7 @@ def observe_runs(bench: Workbench, checkpoint: CheckpointConfig, ledger: Ledger)
         runs.append(run_under(bench, checkpoint, condition))
     if any(run.lost for run in runs):
         bench.notify(ProgressKind.RETRY_WITHOUT_VERDICT, checkpoint, str(AS_IS))
-        runs.append(run_from_results(AS_IS, bench.evaluate(EvaluationRequest(checkpoint, bench.solution(checkpoint)))))
+        runs.append(run_under(bench, checkpoint, AS_IS))
     unknown = [test for test in flipping_tests(runs) if not ledger.covers(test)]
     for condition in conditions_to_repeat(runs, unknown):
         bench.notify(ProgressKind.RETRY_CONDITION, checkpoint, str(condition))
@@ -149,7 +149,7 @@ def add_to_ledger(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
     for finding in findings:
         test = finding.test
         if finding.rule in rules and test and not known.covers(test):
-            added.setdefault(test, _entry(test, f"{finding.rule.id}: {finding.message.rpartition(': ')[2]}"))
+            added.setdefault(test, _entry(test, f"{finding.rule.id}: {finding.measured}"))
     if not added:
         return None
     path = ledger_path(bench.problem)
