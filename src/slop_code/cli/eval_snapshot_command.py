@@ -95,7 +95,7 @@ def _print(results: CorrectnessResults, policy: Policy, arguments: argparse.Name
 
 def _show_progress(event: ProgressEvent, *, verbose: bool, quiet: bool) -> None:
     """Long steps are always shown; the others on a terminal, or when asked for."""
-    if event.kind is ProgressKind.RUN_TESTS:
+    if event.kind is ProgressKind.RUN_TESTS and not quiet:
         # From here on this process only waits, which is time to import what prints the result.
         threading.Thread(
             target=importlib.import_module, args=("slop_code.reporting.result_lines",), daemon=True
