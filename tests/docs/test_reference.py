@@ -17,6 +17,7 @@ from slop_code.comparison import records as comparison
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
+from slop_code.execution.cache_pruning import KINDS
 from slop_code.execution.environment import (
     CommandsSpec,
     DockerSpec,
@@ -204,6 +205,11 @@ def test_every_option_is_explained(command: argparse.ArgumentParser) -> None:
     actions = [action for action in command._actions if action.dest != "help" and action.help != VERBOSE_HELP]
     options = {name for action in actions for name in action.option_strings or [str(action.metavar)]}
     assert set(table_rows(section("cli.md", command.prog))) == options
+
+
+def test_every_folder_of_the_cache_is_explained() -> None:
+    never_pruned = {"sessions", "owners"}
+    assert set(table_rows(section("environment.md", "Cache"))) == {*KINDS, *never_pruned}
 
 
 def test_every_variable_is_explained() -> None:
