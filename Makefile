@@ -94,17 +94,17 @@ attacks: install
 	  SCBENCH_CACHE_DIR="$${SCBENCH_CACHE_DIR:-$$HOME/.cache/slop-code}" \
 	  $(BIN)/python $(CORPUS)/run.py --allow-root
 
-# Which faults come when follows from the seed; without one, another each time.
+# The seed determines the faults and their moments. Without SEED, a new seed is chosen.
 FAULTS ?= 500
 IN_DOCKER := kill kill-group terminate interrupt interrupt-twice interrupt-group daemon-hidden daemon-killed
 PERFORM = $(BIN)/python -m tests.faults $(if $(SEED),--seed $(SEED))
-# The words of a command for all kinds, or for those that were asked for and that there are; nothing where there are none.
+# The command with `--kinds` for the requested kinds; nothing if none of them applies.
 of_kinds = $(if $(KINDS),$(if $2,$1 --kinds $2),$1)
 faults: install $(VENV)/.test
 	$(call of_kinds,$(PERFORM) --faults $(FAULTS),$(filter-out daemon-%,$(KINDS)))
 	$(call of_kinds,$(WITH_DOCKER) $(PERFORM) --sandbox docker --faults $(shell expr $(FAULTS) / 20 + 1),$(filter $(IN_DOCKER),$(KINDS)))
 
-# Examples for each property; the seed is shown with the command.
+# FUZZ: examples for each property. Without SEED, a new seed is chosen, and shown with the command.
 FUZZ ?= 5000
 fuzz: SEED ?= $(shell date +%s)
 fuzz: install $(VENV)/.test

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 
@@ -11,6 +12,16 @@ from tests.docs.pages import DOCS, ROOT
 PAGE = (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "src" / "slop_code"
 ROWS = re.findall(r"^\| (.+?) \| `([^`|]+\.(?:py|c))` \| (.+?) \|$", PAGE, flags=re.M)
+
+
+@pytest.mark.parametrize("page", ["docs/explanation/architecture.md", "CONTRIBUTING.md"])
+def test_the_layers_are_those_that_are_enforced(page: str) -> None:
+    not_shown = {"slop_code.__main__", "slop_code._version", "slop_code.pytest_plugin"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    [contract] = [rule for rule in project["tool"]["importlinter"]["contracts"] if rule["type"] == "layers"]
+    layers = [[name for name in layer.split(" | ") if name not in not_shown] for layer in contract["layers"]]
+    shown = " → ".join(", ".join(name.removeprefix("slop_code.") for name in layer) for layer in layers if layer)
+    assert shown in " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
 def defines(source: str, name: str) -> bool:

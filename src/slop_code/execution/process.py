@@ -1,4 +1,7 @@
-"""The only module that starts processes: argv in, exit code and bounded output out."""
+"""Processes of the evaluator: argv in, exit code and bounded output out.
+
+No other module starts processes, except `pytest_plugin/submission_calls.py`, which runs in the pytest of the tests.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Retries:
 
 
 class RunControl:
-    """Ends a run early, from any thread or from a signal handler. Several runs may share a control."""
+    """Ends a run early, from any thread or from a signal handler. Runs that share a control end together."""
 
     def __init__(self) -> None:
         self.finishing = False
