@@ -7,6 +7,7 @@ from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host
 from slop_code.attacks.trial import slop_code_evaluator
 from tests.marks import in_proof
 
+REPORTS = {"ctrf-report.json", "exit.json", "pytest-report.json", "pytest.log", "roster.json", "stream.jsonl"}
 CHEAT = """
 import os
 
@@ -36,8 +37,11 @@ def cheat(command, rest):
         ),
     ],
 )
-def test_what_is_left_among_the_reports(cache, environment_spec, problem, tmp_path, name, make):
-    """Nothing is promised for the verdict, but there is one, and the evaluator follows no link."""
+def test_only_regular_files_are_stored_of_the_reports(cache, environment_spec, problem, tmp_path, name, make):
+    """Nothing is promised for the verdict, but there is one, and the evaluator follows no link.
+
+    The log is the evaluator's own, so it is stored in any case.
+    """
     files = {"cheat.py": CHEAT.format(name=name, make=make)}
     attack = Attack(name="left", kind=AttackKind.REPORTS, goal="be in the way", does=Effect.LOSS, files=files)
     with open_host(tmp_path / "host", problem, attack) as host:
@@ -45,4 +49,6 @@ def test_what_is_left_among_the_reports(cache, environment_spec, problem, tmp_pa
         assert host.state() == host.state_before
     assert verdict.total == TEST_COUNT
     assert verdict.passed <= EARNED
-    assert all(path.is_file() and not path.is_symlink() for path in (host.output / ".scbench").iterdir())
+    stored = list((host.output / ".scbench").iterdir())
+    assert {path.name for path in stored} == REPORTS - ({name} - {"pytest.log"})
+    assert all(path.is_file() and not path.is_symlink() for path in stored)

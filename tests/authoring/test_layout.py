@@ -1,4 +1,4 @@
-"""What the files alone tell about a problem, and what is mended without asking."""
+"""Findings from the files of a problem alone, and fixes without a question."""
 
 from __future__ import annotations
 

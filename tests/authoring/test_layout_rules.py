@@ -1,4 +1,4 @@
-"""How the tests' code is read: each heuristic over code that is not fine and over code that is."""
+"""Heuristics over the code of tests: each over code with the mistake and over code without it."""
 
 from __future__ import annotations
 

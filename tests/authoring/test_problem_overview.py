@@ -1,4 +1,4 @@
-"""What `problems ls` and `problems show` tell."""
+"""Output of `problems ls` and `problems show`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files are watched, and when a change is over; the loop itself is tried as a process."""
+"""Files that are watched, and the end of a change; the loop itself is tested as a process."""
 
 import os
 import threading

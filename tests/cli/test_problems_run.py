@@ -1,4 +1,4 @@
-"""What `slop-code problems run` refuses before anything is run."""
+"""Mistakes that `slop-code problems run` reports before anything is run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the judge notes of files, without a judge."""
+"""The judge's record of opened files, without a judge."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""What the audit says about pip-audit's reports; `unreachable` is one of a machine that could not ask."""
+"""Results of the audit for pip-audit's reports; `unreachable` is one of a machine without a connection."""
 
 from __future__ import annotations
 

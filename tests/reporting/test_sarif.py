@@ -1,4 +1,4 @@
-"""What a check found as SARIF: by the official schema, and as another program reads it."""
+"""Findings of a check as SARIF: valid by the official schema, and as another program reads them."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""When two evaluations of one submission came to the same."""
+"""Equality of two evaluations of one submission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a stored result's submission, problem and environment are found."""
+"""Search for the submission, problem and environment of a stored result."""
 
 import pytest
 

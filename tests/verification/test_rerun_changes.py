@@ -1,4 +1,4 @@
-"""What differs between two results, and what that means."""
+"""Differences between two results, and their meaning."""
 
 import pytest
 

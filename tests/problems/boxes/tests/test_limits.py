@@ -1,4 +1,4 @@
-"""What goes beyond a limit fails, and the next call works as if nothing had been.
+"""A call beyond a limit fails, and the next call works as usual.
 
 The environment allows 300M of memory, 50 processes, 40M on disk and 8M of output.
 """

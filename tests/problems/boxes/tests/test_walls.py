@@ -1,4 +1,4 @@
-"""What the subject must not see or do. `host.json` in the workspace names places of the host."""
+"""Things that the subject must not see or do. `host.json` in the workspace names paths of the host."""
 
 import fcntl
 import json
