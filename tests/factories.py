@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import CorrectnessResults, TestResult
 from slop_code.execution import EnvironmentSpec
 from slop_code.runs.job_records import Submission
@@ -58,6 +59,20 @@ def problem(name: str = "words", checkpoints: int = 3, **fields: Any) -> Problem
     plain = {"name": name, "version": "1", "description": "", "tags": [], "entry_file": "main.py"}
     names = {f"checkpoint_{number}": {} for number in range(1, checkpoints + 1)}
     return ProblemConfig.model_validate({**plain, "checkpoints": names, **fields})
+
+
+def counts(*values: int) -> dict[GroupType, int]:
+    """One for each group: core, functionality, error, regression."""
+    return dict(zip(GroupType, values, strict=True))
+
+
+def statuses(results: CorrectnessResults) -> dict[str, str]:
+    return {f"{test.file_path}::{test.id}": test.status for test in results.tests}
+
+
+def statuses_by_id(results: CorrectnessResults) -> dict[str, str]:
+    """For tests of one file."""
+    return {test.id: test.status for test in results.tests}
 
 
 def submission(number: int = 1, *, run: str = "run", name: str = "words", path: Path | None = None) -> Submission:

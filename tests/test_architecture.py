@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slop_code import PytestRunner, evaluate, evaluate_run, run_checkpoint_pytest
+from slop_code import evaluate, evaluate_run
+from slop_code.evaluation import PytestRunner, run_checkpoint_pytest
 from slop_code.evaluation.staging import judge_sources
 
 if TYPE_CHECKING:

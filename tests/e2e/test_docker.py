@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.factories import statuses_by_id
 from tests.marks import in_proof
 
 pytestmark = pytest.mark.e2e
@@ -18,9 +19,9 @@ OBEDIENT = "import sys\nexec(sys.argv[1])\n"
 SHELL = {"entry_file": "{entry_file}.sh", "command": "sh"}
 
 
-def statuses(results):
+def statuses_of_verdict(results):
     assert results.infrastructure_failure_reason is None
-    return {test.id: test.status for test in results.tests}
+    return statuses_by_id(results)
 
 
 def check(results, name):
@@ -191,7 +192,7 @@ def test_exhaustion_fails_its_own_tests_only(make_problem, make_submission, eval
     results = evaluate(
         problem, make_submission({"main.py": bombs}), sandbox="docker", environment={"limits": {**LIMITS, "cpus": 2}}
     )
-    found = statuses(results)
+    found = statuses_of_verdict(results)
     assert {name for name, status in found.items() if status != "passed"} == {
         "test_bomb[memory]",
         "test_bomb[processes]",
@@ -238,7 +239,7 @@ def test_user_and_workdir_change_no_verdict(make_problem, make_submission, evalu
     problem = make_problem({"test_checkpoint_1.py": f"WANTED = {wanted!r}\n" + dedent(IDENTITY)})
     submission = make_submission({"main.py": OBEDIENT})
     results = evaluate(problem, submission, sandbox="docker", environment={"docker": docker(**settings)})
-    assert statuses(results) == dict.fromkeys(names_in(IDENTITY), "passed") | {"test_wrong": "failed"}
+    assert statuses_of_verdict(results) == dict.fromkeys(names_in(IDENTITY), "passed") | {"test_wrong": "failed"}
 
 
 def test_extra_mounts_are_visible_and_read_only_by_default(make_problem, make_submission, evaluate, tmp_path):
@@ -360,4 +361,5 @@ def test_set_up_changes_the_subject_s_root_and_not_the_judge_s(
     problem = make_problem({"test_checkpoint_1.py": IN_A_SHELL}, config={"entry_file": "main"})
     environment = {"commands": SHELL, "setup": {"commands": commands}}
     results = evaluate(problem, make_submission({"main.sh": '"$@"\n'}), sandbox="docker", environment=environment)
-    assert statuses(results) == dict.fromkeys(names_in(IN_A_SHELL), "passed") | {"test_wrong": "failed"} | changed
+    expected = dict.fromkeys(names_in(IN_A_SHELL), "passed") | {"test_wrong": "failed"} | changed
+    assert statuses_of_verdict(results) == expected

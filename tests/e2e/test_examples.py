@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from slop_code.evaluation import ProblemConfig
+from tests.factories import statuses
 from tests.marks import in_proof
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -23,10 +24,6 @@ LAST = [("larder", 3), ("corkboard", 2), ("hitcount", 2)]
 """With all tests of those before."""
 
 pytestmark = pytest.mark.e2e
-
-
-def statuses(results):
-    return {f"{test.file_path}::{test.id}": test.status for test in results.tests}
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from slop_code.execution.cancellation import CancelToken, EvaluationCancelledErr
 from slop_code.execution.concurrency import available_cpus
 from tests.conftest import PROBLEM_CONFTEST
 from tests.e2e.test_hangs import left_alive, processes
+from tests.factories import statuses
 from tests.marks import in_proof
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -139,10 +140,6 @@ def told(results):
         "evidence": results.evidence,
         "warnings": results.warnings,
     }
-
-
-def statuses(results):
-    return {f"{test.file_path}::{test.id}": test.status for test in results.tests}
 
 
 def messages(results):

@@ -10,7 +10,8 @@ from playwright.sync_api import expect
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.run_page import write_report
 from slop_code.runs.read_results import read_runs
-from tests.reporting.html_runs import case, store
+from tests.factories import case
+from tests.reporting.html_runs import store
 
 pytestmark = pytest.mark.e2e
 

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from tests.factories import statuses_by_id
+
 pytestmark = pytest.mark.e2e
 
 EVERY_OUTCOME = """
@@ -80,10 +82,6 @@ OUTCOMES = {
 }
 
 
-def statuses(results):
-    return {test.id: test.status for test in results.tests}
-
-
 @pytest.fixture(scope="module")
 def empty(make_submission):
     return make_submission({})
@@ -94,7 +92,7 @@ def test_every_outcome(make_problem, evaluate, empty, sandbox):
     results = evaluate(make_problem({"test_checkpoint_1.py": EVERY_OUTCOME}), empty, sandbox=sandbox)
     assert results.infrastructure_failure_reason is None
     assert results.pytest_exit_code == 1
-    assert statuses(results) == OUTCOMES
+    assert statuses_by_id(results) == OUTCOMES
     told = {test.id: test.failure_message for test in results.tests}
     assert "assert 1 == 2" in told["test_fails"]
     assert "no set-up" in told["test_setup_error"]
@@ -260,10 +258,10 @@ def test_every_end(make_problem, evaluate, empty, name):
     problem = make_problem(tests)
     results = evaluate(problem, empty, "checkpoint_1", pytest_args=arguments)
     assert results.pytest_exit_code == exit_code
-    assert expected.items() <= statuses(results).items()
+    assert expected.items() <= statuses_by_id(results).items()
     if reason is None:
         assert results.infrastructure_failure_reason is None
-        assert statuses(results) == expected
+        assert statuses_by_id(results) == expected
     else:
         assert re.search(reason, results.infrastructure_failure_reason or "", re.DOTALL)
         assert not any(results.passed.values())

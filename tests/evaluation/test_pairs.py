@@ -5,13 +5,13 @@ import threading
 import pytest
 
 from slop_code.evaluation import roster as rosters
-from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.evidence import EVIDENCE_FILES, weakest_isolation
 from slop_code.evaluation.run_tests import remove_evidence, run_side_by_side
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import EnvironmentSpec
 from tests.evidence_records import evidence_of, roster_of
+from tests.factories import problem
 
 
 def groups_of(assigned):
@@ -113,25 +113,11 @@ def test_pairs_need_networks_of_their_own(spec, shared):
     assert rosters.shared_network(spec) == shared
 
 
-def problem(parallel):
-    return ProblemConfig.model_validate(
-        {
-            "name": "p",
-            "version": 1,
-            "description": "d",
-            "tags": [],
-            "entry_file": "main",
-            "parallel": parallel,
-            "checkpoints": {"checkpoint_1": {}},
-        }
-    )
-
-
 def test_no_more_pairs_than_processors():
-    assert rosters.max_pairs_for(problem(1), environment()) == 1
-    assert rosters.max_pairs_for(problem(64), environment()) == min(64, available_cpus())
-    assert rosters.max_pairs_for(problem(64), environment(isolation="none")) == 1
-    assert rosters.max_pairs_for(problem(64), environment(), ["-x"]) == 1
+    assert rosters.max_pairs_for(problem(parallel=1), environment()) == 1
+    assert rosters.max_pairs_for(problem(parallel=64), environment()) == min(64, available_cpus())
+    assert rosters.max_pairs_for(problem(parallel=64), environment(isolation="none")) == 1
+    assert rosters.max_pairs_for(problem(parallel=64), environment(), ["-x"]) == 1
 
 
 @pytest.mark.parametrize(

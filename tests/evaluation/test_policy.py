@@ -1,17 +1,13 @@
 import pytest
 
-from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, passes
+from tests.factories import counts
 
 ALL = set(PassPolicy)
 ANY = {PassPolicy.ANY, PassPolicy.ANY_CASE}
 CORE = {PassPolicy.CORE_CASES, PassPolicy.ALL_CORE_CASES}
 ANY_CORE = {PassPolicy.ANY_CORE_CASES}
 NON_ERROR = {PassPolicy.ALL_NON_ERROR_CASES}
-
-
-def counts(*values):
-    return dict(zip(GroupType, values, strict=True))
 
 
 @pytest.mark.parametrize(

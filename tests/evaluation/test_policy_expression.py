@@ -3,13 +3,9 @@ import pickle
 import pytest
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, parse_policy, passes
 from slop_code.evaluation.policy_expression import MAX_DEPTH, MAX_LENGTH
-
-
-def counts(*values):
-    return dict(zip(GroupType, values, strict=True))
+from tests.factories import counts
 
 
 def holds(text, passed, total, no_verdict=False):

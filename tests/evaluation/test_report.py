@@ -10,7 +10,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import Attempt, CorrectnessResults, Digests, Provenance, json_schema
-from tests.factories import case
+from tests.factories import case, result
 
 SCHEMA = Path(report_module.__file__).with_name("evaluation.schema.json")
 PROVENANCE = Provenance(
@@ -25,33 +25,22 @@ PROVENANCE = Provenance(
 )
 
 
-def result(name, group=GroupType.CORE, status="passed", **fields):
-    return case(name, status, group_type=group, duration_ms=1.5, **fields)
+def sample_of(*tests, **fields):
+    plain = {
+        "pytest_exit_code": 1,
+        "isolation": {"sandbox": "bubblewrap", "limits": {"memory": 1}},
+        "phases": {"prepare": 0.1, "setup": 0.2, "tests": 2.0, "parse": 0.1},
+        "provenance": PROVENANCE.model_dump(),
+    }
+    return result(tests, **{**plain, **fields})
 
 
-def results(*tests, **more):
-    return CorrectnessResults(
-        **{
-            "problem_name": "words",
-            "checkpoint_name": "checkpoint_1",
-            "duration": 3.25,
-            "tests": list(tests),
-            "pytest_exit_code": 1,
-            "isolation": {"sandbox": "bubblewrap", "limits": {"memory": 1}},
-            "phases": {"prepare": 0.1, "setup": 0.2, "tests": 2.0, "parse": 0.1},
-            "provenance": PROVENANCE,
-            "evidence": "json-report",
-            **more,
-        }
-    )
-
-
-def sample(**more):
-    return results(
-        result("test_a"),
-        result("test_b", GroupType.ERROR, "failed", failure_message="é \x1b\n"),
-        result("test_c[x::y]", GroupType.REGRESSION, "skipped"),
-        **more,
+def sample(**fields):
+    return sample_of(
+        case("test_a"),
+        case("test_b", "failed", group_type=GroupType.ERROR, failure_message="é \x1b\n"),
+        case("test_c[x::y]", "skipped", group_type=GroupType.REGRESSION),
+        **fields,
     )
 
 
@@ -82,7 +71,7 @@ SEEDS_RESULT = {
     "problem_name": "words",
     "checkpoint_name": "checkpoint_1",
     "duration": 3.25,
-    "tests": [result("test_a"), result("test_b", GroupType.ERROR, "failed")],
+    "tests": [case("test_a"), case("test_b", "failed", group_type=GroupType.ERROR)],
     "pass_counts": {GroupType.CORE: 1},
     "total_counts": {GroupType.CORE: 1, GroupType.ERROR: 1},
     "pytest_exit_code": 1,
@@ -159,8 +148,8 @@ def test_a_file_leaves_out_no_field(tmp_path, name):
 def test_hostile_text_round_trips_as_strict_json(tmp_path):
     path = tmp_path / "evaluation.json"
     text = "\ud800 \x00 \x1b \u202e \U0001f600"
-    it = results(
-        result("test_a", status="failed", failure_message=text),
+    it = sample_of(
+        case("test_a", "failed", failure_message=text),
         warnings=[text],
         isolation={text: [text, float("nan"), (1, float("inf"))]},
     )
@@ -243,7 +232,7 @@ def test_a_changed_file_is_refused_by_name(tmp_path, changes, words):
 )
 def test_a_file_that_contradicts_itself_says_what_to_do(tmp_path, change, words):
     path = tmp_path / "my results.json"
-    results(result("test_a")).save(path)
+    sample_of(case("test_a")).save(path)
     document = json.loads(path.read_text())
     if isinstance(change, dict):
         document |= change
@@ -293,11 +282,11 @@ def test_a_file_that_is_not_there(tmp_path):
 
 def test_a_test_twice_is_refused():
     with pytest.raises(ValidationError, match=r"test_checkpoint_1\.py::test_a twice"):
-        results(result("test_a"), result("test_a"))
+        sample_of(case("test_a"), case("test_a"))
 
 
 def test_given_counts_must_agree():
     counts = {group: int(group is GroupType.CORE) for group in GroupType}
-    assert results(result("test_a"), total_counts=counts).total_counts == counts
+    assert sample_of(case("test_a"), total_counts=counts).total_counts == counts
     with pytest.raises(ValidationError, match="total_counts"):
-        results(total_counts=counts)
+        sample_of(total_counts=counts)

@@ -14,26 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.evaluation.report import TestResult
 
 
-def case(name: str, status: str = "passed", **fields: Any) -> dict[str, Any]:
-    return {"id": name, "status": status, "duration_ms": 1.4, **fields}
-
-
-def results(
-    tests: Sequence[dict[str, Any]], problem: str = "words", checkpoint: str = "checkpoint_1", **fields: Any
-) -> CorrectnessResults:
-    names = {"problem_name": problem, "checkpoint_name": checkpoint}
-    return result(tests, **{**names, "phases": {"tests": 0.25}, "evidence": "stream", **fields})
-
-
-def store(run: Path, checkpoints: Sequence[Sequence[dict[str, Any]] | str], problem: str = "words") -> Path:
+def store(run: Path, checkpoints: Sequence[Sequence[TestResult] | str], problem: str = "words") -> Path:
     """Each checkpoint is its tests, or the reason why there is no verdict."""
     for number, tests in enumerate(checkpoints, start=1):
-        failed = {"infrastructure_failure_reason": tests} if isinstance(tests, str) else {}
-        document = results([] if isinstance(tests, str) else tests, problem, f"checkpoint_{number}", **failed)
-        document.save(run / problem / f"checkpoint_{number}" / "evaluation.json")
+        failed = {"infrastructure_failure_reason": tests, "tests": ()} if isinstance(tests, str) else {"tests": tests}
+        stored = result(problem_name=problem, checkpoint_name=f"checkpoint_{number}", phases={"tests": 0.25}, **failed)
+        stored.save(run / problem / f"checkpoint_{number}" / "evaluation.json")
     return run
 
 

@@ -23,7 +23,8 @@ from slop_code.reporting.html.page_texts import (
 )
 from slop_code.reporting.html.run_data import changes, milliseconds, report_data
 from slop_code.runs.read_results import read_runs
-from tests.reporting.html_runs import case, results, store, unpacked
+from tests.factories import case, result
+from tests.reporting.html_runs import store, unpacked
 
 ALL = [PassPolicy.ALL_CASES]
 
@@ -307,7 +308,7 @@ def test_names_have_an_end_and_stay_apart(tmp_path):
 
 
 def test_warnings_have_an_end(tmp_path):
-    stored = results([case("a")], warnings=[f"{number} " + "x" * 5000 for number in range(30)])
+    stored = result([case("a")], warnings=[f"{number} " + "x" * 5000 for number in range(30)])
     stored.save(tmp_path / "run/words/checkpoint_1/evaluation.json")
     shown = sheet(tmp_path / "run")["checkpoints"][0]["warnings"]
     assert len(shown) == 21

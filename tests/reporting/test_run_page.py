@@ -6,7 +6,8 @@ import pytest
 
 from slop_code.cli.main import run
 from slop_code.evaluation.policy import PassPolicy
-from tests.reporting.html_runs import Shape, case, store, unpacked
+from tests.factories import case
+from tests.reporting.html_runs import Shape, store, unpacked
 
 HOSTILE = "</script><script>window.pwned=1</script><!--\u2028\x00\x1b[2J\ud800<img src=x onerror=alert(1)>"
 

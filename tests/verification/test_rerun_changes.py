@@ -8,7 +8,7 @@ from tests import factories
 FILE = "test_checkpoint_1.py"
 
 
-def result(tests="+-", digests=None, made=None, **fields):
+def stored_result(tests="+-", digests=None, made=None, **fields):
     versions = {"test_dependencies": {"pytest": "9.0", "attrs": "25"}, "python": "3.12", **(made or {})}
     own = {"submission": "a", "tests": "b", "config": "c", "environment": "d", **(digests or {})}
     return factories.result(tests, digests=own, provenance=versions, **{"duration": 2.0, **fields})
@@ -29,7 +29,7 @@ def shown(tests):
     ],
 )
 def test_tests(old, new, statuses, came, went):
-    found = rerun_changes(result(old), result(new))
+    found = rerun_changes(stored_result(old), stored_result(new))
     assert (shown(found.statuses), shown(found.came), shown(found.went)) == (statuses, came, went)
     assert found.differ == bool(statuses or came or went)
     assert found.flaky == bool(statuses)
@@ -52,16 +52,16 @@ def test_tests(old, new, statuses, came, went):
     ],
 )
 def test_what_went_in(keys, what):
-    found = rerun_changes(result("+-"), result("++", **keys))
+    found = rerun_changes(stored_result("+-"), stored_result("++", **keys))
     assert [one.what for one in (*found.digests, *found.versions)] == [what]
     assert all(one.meaning for one in found.digests)
     assert found.differ
     assert not found.flaky  # there is another reason
-    assert not rerun_changes(result("+-"), result("+-", **keys)).differ
+    assert not rerun_changes(stored_result("+-"), stored_result("+-", **keys)).differ
 
 
 def test_verdicts():
-    found = rerun_changes(result("+-"), result("++"))
+    found = rerun_changes(stored_result("+-"), stored_result("++"))
     assert {(one.what, one.old, one.new) for one in found.verdicts} == {
         (policy, "not passed", "passed")
         for policy in ("all-cases", "all-non-error-cases", "core-cases", "all-core-cases")
@@ -73,7 +73,7 @@ def test_verdicts():
 )
 def test_infrastructure_failures(old, new, differ):
     found = rerun_changes(
-        result("-", infrastructure_failure_reason=old), result("-", infrastructure_failure_reason=new)
+        stored_result("-", infrastructure_failure_reason=old), stored_result("-", infrastructure_failure_reason=new)
     )
     assert (found.reasons, found.differ, found.flaky) == ((old, new), differ, False)
 
@@ -86,13 +86,13 @@ BROKEN = {
 
 
 def test_without_a_verdict_now_nothing_is_compared():
-    found = rerun_changes(result("+-"), result("-", **BROKEN))
+    found = rerun_changes(stored_result("+-"), stored_result("-", **BROKEN))
     assert found == RerunChanges((None, "no space"), [], [], [], [], [], [], [], [])
     assert found.same_inputs is None
 
 
 def test_what_an_evaluation_that_broke_off_did_not_say_is_no_change():
-    found = rerun_changes(result("-", **BROKEN), result("+-"))
+    found = rerun_changes(stored_result("-", **BROKEN), stored_result("+-"))
     assert shown(found.statuses) == [("test_0", "failed", "passed")]
     assert (found.came, found.verdicts) == ([], [])
     assert [one.what for one in (*found.digests, *found.versions)] == ["environment", "python"]
@@ -100,7 +100,7 @@ def test_what_an_evaluation_that_broke_off_did_not_say_is_no_change():
 
 
 def with_message(text):
-    it = result("-")
+    it = stored_result("-")
     return it.model_copy(update={"tests": [it.tests[0].model_copy(update={"failure_message": text})]})
 
 
@@ -121,7 +121,7 @@ def test_messages(old, new, other):
 
 
 def test_times_never_count_and_the_largest_changes_come_first():
-    old, new = result("+" * 8), result("+" * 8, duration=3.0, phases={"tests": 2.5})
+    old, new = stored_result("+" * 8), stored_result("+" * 8, duration=3.0, phases={"tests": 2.5})
     tests = [test.model_copy(update={"duration_ms": 1.0 + place}) for place, test in enumerate(new.tests)]
     found = rerun_changes(old, new.model_copy(update={"tests": tests}))
     assert [(one.what, one.old, one.new) for one in found.times[:3]] == [
@@ -135,8 +135,8 @@ def test_times_never_count_and_the_largest_changes_come_first():
 
 @pytest.mark.parametrize(("mark", "statuses"), [("+", []), ("-", [("test_0", "passed", "failed")])])
 def test_one_test_alone_is_compared_with_itself(mark, statuses):
-    old = result("+-")
-    found = rerun_changes(old, result(mark, deselected=1), old.tests[0])
+    old = stored_result("+-")
+    found = rerun_changes(old, stored_result(mark, deselected=1), old.tests[0])
     assert shown(found.statuses) == statuses
     assert (found.went, found.verdicts, found.differ) == ([], [], bool(statuses))
     assert [one.what for one in found.times] == [f"{FILE}::test_0"]
