@@ -85,9 +85,9 @@ def test_causes_come_before_changes(said):
         versions=[ValueChange("python", "1", "2")],
         verdicts=[ValueChange("all-cases", "passed", "not passed")],
         statuses=[StatusChange("changed", "passed", "failed")],
-        came=[StatusChange("came", None, "failed")],
-        went=[StatusChange("went", "passed", None)],
-        messages=[StatusChange("other", "failed", "failed", message=True)],
+        added=[StatusChange("came", None, "failed")],
+        removed=[StatusChange("went", "passed", None)],
+        messages=[StatusChange("other", "failed", "failed", message_changed=True)],
     )
     assert said(found)[1:] == [
         "inputs that differ:",
@@ -113,7 +113,7 @@ def test_on_a_terminal_tests_stand_in_a_table(said, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
     changed = [StatusChange(f"{HOSTILE}[red]{number}", "passed", None) for number in range(SHOWN_CHANGES + 5)]
-    lines = said(replace(NOTHING, went=changed, digests=[INPUT]))
+    lines = said(replace(NOTHING, removed=changed, digests=[INPUT]))
     rows = [" ".join(re.sub(r"\x1b\[[0-9;]*m", "", line).split()) for line in lines]
     row = rows.index("│ \\x1b[2J\\nx[red]0 │ passed │ not there │")
     assert rows.index("submission a before, b now: another code") < row < rows.index("times, before and now:")

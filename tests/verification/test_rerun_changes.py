@@ -19,7 +19,7 @@ def shown(tests):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "statuses", "came", "went"),
+    ("old", "new", "statuses", "added", "removed"),
     [
         ("+-", "+-", [], [], []),
         ("+-", "++", [("test_1", "failed", "passed")], [], []),
@@ -28,10 +28,10 @@ def shown(tests):
         ("+-", "+", [], [], [("test_1", "failed", None)]),
     ],
 )
-def test_tests(old, new, statuses, came, went):
+def test_tests(old, new, statuses, added, removed):
     found = rerun_changes(stored_result(old), stored_result(new))
-    assert (shown(found.statuses), shown(found.came), shown(found.went)) == (statuses, came, went)
-    assert found.differ == bool(statuses or came or went)
+    assert (shown(found.statuses), shown(found.added), shown(found.removed)) == (statuses, added, removed)
+    assert found.differ == bool(statuses or added or removed)
     assert found.flaky == bool(statuses)
 
 
@@ -94,7 +94,7 @@ def test_without_a_verdict_now_nothing_is_compared():
 def test_what_an_evaluation_that_broke_off_did_not_say_is_no_change():
     found = rerun_changes(stored_result("-", **BROKEN), stored_result("+-"))
     assert shown(found.statuses) == [("test_0", "failed", "passed")]
-    assert (found.came, found.verdicts) == ([], [])
+    assert (found.added, found.verdicts) == ([], [])
     assert [one.what for one in (*found.digests, *found.versions)] == ["environment", "python"]
     assert (found.differ, found.flaky, found.same_inputs) == (True, False, False)
 
@@ -138,5 +138,5 @@ def test_one_test_alone_is_compared_with_itself(mark, statuses):
     old = stored_result("+-")
     found = rerun_changes(old, stored_result(mark, deselected=1), old.tests[0])
     assert shown(found.statuses) == statuses
-    assert (found.went, found.verdicts, found.differ) == ([], [], bool(statuses))
+    assert (found.removed, found.verdicts, found.differ) == ([], [], bool(statuses))
     assert [one.what for one in found.times] == [f"{FILE}::test_0"]

@@ -25,7 +25,7 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.submission import tree_digest
-from slop_code.verification.contradictions import last_line, like_ctrf
+from slop_code.verification.contradictions import last_line, agrees_with_ctrf
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
 from tests.evidence_records import exit_of
@@ -413,7 +413,7 @@ def test_what_pytest_printed_last(log, counts):
 )
 def test_what_ctrf_cannot_say_alike(told, ctrf, alike):
     one, other = (RawTest("f::t", status, 0.0, xpassed=xpassed) for status, xpassed in (told, ctrf))
-    assert like_ctrf(one, other) is alike
+    assert agrees_with_ctrf(one, other) is alike
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slop_code._io import BestEffortStream
 from slop_code.cli.exit_codes import Exit
@@ -16,6 +16,7 @@ from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable
 
     from slop_code.cli.shared_options import Commands
     from slop_code.evaluation.report import CorrectnessResults, TestResult
@@ -25,6 +26,8 @@ EXIT_HELP = (
     "Exit status: 0 the same statuses and verdicts, 1 something differs, 2 wrong use or configuration, "
     "3 infrastructure failure, 130 interrupted."
 )
+JSON_KEYS = {"added": "came", "removed": "went", "message_changed": "message"}
+"""Keys of the JSON output that are not the names of the fields."""
 
 
 def add_to(commands: Commands) -> None:
@@ -92,7 +95,7 @@ def _evaluate(
 ) -> CorrectnessResults:
     from slop_code.evaluation.origin import make_result_folder
     from slop_code.reporting.terminal import LiveOutput
-    from slop_code.verification.rerun import RerunInputs, evaluate_again, run_one, submission_of
+    from slop_code.verification.rerun import RerunInputs, evaluate_again, run_single_test, submission_of
 
     given = RerunInputs(
         arguments.snapshot, arguments.problem, arguments.problems_dir, arguments.environment, arguments.output
@@ -103,7 +106,7 @@ def _evaluate(
     if test is None:
         return evaluate_again(stored, folder, submission, print_progress)
     live = LiveOutput(BestEffortStream(sys.stderr if arguments.json else sys.stdout))
-    return run_one(test, folder, submission, print_progress, live)
+    return run_single_test(test, folder, submission, print_progress, live)
 
 
 def _print_json(changes: RerunChanges, again: CorrectnessResults) -> None:
@@ -111,6 +114,10 @@ def _print_json(changes: RerunChanges, again: CorrectnessResults) -> None:
         "same": not changes.differ,
         "flaky": changes.flaky,
         "same_inputs": changes.same_inputs,
-        **asdict(changes),
+        **asdict(changes, dict_factory=_json_object),
     }
     print_json({**document, "results": again.model_dump(mode="json")})
+
+
+def _json_object(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    return {JSON_KEYS.get(name, name): value for name, value in fields}

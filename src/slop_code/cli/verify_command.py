@@ -81,7 +81,7 @@ def _outcomes(arguments: argparse.Namespace) -> Iterator[tuple[str, Verification
     recorded: dict[Path, CheckpointLine] = {}
     missing: list[tuple[str, str]] = []
     for run_results in runs:
-        lines, without_result = _recorded(run_results)
+        lines, without_result = _summary_lines(run_results)
         recorded |= lines
         missing += without_result
     for path in paths:
@@ -111,13 +111,13 @@ def _result_paths(given: Sequence[Path]) -> tuple[list[Path], list[RunResults]]:
     return list(dict.fromkeys(paths)), list(runs.values())
 
 
-def _recorded(run: RunResults) -> tuple[Mapping[Path, CheckpointLine], list[tuple[str, str]]]:
+def _summary_lines(run: RunResults) -> tuple[Mapping[Path, CheckpointLine], list[tuple[str, str]]]:
     """Lines of the run's summary by result file; and its checkpoints without a result, each with the reason."""
     from slop_code.errors import UsageError
-    from slop_code.verification.recorded import recorded
+    from slop_code.verification.summary_check import summary_lines_by_result
 
     try:
-        lines, missing = recorded(run)
+        lines, missing = summary_lines_by_result(run)
     except UsageError as error:
         return {}, [(str(run.folder), str(error))]
     names = [str(run.folder / line.problem / line.checkpoint) for line in missing]
@@ -126,15 +126,15 @@ def _recorded(run: RunResults) -> tuple[Mapping[Path, CheckpointLine], list[tupl
 
 def _verify(path: Path, arguments: argparse.Namespace, line: CheckpointLine | None) -> Verification:
     from slop_code.evaluation.problem_lookup import problem_of
-    from slop_code.verification.recorded import differences
     from slop_code.verification.stored_document import read_document
+    from slop_code.verification.summary_check import summary_discrepancies
     from slop_code.verification.verify import verify
 
     document, problem = read_document(path), None
     if arguments.problem is not None or arguments.problems_dir is not None:
         problem = problem_of(document.results.problem_name, arguments.problem, arguments.problems_dir)
     verification = verify(path.parent, document, problem)
-    further = differences(line, document) if line else []
+    further = summary_discrepancies(line, document) if line else []
     return replace(verification, findings=[*verification.findings, *further])
 
 

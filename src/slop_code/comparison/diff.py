@@ -52,7 +52,10 @@ class ObservedStatus:
 
 
 def change_of(base: Sequence[ObservedStatus], other: Sequence[ObservedStatus]) -> Change | None:
-    """By the share of runs that passed, without runs of the same submission that contradict each other."""
+    """Compares the shares of runs that passed: from 1 of 3 on the base to 2 of 3 on the other side is "gained".
+
+    Runs of the same submission with different statuses are left out; if they alone differ, it is flaky or rejudged.
+    """
     if not base or not other:
         return "came" if other else "went" if base else None
     contradictions = _contradictions([*base, *other])
@@ -132,7 +135,7 @@ def _has(side: Side, runs: CheckpointRuns) -> bool:
 
 
 def _observations(letters: str, runs: CheckpointRuns, side: Side) -> list[ObservedStatus]:
-    """Where the tests of a run are unknown, its submission counts as different from all others."""
+    """If the digest of a run's tests is unknown, its submission counts as different from all others."""
     observations = []
     for number in side.run_numbers:
         if letters[number] != ABSENT:
@@ -143,7 +146,7 @@ def _observations(letters: str, runs: CheckpointRuns, side: Side) -> list[Observ
 
 
 def _test_changes(runs: CheckpointRuns, base: Side, other: Side) -> Iterator[TestChange]:
-    """None where a side has no verdict on the checkpoint."""
+    """Nothing is yielded where a side has no verdict on the checkpoint."""
     if not all(_observations(runs.verdicts, runs, side) for side in (base, other)):
         return
     for (file, name), row in runs.tests.items():
@@ -195,7 +198,7 @@ def _no_verdicts(runs: CheckpointRuns, side: Side) -> list[NoVerdict]:
 def _other_judge(
     changes: Sequence[CheckpointChange], checkpoints: Sequence[CheckpointRuns], numbers: Sequence[int]
 ) -> list[str]:
-    """Labels of the judge's inputs that differ, of the checkpoints where that may have changed a status."""
+    """Labels of the judge's inputs that differ, over all checkpoints where this may have changed a status."""
     judges_by_checkpoint = [
         {runs.by_run[number].judge for number in numbers if runs.by_run[number].passed is not None}
         for change, runs in zip(changes, checkpoints, strict=True)
@@ -216,7 +219,7 @@ def _count_changes(changes: Iterable[Change | None]) -> dict[Change, int]:
 
 
 def _duplicate_warnings(side: Side, checkpoints: Sequence[CheckpointRuns]) -> Iterator[str]:
-    """Copies of a run are no independent samples."""
+    """Copies of a run are not independent samples."""
     known: dict[tuple[str | None, ...], str] = {}
     for run, number in zip(side.runs, side.run_numbers, strict=True):
         submissions = tuple(runs.by_run[number].submission for runs in checkpoints)

@@ -81,7 +81,7 @@ class CheckpointRuns:
     order: int
     by_run: list[RunCheckpoint]
     tests: dict[TestKey, bytearray] = field(default_factory=dict)
-    """By test, a letter for each run: so thousands of runs fit into memory."""
+    """Statuses by test, one letter per run, so that thousands of runs fit into memory."""
     groups: dict[TestKey, GroupType] = field(default_factory=dict)
 
     @property

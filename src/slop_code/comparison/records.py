@@ -84,7 +84,7 @@ class Difference(Figures):
 
 class Significance(Figures):
     smallest_p: float
-    """The smallest possible with so many runs."""
+    """The smallest p value that is possible with these numbers of runs."""
     checkpoints: Difference
     """Over checkpoints with a verdict in every run."""
     problems: Difference | None
@@ -100,7 +100,7 @@ class PairComparison(Stored):
     changed_tests: dict[Change, int]
     significance: Significance | None
     no_significance: str | None
-    """Why there is none."""
+    """The reason why there is no significance."""
     other_judge: list[str]
     """Inputs of the judge that differ between runs of the same submission with different statuses."""
     only_base: list[str]

@@ -21,7 +21,7 @@ SEED = 0
 
 
 def with_p(checkpoints: Sequence[CheckpointChange]) -> list[CheckpointChange]:
-    """With p values where each side has two verdicts or more: Fisher's exact test with Holm's correction."""
+    """Adds p values where each side has two verdicts or more: Fisher's exact test with Holm's correction."""
     ps = [_p(checkpoint) for checkpoint in checkpoints]
     corrected = iter(holm([p for p in ps if p is not None]))
     return [
@@ -39,7 +39,7 @@ def _p(change: CheckpointChange) -> float | None:
 def significance_of(
     base: Side, other: Side, checkpoints: Sequence[CheckpointRuns]
 ) -> tuple[Significance | None, str | None]:
-    """Over checkpoints with a verdict in every run; or the reason why there is none."""
+    """The significance over checkpoints with a verdict in every run, or the reason why there is none."""
     if single := [side.name for side in (base, other) if len(side.runs) < 2]:
         are = f"{single[0]} is one run" if len(single) == 1 else f"{single[0]} and {single[1]} are one run each"
         return None, f"{are}: how far runs differ by chance is not known; compare folders of two runs or more"

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 SIZE_LIMIT = 512 * 1024 * 1024
 MAX_DURATION = 1e15
-"""In whatever unit: many of them can still be added up."""
+"""In any unit; small enough that many durations can be added."""
 Duration = Annotated[float, Field(ge=0, le=MAX_DURATION)]
 
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 DERIVED = ("pass_counts", "total_counts", "infrastructure_failure", "passed")
-"""Fields of a file that follow from the others."""
-DERIVED_APART: dict[str, Any] = {}
-"""The context of a validation that leaves it to the caller whether these fields agree."""
+"""Fields that are computed from the other fields."""
+SKIP_DERIVED_CHECK: dict[str, Any] = {}
+"""Validation context: derived fields in the input are not compared with the computed values."""
 SCHEMA_VERSION = 1
 OTHER_VERSION = "other_version"
 EDITED = "edited"
@@ -92,7 +92,7 @@ class TestResult(Stored):
     id: str
     """The node id without its file part."""
     checkpoint: str
-    """Where the test comes from, by the name of its file."""
+    """The checkpoint that the test was written for, by the name of its file."""
     group_type: GroupType
     status: Status
     duration_ms: Duration
@@ -100,9 +100,9 @@ class TestResult(Stored):
     markers: list[str]
     failure_message: str | None = None
     calls: list[str] = Field(default_factory=list)
-    """What a test that did not pass started, as a shell would read it: the first of them."""
+    """The first commands that a test which did not pass started, shell-quoted."""
     output: str | None = None
-    """What a test that did not pass printed, as pytest captured it."""
+    """The captured output of a test that did not pass."""
 
     @property
     def nodeid(self) -> str:
@@ -110,22 +110,22 @@ class TestResult(Stored):
 
     @property
     def quarantined(self) -> bool:
-        """It was run and is reported, and decides nothing."""
+        """A quarantined test runs and is reported, but does not count in any policy."""
         return QUARANTINED in self.markers
 
 
 class StoredWhole(Stored):
-    """In a file every field is there; a program may leave out those that have a default."""
+    """All fields are required in a file. A program may leave out fields that have a default."""
 
     @model_validator(mode="after")
-    def _nothing_left_out(self, info: ValidationInfo) -> Self:
+    def _has_all_fields(self, info: ValidationInfo) -> Self:
         if info.mode == "json" and (missing := type(self).model_fields.keys() - self.model_fields_set):
             raise PydanticCustomError("missing", "{name}: Field required", {"name": min(missing)})
         return self
 
 
 class Digests(StoredWhole):
-    """None where the evaluation did not come that far, or where there is no image."""
+    """A digest is None if the evaluation failed before it was computed, or if there is no image."""
 
     submission: str | None = None
     tests: str | None = None
@@ -145,13 +145,13 @@ class Provenance(StoredWhole):
     command: list[str] = Field(default_factory=list)
     pytest_args: list[str] = Field(default_factory=list)
     checkpoints: list[str] = Field(default_factory=list)
-    """Of the problem, in their order: the name of a test file names its checkpoint."""
+    """All checkpoints of the problem, in order; the name of a test file contains that of its checkpoint."""
     groups: dict[str, GroupType] = Field(default_factory=dict)
-    """Of the problem's own markers."""
+    """Groups by the names of the problem's own markers."""
 
 
 class Attempt(Stored):
-    """An evaluation that came to no verdict and was made again."""
+    """An infrastructure failure that was retried."""
 
     reason: str
     duration: Duration
@@ -162,17 +162,17 @@ class CorrectnessResults(StoredWhole):
     problem_name: str
     checkpoint_name: str
     duration: Duration
-    """Seconds for everything."""
+    """Seconds of the whole evaluation."""
     tests: list[TestResult]
     pytest_exit_code: int
     infrastructure_failure_reason: str | None = None
     isolation: Annotated[dict[str, Any], AfterValidator(_is_storable)] = Field(default_factory=dict)
-    """What was really in force."""
+    """Isolation that was in effect."""
     phases: dict[str, Duration] = Field(default_factory=dict)
-    """Seconds for prepare, setup, tests, parse."""
+    """Seconds of prepare, setup, tests and parse."""
     provenance: Provenance = Provenance()
     deselected: int = Field(default=0, ge=0)
-    """Tests that pytest arguments left out; with any, there is no verdict and no policy is passed."""
+    """Number of tests that pytest arguments deselected; unless it is 0, there is no verdict and no policy passes."""
     evidence: str = ""
     """The report that the tests were read from."""
     warnings: list[str] = Field(default_factory=list)
@@ -188,7 +188,7 @@ class CorrectnessResults(StoredWhole):
         return copy
 
     def __eq__(self, other: object) -> bool:
-        """Compares what is stored, which the policy is not."""
+        """Compares all stored fields; the policy is not stored."""
         return isinstance(other, CorrectnessResults) and dict(self) == dict(other)
 
     __hash__ = None  # type: ignore[assignment]
@@ -201,15 +201,15 @@ class CorrectnessResults(StoredWhole):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def pass_counts(self) -> dict[GroupType, int]:
-        return _counts(test.group_type for test in self._deciding if test.status == "passed")
+        return _counts(test.group_type for test in self._counted_tests if test.status == "passed")
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def total_counts(self) -> dict[GroupType, int]:
-        return _counts(test.group_type for test in self._deciding)
+        return _counts(test.group_type for test in self._counted_tests)
 
     @property
-    def _deciding(self) -> list[TestResult]:
+    def _counted_tests(self) -> list[TestResult]:
         return [test for test in self.tests if not test.quarantined]
 
     @computed_field  # type: ignore[prop-decorator]
@@ -218,15 +218,15 @@ class CorrectnessResults(StoredWhole):
         return {policy.value: self.passes(policy) for policy in PassPolicy}
 
     def passes(self, policy: Policy | str | None = None) -> bool:
-        """By this policy; by default, by that of `with_policy`, which is `all-cases` unless it was called."""
+        """Whether this policy passes. The default is the policy of `with_policy`, else `all-cases`."""
         chosen = self._policy if policy is None else as_policy(policy)
         no_verdict = self.infrastructure_failure or self.deselected > 0
         return passes(chosen, self.pass_counts, self.total_counts, no_verdict)
 
     @model_validator(mode="wrap")
     @classmethod
-    def _derived_agree(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        """What follows from the tests may be given, and is always there in a file, but never differs."""
+    def _check_derived(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        """Derived fields are optional for a program and required in a file; they must equal the computed values."""
         if not isinstance(data, Mapping):
             return handler(data)
         if isinstance(version := data.get("schema_version"), int) and version != SCHEMA_VERSION:
@@ -236,7 +236,7 @@ class CorrectnessResults(StoredWhole):
         if info.mode != "json" and data.get("infrastructure_failure") is True:
             fields["infrastructure_failure_reason"] = fields.get("infrastructure_failure_reason") or NO_REASON
         result = handler(fields)
-        for name in () if info.context is DERIVED_APART else DERIVED:
+        for name in () if info.context is SKIP_DERIVED_CHECK else DERIVED:
             derived = getattr(result, name)
             if name not in data:
                 if info.mode == "json":
@@ -248,10 +248,10 @@ class CorrectnessResults(StoredWhole):
         return result
 
     @model_validator(mode="after")
-    def _each_test_once(self) -> Self:
+    def _check_duplicates(self) -> Self:
         seen = Counter((test.file_path, test.id) for test in self.tests)
-        if twice := [key for key, count in seen.items() if count > 1]:
-            raise _edited(f"tests holds {'::'.join(twice[0])} twice")
+        if duplicates := [key for key, count in seen.items() if count > 1]:
+            raise _edited(f"tests holds {'::'.join(duplicates[0])} twice")
         return self
 
     def save(self, path: Path) -> None:
@@ -264,14 +264,14 @@ class CorrectnessResults(StoredWhole):
 
 
 def load_stored(model: type[Record], path: Path, step: str) -> Record:
-    """What a file holds, strictly; `step`: what to do where it is damaged."""
-    with reading(path, step):
+    """Reads a record with strict validation. `step` tells the user what to do if the file is damaged."""
+    with as_result_errors(path, step):
         return model.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
 
 
 @contextlib.contextmanager
-def reading(path: Path, step: str) -> Iterator[None]:
-    """What goes wrong in it is a ResultError."""
+def as_result_errors(path: Path, step: str) -> Iterator[None]:
+    """Turns validation and read errors of the block into ResultError."""
     try:
         yield
     except ValidationError as error:
@@ -288,7 +288,7 @@ def _counts(groups: Iterable[GroupType]) -> dict[GroupType, int]:
 
 
 def _with_zeros(given: Any, derived: Any) -> Any:
-    """Counts that a program gives may leave out a group with no tests."""
+    """A program may leave out groups without tests from the counts."""
     if not isinstance(given, Mapping) or not isinstance(derived, dict):
         return given
     return {**{key: value for key, value in derived.items() if value == 0}, **given}

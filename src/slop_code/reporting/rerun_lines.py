@@ -34,7 +34,7 @@ def show_changes(
         print_lines(console, [(f"{name}: there is no verdict now: {reason}", "magenta"), verdict(changes)])
         return
     print_lines(console, [(f"{name}: {summary_text(old, new, test)}", "bold"), *cause_lines(changes)])
-    changed = [*changes.statuses, *changes.came, *changes.went]
+    changed = [*changes.statuses, *changes.added, *changes.removed]
     if console.is_terminal and changed:
         console.print(change_table(changed))
     else:
@@ -73,8 +73,8 @@ def cause_lines(changes: RerunChanges) -> Iterator[StyledLine]:
 
 def test_lines(changes: RerunChanges) -> Iterator[StyledLine]:
     yield from _tests("tests whose status changed:", changes.statuses)
-    yield from _tests("tests that are new:", changes.came)
-    yield from _tests("tests that are gone:", changes.went)
+    yield from _tests("tests that are new:", changes.added)
+    yield from _tests("tests that are gone:", changes.removed)
 
 
 def change_table(changed: list[StatusChange]) -> Table:

@@ -66,9 +66,8 @@ def finding_text(finding: Discrepancy) -> str:
         return f"{name} {one_line(raw)}"
     if finding.kind == CONTRADICTION:
         return f"{name}: {one_line(stored)}, but {one_line(raw)}"
-    what = (
-        "" if finding.kind == "test" or finding.kind in (*_SAYS, *finding.location.split(".")) else f" {finding.kind}"
-    )
+    named = finding.kind == "test" or finding.kind in (*_SAYS, *finding.location.split("."))
+    what = "" if named else f" {finding.kind}"
     return f"{name}{what}: stored {one_line(stored)}, {_SAYS.get(finding.kind, 'the raw reports say')} {one_line(raw)}"
 
 

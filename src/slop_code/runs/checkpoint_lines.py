@@ -12,7 +12,7 @@ from slop_code._io import read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, passes
-from slop_code.evaluation.report import SIZE_LIMIT, Digests, Duration, Stored, first_mistake, reading
+from slop_code.evaluation.report import SIZE_LIMIT, Digests, Duration, Stored, as_result_errors, first_mistake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -147,7 +147,7 @@ def write_lines(path: Path, lines: Iterable[CheckpointLine]) -> None:
 
 
 def read_lines(path: Path) -> list[CheckpointLine]:
-    with reading(path, "evaluate the run again"):
+    with as_result_errors(path, "evaluate the run again"):
         raw = read_bounded(path, SIZE_LIMIT).splitlines()
     lines = []
     for number, line in enumerate(raw, start=1):

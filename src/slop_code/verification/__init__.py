@@ -1,1 +1,1 @@
-"""Stored results graded again, evaluated again, and compared with what was stored."""
+"""Verification of stored results: graded again from their evidence, or evaluated again, and compared."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 Tests = dict[str, "RawTest"]
 
 _LAST_LINE = re.compile(r"=* ?((?:\d{1,9} [a-z]+(?:, )?)+) in \d+\.\d\ds(?: \([\d:, days]+\))? ?=*")
-_WORDS = {"errors": "error", "xfailed": "skipped"}
-"""How pytest's last line calls what the reports' records call otherwise."""
+_STATUSES = {"errors": "error", "xfailed": "skipped"}
+"""Words of pytest's last line that are not the name of the status."""
 
 CONTRADICTION = "contradiction"
 """The kind of a discrepancy between two files; `stored` and `raw` then name both."""
@@ -29,19 +29,20 @@ CONTRADICTION = "contradiction"
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """Between a stored result and what it was made of."""
+    """A difference between a stored result and its evidence, or between two files of the evidence."""
 
     kind: str
     location: str
+    """A test, a field of the result, or a file."""
     stored: str
     raw: str
-    """What the evidence gives instead, or what the problem has now."""
+    """The value that the evidence gives instead, or that the problem has now."""
 
 
 def contradictions(pair: Evidence) -> Iterator[Discrepancy]:
-    """Reports may or may not have the test that was running when pytest was ended."""
+    """The test that was running when pytest was killed is left out: only some of the reports may have it."""
     stream = pair.stream
-    whole = stream.finished is not None and not stream.problems
+    complete = stream.finished is not None and not stream.problems
     reports = {JSON_REPORT: pair.json_report, CTRF_REPORT: pair.ctrf}
     parsed = {name: report for name, report in reports.items() if isinstance(report, ParsedReport)}
     for name, report in parsed.items():
@@ -49,23 +50,25 @@ def contradictions(pair: Evidence) -> Iterator[Discrepancy]:
             yield Discrepancy(CONTRADICTION, f"{pair.folder}/{name}", *report.miscounted)
     listed = {**{name: report.tests for name, report in parsed.items()}, STREAM: stream.results.values()}
     running = stream.last_started if stream.finished not in (0, 1) else None
-    tests = {name: {test.nodeid: test for test in some if test.nodeid != running} for name, some in listed.items()}
+    tests = {
+        name: {test.nodeid: test for test in records if test.nodeid != running} for name, records in listed.items()
+    }
     yield from _statuses(pair.folder, tests)
-    first, *others = [name for name in tests if whole or name != STREAM] or [STREAM]
+    first, *others = [name for name in tests if complete or name != STREAM] or [STREAM]
     for name in others:
         yield from _names(pair.folder, (first, tests[first].keys()), (name, tests[name].keys()))
-    yield from _ends(pair)
+    yield from _exit_codes(pair)
     best = next(iter(tests))
     if best != CTRF_REPORT:
         yield from _counts(pair, best, tests[best])
 
 
 def _statuses(folder: str, tests: Mapping[str, Tests]) -> Iterator[Discrepancy]:
-    """Against the best of the reports."""
+    """Tests whose status in another report differs from that in the best report, which `tests` has first."""
     best, *others = tests
     for nodeid, test in tests[best].items():
-        same = [(name, tests[name][nodeid]) for name in others if nodeid in tests[name]]
-        differing = [(name, other) for name, other in same if not _agree(best, test, name, other)]
+        reported = [(name, tests[name][nodeid]) for name in others if nodeid in tests[name]]
+        differing = [(name, other) for name, other in reported if not _agree(best, test, name, other)]
         if differing:
             texts = [f"{other.status} in {folder}/{name}" for name, other in differing]
             yield Discrepancy(CONTRADICTION, nodeid, f"{test.status} in {folder}/{best}", " and ".join(texts))
@@ -77,12 +80,15 @@ def _agree(first: str, test: RawTest, second: str, other: RawTest) -> bool:
     if CTRF_REPORT not in (first, second):
         return False
     ctrf, exact = (test, other) if first == CTRF_REPORT else (other, test)
-    return like_ctrf(exact, ctrf)
+    return agrees_with_ctrf(exact, ctrf)
 
 
-def like_ctrf(exact: RawTest, ctrf: RawTest) -> bool:
-    """CTRF has a word for the worst of a test's stages, knows of an expected failure by the written marker alone, and
-    takes a skipped part of a test for the whole."""
+def agrees_with_ctrf(exact: RawTest, ctrf: RawTest) -> bool:
+    """Allows for three differences that the CTRF plugin makes itself.
+
+    It does not tell an error in a stage of a test from a failure or a skip. It knows an expected failure only by the
+    written marker. It reports a whole test as skipped when one of its subtests was.
+    """
     if exact.status == "error":
         return ctrf.status in ("error", "failed", "skipped")
     if exact.status == "passed":
@@ -91,15 +97,18 @@ def like_ctrf(exact: RawTest, ctrf: RawTest) -> bool:
 
 
 def _names(folder: str, first: tuple[str, Set[str]], second: tuple[str, Set[str]]) -> Iterator[Discrepancy]:
-    (here, own), (there, other) = first, second
-    if own != other:
-        name = min(own - other, default=None) or min(other - own)
-        which = f"{'without' if name in own else 'with'} {name}"
-        texts = f"{len(own)} in {folder}/{here}", f"{len(other)} in {folder}/{there}, {which}"
+    (first_file, first_names), (second_file, second_names) = first, second
+    if first_names != second_names:
+        name = min(first_names - second_names, default=None) or min(second_names - first_names)
+        which = f"{'without' if name in first_names else 'with'} {name}"
+        texts = (
+            f"{len(first_names)} in {folder}/{first_file}",
+            f"{len(second_names)} in {folder}/{second_file}, {which}",
+        )
         yield Discrepancy(CONTRADICTION, "number of tests", *texts)
 
 
-def _ends(pair: Evidence) -> Iterator[Discrepancy]:
+def _exit_codes(pair: Evidence) -> Iterator[Discrepancy]:
     report, finished = pair.json_report, pair.stream.finished
     announced = report.exit_code if isinstance(report, ParsedReport) else None
     if announced is not None and finished is not None and announced != finished:
@@ -108,7 +117,7 @@ def _ends(pair: Evidence) -> Iterator[Discrepancy]:
 
 
 def _counts(pair: Evidence, name: str, tests: Tests) -> Iterator[Discrepancy]:
-    """What pytest printed may be more: it counts stages and parts of tests that ended differently."""
+    """pytest may print larger numbers: it counts stages and subtests that ended differently from their test."""
     printed = last_line(pair.log)
     if printed is None:
         return
@@ -120,12 +129,12 @@ def _counts(pair: Evidence, name: str, tests: Tests) -> Iterator[Discrepancy]:
 
 
 def last_line(log: str) -> Counter[str] | None:
-    """`12 failed, 57 passed in 3.10s`; None where pytest's last words are others."""
+    """The counts of a last line such as `12 failed, 57 passed in 3.10s`; None if pytest's log ends otherwise."""
     lines = log.strip().rsplit("\n", 1)
     match = _LAST_LINE.fullmatch(lines[-1].strip())
     if match is None:
         return None
     counts: Counter[str] = Counter()
     for number, word in (part.split(" ") for part in match.group(1).split(", ")):
-        counts[_WORDS.get(word, word)] += int(number)
+        counts[_STATUSES.get(word, word)] += int(number)
     return counts

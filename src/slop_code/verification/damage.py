@@ -1,4 +1,4 @@
-"""Damage of the evidence: files that have to be there and are not, or are not whole, and files of no pair."""
+"""Damage of the evidence: files that are missing, cut short or malformed, and files that belong to no pair."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Damage:
     folder: str
     file: str | None
-    """None: nothing is left in the folder."""
+    """None: the folder is missing, or has no evidence."""
     fact: str
 
     @property
@@ -40,12 +40,12 @@ class Damage:
 
 
 def has_evidence(folder: Path) -> bool:
-    """Of a pair; the roster is of all of them."""
+    """Whether a pair left evidence in this folder. The roster does not count: it belongs to all pairs."""
     return any(os.path.lexists(folder / name) for name in EVIDENCE_FILES if name != ROSTER)
 
 
 def read_pairs(folder: Path, roster: Roster | str, pairs: int) -> list[Evidence]:
-    """Of each pair that left any; `folder`: where `.scbench` lies."""
+    """The evidence of each pair that left any. `folder` contains `.scbench`."""
     own = [roster.of_pair(number) if isinstance(roster, Roster) else Roster(()) for number in range(1, pairs + 1)]
     folders = zip(pair_folders(pairs), own, strict=True)
     return [read_evidence(folder, name, entries) for name, entries in folders if has_evidence(folder / name)]
@@ -54,7 +54,7 @@ def read_pairs(folder: Path, roster: Roster | str, pairs: int) -> list[Evidence]
 def find_damage(
     stored: CorrectnessResults, roster: Roster | str, evidence: Sequence[Evidence], pairs: int
 ) -> Iterator[Damage]:
-    """Of an evaluation without a verdict, only what the result itself rests on."""
+    """Without a verdict, only files that the result itself depends on have to be complete."""
     if isinstance(roster, str):
         yield Damage(REPORTS_DIR, ROSTER, roster)
     present = {pair.folder for pair in evidence}
@@ -67,7 +67,7 @@ def _files(stored: CorrectnessResults, pair: Evidence) -> Iterator[tuple[str, st
     if isinstance(pair.exit, str):
         yield EXIT, pair.exit
     if pair.error is not None:
-        return  # nothing that such a pair left counts
+        return  # the files of such a pair are not used
     verdict = stored.infrastructure_failure_reason is None and stored.evidence != "stream"
     if stored.evidence == "json-report" and isinstance(pair.json_report, str):
         yield JSON_REPORT, pair.json_report
@@ -80,7 +80,7 @@ def _files(stored: CorrectnessResults, pair: Evidence) -> Iterator[tuple[str, st
 
 
 def _own_tests(stored: CorrectnessResults, pair: Evidence) -> list[TestResult]:
-    """The pair's; all of them where the roster that says so is damaged."""
+    """The tests of this pair; all tests if the roster, which assigns them to pairs, is damaged."""
     own = pair.roster.nodeids
     return [test for test in stored.tests if not own or test.nodeid in own]
 

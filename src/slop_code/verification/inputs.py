@@ -18,25 +18,26 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
 
-_LAST_OF_OURS = "-vv"
-"""pytest arguments stand between this word of the command and its last."""
+_LAST_OWN_OPTION = "-vv"
+"""The words of the command after this option and before its last word are the pytest arguments."""
 
 
-def of_problem(stored: CorrectnessResults, problem: ProblemConfig) -> Iterator[Discrepancy]:
-    checkpoint, made = problem.checkpoint(stored.checkpoint_name), stored.provenance
+def problem_discrepancies(stored: CorrectnessResults, problem: ProblemConfig) -> Iterator[Discrepancy]:
+    checkpoint, provenance = problem.checkpoint(stored.checkpoint_name), stored.provenance
     config, tests = problem.digest(checkpoint), tests_digest(problem, checkpoint, Contents.of(problem))
-    if made.digests.config != config:
-        yield Discrepancy("digest", "provenance.digests.config", made.digests.config, f"{config} in {problem.path}")
-    if made.digests.tests not in (None, tests):
-        yield Discrepancy("digest", "provenance.digests.tests", str(made.digests.tests), f"{tests} in {problem.path}")
-    if made.checkpoints != list(problem.checkpoints):
-        yield Discrepancy("digest", "provenance.checkpoints", text(made.checkpoints), text(list(problem.checkpoints)))
-    if made.groups != problem.custom_groups:
-        yield Discrepancy("digest", "provenance.groups", text(made.groups), text(dict(problem.custom_groups)))
+    digests, names, groups = provenance.digests, list(problem.checkpoints), dict(problem.custom_groups)
+    if digests.config != config:
+        yield Discrepancy("digest", "provenance.digests.config", digests.config, f"{config} in {problem.path}")
+    if digests.tests not in (None, tests):
+        yield Discrepancy("digest", "provenance.digests.tests", str(digests.tests), f"{tests} in {problem.path}")
+    if provenance.checkpoints != names:
+        yield Discrepancy("digest", "provenance.checkpoints", as_text(provenance.checkpoints), as_text(names))
+    if provenance.groups != groups:
+        yield Discrepancy("digest", "provenance.groups", as_text(provenance.groups), as_text(groups))
 
 
-def of_snapshot(stored: CorrectnessResults, folder: Path) -> tuple[list[Discrepancy], list[str]]:
-    """Discrepancies, and what could not be checked; `folder`: where the result lies."""
+def snapshot_discrepancies(stored: CorrectnessResults, folder: Path) -> tuple[list[Discrepancy], list[str]]:
+    """Discrepancies, and texts about what could not be checked. `folder` contains the result."""
     snapshot, field = folder / SNAPSHOT, "provenance.digests.submission"
     recorded = stored.provenance.digests.submission
     if recorded is None or not snapshot.is_dir():
@@ -49,25 +50,25 @@ def of_snapshot(stored: CorrectnessResults, folder: Path) -> tuple[list[Discrepa
     return ([] if recorded == digest else [Discrepancy("snapshot", field, recorded, digest)]), []
 
 
-def of_command(stored: CorrectnessResults) -> Iterator[Discrepancy]:
-    """Names and arguments that stand twice in a result; a command is missing where it did not come that far."""
+def command_discrepancies(stored: CorrectnessResults) -> Iterator[Discrepancy]:
+    """Compares the names and arguments that a result contains twice. An early failure leaves it without a command."""
     command, name = stored.provenance.command, stored.checkpoint_name
     given = [word.partition("=")[2] for word in command if word.startswith("--checkpoint=")][:1]
     if given and given[0] != name:
-        yield _twice("checkpoint_name", name, given[0], "provenance.command")
+        yield _contradiction("checkpoint_name", name, given[0], "provenance.command")
     ordered = stored.provenance.checkpoints
     if name not in ordered:
-        yield _twice("checkpoint_name", name, text(ordered), "provenance.checkpoints")
-    if _LAST_OF_OURS in command:
-        arguments = command[command.index(_LAST_OF_OURS) + 1 : -1]
+        yield _contradiction("checkpoint_name", name, as_text(ordered), "provenance.checkpoints")
+    if _LAST_OWN_OPTION in command:
+        arguments = command[command.index(_LAST_OWN_OPTION) + 1 : -1]
         if arguments != stored.provenance.pytest_args:
-            recorded = text(stored.provenance.pytest_args)
-            yield _twice("provenance.pytest_args", recorded, text(arguments), "provenance.command")
+            recorded = as_text(stored.provenance.pytest_args)
+            yield _contradiction("provenance.pytest_args", recorded, as_text(arguments), "provenance.command")
 
 
-def _twice(field: str, value: str, other: str, where: str) -> Discrepancy:
+def _contradiction(field: str, value: str, other: str, where: str) -> Discrepancy:
     return Discrepancy(CONTRADICTION, field, value, f"{other} in {where}")
 
 
-def text(value: Any) -> str:
+def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=True)

@@ -1,4 +1,4 @@
-"""A stored result evaluated again: where its submission, problem and environment are."""
+"""Rerun of a stored result: the lookup of its submission, problem and environment, and the new evaluation."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from slop_code.execution.progress_events import ProgressCallback
 
 LIVE = ("-s",)
-"""What a test prints is shown as it is printed, and not kept for the reports."""
+"""pytest prints the output of tests at once, and does not capture it for the reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class RerunInputs:
-    """Inputs that the user names; None: where the result has them from."""
+    """Inputs that the user names. None: the input that the result was made from."""
 
     snapshot: Path | None = None
     problem: str | None = None
@@ -42,8 +42,8 @@ def submission_of(stored: CorrectnessResults, folder: Path, given: RerunInputs) 
     """The submission of a result in `folder`. Named inputs come before those of its origin."""
     above = folder.resolve().parent
     origin = origin_in([folder, above, above.parent])
-    beside = folder / SNAPSHOT
-    code = given.snapshot or (beside if beside.is_dir() or origin.snapshot is None else Path(origin.snapshot))
+    own = folder / SNAPSHOT
+    code = given.snapshot or (own if own.is_dir() or origin.snapshot is None else Path(origin.snapshot))
     if not os.path.isdir(code):
         step = "give --snapshot, the folder with the submission's files"
         raise UsageError(f"{code}: no such folder; {step}")
@@ -68,24 +68,24 @@ def submission_of(stored: CorrectnessResults, folder: Path, given: RerunInputs) 
 
 
 def _is_taken(output: Path, folder: Path) -> bool:
-    """By the result itself, also where it is a link, or by another checkpoint of a run."""
+    """Whether the folder has this result, perhaps through a link, or is that of another checkpoint of a run."""
     return (output / RESULT_FILE).resolve() == (folder / RESULT_FILE).resolve() or os.path.lexists(output / SNAPSHOT)
 
 
 def evaluate_again(
     stored: CorrectnessResults, folder: Path, submission: Submission, progress: ProgressCallback
 ) -> CorrectnessResults:
-    """With the same pytest arguments; written where the submission says, if it does."""
+    """Uses the pytest arguments of the stored result. The result is saved if the submission has an output folder."""
     results = _runner(folder, submission, progress).run(stored.provenance.pytest_args)
     if submission.output is not None:
         results.save(submission.output / RESULT_FILE)
     return results
 
 
-def run_one(
+def run_single_test(
     test: TestResult, folder: Path, submission: Submission, progress: ProgressCallback, follow: Callable[[bytes], None]
 ) -> CorrectnessResults:
-    """That test and no other; what pytest prints goes to `follow`."""
+    """Runs only this test. `follow` gets the output of pytest as it is printed."""
     return _runner(folder, submission, progress, only=[test.nodeid], follow=follow).run(LIVE)
 
 

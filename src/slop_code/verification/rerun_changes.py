@@ -33,11 +33,10 @@ class ValueChange:
 class StatusChange:
     test: str
     old: Status | None
-    """None: it was not there."""
+    """None: there was no such test."""
 
     new: Status | None
-    message: bool = False
-    """Whether it says something else."""
+    message_changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,51 +50,51 @@ class TimeChange:
 @dataclass(frozen=True, slots=True)
 class RerunChanges:
     reasons: tuple[str | None, str | None]
-    """Why there is no verdict, then and now."""
+    """Reasons of the infrastructure failures before and now; None where there is a verdict."""
 
     verdicts: list[ValueChange]
     statuses: list[StatusChange]
-    came: list[StatusChange]
-    went: list[StatusChange]
+    added: list[StatusChange]
+    removed: list[StatusChange]
     messages: list[StatusChange]
-    """Of tests with the same status that say something else; no difference by itself."""
+    """Tests with the same status and another message, which alone does not count as a difference."""
 
     digests: list[ValueChange]
     versions: list[ValueChange]
     times: list[TimeChange]
-    """Everything, each phase, the tests with the largest change; never a difference."""
+    """The whole evaluation, each phase, and the tests with the largest changes. Times never count as a difference."""
 
     @property
     def same_inputs(self) -> bool | None:
-        """None: without a verdict now, nothing was compared."""
+        """None: there is no verdict now, so nothing was compared."""
         return None if self.reasons[1] is not None else not self.digests and not self.versions
 
     @property
     def differ(self) -> bool:
-        ended = (self.reasons[0] is None) != (self.reasons[1] is None)
-        return bool(ended or self.verdicts or self.statuses or self.came or self.went)
+        outcome = (self.reasons[0] is None) != (self.reasons[1] is None)
+        return bool(outcome or self.verdicts or self.statuses or self.added or self.removed)
 
     @property
     def flaky(self) -> bool:
-        """Whether statuses changed though nothing that went in did."""
+        """Whether statuses changed though all inputs are the same."""
         return bool(self.statuses) and self.same_inputs is True and self.reasons[0] is None
 
 
 def rerun_changes(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None = None) -> RerunChanges:
-    """`test`: the only test that ran anew, so that only it can be compared.
+    """`test`: the only test that ran again, so that only this test is compared.
 
-    An evaluation that broke off may not have come to its tests, or to what went in: what it does not say is no change.
+    An evaluation with an infrastructure failure may lack tests and inputs. What it lacks does not count as a change.
     """
     reasons = old.infrastructure_failure_reason, new.infrastructure_failure_reason
     if reasons[1] is not None:
         return RerunChanges(reasons, [], [], [], [], [], [], [], [])
-    whole = reasons[0] is None
+    had_verdict = reasons[0] is None
     if test is not None:
         old = old.model_copy(update={"tests": [test], "deselected": new.deselected})
     before, after = _by_name(old), _by_name(new)
     both = [name for name in before if name in after]
     pairs = [
-        StatusChange(name, before[name].status, after[name].status, _says_other(before[name], after[name]))
+        StatusChange(name, before[name].status, after[name].status, _message_changed(before[name], after[name]))
         for name in both
     ]
     return RerunChanges(
@@ -103,14 +102,16 @@ def rerun_changes(old: CorrectnessResults, new: CorrectnessResults, test: TestRe
         verdicts=[
             ValueChange(policy, _verdict(was), _verdict(new.passed[policy]))
             for policy, was in old.passed.items()
-            if whole and was != new.passed[policy]
+            if had_verdict and was != new.passed[policy]
         ],
         statuses=[pair for pair in pairs if pair.old != pair.new],
-        came=[StatusChange(name, None, test.status) for name, test in after.items() if whole and name not in before],
-        went=[StatusChange(name, test.status, None) for name, test in before.items() if name not in after],
-        messages=[pair for pair in pairs if pair.old == pair.new and pair.message],
-        digests=[change for change in _digests(old, new) if whole or change.old],
-        versions=[change for change in _versions(old.provenance, new.provenance) if whole or change.old],
+        added=[
+            StatusChange(name, None, test.status) for name, test in after.items() if had_verdict and name not in before
+        ],
+        removed=[StatusChange(name, test.status, None) for name, test in before.items() if name not in after],
+        messages=[pair for pair in pairs if pair.old == pair.new and pair.message_changed],
+        digests=[change for change in _digests(old, new) if had_verdict or change.old],
+        versions=[change for change in _versions(old.provenance, new.provenance) if had_verdict or change.old],
         times=[*(_phases(old, new) if test is None else []), *_slowest(before, after, both)],
     )
 
@@ -119,8 +120,8 @@ def _by_name(results: CorrectnessResults) -> dict[str, TestResult]:
     return {test.nodeid: test for test in results.tests}
 
 
-def _says_other(old: TestResult, new: TestResult) -> bool:
-    """Addresses in memory are others each time."""
+def _message_changed(old: TestResult, new: TestResult) -> bool:
+    """Memory addresses differ in every run, so they are not compared."""
     before, after = (_ADDRESS.sub("0x", test.failure_message or "") for test in (old, new))
     return before != after
 

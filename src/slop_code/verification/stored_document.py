@@ -1,4 +1,4 @@
-"""A stored result as it was read, whether it agrees with itself or not."""
+"""Stored result as read from its file, even if its counts and verdicts contradict its tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import read_bounded
 from slop_code.errors import ResultError
-from slop_code.evaluation.report import DERIVED, DERIVED_APART, SIZE_LIMIT, CorrectnessResults, reading
+from slop_code.evaluation.report import DERIVED, SIZE_LIMIT, SKIP_DERIVED_CHECK, CorrectnessResults, as_result_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,23 +20,23 @@ STEP = "evaluate the snapshot again"
 @dataclass(frozen=True, slots=True)
 class Document:
     results: CorrectnessResults
-    """With what follows from its own tests."""
+    """Derived fields as computed from its tests."""
 
     derived: Mapping[str, Any]
-    """What the file says instead."""
+    """Derived fields as stored in the file."""
 
-    twice: Sequence[str] = ()
-    """Tests that were listed more than once."""
+    duplicates: Sequence[str] = ()
+    """Tests that the file lists more than once."""
 
 
 def read_document(path: Path) -> Document:
-    """As strict as `CorrectnessResults.load`, but it takes a file whose counts and verdicts contradict its tests."""
-    with reading(path, STEP):
+    """As strict as `CorrectnessResults.load`, but accepts counts and verdicts that contradict the tests."""
+    with as_result_errors(path, STEP):
         data = _object(path, read_bounded(path, SIZE_LIMIT))
-        twice = _take_twice(data)
+        duplicates = _remove_duplicates(data)
         rest = json.dumps({name: value for name, value in data.items() if name not in DERIVED})
-        results = CorrectnessResults.model_validate_json(rest, strict=True, context=DERIVED_APART)
-        return Document(results, {name: data.get(name) for name in DERIVED}, twice)
+        results = CorrectnessResults.model_validate_json(rest, strict=True, context=SKIP_DERIVED_CHECK)
+        return Document(results, {name: data.get(name) for name in DERIVED}, duplicates)
 
 
 def _object(path: Path, raw: bytes) -> dict[str, Any]:
@@ -49,18 +49,18 @@ def _object(path: Path, raw: bytes) -> dict[str, Any]:
     return data
 
 
-def _take_twice(data: dict[str, Any]) -> list[str]:
-    """Tests that are listed twice count once, and are named."""
-    tests, seen, twice = data.get("tests"), set(), []
+def _remove_duplicates(data: dict[str, Any]) -> list[str]:
+    """Keeps the first entry of each test, and returns the names of the entries that were removed."""
+    tests, seen, duplicates = data.get("tests"), set(), []
     if not isinstance(tests, list):
         return []
-    once = []
+    unique = []
     for test in tests:
         name = f"{test.get('file_path')}::{test.get('id')}" if isinstance(test, dict) else None
         if name in seen:
-            twice.append(str(name))
+            duplicates.append(str(name))
             continue
         seen |= {name} if name else set()
-        once.append(test)
-    data["tests"] = once
-    return twice
+        unique.append(test)
+    data["tests"] = unique
+    return duplicates

@@ -16,7 +16,7 @@ from slop_code.evaluation.roster import MAX_PAIRS, Roster
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.verification.contradictions import Discrepancy, contradictions
 from slop_code.verification.damage import find_damage, read_pairs, stray_folders
-from slop_code.verification.inputs import of_command, of_problem, of_snapshot, text
+from slop_code.verification.inputs import as_text, command_discrepancies, problem_discrepancies, snapshot_discrepancies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from slop_code.verification.stored_document import Document
 
 _ROUNDING = {"rel_tol": 1e-6, "abs_tol": 1e-3}
-_BY_LESSER = ("status", "checkpoint", "group_type")
-"""Fields that every report has in the same words, not only the report that the result was made of."""
+_FIELDS_OF_ALL_REPORTS = ("status", "checkpoint", "group_type")
+"""Fields whose values do not depend on the report that a test was read from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Verification:
     stored: CorrectnessResults
     findings: list[Discrepancy]
     unchecked: list[str]
-    """What could not be checked, in words."""
+    """Texts about what could not be checked."""
     with_problem: bool = False
-    """Whether the problem was looked at too."""
+    """Whether the result was compared with the problem too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,36 +47,36 @@ class _Case:
 
     stored: CorrectnessResults
     graded: Grade
-    whole: bool
-    """The report that the result was made of is there, and everything that a verdict takes."""
-    lost: bool
-    """A pair left nothing."""
+    complete: bool
+    """All evidence that a verdict needs is there, and so is the report that the result was made from."""
+    pair_missing: bool
+    """A pair has no evidence."""
 
 
 def verify(folder: Path, document: Document, problem: ProblemConfig | None = None) -> Verification:
-    """`folder`: where .scbench lies. A ResultError where there is nothing to check the result with."""
+    """`folder` contains `.scbench`. Raises ResultError if there is no evidence to check the result with."""
     stored = document.results
     roster, evidence, pairs = _read(folder, stored)
     damage = list(find_damage(stored, roster, evidence, pairs))
-    snapshot, no_snapshot = of_snapshot(stored, folder)
-    regraded, unchecked = _regraded(document, roster, evidence, damage, lost=len(evidence) < pairs)
+    snapshot, no_snapshot = snapshot_discrepancies(stored, folder)
+    regraded, unchecked = _regraded(document, roster, evidence, damage, pair_missing=len(evidence) < pairs)
     findings = [
         *_pairs(stored, folder, pairs),
         *(Discrepancy("raw report", entry.location, "whole", entry.fact) for entry in damage),
         *(discrepancy for pair in evidence for discrepancy in contradictions(pair)),
-        *(Discrepancy("test", name, "listed twice", "once") for name in document.twice),
+        *(Discrepancy("test", name, "listed twice", "once") for name in document.duplicates),
         *regraded,
         *snapshot,
-        *of_command(stored),
-        *(of_problem(stored, problem) if problem else []),
+        *command_discrepancies(stored),
+        *(problem_discrepancies(stored, problem) if problem else []),
     ]
-    groups = [] if problem else _open_groups(stored)
+    groups = [] if problem else _unchecked_groups(stored)
     unchecked = [*unchecked, *groups, *_versions(stored), *no_snapshot]
     return Verification(stored, findings, list(dict.fromkeys(unchecked)), with_problem=problem is not None)
 
 
 def _read(folder: Path, stored: CorrectnessResults) -> tuple[Roster | str, list[Evidence], int]:
-    """And the number of pairs: the roster's, or the result's where the roster is damaged."""
+    """The roster, the evidence, and the number of pairs, which is the result's if the roster is damaged."""
     roster = read_roster(folder)
     recorded = stored.isolation.get("pairs", 1)
     pairs = recorded if type(recorded) is int and 1 <= recorded <= MAX_PAIRS else 1
@@ -85,62 +85,71 @@ def _read(folder: Path, stored: CorrectnessResults) -> tuple[Roster | str, list[
     if evidence := read_pairs(folder, roster, pairs):
         return roster, evidence, pairs
     reason = stored.infrastructure_failure_reason
-    never = reason is not None and stored.pytest_exit_code == NEVER_RAN
-    step = f"pytest never ran: {reason}" if never else "evaluate the snapshot again"
+    never_ran = reason is not None and stored.pytest_exit_code == NEVER_RAN
+    step = f"pytest never ran: {reason}" if never_ran else "evaluate the snapshot again"
     raise ResultError(f"{folder}: no raw reports in {REPORTS_DIR}; {step}")
 
 
 def _regraded(
-    document: Document, roster: Roster | str, evidence: Sequence[Evidence], damage: Sequence[Damage], *, lost: bool
+    document: Document,
+    roster: Roster | str,
+    evidence: Sequence[Evidence],
+    damage: Sequence[Damage],
+    *,
+    pair_missing: bool,
 ) -> tuple[list[Discrepancy], list[str]]:
-    """The discrepancies with the grade of the evidence, and what could not be checked."""
+    """Discrepancies between the result and the grade of its evidence, and texts about what could not be checked."""
     if isinstance(roster, str):
         return [], [f"tests and verdict: {ROSTER} {roster}"]
     stored = document.results
-    made = stored.provenance
-    rules = GradingRules.with_markers(made.checkpoints, stored.checkpoint_name, made.groups, made.pytest_args)
-    case = _Case(stored, grade(evidence, roster, rules), whole=_whole(stored, damage), lost=lost)
-    return [*_tests(case), *(_ends(case) if case.whole else []), *_derived(document, _merged(case))], []
+    provenance = stored.provenance
+    rules = GradingRules.with_markers(
+        provenance.checkpoints, stored.checkpoint_name, provenance.groups, provenance.pytest_args
+    )
+    graded = grade(evidence, roster, rules)
+    case = _Case(stored, graded, complete=_complete(stored, damage), pair_missing=pair_missing)
+    return [*_tests(case), *(_outcome(case) if case.complete else []), *_derived(document, _merged(case))], []
 
 
 def _pairs(stored: CorrectnessResults, folder: Path, pairs: int) -> Iterator[Discrepancy]:
     recorded = stored.isolation.get("pairs", 1)
     if type(recorded) is not int or recorded != pairs:
-        yield Discrepancy("isolation", "isolation.pairs", text(recorded), str(pairs))
+        yield Discrepancy("isolation", "isolation.pairs", as_text(recorded), str(pairs))
     for name in stray_folders(folder, pairs):
         fact = f"has reports of a pair beyond the {pairs} of the evaluation"
         yield Discrepancy("raw report", name, "no such pair", fact)
 
 
-def _whole(stored: CorrectnessResults, damage: Sequence[Damage]) -> bool:
+def _complete(stored: CorrectnessResults, damage: Sequence[Damage]) -> bool:
+    """A result that was made from the JSON report does not need the CTRF report."""
     return all(stored.evidence == "json-report" and entry.file == CTRF_REPORT for entry in damage)
 
 
-def _open_groups(stored: CorrectnessResults) -> Iterator[str]:
-    """Without the problem, only the result itself says in which group its own markers put a test."""
-    ordinary = {*BUILTIN_MARKERS, *PYTEST_MARKERS, QUARANTINED} - stored.provenance.groups.keys()
+def _unchecked_groups(stored: CorrectnessResults) -> Iterator[str]:
+    """The groups of a problem's own markers can only be checked with the problem's config.yaml."""
+    known = {*BUILTIN_MARKERS, *PYTEST_MARKERS, QUARANTINED} - stored.provenance.groups.keys()
     markers: set[str] = set()
     for test in stored.tests:
         if test.checkpoint == stored.checkpoint_name and not {"error", "regression"} & set(test.markers):
-            markers |= set(test.markers) - ordinary
+            markers |= set(test.markers) - known
     if markers:
         yield f"groups of tests marked {', '.join(sorted(markers)[:10])}: give -p PROBLEM"
 
 
 def _versions(stored: CorrectnessResults) -> Iterator[str]:
-    made = stored.provenance.evaluation_version
-    if made != evaluation_version():
-        yield f"the rules of evaluation_version {made or 'none'}: these are the ones of {evaluation_version()}"
+    version = stored.provenance.evaluation_version
+    if version != evaluation_version():
+        yield f"the rules of evaluation_version {version or 'none'}: these are the ones of {evaluation_version()}"
 
 
 def _tests(case: _Case) -> Iterator[Discrepancy]:
     raw = {test.nodeid: test for test in case.graded.tests}
-    fields = tuple(TestResult.model_fields) if case.whole else _BY_LESSER
+    fields = tuple(TestResult.model_fields) if case.complete else _FIELDS_OF_ALL_REPORTS
     for test in case.stored.tests:
         name = test.nodeid
         if name in raw:
             yield from _test(name, test, raw[name], fields)
-        elif not case.lost:
+        elif not case.pair_missing:
             yield Discrepancy("test", name, test.status, "no such test")
     known = {test.nodeid for test in case.stored.tests}
     for name, test in raw.items():
@@ -154,13 +163,13 @@ def _test(name: str, stored: TestResult, raw: TestResult, fields: Sequence[str])
         if value == other or (field == "duration_ms" and math.isclose(value, other, **_ROUNDING)):
             continue
         if field in ("failure_message", "output", "calls") and stored.status != raw.status:
-            continue  # they come with the status
+            continue  # these differ because the status does
         if field == "group_type" and stored.checkpoint != raw.checkpoint:
             continue
-        yield Discrepancy(field, name, text(value), text(other))
+        yield Discrepancy(field, name, as_text(value), as_text(other))
 
 
-def _ends(case: _Case) -> Iterator[Discrepancy]:
+def _outcome(case: _Case) -> Iterator[Discrepancy]:
     stored, graded = case.stored, case.graded
     if stored.pytest_exit_code != graded.exit_code:
         yield Discrepancy("pytest_exit_code", "pytest_exit_code", str(stored.pytest_exit_code), str(graded.exit_code))
@@ -170,31 +179,31 @@ def _ends(case: _Case) -> Iterator[Discrepancy]:
         yield Discrepancy(name, name, *[reason or "no infrastructure failure" for reason in reasons])
     if stored.evidence != graded.source:
         yield Discrepancy("evidence", "evidence", stored.evidence, graded.source)
-    # What the tests' own conftest.py leaves out is in the reports too, and counts for nobody.
+    # The reports also list tests that the problem's own conftest.py deselects, and the result does not count those.
     if not min(1, graded.deselected) <= stored.deselected <= graded.deselected:
         yield Discrepancy("deselected", "deselected", str(stored.deselected), str(graded.deselected))
 
 
 def _merged(case: _Case) -> CorrectnessResults:
-    """The result as the raw reports give it, and as it stands where they are lost."""
+    """The result as graded from the raw reports, with stored values where reports are missing."""
     stored, graded = case.stored, case.graded
     known = {test.nodeid for test in case.graded.tests}
-    kept = [test for test in stored.tests if test.nodeid not in known] if case.lost else []
-    reason = graded.infrastructure_failure if case.whole else stored.infrastructure_failure_reason
-    deselected = graded.deselected if case.whole else stored.deselected
+    kept = [test for test in stored.tests if test.nodeid not in known] if case.pair_missing else []
+    reason = graded.infrastructure_failure if case.complete else stored.infrastructure_failure_reason
+    deselected = graded.deselected if case.complete else stored.deselected
     update = {"tests": [*case.graded.tests, *kept], "infrastructure_failure_reason": reason, "deselected": deselected}
     return stored.model_copy(update=update)
 
 
-def _derived(document: Document, right: CorrectnessResults) -> Iterator[Discrepancy]:
+def _derived(document: Document, expected: CorrectnessResults) -> Iterator[Discrepancy]:
     for name in DERIVED:
-        stored, raw = document.derived[name], getattr(right, name)
+        stored, raw = document.derived[name], getattr(expected, name)
         if not isinstance(raw, dict):
-            # A reason that was edited is a discrepancy by itself.
+            # A flag that follows from an edited reason is not reported besides the reason.
             if stored is not raw and stored is not document.results.infrastructure_failure:
-                yield Discrepancy(name, name, text(stored), text(raw))
+                yield Discrepancy(name, name, as_text(stored), as_text(raw))
             continue
         given = stored if isinstance(stored, dict) else {}
         for key in dict.fromkeys([*raw, *given]):
             if type(given.get(key)) is not type(raw.get(key)) or given.get(key) != raw.get(key):
-                yield Discrepancy(name, f"{name}.{key}", text(given.get(key)), text(raw.get(key)))
+                yield Discrepancy(name, f"{name}.{key}", as_text(given.get(key)), as_text(raw.get(key)))

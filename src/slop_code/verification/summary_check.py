@@ -1,4 +1,4 @@
-"""The summary of a run: its lines compared with the results, and the checkpoints that have none."""
+"""Check of a run's summary: its lines compared with the results, and the checkpoints without a result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, rea
 from slop_code.runs.read_results import RunResults, result_files
 from slop_code.runs.run_layout import LINES_FILE
 from slop_code.verification.contradictions import Discrepancy
-from slop_code.verification.inputs import text
+from slop_code.verification.inputs import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from slop_code.verification.stored_document import Document
 
 
-def recorded(run: RunResults) -> tuple[dict[Path, CheckpointLine], list[CheckpointLine]]:
-    """The lines of a run's summary by their evaluation.json, and the lines of its checkpoints without a result."""
+def summary_lines_by_result(run: RunResults) -> tuple[dict[Path, CheckpointLine], list[CheckpointLine]]:
+    """Lines of the summary by the path of their evaluation.json, and lines of checkpoints without a result."""
     paths = {os.path.relpath(path, run.folder): path for path in result_files(run.folder)}
     lines = read_lines(run.folder / LINES_FILE) if os.path.lexists(run.folder / LINES_FILE) else []
     known = {paths[line.evaluation]: line for line in lines if line.evaluation in paths}
     return known, [entry.line for entry in run.entries() if entry.folder is None]
 
 
-def differences(line: CheckpointLine, document: Document) -> Iterator[Discrepancy]:
-    """Where the summary was made of another result than `document`."""
+def summary_discrepancies(line: CheckpointLine, document: Document) -> Iterator[Discrepancy]:
+    """Fields in which a line of the summary differs from the stored result."""
     stored, facts = document.results, CheckpointFacts.of(document.results)
-    same = [
+    names = [
         ("problem_name", stored.problem_name, line.problem),
         ("checkpoint_name", stored.checkpoint_name, line.checkpoint),
         ("state", facts.state, line.state),
     ]
-    yield from (Discrepancy("summary", field, value, other) for field, value, other in same if value != other)
+    yield from (Discrepancy("summary", field, value, other) for field, value, other in names if value != other)
     if facts.state != line.state:
-        return  # the counts go with it
+        return  # the counts differ for the same reason
     for name in ("pass_counts", "total_counts", "passed"):
         derived = document.derived[name]
         for key, other in getattr(line, name).items():
             value = derived.get(key) if isinstance(derived, dict) else None
             if type(value) is not type(other) or value != other:
-                yield Discrepancy("summary", f"{name}.{key}", text(value), text(other))
+                yield Discrepancy("summary", f"{name}.{key}", as_text(value), as_text(other))
