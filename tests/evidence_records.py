@@ -36,10 +36,10 @@ def evidence_of(
     report = ParsedReport(tests, reported_exit, tuple(collection_errors))
     stream = Stream(
         results={test.nodeid: test for test in tests if source == "stream"},
-        started=running,
+        last_started=running,
         deselected=set(deselected),
         finished=exit_code if finished is SAME else finished,
-        problems=list(faults),
+        faults=list(faults),
     )
     return Evidence(
         roster_of(*(test.nodeid for test in tests)) if roster is None else roster,

@@ -78,7 +78,7 @@ def evaluate(
     decides = as_policy(policy)
     folder = None if output is None else Path(output)
     runner = PytestRunner(config, config.checkpoint(checkpoint), spec, submission, output_dir=folder)
-    runner.keep_apart()
+    runner.check_folders_are_disjoint()
     if folder is not None:
         make_result_folder(folder)
     results = runner.run(list(pytest_args))

@@ -170,7 +170,7 @@ def test_the_exit_code_of_several_pairs_is_that_of_one_pytest(pairs, code):
     ],
 )
 def test_the_reason_names_the_pair(pairs, reason):
-    assert together(pairs).infrastructure_failure == reason
+    assert together(pairs).infrastructure_failure_reason == reason
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_roster_markers_and_deselection(judge):
         ("sub/test_checkpoint_1.py::TestX::test_y[b/c.py::d]", markers),
     ]
     assert stream.deselected == {"sub/test_checkpoint_1.py::test_z"}
-    assert (stream.results, stream.problems) == ({}, [])
+    assert (stream.results, stream.faults) == ({}, [])
 
 
 def test_a_rootdir_above_the_tests_gives_the_same_names(judge):
@@ -624,7 +624,7 @@ def test_thousands_of_tests_and_texts_that_grow_when_they_are_written(judge):
     collected = judge.run("--collect-only").stream
     assert (len(collected.collected), collected.problems) == (6001, ())
     judged = judge.run("-k", "loud")
-    assert judged.stream.problems == []
+    assert judged.stream.faults == []
     assert len(judged.stream.deselected) == 6000
     (test,) = judged.evidence.tests
     assert "\U0001f600" in test.output

@@ -6,7 +6,7 @@ import pytest
 
 from slop_code.evaluation import roster as rosters
 from slop_code.evaluation.evidence import EVIDENCE_FILES, weakest_isolation
-from slop_code.evaluation.run_tests import remove_evidence, run_side_by_side
+from slop_code.evaluation.run_tests import remove_evidence, run_concurrently
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import EnvironmentSpec
@@ -65,7 +65,7 @@ def test_only_the_tests_that_are_asked_for_have_a_pair():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "tied"),
+    ("arguments", "dependent"),
     [
         ([], False),
         (["-k", "-x"], False),
@@ -82,8 +82,8 @@ def test_only_the_tests_that_are_asked_for_have_a_pair():
         (["test_a.py"], True),
     ],
 )
-def test_arguments_that_tie_tests_together(arguments, tied):
-    assert rosters.tie_tests(arguments) is tied
+def test_arguments_that_make_results_depend_on_each_other(arguments, dependent):
+    assert rosters.results_may_depend_on_each_other(arguments) is dependent
 
 
 def environment(**keys):
@@ -137,7 +137,7 @@ def test_the_isolation_is_that_of_the_weakest(isolations, weakest):
 
 def test_side_by_side_gives_all_values_in_order():
     both = threading.Barrier(2)
-    assert run_side_by_side([lambda: (both.wait(20), 1)[1], lambda: (both.wait(20), 2)[1]]) == [1, 2]
+    assert run_concurrently([lambda: (both.wait(20), 1)[1], lambda: (both.wait(20), 2)[1]]) == [1, 2]
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_an_error_cancels_the_others(waits):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run_side_by_side([breaks, waits])
+        run_concurrently([breaks, waits])
     assert waits.ended == ["stopped"]
 
 
@@ -171,7 +171,7 @@ def test_an_interrupt_of_the_wait_cancels_all(waits, interrupt, monkeypatch):
 
     monkeypatch.setattr("slop_code.evaluation.run_tests.wait_for", broken_off)
     with pytest.raises(interrupt):
-        run_side_by_side([waits, waits])
+        run_concurrently([waits, waits])
     assert waits.ended == ["stopped"] * 2
 
 
@@ -184,7 +184,7 @@ def test_a_cancellation_from_outside_reaches_all(waits):
         waits()
 
     with cancel_scope(token), pytest.raises(EvaluationCancelledError):
-        run_side_by_side([action, action])
+        run_concurrently([action, action])
     assert waits.ended == ["stopped"] * 2
     token.close()
 

@@ -10,9 +10,9 @@ from slop_code.evaluation.reports.raw_test import (
     XPASSED,
     CutShortError,
     ReportError,
+    escape_control,
     shortened,
     status_of,
-    visible,
 )
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry, normal_nodeid
@@ -262,7 +262,7 @@ def test_stream_of_a_real_run():
     markers = {test.nodeid.rpartition("::")[2]: test.markers for test in stream.collected}
     assert markers["test_custom"] == ("slow", "functionality")
     assert markers["test_each[nan]"] == ("parametrize", "error", "functionality")
-    assert (stream.finished, stream.last_started, stream.problems) == (1, None, [])
+    assert (stream.finished, stream.running, stream.faults) == (1, None, [])
     narrowed = read_stream(STREAMS / "deselected.jsonl")
     assert narrowed.deselected == set(OUTCOMES) - {test.nodeid for test in narrowed.collected}
 
@@ -282,7 +282,7 @@ def test_stream_of_a_killed_run(tmp_path):
     path.write_bytes(starts[0] + result("test_a.py::one") + starts[1] + torn)
     stream = read_stream(path)
     assert [test.nodeid for test in stream.results.values()] == ["test_a.py::one"]
-    assert (stream.last_started, stream.finished, stream.problems) == ("test_a.py::two", None, [])
+    assert (stream.running, stream.finished, stream.faults) == ("test_a.py::two", None, [])
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_a_bad_line_is_noted_and_the_rest_is_read(tmp_path, bad, problem):
         ("test_a.py::one", "passed"),
         ("test_a.py::last", "passed"),
     ]
-    (said,) = stream.problems
+    (said,) = stream.faults
     assert problem in said
 
 
@@ -322,15 +322,15 @@ def test_a_stream_that_never_ends_is_left(tmp_path, monkeypatch, content):
     monkeypatch.setattr(stream_module, "TOTAL_LIMIT", 500)
     path = tmp_path / "stream.jsonl"
     path.write_bytes(result("test_a.py::one") + content)
-    assert "larger than 500 bytes" in read_stream(path).problems[-1]
+    assert "larger than 500 bytes" in read_stream(path).faults[-1]
 
 
 def test_a_stream_that_is_not_there_or_not_a_file(tmp_path):
-    assert read_stream(tmp_path / "stream.jsonl").problems == ["stream.jsonl is missing"]
+    assert read_stream(tmp_path / "stream.jsonl").faults == ["stream.jsonl is missing"]
     (tmp_path / "real").write_bytes(result("test_a.py::one"))
     (tmp_path / "link").symlink_to("real")
     assert read_stream(tmp_path / "link").results == {}
-    assert "cannot be read" in read_stream(tmp_path).problems[0]
+    assert "cannot be read" in read_stream(tmp_path).faults[0]
 
 
 @pytest.mark.parametrize(
@@ -381,12 +381,12 @@ def test_a_damaged_roster_is_refused(text):
     ],
 )
 def test_visible(text, expected):
-    assert visible(text, 100) == expected
+    assert escape_control(text, 100) == expected
 
 
 @pytest.mark.parametrize("text", ["a" * 10_000, "é" * 10_000, "\x1b" * 10_000, "\U0001f600" * 300, "a" * 501])
 def test_visible_keeps_head_and_tail_within_its_limit(text):
-    shown = visible(f"HEAD{text}TAIL", 500)
+    shown = escape_control(f"HEAD{text}TAIL", 500)
     assert len(shown.encode()) <= 500
     assert shown.startswith("HEAD")
     assert shown.endswith("TAIL")

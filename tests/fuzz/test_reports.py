@@ -16,7 +16,7 @@ from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
-from slop_code.evaluation.reports.raw_test import ReportError, status_of, visible
+from slop_code.evaluation.reports.raw_test import ReportError, escape_control, status_of
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, normal_nodeid
 from slop_code.verification.contradictions import last_line
@@ -137,7 +137,7 @@ def test_evidence_to_result(
     results = CorrectnessResults.model_validate({
         "problem_name": "p", "checkpoint_name": "checkpoint_2", "duration": 1.0, "tests": graded.tests,
         "pytest_exit_code": graded.exit_code, "isolation": {},
-        "infrastructure_failure_reason": graded.infrastructure_failure, "phases": {},
+        "infrastructure_failure_reason": graded.infrastructure_failure_reason, "phases": {},
         "deselected": graded.deselected, "evidence": graded.source,
         "provenance": {
             "digests": {"config": "c", "environment": "e"}, "test_dependencies": {}, "python": "3", "platform": "l",
@@ -149,7 +149,7 @@ def test_evidence_to_result(
     told = {test.nodeid for test in results.tests}
     assert roster.nodeids - evidence.deselected <= told
     assert all(not TERMINAL.search(test.failure_message or "") for test in results.tests)
-    assert not TERMINAL.search(graded.infrastructure_failure or "")
+    assert not TERMINAL.search(graded.infrastructure_failure_reason or "")
     if exit_code not in (0, 1):
         assert not any(results.passed.values())
     _check_passes(results, evidence)
@@ -168,8 +168,8 @@ def test_stream(folder: Path, raw: bytes) -> None:
     stream = read_stream(folder / STREAM)
     ids = [test.nodeid for test in stream.results.values()]
     assert len(ids) == len(set(ids))
-    assert stream.last_started is None or stream.last_started not in ids
-    assert len(stream.problems) <= 20
+    assert stream.running is None or stream.running not in ids
+    assert len(stream.faults) <= 20
     whole = [line for line in raw.split(b"\n")[:-1] if line]
     assert len(ids) <= len(whole)
 
@@ -208,10 +208,10 @@ def test_roster(raw: bytes) -> None:
 
 @fuzzed(text=odd_text, limit=st.integers(100, 300))
 def test_visible_text(text: str, limit: int) -> None:
-    shown = visible(text * 3, limit)
+    shown = escape_control(text * 3, limit)
     assert not TERMINAL.search(shown)
     assert len(shown.encode()) <= limit
-    assert visible(shown, limit) == shown
+    assert escape_control(shown, limit) == shown
 
 
 @fuzzed(text=odd_text)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation import PytestRunner
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import available_cpus
 from tests.conftest import SANDBOXES
@@ -81,7 +81,7 @@ class Account:
             row.seconds += results.duration
             if results.infrastructure_failure:
                 row.unjudged += 1
-                why = visible(results.infrastructure_failure_reason or "no reason", WIDTH)
+                why = escape_control(results.infrastructure_failure_reason or "no reason", WIDTH)
                 row.differing.append(f"evaluation {row.times}: no verdict: {why}")
                 return row
             anywhere = self._first.setdefault(case, in_any_sandbox(verdict))
@@ -89,7 +89,7 @@ class Account:
             said = self._first.setdefault(f"messages of {case} in {sandbox}", messages)
             found = differences(anywhere, in_any_sandbox(verdict)) or differences(here, verdict)
             found += unearned(kind, results)
-            row.differing += [f"evaluation {row.times}: {visible(text, WIDTH)}" for text in found]
+            row.differing += [f"evaluation {row.times}: {escape_control(text, WIDTH)}" for text in found]
             row.notes |= {name for name in {*said, *messages} if said.get(name) != messages.get(name)}
             return row
 

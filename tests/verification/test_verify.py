@@ -25,7 +25,7 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.submission import tree_digest
-from slop_code.verification.contradictions import last_line, agrees_with_ctrf
+from slop_code.verification.contradictions import agrees_with_ctrf, last_line
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
 from tests.evidence_records import exit_of
@@ -525,7 +525,7 @@ def evaluated(path, roster, exits):
         update={
             "tests": graded.tests,
             "pytest_exit_code": graded.exit_code,
-            REASON: graded.infrastructure_failure,
+            REASON: graded.infrastructure_failure_reason,
             "evidence": graded.source,
             "isolation": {"pairs": len(exits)},
         }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import MAX_TEXT_BYTES
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Words of a command line may be names of files, which come from anywhere."""
-        super().error(visible(message, MAX_TEXT_BYTES))
+        super().error(escape_control(message, MAX_TEXT_BYTES))
 
 
 def add_commands(parser: argparse.ArgumentParser) -> Commands:

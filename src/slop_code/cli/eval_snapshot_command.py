@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(shlex.join(runner.command_by_hand(further)))
         return Exit.PASSED
     policy: Policy = arguments.pass_policy
-    runner.keep_apart()
+    runner.check_folders_are_disjoint()
     if arguments.output is not None:
         make_result_folder(arguments.output)
     results = runner.run(further)

@@ -29,7 +29,7 @@ from slop_code.cli.command_parser import CommandParser, add_commands
 from slop_code.cli.exit_codes import EXIT_HELP, Exit
 from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import InfrastructureError, SlopCodeError
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,7 +72,7 @@ class VisibleFormatter(logging.Formatter):
     """Messages may quote a submission, so control characters are escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record), MAX_TEXT_BYTES)
+        return escape_control(super().format(record), MAX_TEXT_BYTES)
 
 
 @contextlib.contextmanager
@@ -96,7 +96,7 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 def _print_error(message: str) -> None:
     """Names in the message come from anywhere, so control characters are escaped."""
-    print(f"slop-code: {visible(message, MAX_ERROR_BYTES)}", file=sys.stderr)
+    print(f"slop-code: {escape_control(message, MAX_ERROR_BYTES)}", file=sys.stderr)
 
 
 def run(argv: Sequence[str]) -> int:

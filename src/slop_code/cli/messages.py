@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.reporting.progress_text import progress_text
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ MAX_TEXT_BYTES = 1 << 16
 
 
 def print_written(path: Path, note: str = "") -> None:
-    print(f"written: {visible(str(path), MAX_TEXT_BYTES)}{note}", flush=True)
+    print(f"written: {escape_control(str(path), MAX_TEXT_BYTES)}{note}", flush=True)
 
 
 def print_json(document: object) -> None:
@@ -27,7 +27,7 @@ def print_json(document: object) -> None:
 
 def print_step(text: str) -> None:
     """A line on standard error, which leaves standard output to the results."""
-    print(f"· {visible(text, MAX_TEXT_BYTES)}", file=sys.stderr, flush=True)
+    print(f"· {escape_control(text, MAX_TEXT_BYTES)}", file=sys.stderr, flush=True)
 
 
 def print_progress(event: ProgressEvent) -> None:

@@ -10,7 +10,7 @@ from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, Policy, parse_policy
 from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,4 +70,4 @@ def _policy(text: str) -> Policy:
     try:
         return parse_policy(text)
     except UsageError as error:
-        raise argparse.ArgumentTypeError(visible(str(error), MAX_TEXT_BYTES)) from None
+        raise argparse.ArgumentTypeError(escape_control(str(error), MAX_TEXT_BYTES)) from None

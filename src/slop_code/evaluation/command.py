@@ -25,11 +25,11 @@ INI = "pytest.ini"
 PLUGIN = "slop_code_judge"
 FIXTURES = "slop_code_fixtures"
 WATCH = "slop_code_watch"
-"""Loaded by `-p` alone: notes what the submission is shown."""
+"""Loaded only if `-p` names it: records which files of the tests the submission is shown."""
 
 
 def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), tests: str = TESTS_DIR) -> list[str]:
-    """Run in the workspace; of what lies there, pytest looks at the tests folder alone."""
+    """The command to run in the workspace; pytest reads nothing there except the tests folder."""
     problem, checkpoint, tools = context.problem, context.checkpoint, context.tools
     layout = context.sandbox.layout(Path())
     constraints = layout.judge_path("requirements.txt", tools.constraints)
@@ -45,7 +45,7 @@ def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), 
         f"--rootdir={tests}",
         f"--confcutdir={tests}",
         "-p",
-        FIXTURES,  # before the other plugin: that may put the submission on the path
+        FIXTURES,  # before the other plugin, which may add the submission to sys.path
         "-p",
         PLUGIN,
         "-p",
@@ -64,7 +64,7 @@ def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), 
 
 
 def render_ini(custom: Mapping[str, MarkerConfig], run: Sequence[str]) -> str:
-    """Markers are registered and `run` alone is collected; nothing else about the tests changes."""
+    """Registers the markers, and makes pytest collect only the files `run`."""
     texts = {name: text for name, (text, _) in BUILTIN_MARKERS.items()}
     texts |= {name: marker.description for name, marker in custom.items()}
     markers = [f"{name}: {_one_line(text)}".rstrip() for name, text in texts.items()]
@@ -80,5 +80,5 @@ def _one_line(text: str) -> str:
 
 
 def _pattern(file: str) -> str:
-    """pytest splits and matches the value like a shell; a character that either would read is a `?`."""
+    """pytest splits and matches the value like a shell, so every special character becomes `?`."""
     return re.sub(r"[^\w./-]", "?", file)

@@ -50,7 +50,7 @@ AssetName = Annotated[str, matching(r"(?!\.{1,2}\Z)[^/\0]+", "a file name")]
 MarkerName = Annotated[str, matching(r"\w[\w.-]*", "the name of a pytest marker")]
 EntryFile = Annotated[str, relative_path("a path inside the submission")]
 Unit = Literal["file", "test"]
-"""What stays together in a pair: a file, or a top-level test function or class."""
+"""The tests that run in the same pair: those of a file, or those of a top-level function or class."""
 
 TestsGlob = Annotated[str, relative_path("a glob inside tests/")]
 
@@ -65,7 +65,7 @@ class AssetConfig(FileModel):
 
 
 class CheckpointConfig(FileModel):
-    """`env`, `timeout` and `session_timeout` hold what the problem says where the checkpoint says nothing."""
+    """`env`, `timeout` and `session_timeout` are inherited from the problem."""
 
     version: Text | None = None
     order: int = 1
@@ -112,7 +112,7 @@ class ProblemConfig(FileModel):
     test_dependencies: list[str] = Field(default_factory=list)
     in_process: bool = False
     parallel: int = Field(default=1, ge=1, le=64)
-    """Judge/subject pairs at a time, at most."""
+    """Maximum number of judge/subject pairs that run at a time."""
 
     parallel_by: Unit = "file"
     visible: list[TestsGlob] = Field(default_factory=list)
@@ -170,7 +170,7 @@ class ProblemConfig(FileModel):
 
     @property
     def assets(self) -> dict[str, Path]:
-        """Where each static asset lies."""
+        """Paths of the static assets by their names."""
         return {name: self._path / asset.path for name, asset in self.static_assets.items()}
 
     @property
@@ -181,7 +181,7 @@ class ProblemConfig(FileModel):
         yield from self.checkpoints.items()
 
     def checkpoint(self, name_or_number: str | int) -> CheckpointConfig:
-        """By its exact name; a number N is `checkpoint_N`, else the checkpoint whose order is N."""
+        """Looks up an exact name; a number N means `checkpoint_N`, else the checkpoint whose order is N."""
         wanted = str(name_or_number)
         if wanted in self.checkpoints:
             return self.checkpoints[wanted]
@@ -195,7 +195,7 @@ class ProblemConfig(FileModel):
         raise UsageError(f"{self.name}: no checkpoint {wanted!r}; there are {', '.join(self.checkpoints)}")
 
     def digest(self, checkpoint: CheckpointConfig) -> str:
-        """Changes with everything here that can change a verdict on that checkpoint, and with nothing else."""
+        """A digest of all settings that can change a verdict on the checkpoint, and of no others."""
         prose = {"description", "tags", "author", "category", "difficulty", "inspiration", "checkpoints"}
         speed = {"parallel", "parallel_by"}
         own = checkpoint.model_dump(mode="json", exclude={"state", "order"})

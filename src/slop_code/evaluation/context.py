@@ -26,7 +26,7 @@ def ignore_progress(_: object) -> None:
 
 @dataclass(frozen=True)
 class EvaluationContext:
-    """The sandbox is opened, and the test tools are installed, when they are first asked for."""
+    """The sandbox is opened, and the test tools are installed, at their first use."""
 
     problem: ProblemConfig
     checkpoint: CheckpointConfig
@@ -44,10 +44,10 @@ class EvaluationContext:
 
     @property
     def installed_tools(self) -> ToolEnvironment | None:
-        """None: the evaluation did not come as far as its test tools."""
+        """None: the evaluation failed before its test tools were installed."""
         return self.__dict__.get("tools")
 
 
 def tools_for(sandbox: Sandbox, test_dependencies: Sequence[str] = ()) -> ToolEnvironment:
-    """Installed the first time, then taken from the cache."""
+    """Installs the tools, or takes them from the cache."""
     return build_tool_environment(sandbox, TOOL, TOOLS, LOCK, test_dependencies)

@@ -1,4 +1,4 @@
-"""Evidence: everything in `.scbench` that a verdict follows from, a record for each judge/subject pair."""
+"""Evidence: the files in `.scbench` that a verdict is computed from, as a record for each judge/subject pair."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.report import Duration, Stored, load_stored
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
-from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, visible
+from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, escape_control
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
 from slop_code.execution.process import MAX_TAIL
@@ -27,11 +27,11 @@ JSON_REPORT = "pytest-report.json"
 CTRF_REPORT = "ctrf-report.json"
 STREAM = "stream.jsonl"
 SHOWN = "shown.json"
-"""Only where the judge is asked to note what the submission is shown; no verdict follows from it."""
+"""Written only if the judge records which files the submission is shown; no verdict depends on it."""
 
 EXIT = "exit.json"
 ROSTER = "roster.json"
-"""One for all pairs."""
+"""The roster of all pairs."""
 
 FROM_JUDGE = (JSON_REPORT, CTRF_REPORT, STREAM, LOG, SHOWN)
 FROM_EVALUATOR = (EXIT, ROSTER)
@@ -43,29 +43,29 @@ NEVER_RAN = -1
 MISSING = "is missing"
 
 ReportSource = Literal["json-report", "ctrf", "stream"]
-"""From the best to the least."""
+"""From the most to the least detailed."""
 
 Parsed = TypeVar("Parsed")
 ReportParser = Callable[[bytes], ParsedReport]
 
 
 class PytestExit(Stored):
-    """How the pytest of a pair ended, as the evaluator saw it: the judge's own reports cannot say that."""
+    """The end of a pair's pytest as the evaluator observed it, because the judge's own reports cannot contain it."""
 
     pair: int = Field(ge=1, le=MAX_PAIRS)
     exit_code: int | None
     """None: pytest did not end by itself."""
 
     session_timeout: Duration | None
-    """Seconds; None: there was none."""
+    """Seconds; None: there was no session timeout."""
 
     error: str | None
-    """The failure of the boxes; nothing that pytest left counts then."""
+    """The failure of the boxes. The files of pytest are not used then."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a pair left. A text instead of a record says what is wrong with its file."""
+    """The evidence of one pair. A text instead of a record says what is wrong with the file."""
 
     roster: Roster
     """The tests that the pair had to run."""
@@ -75,23 +75,23 @@ class Evidence:
     ctrf: ParsedReport | str = MISSING
     stream: Stream = field(default_factory=Stream)
     log: str = ""
-    """The end of what pytest printed."""
+    """The end of pytest's output."""
 
     folder: str = REPORTS_DIR
     """Relative to the folder of the result."""
 
     isolation: Mapping[str, Any] = field(default_factory=dict)
-    """What was in force; empty where no box was opened, and in evidence that was read back."""
+    """Isolation that was in effect; empty if no box was opened, and in evidence that was read from files."""
 
     @classmethod
     def of_failure(cls, error: InfrastructureError | OSError, roster: Roster, pair: int = 1) -> Evidence:
-        """Of a pair, or of an evaluation, that broke off."""
+        """The evidence of a pair, or of an evaluation, that ended with this error."""
         code = error.exit_code if isinstance(error, InfrastructureError) else None
-        ended = PytestExit(pair=pair, exit_code=code, session_timeout=None, error=_in_words(error))
+        ended = PytestExit(pair=pair, exit_code=code, session_timeout=None, error=_failure_text(error))
         return cls(roster, ended)
 
     def with_reports(self, folder: Path, parse_ctrf: ReportParser = parse_ctrf) -> Evidence:
-        """Never fails: a report that cannot be used is the text that says why."""
+        """Never raises: instead of a report that cannot be used, the evidence has the text that says why."""
         return replace(
             self,
             json_report=_parsed(folder / JSON_REPORT, parse_json_report),
@@ -142,7 +142,7 @@ class Evidence:
 
     @property
     def running(self) -> str | None:
-        return None if self.error is not None else self.stream.last_started
+        return None if self.error is not None else self.stream.running
 
     @property
     def deselected(self) -> frozenset[str]:
@@ -150,18 +150,18 @@ class Evidence:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What is wrong with the reports, as far as they were needed."""
+        """What is wrong with the reports that were needed."""
         reports = [(JSON_REPORT, self.json_report), (CTRF_REPORT, self.ctrf)]
         texts = [f"{name} {report}" for name, report in reports if isinstance(report, str)]
-        return (*(texts if self.source != "json-report" else ()), *self.stream.problems)
+        return (*(texts if self.source != "json-report" else ()), *self.stream.faults)
 
 
 def _with_details(test: RawTest, streamed: RawTest | None) -> RawTest:
-    """Only the stream has what a test ran and printed."""
+    """Adds the commands and the output of a failed test, which only the stream has."""
     return replace(test, calls=streamed.calls, output=streamed.output) if streamed and test.status != "passed" else test
 
 
-def _in_words(error: InfrastructureError | OSError) -> str:
+def _failure_text(error: InfrastructureError | OSError) -> str:
     if isinstance(error, InfrastructureError):
         return str(error)
     location = error.filename or "input or output"
@@ -169,7 +169,7 @@ def _in_words(error: InfrastructureError | OSError) -> str:
 
 
 def pair_folders(pairs: int) -> list[str]:
-    """The folders of an evaluation in so many pairs, relative to the folder of the result."""
+    """The evidence folders of an evaluation with this number of pairs, relative to the folder of the result."""
     return [REPORTS_DIR] if pairs == 1 else [f"{REPORTS_DIR}/{number}" for number in range(1, pairs + 1)]
 
 
@@ -184,7 +184,7 @@ def read_roster(result_folder: Path) -> Roster | str:
 
 
 def read_evidence(result_folder: Path, folder: str, roster: Roster) -> Evidence:
-    """Never fails."""
+    """Never raises."""
     path = result_folder / folder
     last = folder.rpartition("/")[2]
     ended = read_exit(path / EXIT, int(last) if last.isdecimal() else 1)
@@ -225,11 +225,11 @@ def _parsed(path: Path, parse: Callable[[bytes], Parsed]) -> Parsed | str:
     except CutShortError:
         return "is cut short"
     except ReportError as error:
-        return f"is malformed: {visible(str(error), 500)}"
+        return f"is malformed: {escape_control(str(error), 500)}"
 
 
 def weakest_isolation(evidence: Sequence[Evidence]) -> dict[str, Any]:
-    """What was in force for all pairs; empty where no box was opened."""
+    """Isolation that was in effect for all pairs; empty if no box was opened."""
     isolations = [pair.isolation for pair in evidence if pair.isolation]
     if not isolations:
         return {}

@@ -1,4 +1,4 @@
-"""Grading: from the roster and the evidence of all pairs to a result per test, and to why there is no verdict."""
+"""Grading: a result for each test, or an infrastructure failure, from the roster and the evidence of all pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from slop_code.evaluation.evidence import Evidence, ReportSource
 from slop_code.evaluation.groups import group_for
 from slop_code.evaluation.infrastructure import infrastructure_failure
 from slop_code.evaluation.report import TestResult
-from slop_code.evaluation.reports.raw_test import RawTest, visible
+from slop_code.evaluation.reports.raw_test import RawTest, escape_control
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import checkpoint_of
 
@@ -33,7 +33,7 @@ class GradingRules:
     """The facts about a problem and a command that grades depend on."""
 
     checkpoints: Sequence[str]
-    """In their order."""
+    """Names of all checkpoints, in order."""
 
     current: str
     group_of: Callable[[str, Sequence[str], str], GroupType]
@@ -56,19 +56,18 @@ class GradingRules:
 class Grade:
     tests: list[TestResult]
     exit_code: int
-    infrastructure_failure: str | None
-    """The reason."""
+    infrastructure_failure_reason: str | None
 
     deselected: int
     source: ReportSource
 
 
 def grade(evidence: Sequence[Evidence], roster: Roster, rules: GradingRules) -> Grade:
-    """Every test of the roster once, in its order; then the tests that the roster does not have.
+    """Grades every test of the roster once, in the order of the roster, then tests that the roster does not have.
 
-    An evaluation ends with this function, and the verification of a stored result begins with it.
+    Evaluation and verification of a stored result both use this function.
     """
-    # Without pytest arguments, only the tests themselves can have deselected tests, and that counts for nothing.
+    # Without pytest arguments, only the tests' own code can deselect tests, and that is ignored.
     pairs = list(evidence) if rules.pytest_args else [pair.without_deselection() for pair in evidence]
     reasons = [infrastructure_failure(pair) for pair in pairs]
     messages = [_with_output(reason, pair) for reason, pair in zip(reasons, pairs, strict=True)]
@@ -77,31 +76,31 @@ def grade(evidence: Sequence[Evidence], roster: Roster, rules: GradingRules) -> 
         for pair, message in zip(pairs, messages, strict=True)
         for test in _tests(pair, _own_tests(pair, roster), rules, message or NO_RESULT)
     ]
-    deciding = _deciding(pairs)
-    reason = _reason(deciding, reasons, messages)
+    with_tests = _pairs_with_tests(pairs)
+    reason = _reason(with_tests, reasons, messages)
     return Grade(
         tests=_in_order(roster, tests),
-        exit_code=_exit_code([pairs[index].exit_code for index in deciding]),
-        infrastructure_failure=None if reason is None else visible(reason, REASON_LIMIT),
+        exit_code=_exit_code([pairs[index].exit_code for index in with_tests]),
+        infrastructure_failure_reason=None if reason is None else escape_control(reason, REASON_LIMIT),
         deselected=len(_deselected(pairs, roster) & roster.nodeids),
         source=max((pair.source for pair in pairs), key=get_args(ReportSource).index),
     )
 
 
 def _with_output(reason: str | None, pair: Evidence) -> str | None:
-    """What pytest printed last explains a run without any result."""
+    """Adds the end of pytest's output if no test has a result, as it explains why."""
     output = "" if pair.tests or pair.error is not None else pair.log.strip()
     return f"{reason}\n{output}" if reason and output else reason
 
 
 def _own_tests(pair: Evidence, roster: Roster) -> dict[str, RawTest]:
-    """A pair has no say in the tests of another."""
+    """The results that this pair reported, without tests that are assigned to other pairs."""
     others = roster.nodeids - pair.roster.nodeids
     return {test.nodeid: test for test in pair.tests if test.nodeid not in others}
 
 
 def _tests(pair: Evidence, reported: dict[str, RawTest], rules: GradingRules, missing: str) -> list[TestResult]:
-    """Markers are the roster's: the keywords of a report hold names of functions and files too."""
+    """Markers come from the roster, because the keywords of a report contain names of functions and files too."""
     graded: list[tuple[RosterEntry, RawTest]] = []
     for entry in pair.roster.entries:
         raw = reported.get(entry.nodeid)
@@ -113,8 +112,8 @@ def _tests(pair: Evidence, reported: dict[str, RawTest], rules: GradingRules, mi
     for nodeid, raw in reported.items():
         if nodeid in known:
             continue
-        stranger = RawTest(nodeid, "error", raw.duration_ms, message=NOT_IN_ROSTER)
-        graded.append((RosterEntry(nodeid, ()), stranger))
+        unknown = RawTest(nodeid, "error", raw.duration_ms, message=NOT_IN_ROSTER)
+        graded.append((RosterEntry(nodeid, ()), unknown))
     return [_result(entry, raw, rules) for entry, raw in graded]
 
 
@@ -131,14 +130,14 @@ def _result(entry: RosterEntry, raw: RawTest, rules: GradingRules) -> TestResult
         duration_ms=raw.duration_ms,
         file_path=file_path,
         markers=list(entry.markers),
-        failure_message=None if passed or raw.message is None else visible(raw.message, MESSAGE_LIMIT),
-        calls=[] if passed else [visible(call, CALL_LIMIT) for call in raw.calls[:MAX_CALLS]],
-        output=None if passed or raw.output is None else visible(raw.output, MESSAGE_LIMIT),
+        failure_message=None if passed or raw.message is None else escape_control(raw.message, MESSAGE_LIMIT),
+        calls=[] if passed else [escape_control(call, CALL_LIMIT) for call in raw.calls[:MAX_CALLS]],
+        output=None if passed or raw.output is None else escape_control(raw.output, MESSAGE_LIMIT),
     )
 
 
 def _in_order(roster: Roster, tests: Iterable[TestResult]) -> list[TestResult]:
-    """As a single pair would list them."""
+    """The tests in the order in which a single pair would list them."""
     by_name: dict[tuple[str, str], TestResult] = {}
     for test in tests:
         by_name.setdefault((test.file_path, test.id), test)
@@ -146,28 +145,28 @@ def _in_order(roster: Roster, tests: Iterable[TestResult]) -> list[TestResult]:
     return [by_name.pop(key) for key in keys if key in by_name] + list(by_name.values())
 
 
-def _deciding(pairs: Sequence[Evidence]) -> list[int]:
-    """The pairs that had tests to run: pytest arguments may leave a pair with none; all, if they left none to any."""
+def _pairs_with_tests(pairs: Sequence[Evidence]) -> list[int]:
+    """Indexes of the pairs that had tests to run; of all pairs, if pytest arguments deselected every test."""
     empty = [pair.exit_code == NO_TESTS and pair.roster.nodeids <= pair.deselected for pair in pairs]
     return [index for index in range(len(pairs)) if not empty[index]] or list(range(len(pairs)))
 
 
 def _exit_code(codes: Sequence[int]) -> int:
-    """As of a single pytest: the first that says more than that tests failed, else whether any did."""
+    """The first exit code other than 0 and 1; else 1 if any pair has it, else 0."""
     return next((code for code in codes if code not in (0, 1)), max(codes))
 
 
-def _reason(deciding: Sequence[int], reasons: Sequence[str | None], messages: Sequence[str | None]) -> str | None:
-    """With the number of the pair, unless all pairs have the same reason."""
-    failed = [index for index in deciding if reasons[index] is not None]
+def _reason(with_tests: Sequence[int], reasons: Sequence[str | None], messages: Sequence[str | None]) -> str | None:
+    """The reasons of all failed pairs, each with the number of its pair unless all are the same."""
+    failed = [index for index in with_tests if reasons[index] is not None]
     if not failed:
         return None
-    if len({reasons[index] for index in deciding}) == 1:
+    if len({reasons[index] for index in with_tests}) == 1:
         return messages[failed[0]]
     return "\n".join(f"pair {index + 1} of {len(reasons)}: {messages[index]}" for index in failed)
 
 
 def _deselected(pairs: Sequence[Evidence], roster: Roster) -> frozenset[str]:
-    """By pytest arguments, and those that no pair was to run."""
+    """Tests that pytest arguments deselected, and tests that are assigned to no pair."""
     assigned: frozenset[str] = frozenset().union(*[pair.roster.nodeids for pair in pairs])
     return frozenset().union(*[pair.deselected for pair in pairs]) | (roster.nodeids - assigned)

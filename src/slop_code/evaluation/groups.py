@@ -31,7 +31,7 @@ BUILTIN_MARKERS: dict[str, tuple[str, GroupType]] = {
 
 
 QUARANTINED = "quarantined"
-"""The marker of a test that the problem's ledger of flaky tests covers; of no other, whatever its file says."""
+"""Marker of the tests that the problem's ledger of flaky tests covers; on other tests it is removed."""
 
 PYTEST_MARKERS = ("filterwarnings", "parametrize", "skip", "skipif", "timeout", "usefixtures", "xfail")
 
@@ -74,12 +74,12 @@ def group_of_ctrf_test(test: Mapping[str, Any], checkpoint_name: Any, custom: An
 
 
 def misspelt_markers(roster: Roster, custom: Iterable[str]) -> list[str]:
-    """Markers that are nearly a marker that decides a group: such a test counts elsewhere than it was meant to."""
+    """Warnings about unknown markers that resemble a marker with a group: the test may count in a wrong group."""
     known = [*BUILTIN_MARKERS, *custom]
-    strange = {marker for entry in roster.entries for marker in entry.markers} - {*known, QUARANTINED, *PYTEST_MARKERS}
-    if not strange:
+    unknown = {marker for entry in roster.entries for marker in entry.markers} - {*known, QUARANTINED, *PYTEST_MARKERS}
+    if not unknown:
         return []
     import difflib
 
-    close = {marker: difflib.get_close_matches(marker, known, n=1) for marker in sorted(strange)}
+    close = {marker: difflib.get_close_matches(marker, known, n=1) for marker in sorted(unknown)}
     return [f"marker {marker!r} decides no group; was {names[0]!r} meant?" for marker, names in close.items() if names]

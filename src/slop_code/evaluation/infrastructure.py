@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, SlopCodeError
 from slop_code.evaluation.evidence import EXIT
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.execution.sandbox import TESTS_DIR
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _LOCATION = re.compile(rf"{re.escape(TESTS_DIR)}/([^\"\n]+?\.py)(?:\", line |:)(
 
 
 def infrastructure_failure(evidence: Evidence) -> str | None:
-    """None only for a pytest that ended by itself and whose report accounts for every test of its roster."""
+    """The reason; None only if pytest ended by itself and its report accounts for every test of the roster."""
     if isinstance(evidence.exit, str):
         return f"{EXIT} {evidence.exit}"
     if evidence.error is not None:
@@ -59,33 +59,33 @@ def _session_timeout(ended: PytestExit) -> str | None:
 def submission_change(
     submission: Path, before: Callable[[], SubmissionTree], after: Callable[[], SubmissionTree]
 ) -> InfrastructureError | None:
-    """Not None: the tested submission may be neither the submission before the tests nor that after them."""
+    """An error if the submission changed while it was tested: the verdict would belong to neither version."""
     try:
         if before().digest == after().digest:
             return None
     except InfrastructureError as error:
         return error
     except (SlopCodeError, OSError):
-        pass  # it can no longer be read as it could
+        pass  # it could be read before the tests, and now it cannot
     message = "the submission changed while it was evaluated; evaluate it when nothing writes to it"
     return InfrastructureError(f"{submission}: {message}")
 
 
 def collection_failure(exit_code: int | None, errors: Sequence[str]) -> str | None:
-    """Also for a run that only collects, which has no report."""
+    """Also used for `--collect-only`, which leaves no report."""
     if not errors:
         return _exit_failure(exit_code)
     more = f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
-    return "collection failed: " + "; ".join(_in_short(error) for error in errors[:3]) + more
+    return "collection failed: " + "; ".join(_short_error(error) for error in errors[:3]) + more
 
 
-def _in_short(error: str) -> str:
-    """Where in the tests, as far as it says; the last line that pytest marks as the error says why."""
+def _short_error(error: str) -> str:
+    """The location in the tests, if the error names one, and the last line that pytest marks with `E`."""
     lines = [line.strip() for line in error.splitlines() if line.strip()] or ["no message"]
-    why = [line.removeprefix("E").strip() for line in lines[1:] if line.startswith("E ")]
+    reasons = [line.removeprefix("E").strip() for line in lines[1:] if line.startswith("E ")]
     locations = [location for line in lines[1:] for location in _LOCATION.findall(line)]
-    where = f"{locations[-1][0]}:{locations[-1][1]}:" if locations and why else lines[0]
-    return visible(" ".join([where, *why[-1:]]), 500)
+    where = f"{locations[-1][0]}:{locations[-1][1]}:" if locations and reasons else lines[0]
+    return escape_control(" ".join([where, *reasons[-1:]]), 500)
 
 
 def _exit_failure(exit_code: int | None) -> str | None:
@@ -93,7 +93,7 @@ def _exit_failure(exit_code: int | None) -> str | None:
         return None
     if exit_code is None:
         return "pytest left no exit code"
-    # What stands between us and pytest says 128 and the number of the signal, as a shell does.
+    # uvx and the helper report a signal as 128 + its number, as a shell does.
     number = -exit_code if exit_code < 0 else exit_code - 128
     if number in {known.value for known in signal.Signals}:
         return f"pytest was killed by signal {number} ({signal.Signals(number).name})"
@@ -113,18 +113,18 @@ def _unaccounted(evidence: Evidence) -> str | None:
         return "no tests were expected"
     reported = {test.nodeid for test in evidence.tests}
     if unknown := sorted(reported - roster):
-        return f"reported but not among the tests: {len(unknown)}, the first: {visible(unknown[0], 500)}"
+        return f"reported but not among the tests: {len(unknown)}, the first: {escape_control(unknown[0], 500)}"
     if missing := sorted(expected - reported):
-        return f"{len(missing)} of {len(expected)} tests left no result, the first: {visible(missing[0], 500)}"
+        return f"{len(missing)} of {len(expected)} tests left no result, the first: {escape_control(missing[0], 500)}"
     return None
 
 
 def _contradiction(exit_code: int | None, evidence: Evidence) -> str | None:
     if evidence.reported_exit not in (None, exit_code):
         return f"pytest announced exit code {evidence.reported_exit} and ended with {exit_code}"
-    bad = sum(test.status in ("failed", "error") and not test.xpassed for test in evidence.tests)
-    if exit_code == 0 and bad:
-        return f"pytest ended with 0 while its report has failures: {bad}"
-    if exit_code == 1 and not bad:
+    failures = sum(test.status in ("failed", "error") and not test.xpassed for test in evidence.tests)
+    if exit_code == 0 and failures:
+        return f"pytest ended with 0 while its report has failures: {failures}"
+    if exit_code == 1 and not failures:
         return "pytest ended with 1 while no test failed"
     return None

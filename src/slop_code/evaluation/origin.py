@@ -1,4 +1,4 @@
-"""Origin of a result: the paths of its problem, environment and snapshot, for `rerun`. No verdict rests on it."""
+"""Origin of a result: the paths of its problem, environment and snapshot, for `rerun`. No verdict depends on it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORIGIN_FILE = ".slop-code/origin.json"
 
 
 class Origin(Stored):
-    """Paths are absolute; None: as usual."""
+    """Paths are absolute. None: `rerun` uses its default."""
 
     problem: str | None = None
     problems_dir: str | None = None
@@ -31,7 +31,7 @@ class Origin(Stored):
     snapshot: str | None = None
 
     def keep(self, folder: Path) -> None:
-        """Beside results that are whole without it."""
+        """Writes the file next to the result. Errors are ignored, because the result is complete without it."""
         with contextlib.suppress(OSError):
             (folder / ORIGIN_FILE).parent.mkdir(exist_ok=True)
             write_atomic(folder / ORIGIN_FILE, self.model_dump_json(indent=2) + "\n")
@@ -47,7 +47,7 @@ def make_result_folder(folder: Path) -> None:
 def save_with_origin(
     results: CorrectnessResults, path: Path, problem: ProblemConfig, environment: str | None, snapshot: Path
 ) -> None:
-    """`path`: of the evaluation.json; `environment`: the name or the path that was given."""
+    """`path` is that of evaluation.json; `environment` is the name or the path that the user gave."""
     try:
         results.save(path)
     except OSError as error:
@@ -60,15 +60,15 @@ def save_with_origin(
 
 
 def origin_in(folders: Iterable[Path]) -> Origin:
-    """Of the first folder that has an origin, without the paths that no longer exist."""
+    """The origin in the first folder that has one, without paths that no longer exist."""
     for folder in folders:
         with contextlib.suppress(ResultError):
             origin = load_stored(Origin, folder / ORIGIN_FILE, "")
-            return Origin(**{key: value for key, value in dict(origin).items() if value and _there(key, value)})
+            return Origin(**{key: value for key, value in dict(origin).items() if value and _exists(key, value)})
     return Origin()
 
 
-def _there(key: str, value: str) -> bool:
+def _exists(key: str, value: str) -> bool:
     return os.path.exists(value) or (key == "environment" and not os.path.isabs(value))
 
 

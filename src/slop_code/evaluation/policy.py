@@ -27,7 +27,7 @@ class PassPolicy(StrEnum):
 
 
 Policy = PassPolicy | Expression
-"""Both are the text they were given as."""
+"""Both are strings: the text that the user gave."""
 
 _RULES: dict[PassPolicy, tuple[str, frozenset[GroupType]]] = {
     PassPolicy.ANY: ("any", _EVERY),
@@ -41,7 +41,7 @@ _RULES: dict[PassPolicy, tuple[str, frozenset[GroupType]]] = {
 
 
 def parse_policy(text: str) -> Policy:
-    """A UsageError points at what is wrong in an expression."""
+    """Raises UsageError with the position of an error in an expression."""
     known = {policy.value: policy for policy in PassPolicy}
     return known.get(text.strip()) or Expression(text, list(known))
 

@@ -10,13 +10,13 @@ from slop_code.evaluation.config import ProblemConfig
 
 PROBLEMS_VARIABLE = "SCBENCH_PROBLEMS_DIR"
 ENVIRONMENT = "environment.yaml"
-"""In a problem's folder, or in those of a run: where and how its submissions run."""
+"""The environment file in a problem's folder or in the folders of a run."""
 
 DEFAULT_ENVIRONMENT = "local"
 
 
 def environment_word(problem: ProblemConfig, given: str | None) -> str:
-    """What was asked for, else the problem's own environment by its path, else the default by its name."""
+    """The environment that the user gave, else the path of the problem's own, else the name of the default."""
     own = problem.path / ENVIRONMENT
     return given or (str(own) if os.path.lexists(own) else DEFAULT_ENVIRONMENT)
 
@@ -41,7 +41,7 @@ def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
 
 
 def problem_of(name: str, given: str | None, problems_dir: Path | None) -> ProblemConfig:
-    """The problem that a stored result names; `given`: where somebody says it is."""
+    """The problem that a stored result names; `given`: its name or path from the user."""
     if given is None and "/" in name:
         raise UsageError(f"the result names its problem {name!r}, which is no name; give -p")
     problem = find_problem(name if given is None else given, problems_dir)

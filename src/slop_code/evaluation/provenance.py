@@ -1,4 +1,4 @@
-"""Provenance of a result: the digests, versions and the command that its verdict rests on, and its warnings."""
+"""Provenance of a result: the digests, versions and the command that its verdict depends on, and its warnings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from slop_code._version import __version__
 from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.groups import misspelt_markers
 from slop_code.evaluation.report import Provenance
-from slop_code.evaluation.reports.raw_test import NAME_LIMIT, visible
+from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.roster import shared_network
 from slop_code.evaluation.staging import judge_sources
 from slop_code.execution.sandbox import sandbox_name
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from slop_code.execution.submission import SubmissionTree
 
 EVALUATION = 1
-"""Goes up with every change of ours that can change a verdict."""
+"""Incremented with every change of slop-code that can change a verdict."""
 
 
 @functools.cache
 def evaluation_version() -> str:
-    """Changes by itself with the locked test tools and with what is loaded into the judge."""
+    """Also changes with the locked test tools and with the modules that the judge loads."""
     parts = [LOCK.read_text(), *(source.read_text() for source in judge_sources().values())]
     return f"{EVALUATION}-{digest_of(parts)[:12]}"
 
 
 @functools.cache
 def platform_name() -> str:
-    """Looks into files to find it out, so it is asked for while the tests run."""
+    """Slow because it reads files, so it is called while the tests run."""
     return platform.platform()
 
 
@@ -52,7 +52,7 @@ def provenance_of(
     command: Sequence[str],
     pytest_args: Sequence[str],
 ) -> Provenance:
-    """Digests are None where the evaluation did not come that far."""
+    """Digests are None if the evaluation failed before they were computed."""
     problem, tools = context.problem, context.installed_tools
     return Provenance(
         digests={
@@ -77,7 +77,7 @@ def provenance_of(
 def warnings_for(
     context: EvaluationContext, submission_path: Path, staged: Staged | None, submission: SubmissionTree | None
 ) -> list[str]:
-    """Settings that were ignored, tests that do not run, files that are not there."""
+    """Warnings about ignored settings, tests that do not run, and missing files."""
     problem, environment = context.problem, context.environment
     warnings = [*problem.warnings, *environment.warnings, *_ignored_settings(environment)]
     shared = shared_network(environment)
@@ -90,7 +90,7 @@ def warnings_for(
     if submission is not None and submission.unreadable:
         warnings.append(
             f"{submission.unreadable} of the submission's files and folders cannot be read by this user, and it "
-            f"runs without them, the first: {visible(submission.first, NAME_LIMIT)}; make them readable"
+            f"runs without them, the first: {escape_control(submission.first, NAME_LIMIT)}; make them readable"
         )
     if staged is not None:
         warnings += [f"tests/{name} belongs to no checkpoint and is not run" for name in staged.unattributed]

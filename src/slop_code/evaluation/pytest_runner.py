@@ -1,4 +1,4 @@
-"""`PytestRunner`: a checkpoint of a submission, from its tests to its results."""
+"""`PytestRunner`: the evaluation of one checkpoint of a submission."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from slop_code.evaluation.infrastructure import submission_change
 from slop_code.evaluation.provenance import platform_name, provenance_of, warnings_for
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
-from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawTest, visible
+from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawTest, escape_control
 from slop_code.evaluation.roster import Roster, assign_only, assign_pairs, max_pairs_for
 from slop_code.evaluation.run_tests import (
-    PytestJob,
+    PytestSettings,
     keep_evidence,
     read_reports,
     remove_evidence,
@@ -69,16 +69,16 @@ class _Stopwatch:
 
 
 @dataclass(slots=True)
-class _Run:
-    """What is known so far; an evaluation that breaks off reports what it has."""
+class _EvaluationState:
+    """Intermediate values of an evaluation. After an infrastructure failure, the result has those that are known."""
 
     context: EvaluationContext
     submission: Path
     arguments: list[str]
     tree: Callable[[], SubmissionTree]
-    """The submission before the tests."""
+    """Waits for the digest of the submission before the tests."""
 
-    watch: _Stopwatch = field(default_factory=_Stopwatch)
+    stopwatch: _Stopwatch = field(default_factory=_Stopwatch)
     image: str | None = None
     command: list[str] = field(default_factory=list)
     staged: Staged | None = None
@@ -108,10 +108,10 @@ class PytestRunner:
         """With `output_dir`, the evidence is kept in `.scbench` there.
 
         `max_pairs` bounds what the problem asks for with `parallel`. The submission sees nothing of `hidden`.
-        `only`: the tests to run (`file::id`), in a single pair; the others count as deselected, so there is no verdict.
-        `follow` is given what pytest prints, as it is printed. `seed` decides a random order, and the chance in tests.
+        `only`: the tests to run (`file::id`), in a single pair. The others count as deselected, so there is no verdict.
+        `follow` gets the output of pytest as it is printed. `seed` shuffles the tests, and seeds `random` in them.
         `interactive`: pytest reads this process's standard input, and there is no session timeout.
-        `verbose`: the logger `slop_code` writes every step, to standard error where no handler is set.
+        `verbose`: the logger `slop_code` logs every step, to standard error if it has no handler.
         """
         self.problem = problem
         self.checkpoint = checkpoint
@@ -128,58 +128,59 @@ class PytestRunner:
         self.interactive = interactive
         self.verbose = verbose
         self.workspace: Path | None = None
-        """Of the last call of `_copy_tests_from_problem`."""
+        """The workspace of the last call of `_copy_tests_from_problem`."""
         self._context = self._new_context()
 
     def run(self, pytest_args: Sequence[str] | None = None) -> CorrectnessResults:
-        """What the submission, the sandbox or pytest do is in the result, and raises nothing. A cancellation raises."""
+        """Never raises for failures of the submission, the sandbox or pytest. Raises on cancellation."""
         submission = open_submission(self.submission_path)
-        self.keep_apart()
+        self.check_folders_are_disjoint()
         self._context = self._new_context()
         platform = start_thread(platform_name)
-        run = _Run(self._context, submission, list(pytest_args or ()), start_thread(read_tree, submission))
+        tree = start_thread(read_tree, submission)
+        state = _EvaluationState(self._context, submission, list(pytest_args or ()), tree)
         with _verbose_log(self.verbose):
             try:
                 with self.cache.shared_lock():
                     remove_evidence(self.output_dir)
-                    self._prepare(run)
-                    self._run_tests(run)
+                    self._prepare(state)
+                    self._run_tests(state)
             except (InfrastructureError, OSError) as error:
-                run.evidence = [Evidence.of_failure(error, run.roster)]
-            run.watch.lap("parse")
-            graded = self._grade(run)
-            _log.info("graded %d tests: %s", len(graded.tests), graded.infrastructure_failure or "a verdict")
+                state.evidence = [Evidence.of_failure(error, state.roster)]
+            state.stopwatch.lap("parse")
+            graded = self._grade(state)
+            _log.info("graded %d tests: %s", len(graded.tests), graded.infrastructure_failure_reason or "a verdict")
         platform()
-        return self._results(run, graded)
+        return self._results(state, graded)
 
-    def _prepare(self, run: _Run) -> None:
-        run.image = self._context.sandbox.image()
-        run.command = self._build_pytest_command(run.arguments)
-        run.staged = self._stage_tests()
-        run.roster = self._assign_tests(run.staged.roster, run.arguments)
-        run.watch.lap("prepare")
+    def _prepare(self, state: _EvaluationState) -> None:
+        state.image = self._context.sandbox.image()
+        state.command = self._build_pytest_command(state.arguments)
+        state.staged = self._stage_tests()
+        state.roster = self._assign_tests(state.staged.roster, state.arguments)
+        state.stopwatch.lap("prepare")
 
-    def _run_tests(self, run: _Run) -> None:
-        """The tests in their boxes, and the evidence they leave."""
-        context, roster = run.context, run.roster
-        assert run.staged is not None
-        job = PytestJob(context, run.staged, run.command, self.follow, self.seed, self.interactive)
-        opening = Session.open(context.sandbox, run.submission, self._hidden())
+    def _run_tests(self, state: _EvaluationState) -> None:
+        """Opens the boxes, runs the tests in them, and reads and keeps the evidence."""
+        context, roster = state.context, state.roster
+        assert state.staged is not None
+        settings = PytestSettings(context, state.staged, state.command, self.follow, self.seed, self.interactive)
+        opening = Session.open(context.sandbox, state.submission, self._hidden())
         with opening as session, sessions_for(session, roster.pairs) as sessions:
-            run.watch.lap("setup")
+            state.stopwatch.lap("setup")
             count = sum(entry.pair is not None for entry in roster.entries)
             self.progress(ProgressEvent(ProgressKind.RUN_TESTS, count=count, total=roster.pairs))
-            _log.info("running %d tests in %d pair(s): %s", count, roster.pairs, shlex.join(run.command))
-            ended = run_pairs(job, sessions, roster)
-            run.watch.lap("tests")
-            after = start_thread(_read_again, run)
-            run.evidence = read_reports(ended, sessions, self._parse_ctrf)
-            for pair in run.evidence:
+            _log.info("running %d tests in %d pair(s): %s", count, roster.pairs, shlex.join(state.command))
+            ended = run_pairs(settings, sessions, roster)
+            state.stopwatch.lap("tests")
+            after = start_thread(_check_and_read_again, state)
+            state.evidence = read_reports(ended, sessions, self._parse_ctrf)
+            for pair in state.evidence:
                 _log.info("%s: %s, tests from %s", pair.folder, pair.exit, pair.source)
-            keep_evidence(self.output_dir, sessions, run.evidence, roster)
-        changed = submission_change(run.submission, run.tree, after)
-        # Where there is no verdict anyway, the reason for that came first.
-        if changed and self._grade(run).infrastructure_failure is None:
+            keep_evidence(self.output_dir, sessions, state.evidence, roster)
+        changed = submission_change(state.submission, state.tree, after)
+        # If there is already another infrastructure failure, its reason is the one to report.
+        if changed and self._grade(state).infrastructure_failure_reason is None:
             remove_evidence(self.output_dir)
             raise changed
 
@@ -187,7 +188,7 @@ class PytestRunner:
         return EvaluationContext(self.problem, self.checkpoint, self.environment, self.cache, self.progress)
 
     def _stage_tests(self) -> Staged:
-        """Collected without any of an evaluation's own arguments."""
+        """Collects the tests without the pytest arguments of this evaluation."""
         return stage(self._context, self._staging_plan())
 
     def _staging_plan(self) -> StagingPlan:
@@ -206,16 +207,16 @@ class PytestRunner:
 
     def _assign_tests(self, roster: Roster, arguments: Sequence[str]) -> Roster:
         if self.only is None:
-            most = max_pairs_for(self.problem, self.environment, arguments)
-            return assign_pairs(roster, self.problem.parallel_by, min(most, self.max_pairs or most))
+            pairs = max_pairs_for(self.problem, self.environment, arguments)
+            return assign_pairs(roster, self.problem.parallel_by, min(pairs, self.max_pairs or pairs))
         known = roster.nodeids
-        if gone := [name for name in self.only if name not in known]:
-            location, name = f"{self.problem.name} {self.checkpoint.name}", visible(gone[0], NAME_LIMIT)
+        if missing := [name for name in self.only if name not in known]:
+            location, name = f"{self.problem.name} {self.checkpoint.name}", escape_control(missing[0], NAME_LIMIT)
             raise UsageError(f"{location}: {name} is no longer among the tests; run the checkpoint again as a whole")
         return assign_only(roster, frozenset(self.only))
 
-    def keep_apart(self) -> None:
-        """Refuses a problem, a cache or an output inside the submission's folder, where the submission can read it."""
+    def check_folders_are_disjoint(self) -> None:
+        """Raises UsageError if the problem, the cache or the output is in the submission, which could read it there."""
         submission = open_submission(self.submission_path)
         for path in self._hidden():
             if path.resolve().is_relative_to(submission):
@@ -225,35 +226,35 @@ class PytestRunner:
         output = [self.output_dir] if self.output_dir else []
         return [self.problem.path, self.cache.root, *output, *self.hidden]
 
-    def _grade(self, run: _Run) -> Grade:
+    def _grade(self, state: _EvaluationState) -> Grade:
         names = list(self.problem.checkpoints)
-        rules = GradingRules(names, self.checkpoint.name, self._determine_group_type, run.arguments)
-        return grade(run.evidence, run.roster, rules)
+        rules = GradingRules(names, self.checkpoint.name, self._determine_group_type, state.arguments)
+        return grade(state.evidence, state.roster, rules)
 
-    def _results(self, run: _Run, graded: Grade) -> CorrectnessResults:
+    def _results(self, state: _EvaluationState, graded: Grade) -> CorrectnessResults:
         tree = None
-        with contextlib.suppress(InfrastructureError):  # that is why there is no verdict, if there is no other reason
-            tree = run.tree()
+        with contextlib.suppress(InfrastructureError):  # already reported as the reason, unless another came first
+            tree = state.tree()
         return CorrectnessResults(
             problem_name=self.problem.name,
             checkpoint_name=self.checkpoint.name,
-            duration=time.monotonic() - run.watch.began,
+            duration=time.monotonic() - state.stopwatch.began,
             tests=graded.tests,
             pytest_exit_code=graded.exit_code,
-            infrastructure_failure_reason=graded.infrastructure_failure,
-            isolation=weakest_isolation(run.evidence),
+            infrastructure_failure_reason=graded.infrastructure_failure_reason,
+            isolation=weakest_isolation(state.evidence),
             deselected=graded.deselected,
-            phases=run.watch.phases,
+            phases=state.stopwatch.phases,
             provenance=provenance_of(
-                run.context,
+                state.context,
                 submission=tree.digest if tree else None,
-                image=run.image,
-                tests=run.staged.digest if run.staged else None,
-                command=run.command,
-                pytest_args=run.arguments,
+                image=state.image,
+                tests=state.staged.digest if state.staged else None,
+                command=state.command,
+                pytest_args=state.arguments,
             ),
             evidence=graded.source,
-            warnings=warnings_for(run.context, self.submission_path, run.staged, tree),
+            warnings=warnings_for(state.context, self.submission_path, state.staged, tree),
         )
 
     def _get_test_files(self, checkpoint_name: str, include_prior_tests: bool) -> list[str]:
@@ -262,9 +263,9 @@ class PytestRunner:
         return checkpoint_files(tests, ordered, checkpoint_name, include_prior_tests)
 
     def _copy_tests_from_problem(self, workspace: Path | None = None) -> list[str]:
-        """The names of the test files that will run, copied with all they need to `.evaluation_tests` of the workspace.
+        """Copies the tests with all their files to `.evaluation_tests` of the workspace; returns the files to run.
 
-        Without a workspace, `self.workspace` is a new temporary folder, for the caller to remove.
+        Without a workspace, `self.workspace` is a new temporary folder, which the caller removes.
         """
         self.workspace = workspace or Path(tempfile.mkdtemp(prefix="slop-code-"))
         selection = self._selection()
@@ -278,7 +279,7 @@ class PytestRunner:
         return pytest_command(self._context, pytest_args)
 
     def command_by_hand(self, pytest_args: Sequence[str] = ()) -> list[str]:
-        """The same command for a person's own shell, to be run in a copy of the submission: no boxes."""
+        """The same command without boxes, to be run by hand in a copy of the submission."""
         bare = replace(
             self._context, environment=self.environment.model_copy(update={"type": "local", "isolation": "none"})
         )
@@ -288,13 +289,13 @@ class PytestRunner:
         command = pytest_command(bare, pytest_args, tests)
         plugin = command.index(PLUGIN)
         modules = f"{staged.plugin}:." if self.problem.in_process else str(staged.plugin)
-        ours = {"UV_CACHE_DIR": str(self.cache.uv), "PYTHONPATH": modules}
-        variables = {**ours, **variables_for(self.problem, self.checkpoint, tests)}
+        own = {"UV_CACHE_DIR": str(self.cache.uv), "PYTHONPATH": modules}
+        variables = {**own, **variables_for(self.problem, self.checkpoint, tests)}
         settings = [f"{name}={value}" for name, value in variables.items()]
         return ["env", *settings, *command[: plugin - 1], *command[plugin + 1 :]]
 
     def _parse_ctrf_report(self, report: bytes | None = None) -> list[RawTest]:
-        """Without a report, that which `run()` left in the output folder."""
+        """Parses the given report, or the report of `run()` in the output folder."""
         if report is None:
             if self.output_dir is None:
                 raise UsageError("no CTRF report: give its content, or an output_dir and call run() first")
@@ -314,7 +315,7 @@ class PytestRunner:
         markers: Sequence[str] | str,
         current_checkpoint: str | Mapping[str, MarkerConfig],
     ) -> GroupType:
-        """Also as `(test, checkpoint_name, custom_markers)`, where `test` is an entry of a CTRF report."""
+        """May also be called as `(test, checkpoint_name, custom_markers)` with an entry of a CTRF report."""
         ordered = list(self.problem.checkpoints)
         if isinstance(test_checkpoint, Mapping):
             return group_of_ctrf_test(test_checkpoint, markers, current_checkpoint, ordered)
@@ -327,16 +328,16 @@ class PytestRunner:
         return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
 
 
-def _read_again(run: _Run) -> SubmissionTree:
-    """The submission after the tests. What decided must not have changed either."""
-    assert run.staged is not None
+def _check_and_read_again(state: _EvaluationState) -> SubmissionTree:
+    """The submission after the tests. The staged tests and the tools must be unchanged too."""
+    assert state.staged is not None
     try:
-        check_manifest(run.staged.folder)
-        read_tool_environment(run.context.tools.entry, run.context.cache)
+        check_manifest(state.staged.folder)
+        read_tool_environment(state.context.tools.entry, state.context.cache)
     except DAMAGE_ERRORS as error:
-        message = "what is kept there was damaged while it was in use; evaluate again, and it is made anew"
-        raise InfrastructureError(f"{run.context.cache.root}: {message} ({error})") from error
-    return read_tree(open_submission(run.submission))
+        message = "a cache entry was damaged while in use; evaluate again, and it is rebuilt"
+        raise InfrastructureError(f"{state.context.cache.root}: {message} ({error})") from error
+    return read_tree(open_submission(state.submission))
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Quarantine of flaky tests: they run and are reported, and decide nothing."""
+"""Quarantine of flaky tests: they run and are reported, but count in no policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
 
 LEDGER = "flaky.json"
-"""In the tests folder."""
+"""Name of the file in the tests folder."""
 
 SIZE_LIMIT = 4 << 20
 EXPECTED = '{"schema_version": 1, "tests": [{"test": "FILE::ID", "reason": "…"}]}'
@@ -27,7 +27,7 @@ class Quarantined(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     test: Annotated[str, Field(pattern=r"^[^:]+\.py::.+$")]
-    """As `file::id`, seen from the tests folder; without parameters it means all of them, and a class all its tests."""
+    """`file::id`, relative to the tests folder. A class covers its tests, and a function all its parameters."""
 
     reason: str = ""
 
@@ -53,7 +53,7 @@ def ledger_path(problem: ProblemConfig) -> Path:
 
 
 def read_ledger(problem: ProblemConfig) -> Ledger:
-    """Empty where there is none."""
+    """The problem's ledger; an empty one if there is no file."""
     path = ledger_path(problem)
     try:
         return Ledger.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
@@ -72,7 +72,7 @@ def _refused(path: Path, message: str) -> ConfigError:
 
 
 def line_in_ledger(problem: ProblemConfig, test: str) -> int | None:
-    """Of the entry with that name."""
+    """The number of the line that has the entry with this name."""
     try:
         text = read_bounded(ledger_path(problem), SIZE_LIMIT).decode("utf-8", "replace")
     except (OSError, TooLargeError):

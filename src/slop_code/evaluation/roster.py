@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
 
 MAX_PAIRS = 1024
-_VALUE_FOLLOWS = ("-k", "-m", "--deselect")
-_APART = re.compile(r"-[km].+|--deselect=.+|-[lqv]+|-r\w+|--showlocals|--tb=\w+|--durations=\d+", re.DOTALL)
+_INDEPENDENT_WITH_VALUE = ("-k", "-m", "--deselect")
+_INDEPENDENT_OPTION = re.compile(
+    r"-[km].+|--deselect=.+|-[lqv]+|-r\w+|--showlocals|--tb=\w+|--durations=\d+", re.DOTALL
+)
+"""Options that select tests or change what is printed, so that results of tests stay independent."""
 
 
 def normal_nodeid(nodeid: str) -> str:
@@ -91,34 +94,34 @@ def _entry(item: Any) -> RosterEntry:
 
 
 def max_pairs_for(problem: ProblemConfig, spec: EnvironmentSpec, arguments: Sequence[str] = ()) -> int:
-    """How many may run at a time on this machine, however many tests there are."""
-    alone = problem.parallel == 1 or shared_network(spec) or tie_tests(arguments)
-    return 1 if alone else min(problem.parallel, available_cpus())
+    """The largest number of pairs that may run at a time on this machine, whatever the number of tests."""
+    single = problem.parallel == 1 or shared_network(spec) or results_may_depend_on_each_other(arguments)
+    return 1 if single else min(problem.parallel, available_cpus())
 
 
 def shared_network(spec: EnvironmentSpec) -> str | None:
-    """What gives several pairs the same network, where a port can be taken only once."""
+    """The setting, if any, by which all pairs share a network, where only one of them can listen on a port."""
     sandbox = sandbox_name(spec)
-    if sandbox not in ("bubblewrap", "docker"):  # of a sandbox of another package nothing is known
+    if sandbox not in ("bubblewrap", "docker"):  # a sandbox of another package may share it
         return f"isolation: {sandbox}"
     network = spec.docker.network or "" if spec.docker else ""
     own = sandbox == "docker" and network != "host" and not network.startswith("container:")
     return "network: full" if spec.network == "full" and not own else None
 
 
-def tie_tests(arguments: Sequence[str]) -> bool:
-    """Whether a test's result may depend on another's, as with -x; to pick tests, or to show more, ties nothing."""
+def results_may_depend_on_each_other(arguments: Sequence[str]) -> bool:
+    """Whether a test's result may depend on another's, as with `-x`. Unknown arguments count as such."""
     words = iter(arguments)
     for word in words:
-        if word in _VALUE_FOLLOWS:
+        if word in _INDEPENDENT_WITH_VALUE:
             next(words, None)
-        elif not _APART.fullmatch(word):
+        elif not _INDEPENDENT_OPTION.fullmatch(word):
             return True
     return False
 
 
 def assign_pairs(roster: Roster, by: Unit, pairs: int) -> Roster:
-    """Each test to a pair, of at most so many, as even in tests as whole units allow."""
+    """Assigns every test to one of at most `pairs` pairs, evenly, and keeps units together."""
     units: dict[str, list[RosterEntry]] = {}
     for entry in roster.entries:
         units.setdefault(unit_of(entry.nodeid, by), []).append(entry)
@@ -130,12 +133,12 @@ def assign_pairs(roster: Roster, by: Unit, pairs: int) -> Roster:
 
 
 def assign_only(roster: Roster, nodeids: Collection[str]) -> Roster:
-    """These tests to the first pair, and the others to none."""
+    """Assigns these tests to the first pair, and the others to no pair."""
     return Roster(tuple(replace(entry, pair=1 if entry.nodeid in nodeids else None) for entry in roster.entries))
 
 
 def unit_of(nodeid: str, by: Unit) -> str:
-    """By test: each set of parameters by itself, and a class as a whole."""
+    """The file, or by test: the node id of a function with its parameters, or the class of a method."""
     file, _, name = nodeid.partition("::")
     if by == "file":
         return file

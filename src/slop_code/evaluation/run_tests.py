@@ -1,4 +1,4 @@
-"""Test runs: a session for each judge/subject pair, run concurrently, and the evidence that each of them left."""
+"""Test runs: a session for each judge/subject pair, run concurrently, and the evidence of each pair."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class PytestJob:
-    """What all pairs of an evaluation share."""
+class PytestSettings:
+    """Settings of pytest that all pairs of an evaluation share."""
 
     context: EvaluationContext
     staged: Staged
     command: Sequence[str]
     follow: Callable[[bytes], None] | None = None
-    """Is given what pytest prints, as it is printed."""
+    """Gets the output of pytest as it is printed."""
 
     seed: int | None = None
-    """Of the tests' order and of the chance in them; None: as they are."""
+    """Shuffles the tests, and seeds `random` in them; None: neither."""
 
     interactive: bool = False
-    """Pytest reads our standard input, and there is no session timeout."""
+    """pytest reads the evaluator's standard input, and there is no session timeout."""
 
 
 @contextlib.contextmanager
@@ -67,30 +67,30 @@ def sessions_for(session: Session, pairs: int) -> Iterator[list[Session]]:
         yield [session, *[stack.enter_context(session.another()) for _ in range(1, pairs)]]
 
 
-def run_pairs(job: PytestJob, sessions: Sequence[Session], roster: Roster) -> list[Evidence]:
-    """The evidence of each pair, without its reports. A pair that fails leaves the others alone."""
+def run_pairs(settings: PytestSettings, sessions: Sequence[Session], roster: Roster) -> list[Evidence]:
+    """The evidence of each pair, without its reports. A failure of a pair does not stop the others."""
     actions = [
-        functools.partial(_run_pair, job, session, roster.of_pair(pair), pair)
+        functools.partial(_run_pair, settings, session, roster.of_pair(pair), pair)
         for pair, session in enumerate(sessions, start=1)
     ]
-    return run_side_by_side(actions) if len(actions) > 1 else [actions[0]()]
+    return run_concurrently(actions) if len(actions) > 1 else [actions[0]()]
 
 
-def _run_pair(job: PytestJob, session: Session, own: Roster, pair: int) -> Evidence:
-    context, staged = job.context, job.staged
+def _run_pair(settings: PytestSettings, session: Session, own: Roster, pair: int) -> Evidence:
+    context, staged = settings.context, settings.staged
     selection = JudgeSelection(
         None if len(own.entries) == len(staged.roster.entries) else [entry.nodeid for entry in own.entries],
-        job.seed,
+        settings.seed,
         [entry.nodeid for entry in own.entries if QUARANTINED in entry.markers],
     )
-    live = {} if job.follow is None else {"PYTHONUNBUFFERED": "1"}
-    timeout = None if job.interactive else session_timeout(context.checkpoint, len(own.entries))
+    live = {} if settings.follow is None else {"PYTHONUNBUFFERED": "1"}
+    timeout = None if settings.interactive else session_timeout(context.checkpoint, len(own.entries))
     try:
         limit = float("inf") if timeout is None else timeout
-        request = judge_request(session, context, staged.folder, job.command, limit, selection)
+        request = judge_request(session, context, staged.folder, settings.command, limit, selection)
         environment = {**request.environment, **live}
-        with follow_file(request.reports / LOG, job.follow):
-            judged = session.judge(replace(request, environment=environment, interactive=job.interactive))
+        with follow_file(request.reports / LOG, settings.follow):
+            judged = session.judge(replace(request, environment=environment, interactive=settings.interactive))
     except (InfrastructureError, OSError) as error:
         return Evidence.of_failure(error, own, pair)
     return Evidence(
@@ -102,7 +102,7 @@ def _run_pair(job: PytestJob, session: Session, own: Roster, pair: int) -> Evide
 
 
 def session_timeout(checkpoint: CheckpointConfig, tests: int) -> float:
-    """Every test may use up its own timeout, and be reported, and the session still ends by itself."""
+    """Unless configured, it is long enough for every test to reach its own timeout."""
     return checkpoint.session_timeout or SESSION_BASE_S + (checkpoint.timeout + SESSION_TEST_S) * tests
 
 
@@ -116,7 +116,7 @@ def read_reports(evidence: Sequence[Evidence], sessions: Sequence[Session], pars
 
 
 def remove_evidence(output: Path | None) -> None:
-    """Evidence of an earlier evaluation must not lie beside the new result."""
+    """Removes the evidence of an earlier evaluation, which must not be next to the new result."""
     if output is None:
         return
     top = output / REPORTS_DIR
@@ -125,14 +125,14 @@ def remove_evidence(output: Path | None) -> None:
         for name in EVIDENCE_FILES:
             (folder / name).unlink(missing_ok=True)
     for folder in numbered:
-        with contextlib.suppress(OSError):  # whatever else is in it is somebody's
+        with contextlib.suppress(OSError):  # files of others stay
             folder.rmdir()
 
 
 def keep_evidence(
     output: Path | None, sessions: Sequence[Session], evidence: Sequence[Evidence], roster: Roster
 ) -> None:
-    """Copied to the folder of the result, each file within bounds."""
+    """Copies the evidence to the folder of the result. The log is cut to LOG_LIMIT."""
     for session, pair in zip(sessions, evidence, strict=True):
         reports = reports_of(session)
         keep_ends(reports / LOG, LOG_LIMIT)
@@ -149,8 +149,8 @@ def keep_evidence(
         write_atomic(output / REPORTS_DIR / ROSTER, roster.to_json())
 
 
-def run_side_by_side(actions: Sequence[Callable[[], Value]]) -> list[Value]:
-    """All values, in order. An error, an interrupt or a cancellation cancels the actions that still run."""
+def run_concurrently(actions: Sequence[Callable[[], Value]]) -> list[Value]:
+    """Runs the actions in threads; returns their values in order. An error or a cancellation cancels all actions."""
     token, ends = CancelToken(), [CancelToken() for _ in actions]
 
     def work(action: Callable[[], Value], end: CancelToken) -> Value:

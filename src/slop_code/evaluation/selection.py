@@ -1,4 +1,4 @@
-"""Selection of the files in a problem's tests folder: those that are copied for a checkpoint, and those that run."""
+"""Selection of files in a problem's tests folder: the files to copy for a checkpoint, and the test files to run."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def is_test_file(file_name: str) -> bool:
 
 
 def checkpoint_of(file_name: str, names: Iterable[str]) -> str | None:
-    """The longest name that fits, so that `test_a_b.py` belongs to `a_b` before `a`."""
+    """The longest matching name, so that `test_a_b.py` belongs to `a_b` rather than to `a`."""
     if not is_test_file(file_name):
         return None
     stem = file_name.removeprefix("test_").removesuffix(".py")
-    fitting = [name for name in names if stem == name or stem.startswith(f"{name}_")]
-    return max(fitting, key=len, default=None)
+    matching = [name for name in names if stem == name or stem.startswith(f"{name}_")]
+    return max(matching, key=len, default=None)
 
 
 def checkpoints_to_run(ordered: Sequence[str], current: str, *, include_prior: bool) -> list[str]:
@@ -66,7 +66,7 @@ def checkpoint_files(
 
 
 def select(tests_dir: Path, ordered: Sequence[str], names: Iterable[str]) -> Selection:
-    """Of the files to copy, those that run."""
+    """The selection for these files to copy."""
     files = sorted(PurePosixPath(name) for name in dict.fromkeys(names))
     homes = {file: checkpoint_of(file.name, ordered) for file in files}
     return Selection(
@@ -78,7 +78,7 @@ def select(tests_dir: Path, ordered: Sequence[str], names: Iterable[str]) -> Sel
 
 
 def files_in(tests_dir: Path) -> list[PurePosixPath]:
-    """Everything that any checkpoint may need, helpers and data included."""
+    """All files that any checkpoint may need, helpers and data included."""
     if not tests_dir.is_dir():
         return []
     paths = walk(tests_dir, fence=tests_dir.parent, skip=_is_cache)

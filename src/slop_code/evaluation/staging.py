@@ -1,4 +1,4 @@
-"""Staging: the tests folder of a checkpoint, copied and collected once per content."""
+"""Staging: the tests folder of a checkpoint, copied and collected once for the same content."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class JudgeSelection:
     """The node ids; None: all."""
 
     seed: int | None = None
-    """Decides the order of the tests, and how Python hashes; None: both as they are."""
+    """Shuffles the tests, and seeds Python's hashes; None: neither."""
 
     quarantined: Sequence[str] = ()
-    """The node ids of those that decide nothing."""
+    """The node ids of quarantined tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +75,22 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class StagingPlan:
-    """What is staged for a checkpoint; a `PytestRunner` makes it with its own methods."""
+    """Inputs of staging; a `PytestRunner` makes them with its own methods, which may be overridden."""
 
     selection: Selection
     ini: str
     command: Sequence[str]
-    """The command that collects, without `--collect-only`."""
+    """The command that collects the tests, without `--collect-only`."""
 
     copy: Callable[[Path], object]
     """Copies the tests to `.evaluation_tests` of a folder."""
 
     copied: str = ""
-    """The digest of what `copy` makes, where that is more than the selection and the ini."""
+    """The digest of the files that an overridden `copy` makes; empty if it is not overridden."""
 
 
 def copy_tests(problem: ProblemConfig, selection: Selection, ini: str, destination: Path) -> None:
-    """The selected tests, their helpers and data, the assets and the ini."""
+    """Copies the selected tests, their helpers and data, the assets and the ini."""
     for relative in selection.files:
         target = destination / relative
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def copy_tests(problem: ProblemConfig, selection: Selection, ini: str, destinati
 
 
 def copy_shown(problem: ProblemConfig, tests: Path, destination: Path) -> None:
-    """What the subject may see without being handed it: assets, and what the problem calls visible."""
+    """Copies what the subject sees from the start: the assets, and the files that the problem declares `visible`."""
     destination.mkdir(parents=True)
     copy_assets(problem.assets, destination / ASSETS)
     for pattern in problem.visible:
@@ -115,7 +115,7 @@ def copy_shown(problem: ProblemConfig, tests: Path, destination: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What lies in a problem's folder, as digests."""
+    """Digests of the files in a problem's folder."""
 
     tests: Mapping[PurePosixPath, str]
     assets: Mapping[str, str]
@@ -133,7 +133,7 @@ class Contents:
 
 
 def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> str:
-    """Over everything the tests of a checkpoint consist of: files, assets, ini."""
+    """The digest of all inputs of a checkpoint's tests: files, assets and ini."""
     tests, ordered = problem.path / "tests", list(problem.checkpoints)
     names = checkpoint_files(tests, ordered, checkpoint.name, checkpoint.include_prior_tests, contents.tests)
     selection = select(tests, ordered, names)
@@ -228,7 +228,7 @@ def judge_request(
     timeout: float,
     selection: JudgeSelection | None = None,
 ) -> JudgeRequest:
-    """`staged`: the folder of the staged tests. The folder of the reports is made here."""
+    """`staged` is the folder of the staged tests. Creates the folder of the reports."""
     reports, plugin = reports_of(session), staged / "judge"
     reports.mkdir()
     return JudgeRequest(
@@ -259,14 +259,14 @@ def variables_for(problem: ProblemConfig, checkpoint: CheckpointConfig, tests: s
 def _judge_environment(
     session: Session, context: EvaluationContext, plugin: Path, request: JudgeSelection
 ) -> dict[str, str]:
-    """The judge's own variables; the plugin replaces them by those that tests and submission may see."""
+    """The judge's own variables; its plugin replaces them with those that tests and submission may see."""
     problem, checkpoint = context.problem, context.checkpoint
     layout = session.layout
-    chance = {} if request.seed is None else {"PYTHONHASHSEED": str(request.seed % HASH_SEEDS)}
-    seen = session.environment({**variables_for(problem, checkpoint, layout.tests), **chance})
+    hash_seed = {} if request.seed is None else {"PYTHONHASHSEED": str(request.seed % HASH_SEEDS)}
+    seen = session.environment({**variables_for(problem, checkpoint, layout.tests), **hash_seed})
     path = session.folder / "settings.json"
     path.write_text(json.dumps(_settings(layout, problem, request, seen)))
-    # Of what the tests may see, the judge itself starts with nothing that could load a file of the submission's.
+    # The judge's own process gets no variable that could make it load a file of the submission.
     return {
         **{name: seen[name] for name in ("PATH", "HOME", "LANG", "TZ")},
         SETTINGS_VARIABLE: layout.judge_path("settings.json", path),

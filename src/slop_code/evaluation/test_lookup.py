@@ -1,4 +1,4 @@
-"""Lookup of the tests of a result by what a person types."""
+"""Lookup of the tests of a result by a name, or a part of it, from the user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.reports.raw_test import NAME_LIMIT, visible
+from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ COMMAND_LIMIT = 1 << 16
 
 
 def find_tests(results: CorrectnessResults, text: str) -> list[TestResult]:
-    """Those called exactly so (`file::id`, else the id), else those whose `file::id` has the text in it."""
+    """Tests whose `file::id`, else whose id, equals the text; else tests whose `file::id` contains it."""
     if exact := [test for test in results.tests if test.nodeid == text]:
         return exact
     if exact := [test for test in results.tests if test.id == text]:
@@ -29,23 +29,23 @@ def find_tests(results: CorrectnessResults, text: str) -> list[TestResult]:
 
 
 def close_names(results: CorrectnessResults, text: str) -> list[str]:
-    """Names of tests, with and without their parameters, that may have been meant; the closest first."""
+    """Names of tests, with and without their parameters, that are similar to the text; the closest first."""
     names = [name for test in results.tests for name in (test.id, test.id.partition("[")[0], test.nodeid)]
     return difflib.get_close_matches(text, dict.fromkeys(names), CLOSE)
 
 
 def one_test(results: CorrectnessResults, text: str, given: Path) -> TestResult:
-    """The only match of `find_tests`; `given`: the path that the result was asked for by."""
+    """The only match of `find_tests`; `given`: the path of the result from the user."""
     matches = find_tests(results, text)
     if len(matches) == 1:
         return matches[0]
     location = f"{results.problem_name} {results.checkpoint_name}"
     if not matches:
-        close = " or ".join(visible(name, NAME_LIMIT) for name in close_names(results, text))
+        close = " or ".join(escape_control(name, NAME_LIMIT) for name in close_names(results, text))
         meant = f"was {close} meant? " if close else ""
-        listing = visible(shlex.join(["slop-code", "show", str(given), "-v"]), COMMAND_LIMIT)
+        listing = escape_control(shlex.join(["slop-code", "show", str(given), "-v"]), COMMAND_LIMIT)
         raise UsageError(f"{location}: no test has {text!r} in its name; {meant}{listing} lists them")
-    names = [visible(test.nodeid, NAME_LIMIT) for test in matches[:SHOWN]]
+    names = [escape_control(test.nodeid, NAME_LIMIT) for test in matches[:SHOWN]]
     more = [f"and {len(matches) - SHOWN} more"] if len(matches) > SHOWN else []
     listed = "".join(f"\n  {name}" for name in [*names, *more])
     raise UsageError(f"{location}: {len(matches)} tests have {text!r} in their names; give more of one:{listed}")

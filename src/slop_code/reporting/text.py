@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sized
@@ -50,7 +50,7 @@ def file_safe(text: str) -> str:
     """For a file: bounded, and without characters that control a terminal or that XML cannot hold."""
     if len(text) <= TEXT_BYTES // 4 and text.isprintable():  # as nearly every name is
         return text
-    return visible(text, TEXT_BYTES)
+    return escape_control(text, TEXT_BYTES)
 
 
 def has_verdict(line: CheckpointLine) -> bool:

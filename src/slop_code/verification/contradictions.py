@@ -42,14 +42,14 @@ class Discrepancy:
 def contradictions(pair: Evidence) -> Iterator[Discrepancy]:
     """The test that was running when pytest was killed is left out: only some of the reports may have it."""
     stream = pair.stream
-    complete = stream.finished is not None and not stream.problems
+    complete = stream.finished is not None and not stream.faults
     reports = {JSON_REPORT: pair.json_report, CTRF_REPORT: pair.ctrf}
     parsed = {name: report for name, report in reports.items() if isinstance(report, ParsedReport)}
     for name, report in parsed.items():
         if report.miscounted:
             yield Discrepancy(CONTRADICTION, f"{pair.folder}/{name}", *report.miscounted)
     listed = {**{name: report.tests for name, report in parsed.items()}, STREAM: stream.results.values()}
-    running = stream.last_started if stream.finished not in (0, 1) else None
+    running = stream.running if stream.finished not in (0, 1) else None
     tests = {
         name: {test.nodeid: test for test in records if test.nodeid != running} for name, records in listed.items()
     }

@@ -173,8 +173,8 @@ def _outcome(case: _Case) -> Iterator[Discrepancy]:
     stored, graded = case.stored, case.graded
     if stored.pytest_exit_code != graded.exit_code:
         yield Discrepancy("pytest_exit_code", "pytest_exit_code", str(stored.pytest_exit_code), str(graded.exit_code))
-    if stored.infrastructure_failure_reason != graded.infrastructure_failure:
-        reasons = [stored.infrastructure_failure_reason, graded.infrastructure_failure]
+    if stored.infrastructure_failure_reason != graded.infrastructure_failure_reason:
+        reasons = [stored.infrastructure_failure_reason, graded.infrastructure_failure_reason]
         name = "infrastructure_failure_reason"
         yield Discrepancy(name, name, *[reason or "no infrastructure failure" for reason in reasons])
     if stored.evidence != graded.source:
@@ -189,7 +189,7 @@ def _merged(case: _Case) -> CorrectnessResults:
     stored, graded = case.stored, case.graded
     known = {test.nodeid for test in case.graded.tests}
     kept = [test for test in stored.tests if test.nodeid not in known] if case.pair_missing else []
-    reason = graded.infrastructure_failure if case.complete else stored.infrastructure_failure_reason
+    reason = graded.infrastructure_failure_reason if case.complete else stored.infrastructure_failure_reason
     deselected = graded.deselected if case.complete else stored.deselected
     update = {"tests": [*case.graded.tests, *kept], "infrastructure_failure_reason": reason, "deselected": deselected}
     return stored.model_copy(update=update)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from slop_code.evaluation.report import TestResult
@@ -24,7 +24,7 @@ def outcome_verb(test: TestResult) -> str:
 
 
 def single_line(text: str) -> str:
-    return visible(" ".join(text.split()), MAX_LINE).replace("\n", " ")
+    return escape_control(" ".join(text.split()), MAX_LINE).replace("\n", " ")
 
 
 def failure_reason(message: str | None) -> str:
@@ -39,4 +39,4 @@ def first_line(text: str) -> str:
 
 
 def first_lines(message: str | None) -> str:
-    return visible("\n".join((message or "").splitlines()[:MAX_LINES]), MAX_DETAIL)
+    return escape_control("\n".join((message or "").splitlines()[:MAX_LINES]), MAX_DETAIL)

@@ -15,7 +15,7 @@ from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.evidence import NEVER_RAN
 from slop_code.evaluation.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.evaluation.run_tests import run_side_by_side
+from slop_code.evaluation.run_tests import run_concurrently
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -154,7 +154,7 @@ class Workbench:
 
             return work
 
-        return run_side_by_side([action(request) for request in requests]) if requests else []
+        return run_concurrently([action(request) for request in requests]) if requests else []
 
     def _runner(self, request: EvaluationRequest) -> PytestRunner:
         if not os.path.isdir(request.submission):

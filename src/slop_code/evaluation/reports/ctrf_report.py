@@ -1,4 +1,4 @@
-"""The report of pytest-json-ctrf: node ids as names, milliseconds, markers as tags."""
+"""Report of pytest-json-ctrf: node ids as names, durations in milliseconds, markers as tags."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from slop_code.evaluation.roster import normal_nodeid
 
 
 def parse_ctrf(data: bytes) -> ParsedReport:
-    """The format has neither pytest's exit code nor what could not be collected."""
+    """The format has neither pytest's exit code nor collection errors."""
     results = member(load_object(data), "results", dict, "report")
     tests = objects(results, "tests", "results")
     records = (_test(entry, f"tests[{index}]") for index, entry in enumerate(tests))
@@ -58,12 +58,12 @@ def _status(status: str, raw: Any) -> Status:
 
 
 def _expects_failure(tag: str) -> bool:
-    """The plugin calls an unexpected pass a pass; only the tag of its marker tells."""
+    """The plugin reports an unexpected pass as a pass; only the tag of the marker shows the difference."""
     return tag == "xfail" or (tag.startswith("xfail::") and not tag.startswith("xfail::False"))
 
 
 def _nodeid(entry: dict[str, Any], where: str) -> str:
-    """Other writers of the format give the name alone, with the file beside it."""
+    """Other writers of the format store the file in a field of its own."""
     name = member(entry, "name", str, where)
     if name.partition("[")[0].partition("::")[0].endswith(".py"):
         return normal_nodeid(name)

@@ -1,4 +1,4 @@
-"""The report of pytest-json-report: an entry per test with its three stages, seconds."""
+"""Report of pytest-json-report: an entry per test with its three stages, durations in seconds."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _test(entry: dict[str, Any], where: str) -> RawTest:
 
 
 def _status(outcome: str, stages: dict[str, str]) -> Status:
-    """A test passed only when every stage of it did."""
+    """A test passed only if each of its stages passed."""
     if "failed" in (stages.get("setup"), stages.get("teardown")):
         return "error"
     status = status_of(outcome)

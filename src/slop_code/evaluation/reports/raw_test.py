@@ -1,4 +1,4 @@
-"""The record of a test that every report format is parsed into, and the guards that the parsers share."""
+"""Record of a test that every report format is parsed into, and functions that the parsers share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 Status = Literal["passed", "failed", "skipped", "error"]
 
 MAX_DURATION = 1e11
-"""Of any duration in a report, in whatever unit."""
+"""Upper bound of a duration in a report, in any unit."""
 
 NAME_LIMIT = 300
-"""Characters of a name in a message."""
+"""Bytes of a name in a message."""
 
 XPASSED = "passed unexpectedly: the test is marked xfail"
 
@@ -30,14 +30,14 @@ _STATUS: dict[str, Status] = {
     "error": "error",
 }
 _COUNTED = (*_STATUS, "pending", "other")
-# Control characters but newline and tab, lone surrogates, what has no width, what turns the direction of text around.
-_UNSEEN = re.compile(
+# Control characters except newline and tab, lone surrogates, characters of zero width or that change text direction.
+_ESCAPED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"
 )
 
 
 class ReportError(ValueError):
-    """A report is not what its plugin writes; the message says where."""
+    """A report does not have the format of its plugin; the message says where."""
 
 
 class CutShortError(ReportError):
@@ -52,7 +52,7 @@ class RawTest:
     markers: tuple[str, ...] = ()
     message: str | None = None
     xpassed: bool = False
-    """Counts as failed here while pytest's exit code takes it for a success."""
+    """The status is failed, though pytest's exit code counts it as a success."""
     calls: tuple[str, ...] = ()
     output: str | None = None
 
@@ -63,7 +63,7 @@ class ParsedReport:
     exit_code: int | None
     collection_errors: tuple[str, ...]
     miscounted: tuple[str, str] | None = None
-    """What the report's own summary says and what it has, where these are not the same."""
+    """Texts about a count in the report's summary and about its tests, if they differ."""
 
 
 def status_of(outcome: str) -> Status:
@@ -72,7 +72,7 @@ def status_of(outcome: str) -> Status:
 
 
 def load_object(data: bytes) -> dict[str, Any]:
-    """A JSON object from bytes that may be anything; NaN and Infinity become null."""
+    """Parses arbitrary bytes as a JSON object; NaN and Infinity become null."""
     try:
         document = json.loads(data.decode("utf-8"), parse_constant=lambda _: None)
     except UnicodeDecodeError as error:
@@ -112,7 +112,7 @@ def optional_text(parent: dict[str, Any], key: str) -> str | None:
 
 
 def duration_in(parent: dict[str, Any], key: str, where: str) -> float:
-    """Zero for what is missing, negative or longer than anything lasts."""
+    """Zero for a duration that is missing, negative or above MAX_DURATION."""
     value = parent.get(key, 0)
     if value is None:
         return 0.0
@@ -135,21 +135,21 @@ def each_once(tests: Iterable[RawTest]) -> tuple[RawTest, ...]:
 
 
 def miscounted(outcomes: Iterable[str], summary: Any, total: str) -> tuple[str, str] | None:
-    """`total`: what the summary calls the number of them all. A summary that is missing says nothing wrong."""
+    """`total` is the key of the number of all tests. A report without a summary is not miscounted."""
     if not isinstance(summary, dict):
         return None
     counts = Counter(outcomes)
     for name, count in [(total, counts.total()), *((name, counts[name]) for name in _COUNTED)]:
-        said = summary.get(name, 0)
-        if type(said) is not int or said != count:
-            shown = said if isinstance(said, int) else type(said).__name__
+        stated = summary.get(name, 0)
+        if type(stated) is not int or stated != count:
+            shown = stated if isinstance(stated, int) else type(stated).__name__
             return f"{shown} {name} in its summary", f"{count} among its tests"
     return None
 
 
-def visible(text: str, limit: int) -> str:
-    """Text safe to store and show, within `limit` bytes; the middle goes first."""
-    shown = _UNSEEN.sub(lambda match: _escape(match.group()), shortened(text, limit))
+def escape_control(text: str, limit: int) -> str:
+    """Escapes control characters, so that text is safe to print; cuts the middle of text longer than `limit` bytes."""
+    shown = _ESCAPED.sub(lambda match: _escape(match.group()), shortened(text, limit))
     raw = shown.encode("utf-8")
     if len(raw) <= limit:
         return shown

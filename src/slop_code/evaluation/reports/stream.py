@@ -1,4 +1,4 @@
-"""The stream: JSON lines that the judge writes as things happen, so that they outlive a kill."""
+"""The stream: JSON lines that the judge writes after every event, so that they are kept if it is killed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LINE_LIMIT = 2 * 1024 * 1024
-"""Above what the plugin writes at most, each character of its texts as an escape."""
+"""Larger than any line of the plugin, even if every character of its texts is escaped."""
 
 TOTAL_LIMIT = 256 * 1024 * 1024
-_PROBLEM_LIMIT = 20
+_MAX_FAULTS = 20
 
 
 @dataclass(slots=True)
@@ -35,23 +35,23 @@ class Stream:
     results: dict[str, RawTest] = field(default_factory=dict)
     """By node id."""
 
-    started: str | None = None
-    """The test that was started last."""
+    last_started: str | None = None
 
     collected: tuple[RosterEntry, ...] = ()
     deselected: set[str] = field(default_factory=set)
     collection_errors: list[str] = field(default_factory=list)
     finished: int | None = None
-    problems: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """Errors in the file itself."""
 
     @property
-    def last_started(self) -> str | None:
-        """None when it left a result."""
-        return None if self.started in self.results else self.started
+    def running(self) -> str | None:
+        """The test that was started last, if it has no result."""
+        return None if self.last_started in self.results else self.last_started
 
-    def note(self, problem: str) -> None:
-        if len(self.problems) < _PROBLEM_LIMIT:
-            self.problems.append(problem)
+    def add_fault(self, fault: str) -> None:
+        if len(self.faults) < _MAX_FAULTS:
+            self.faults.append(fault)
 
 
 def read_stream(path: Path) -> Stream:
@@ -60,27 +60,27 @@ def read_stream(path: Path) -> Stream:
         with open_regular(path) as file:
             _read(file, path.name, stream)
     except FileNotFoundError:
-        stream.note(f"{path.name} is missing")
+        stream.add_fault(f"{path.name} is missing")
     except OSError as error:
-        stream.note(f"{path.name} cannot be read: {error.strerror}")
+        stream.add_fault(f"{path.name} cannot be read: {error.strerror}")
     return stream
 
 
 def _read(file: BinaryIO, name: str, stream: Stream) -> None:
     for number, line in enumerate(_lines(file), start=1):
         if line is None:
-            stream.note(f"{name} is larger than {TOTAL_LIMIT} bytes")
+            stream.add_fault(f"{name} is larger than {TOTAL_LIMIT} bytes")
             return
         try:
             if len(line) > LINE_LIMIT:
                 raise ReportError(f"longer than {LINE_LIMIT} bytes")
             _take(load_object(line), stream)
         except ValueError as error:
-            stream.note(f"{name} line {number}: {error}")
+            stream.add_fault(f"{name} line {number}: {error}")
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """Whole lines, overlong lines cut after their limit; None where too much was read."""
+    """Complete lines, of which long ones are cut after LINE_LIMIT; None at the end if the file exceeds TOTAL_LIMIT."""
     total = 0
     while line := file.readline(LINE_LIMIT + 1):
         rest = line
@@ -101,7 +101,7 @@ def _take(line: dict[str, Any], stream: Stream) -> None:
     kind = line.get("kind")
     match kind:
         case "start":
-            stream.started = normal_nodeid(member(line, "nodeid", str, kind))
+            stream.last_started = normal_nodeid(member(line, "nodeid", str, kind))
         case "collected":
             stream.collected += entries_from(objects(line, "tests", kind))
         case "deselected":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.evaluation.evidence import running_test
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.evaluation.roster import shared_network
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.process import cpu_load
@@ -165,4 +165,4 @@ def reproduce_command(
     folder = path.relative_to(here) if path.is_relative_to(here) else path
     where = ["-e", bench.asked] if bench.asked else []
     argv = ["slop-code", "problems", "run", str(folder), "-c", checkpoint.name, *where, *condition.options, *chosen]
-    return visible(shlex.join(argv), MAX_COMMAND)
+    return escape_control(shlex.join(argv), MAX_COMMAND)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code.errors import UsageError
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,14 +60,14 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        return visible(f"{self.file}:{self.line} {self.edit.kind}", MAX_NAME)
+        return escape_control(f"{self.file}:{self.line} {self.edit.kind}", MAX_NAME)
 
     @property
     def diff(self) -> str:
         """A bounded unified diff with a line of context."""
         old, new = self.text.splitlines(), self.mutated.splitlines()
         lines = difflib.unified_diff(old, new, self.file, self.file, n=1, lineterm="")
-        return visible("\n".join(lines), MAX_DIFF)
+        return escape_control("\n".join(lines), MAX_DIFF)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from slop_code._io import TooLargeError, read_bounded
 from slop_code.authoring.check.strength.mutant import Mutant
 from slop_code.authoring.check.strength.python_edits import python_edits
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +33,8 @@ def copy_solution(solution: Path, folder: Path) -> None:
     try:
         shutil.copytree(solution, folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     except OSError as error:  # copytree joins several errors into a list
-        raise InfrastructureError(f"{solution}: cannot be copied: {visible(str(error), MAX_REASON_LENGTH)}") from error
+        reason = escape_control(str(error), MAX_REASON_LENGTH)
+        raise InfrastructureError(f"{solution}: cannot be copied: {reason}") from error
 
 
 def overwrite(path: Path, text: str) -> None:

@@ -18,7 +18,7 @@ from slop_code.authoring.check.strength.mutant_trials import deciding_tests, try
 from slop_code.authoring.check.strength.python_solution import mutants_of, python_files
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.reports.raw_test import visible
+from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.execution.progress_events import ProgressKind
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def findings_of(bench: Workbench, result: StrengthResult) -> Iterator[Finding]:
         yield Finding(
             UNFAILING,
             location_of_test(bench.problem.path, tests[0].nodeid),
-            visible(f"{name} passes whatever the program prints, writes or ends with{many}", MAX_LINE),
+            escape_control(f"{name} passes whatever the program prints, writes or ends with{many}", MAX_LINE),
             checkpoint=result.checkpoint,
             test=tests[0].nodeid,
             detail="\n".join(["it passed with", *(f"- {tried.control.about}" for tried in result.controls)]),
@@ -218,12 +218,12 @@ def facts(result: StrengthResult) -> tuple[str, dict[str, Any]]:
         },
         "mutants": [
             {
-                "file": visible(tried.mutant.file, MAX_LINE),
+                "file": escape_control(tried.mutant.file, MAX_LINE),
                 "line": tried.mutant.line,
                 "kind": tried.mutant.edit.kind,
                 "caught": tried.caught,
                 "failed": len(tried.failed),
-                "ended": visible(tried.ended, MAX_LINE) if tried.ended else None,
+                "ended": escape_control(tried.ended, MAX_LINE) if tried.ended else None,
                 "diff": tried.mutant.diff,
             }
             for tried in result.tried
@@ -236,7 +236,7 @@ def facts(result: StrengthResult) -> tuple[str, dict[str, Any]]:
             }
             for tried in result.controls
         ],
-        "unfailing": [visible(test.nodeid, MAX_LINE) for test in result.unfailing],
+        "unfailing": [escape_control(test.nodeid, MAX_LINE) for test in result.unfailing],
     }
 
 
