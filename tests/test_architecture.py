@@ -36,7 +36,6 @@ VAGUE_ALLOWED = {
     ("slop_code.errors", "found"),
     ("slop_code.cli.doctor_command", "found"),
     ("slop_code.evaluation.judge.watch", "Told"),
-    ("slop_code.verification.contradictions", "place"),
 }
 CORE_PACKAGES = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection", "yaml"}
 
