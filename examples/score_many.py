@@ -17,9 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation import ProblemConfig
-from slop_code.execution.environment import load_environment
-from slop_code.runs import CheckpointFacts, Submission, evaluate_run_async
+from slop_code import CheckpointFacts, Submission, evaluate_run_async, load_environment, load_problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -93,7 +91,7 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 
 def make_submissions(folder: Path, count: int) -> list[Submission]:
     """Each another one: what was scored before would come from the result cache, without running."""
-    problem = ProblemConfig.from_yaml(write(folder / "problem", PROBLEM))
+    problem = load_problem(write(folder / "problem", PROBLEM))
     checkpoint, environment = problem.checkpoint(1), load_environment("local")
     kinds, stamp = list(COMPLETIONS.values()), time.time_ns()
     return [

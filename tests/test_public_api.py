@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+import slop_code
 import slop_code.evaluation as evaluation
 import slop_code.execution as execution
 from slop_code.errors import SlopCodeError, UsageError
@@ -23,10 +27,13 @@ from slop_code.evaluation import (
     TestResult,
 )
 from slop_code.evaluation.pytest_runner import BUILTIN_MARKERS, run_checkpoint_pytest
+from tests.docs.pages import DOCS, PAGES, ROOT, section, table_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PUBLIC_MODULES = {"slop_code", "slop_code.evaluation", "slop_code.execution"}
 TESTS = {
     "test_checkpoint_1.py": """
     def test_old(run):
@@ -72,15 +79,49 @@ def runner(problem, environment_spec, submission, cache) -> PytestRunner:
 @pytest.mark.parametrize(
     ("module", "names"),
     [
+        (slop_code, "CheckpointConfig CheckpointFacts CheckpointLine ConfigError CorrectnessResults EnvironmentSpec "
+                    "GroupType InfrastructureError PassPolicy Policy ProblemConfig ResultError Retries RunControl "
+                    "RunResults RunSummary Shard SlopCodeError StoredCheckpoint Submission SubmissionError "
+                    "SubmissionOutcome TestResult UsageError __version__ evaluate evaluate_async evaluate_run "
+                    "evaluate_run_async load_environment load_problem load_results parse_policy read_lines read_runs"),
         (evaluation, "PytestRunner run_checkpoint_pytest ProblemConfig CheckpointConfig MarkerConfig GroupType "
                      "PassPolicy TestResult CorrectnessResults ConfigError"),
         (execution, "Session EnvironmentSpec"),
     ],
-    ids=["evaluation", "execution"],
+    ids=["slop_code", "evaluation", "execution"],
 )  # fmt: skip
 def test_names(module, names):
     assert set(module.__all__) == set(names.split())
     assert all(hasattr(module, name) for name in names.split())
+
+
+def test_other_names_of_the_package_are_not_found():
+    assert dir(slop_code) == slop_code.__all__
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        _ = slop_code.no_such_name  # type: ignore[attr-defined]
+
+
+def test_the_reference_lists_and_describes_exactly_the_exported_names():
+    page = (DOCS / "reference/python.md").read_text(encoding="utf-8")
+    listed = section("python.md", "Names")
+    assert list(table_rows(listed)) == slop_code.__all__
+    described = page.replace(listed, "")
+    undescribed = {name for name in slop_code.__all__ if not re.search(rf"`{name}\b|^#+ .*\b{name}\b", described, re.M)}
+    assert undescribed == {"__version__"}
+
+
+@pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
+def test_documentation_imports_public_names_only(path):
+    """Names of a module that is private may change at any time."""
+    imports = re.findall(r"^ *(?:from|import) (slop_code[\w.]*)", path.read_text(encoding="utf-8"), re.M)
+    assert {module for module in imports if module not in PUBLIC_MODULES} == set()
+
+
+@pytest.mark.e2e
+def test_importing_the_package_loads_no_layer():
+    code = "import sys, slop_code; print([name for name in sys.modules if name.startswith(('slop_code.', 'pydantic'))])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "['slop_code._version']"
 
 
 @pytest.mark.parametrize(
@@ -122,6 +163,17 @@ def parameters(function: Callable[..., object]) -> list[str]:
 )
 def test_signatures(function, first):
     assert parameters(function)[: len(first)] == first
+
+
+@pytest.mark.parametrize(
+    ("function", "asynchronous"),
+    [
+        (slop_code.evaluate, slop_code.evaluate_async),
+        (slop_code.evaluate_run, slop_code.evaluate_run_async),
+    ],
+)
+def test_asynchronous_functions_have_the_same_parameters(function, asynchronous):
+    assert inspect.signature(asynchronous).parameters == inspect.signature(function).parameters
 
 
 @pytest.mark.parametrize("function", [PytestRunner.run, run_checkpoint_pytest])

@@ -26,36 +26,42 @@ if TYPE_CHECKING:
         ProblemConfig,
         TestResult,
     )
-    from slop_code.evaluation.policy import parse_policy
+    from slop_code.evaluation.policy import Policy, parse_policy
     from slop_code.execution import EnvironmentSpec
     from slop_code.runs import (
         CheckpointFacts,
+        CheckpointLine,
         Retries,
         RunControl,
         RunResults,
+        RunSummary,
         Shard,
         StoredCheckpoint,
         Submission,
         SubmissionOutcome,
         evaluate_run,
         evaluate_run_async,
+        read_lines,
         read_runs,
     )
 
 __all__ = [
     "CheckpointConfig",
     "CheckpointFacts",
+    "CheckpointLine",
     "ConfigError",
     "CorrectnessResults",
     "EnvironmentSpec",
     "GroupType",
     "InfrastructureError",
     "PassPolicy",
+    "Policy",
     "ProblemConfig",
     "ResultError",
     "Retries",
     "RunControl",
     "RunResults",
+    "RunSummary",
     "Shard",
     "SlopCodeError",
     "StoredCheckpoint",
@@ -73,21 +79,56 @@ __all__ = [
     "load_problem",
     "load_results",
     "parse_policy",
+    "read_lines",
     "read_runs",
 ]
 
-_HOMES = ("errors", "execution", "evaluation", "evaluation.policy", "runs", "api")
-"""Modules of these names."""
+_MODULES = {
+    "CheckpointConfig": "slop_code.evaluation",
+    "CheckpointFacts": "slop_code.runs",
+    "CheckpointLine": "slop_code.runs",
+    "ConfigError": "slop_code.errors",
+    "CorrectnessResults": "slop_code.evaluation",
+    "EnvironmentSpec": "slop_code.execution",
+    "GroupType": "slop_code.evaluation",
+    "InfrastructureError": "slop_code.errors",
+    "PassPolicy": "slop_code.evaluation",
+    "Policy": "slop_code.evaluation.policy",
+    "ProblemConfig": "slop_code.evaluation",
+    "ResultError": "slop_code.errors",
+    "Retries": "slop_code.runs",
+    "RunControl": "slop_code.runs",
+    "RunResults": "slop_code.runs",
+    "RunSummary": "slop_code.runs",
+    "Shard": "slop_code.runs",
+    "SlopCodeError": "slop_code.errors",
+    "StoredCheckpoint": "slop_code.runs",
+    "Submission": "slop_code.runs",
+    "SubmissionError": "slop_code.errors",
+    "SubmissionOutcome": "slop_code.runs",
+    "TestResult": "slop_code.evaluation",
+    "UsageError": "slop_code.errors",
+    "evaluate": "slop_code.api",
+    "evaluate_async": "slop_code.api",
+    "evaluate_run": "slop_code.runs",
+    "evaluate_run_async": "slop_code.runs",
+    "load_environment": "slop_code.api",
+    "load_problem": "slop_code.api",
+    "load_results": "slop_code.api",
+    "parse_policy": "slop_code.evaluation.policy",
+    "read_lines": "slop_code.runs",
+    "read_runs": "slop_code.runs",
+}
+"""The module that each name is imported from."""
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
     """Import the API when a name of it is first used, so that the command line starts quickly."""
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    modules = (importlib.import_module(f"slop_code.{home}") for home in _HOMES)
-    return next(getattr(module, name) for module in modules if hasattr(module, name))
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -164,7 +164,7 @@ def default_of(value: object) -> str:
         return "required"
     if isinstance(value, StrEnum):
         return repr(value.value)
-    return "silent" if callable(value) else repr(value)
+    return repr(value)
 
 
 @pytest.mark.parametrize(

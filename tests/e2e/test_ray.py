@@ -345,7 +345,7 @@ def test_a_node_that_dies_in_the_middle(
         for number, work in enumerate(works)
     ]  # fmt: skip
     with ThreadPoolExecutor(1) as pool:
-        run = evaluate_run(given, executor="ray", retries=Retries(times=1), cache=Cache(tmp_path / "cache"))
+        run = evaluate_run(given, executor="ray", retries=Retries(times=1), cache=tmp_path / "cache")
         reading = pool.submit(list, run)
         until(lambda: len(sessions(nodes.own)) == len(sessions(nodes.other)) == BUSY)
         nodes.cluster.remove_node(nodes.node, allow_graceful=False)

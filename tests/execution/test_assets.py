@@ -14,6 +14,7 @@ from slop_code.execution.assets import asset_environment, asset_variable, copy_a
         ("files", "SCBENCH_ASSET_FILES"),
         ("Files", "SCBENCH_ASSET_FILES"),
         ("test-data.json", "SCBENCH_ASSET_TEST_DATA_JSON"),
+        ("stop-words.txt", "SCBENCH_ASSET_STOP_WORDS_TXT"),
         ("a_1", "SCBENCH_ASSET_A_1"),
         ("größe", "SCBENCH_ASSET_GR_SSE"),
         ("a b", "SCBENCH_ASSET_A_B"),

@@ -13,7 +13,6 @@ import yaml
 from slop_code.errors import UsageError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import Digests
-from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
@@ -327,7 +326,7 @@ def test_a_submission_that_cannot_be_evaluated_is_rejected_alone(world):
     assert "deep" in plan.issues[0].reason
     assert len(plan.jobs) == 2
     loose = [replace(one, output=None) for one in world.discover()[0].submissions]
-    first = next(evaluate_run(loose[1:2], cache=Cache(world.folder / "cache")))
+    first = next(evaluate_run(loose[1:2], cache=world.folder / "cache"))
     assert first.submission is loose[1], "whoever waits for its outcome gets one"
     assert (first.facts.state, first.facts.reason) == ("not_evaluated", plan.issues[0].reason)
 

@@ -8,7 +8,6 @@ import shutil
 import pytest
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.cache import Cache
 from slop_code.runs import evaluate_run
 from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
 from slop_code.runs.job_records import RunIssue
@@ -139,7 +138,7 @@ def test_the_written_summary_is_read_back(world, finish):
 @pytest.mark.parametrize(("problems", "written"), [((), True), (("words",), False)])
 def test_a_part_of_a_run_does_not_replace_its_summary(world, finish, problems, written):
     run = finish("+", "-")
-    options = {"problems_dir": world.problems, "problems": problems, "cache": Cache(world.folder / "cache")}
+    options = {"problems_dir": world.problems, "problems": problems, "cache": world.folder / "cache"}
     assert [outcome.source for outcome in evaluate_run(run.folder, **options)] == ["up_to_date", "up_to_date"]
     assert [(run.folder / name).exists() for name in (LINES_FILE, SUMMARY_FILE)] == [written, written]
 

@@ -78,7 +78,7 @@ def run(world):
 
 @pytest.fixture
 def options(world):
-    return {"problems_dir": world.problems, "cache": Cache(world.folder / "cache")}
+    return {"problems_dir": world.problems, "cache": world.folder / "cache"}
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_cached_jobs_need_no_preparation(world, run, held, options):
     (found.submissions[0].path / "main.py").write_text("new")
     for submission in found.submissions:
         (submission.output / "evaluation.json").unlink()
-    with open_runs([found], options["cache"], RunSettings(executor="held")) as evaluation:
+    with open_runs([found], Cache(options["cache"]), RunSettings(executor="held")) as evaluation:
         with evaluation.executor() as executor:
             assert [one.checkpoint.name for one in executor.wanted] == ["checkpoint_1"]
 

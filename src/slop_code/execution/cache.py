@@ -40,7 +40,11 @@ class Cache:
         """$SCBENCH_CACHE_DIR, else slop-code in the user's cache folder."""
         given = os.environ.get(CACHE_VARIABLE)
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        root = Path(given).expanduser() if given else Path(base).expanduser() / "slop-code"
+        return cls.at(Path(given).expanduser() if given else Path(base).expanduser() / "slop-code")
+
+    @classmethod
+    def at(cls, root: Path) -> Cache:
+        """The folder is made where it does not exist."""
         try:
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
             (root / "sessions").mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 """Evaluation of many checkpoints: discover, plan, schedule, summarise."""
 
-from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, read_lines
 from slop_code.runs.job_records import Submission, SubmissionOutcome
 from slop_code.runs.plan import Shard
 from slop_code.runs.read_results import RunResults, StoredCheckpoint, read_runs
@@ -21,5 +21,6 @@ __all__ = [
     "SubmissionOutcome",
     "evaluate_run",
     "evaluate_run_async",
+    "read_lines",
     "read_runs",
 ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import inspect
 import os
 import threading
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from slop_code.errors import UsageError
 from slop_code.execution.cache import Cache
@@ -22,9 +21,8 @@ from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Sequence
 
-    from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.plan import Shard
 
     Runs = Path | str | Sequence[Path | str] | Sequence[Submission]
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     """An outcome, the error that ended the evaluation, or None at its end."""
 
 Options = ParamSpec("Options")
+Value = TypeVar("Value")
 
 
 class BackgroundRun:
@@ -98,9 +97,8 @@ def evaluate_run(
     retries: Retries | None = None,
     overwrite: bool = False,
     shard: Shard | None = None,
-    cache: Cache | None = None,
+    cache: Path | str | None = None,
     control: RunControl | None = None,
-    progress: ProgressCallback = lambda _: None,
 ) -> Generator[SubmissionOutcome, None, None]:
     """Outcomes as they come: of run folders, whose results and summaries are written there, or of submissions.
 
@@ -118,12 +116,12 @@ def evaluate_run(
         partial=bool(problems),
     )
     discovered = _discover(runs, problems_dir, problems, environment)
-    with open_runs(discovered, cache or Cache.default(), settings) as evaluation:
+    with open_runs(discovered, Cache.default() if cache is None else Cache.at(Path(cache)), settings) as evaluation:
         yield from evaluation.outcomes_without_jobs()
         if evaluation.plan.jobs:
             with (
                 contextlib.suppress(EvaluationCancelledError),
-                evaluation.executor(progress, control) as job_executor,
+                evaluation.executor(control=control) as job_executor,
             ):
                 for event in evaluation.events(job_executor, control):
                     if isinstance(event, SubmissionOutcome):
@@ -133,7 +131,19 @@ def evaluate_run(
             raise UsageError("\n".join(f"{issue.label}: {issue.reason}" for issue in issues))
 
 
-async def evaluate_run_async(runs: Runs, **options: Any) -> AsyncIterator[SubmissionOutcome]:
+def same_parameters(
+    function: Callable[Options, object],
+) -> Callable[[Callable[..., Value]], Callable[Options, Value]]:
+    """For type checkers and `help`, the decorated function has the parameters of `function`."""
+
+    def decorate(decorated: Callable[..., Value]) -> Callable[Options, Value]:
+        return functools.wraps(function, assigned=(), updated=())(decorated)
+
+    return decorate
+
+
+@same_parameters(evaluate_run)
+async def evaluate_run_async(*args: Any, **options: Any) -> AsyncGenerator[SubmissionOutcome, None]:
     """As `evaluate_run`, with its options, for a program with an event loop.
 
     When the task that waits for an outcome is cancelled, or the generator is closed, running jobs are cancelled and
@@ -141,13 +151,12 @@ async def evaluate_run_async(runs: Runs, **options: Any) -> AsyncIterator[Submis
     """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[StreamItem] = asyncio.Queue()
-    control: RunControl = options.pop("control", None) or RunControl()
+    control = options["control"] = options.get("control") or RunControl()
 
     def send(item: StreamItem) -> None:
         loop.call_soon_threadsafe(queue.put_nowait, item)
 
-    outcomes = inspect.unwrap(evaluate_run)(runs, control=control, **options)
-    background = BackgroundRun(outcomes, control, send)
+    background = BackgroundRun(evaluate_run(*args, **options), control, send)
     try:
         while (item := await queue.get()) is not None:
             if isinstance(item, BaseException):
