@@ -28,7 +28,7 @@ def targets() -> list[str]:
 
 
 def native_compiler() -> str | None:
-    """A compiler that can link statically for this machine, when no other is asked for."""
+    """The machine's C compiler, if it can link statically and no other target is requested."""
     compiler = shutil.which("cc")
     if targets() != [platform.machine()] or not sys.platform.startswith("linux") or compiler is None:
         return None

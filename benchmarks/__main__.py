@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: what slop-code costs over bare pytest, as a table, as JSON, and on a page.
+"""Measurement of the cost of slop-code over bare pytest: `python -m benchmarks` writes a table, JSON, and a page.
 
 Every figure is a median over rounds that take turns within one session on one machine: compare the ratios, not the
 seconds of two sessions.
@@ -46,10 +46,10 @@ PARTS: dict[str, ModuleType] = {
 
 
 def letters(text: str) -> list[str]:
-    found = [word.strip() for word in text.split(",")]
-    if unknown := [word for word in found if word not in PARTS]:
+    chosen = [letter.strip() for letter in text.split(",")]
+    if unknown := [letter for letter in chosen if letter not in PARTS]:
         raise argparse.ArgumentTypeError(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}")
-    return found
+    return chosen
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,8 +71,8 @@ def main() -> int:
     facts, parts, failed = machine(), [], False
     with tempfile.TemporaryDirectory(prefix="slop-code-bench-", ignore_cleanup_errors=True) as name:
         os.environ["SCBENCH_CACHE_DIR"] = f"{name}/cache"
-        found, missing = sandboxes()
-        bench = Bench(Path(name), "quick" if arguments.quick else "whole", found, missing, tell)
+        working, missing = sandboxes()
+        bench = Bench(Path(name), "quick" if arguments.quick else "whole", working, missing, print_step)
         for letter in arguments.only:
             began = time.monotonic()
             try:
@@ -94,12 +94,12 @@ def main() -> int:
 
 
 def measured(letter: str, bench: Bench) -> Part:
-    bench.tell(f"({letter}) {PARTS[letter].TITLE}")
+    bench.print_step(f"({letter}) {PARTS[letter].TITLE}")
     part: Part = PARTS[letter].measure(bench)
     return part
 
 
-def tell(step: str) -> None:
+def print_step(step: str) -> None:
     print(f"· {step}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The other side of every comparison: pytest in a prepared environment, beside the submission, without boxes."""
+"""Bare pytest, the baseline of every comparison: in a prepared environment, beside the submission, without boxes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def prepared_venv(bench: Bench) -> Path:
-    """One for all parts of a session."""
+    """Shared by all parts of a session."""
     folder = bench.work / "venv"
     return folder if folder.exists() else bare_venv(folder, Cache.default().uv)
 
 
 def bare_venv(folder: Path, uv_cache: Path) -> Path:
-    """The same locked test tools for the same interpreter; what is not in uv's cache is fetched."""
+    """The same locked test tools for the same interpreter; packages that are not in uv's cache are downloaded."""
     uv, environment = str(uv_paths()[0]), clean_environment(UV_CACHE_DIR=str(uv_cache))
     run([uv, "venv", "--quiet", "--python", base_python(), str(folder)], env=environment)
     install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--require-hashes", "-r", str(LOCK)]
@@ -40,14 +40,14 @@ def bare_venv(folder: Path, uv_cache: Path) -> Path:
 class Bare:
     folder: Path
     temporary: Path
-    """pytest tidies up what its earlier runs have left here: nobody else's."""
+    """A folder for pytest's temporary files, so that it removes only those of its own earlier runs."""
 
     checkpoint: CheckpointConfig
     variables: dict[str, str]
 
     @classmethod
     def of(cls, folder: Path, problem: ProblemConfig, checkpoint: CheckpointConfig, submission: Path) -> Bare:
-        """The tests lie in the submission's folder, as whoever wrote them would run them."""
+        """The tests are in the submission's folder, as their author would run them."""
         shutil.copytree(submission, folder, dirs_exist_ok=True)
         selection = choose(problem, checkpoint)
         copy_tests(problem, selection, render_ini(problem.markers, selection.run), folder / TESTS_DIR)

@@ -1,6 +1,6 @@
-"""A large run as evaluations would leave it, without any: for the benchmark of the report, and for its tests.
+"""Generator of a large run without evaluations, for the benchmark and the tests of the report.
 
-What fails, fails as real tests do: with a long message that is like no other, calls, and captured output.
+Failures look like those of real tests: a long message unlike all others, calls, and captured output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WORDS = (
 MARKS = ((), ("functionality",), ("error",))
 GROUPS = (GroupType.CORE, GroupType.FUNCTIONALITY, GroupType.ERROR)
 BORN = 2
-"""Tests that every later checkpoint adds; as many of the oldest go, so that each has the same number."""
+"""Number of tests that each later checkpoint adds; it drops as many of the oldest, so all have the same number."""
 RECOVERS = 0.2
 MESSAGE = """cook = <function cook.<locals>.call at 0x7f{address}>, title = '{title}', servings = {servings}
 
@@ -43,20 +43,20 @@ E         Skipping 118 identical leading characters in diff, use -v to show
 
 
 def write_big_run(folder: Path, *, problems: int, checkpoints: int, tests: int = 500, breaks: float = 0.02) -> Path:
-    """The same for the same numbers. `breaks`: the share of passing tests that each next checkpoint breaks."""
+    """Deterministic. `breaks`: the share of passing tests that each next checkpoint breaks."""
     names = [f"checkpoint_{number}" for number in range(1, checkpoints + 1)]
     for number in range(1, problems + 1):
         chance = random.Random(number)
         failing: set[int] = set()
-        for place, name in enumerate(names):
-            there = range(place * BORN, place * BORN + tests)
+        for index, name in enumerate(names):
+            there = range(index * BORN, index * BORN + tests)
             failing = {test for test in there if chance.random() < (1 - RECOVERS if test in failing else breaks)}
-            found = [_test(test, place, names, tests, test in failing, chance) for test in there]
-            _results(f"problem_{number}", name, names, found).save(folder / f"problem_{number}" / name / RESULT_FILE)
+            results = [_test(test, index, names, tests, test in failing, chance) for test in there]
+            _results(f"problem_{number}", name, names, results).save(folder / f"problem_{number}" / name / RESULT_FILE)
     return folder
 
 
-def _test(number: int, place: int, names: list[str], tests: int, fails: bool, chance: random.Random) -> TestResult:
+def _test(number: int, index: int, names: list[str], tests: int, fails: bool, chance: random.Random) -> TestResult:
     home = max(0, (number - tests) // BORN + 1)
     kind = number % 3
     file = f"test_{names[home]}.py"
@@ -64,7 +64,7 @@ def _test(number: int, place: int, names: list[str], tests: int, fails: bool, ch
     return TestResult(
         id=f"test_scales[{WORDS[number % 16]}-{number}-servings must be a whole number above {number % 7}]",
         checkpoint=names[home],
-        group_type=GROUPS[kind] if home == place else GroupType.REGRESSION,
+        group_type=GROUPS[kind] if home == index else GroupType.REGRESSION,
         status="failed" if fails else "skipped" if number % 97 == 96 else "passed",
         duration_ms=round(chance.uniform(5, 400), 3),
         file_path=file,

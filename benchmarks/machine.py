@@ -43,8 +43,8 @@ def machine() -> dict[str, Any]:
 
 
 def _model() -> str:
-    found = re.search(r"(?m)^(?:model name|Model)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text())
-    return found[1] if found else "unknown"
+    match = re.search(r"(?m)^(?:model name|Model)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text())
+    return match[1] if match else "unknown"
 
 
 def _last_word(*argv: str, word: int) -> str | None:
@@ -54,7 +54,7 @@ def _last_word(*argv: str, word: int) -> str | None:
 
 
 def _commit() -> str | None:
-    """With a word where the tree is not what was committed."""
+    """With a note if there are uncommitted changes."""
     commit = _printed("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD")
     changed = _printed("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
     return f"{commit.strip()}{' with changes' if changed else ''}" if commit else None
@@ -62,7 +62,7 @@ def _commit() -> str | None:
 
 def _printed(*argv: str) -> str | None:
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
+        process = subprocess.run(argv, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return process.stdout if process.returncode == 0 else None

@@ -1,6 +1,6 @@
-"""(e) A checkpoint of few tests and of many: time against bare pytest, and the most memory of evaluator and judge.
+"""(e) A checkpoint of few tests and of many: time against bare pytest, and peak memory of evaluator and judge.
 
-The tests do nothing, so that all the time is pytest's and ours: no ratio of real tests is as large.
+The tests do nothing, so all the time is that of pytest and slop-code: no ratio of real tests is as large.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def test_number(number):
 
 
 def measure(bench: Bench) -> Part:
-    venv, submission, found = prepared_venv(bench), write_submission(bench.folder("submission")), []
+    venv, submission, measured = prepared_venv(bench), write_submission(bench.folder("submission")), []
     for count in bench.size((10, 100, 1000, 10_000), (10, 1000), (10,)):
-        bench.tell(f"{count} tests")
+        bench.print_step(f"{count} tests")
         tests = {"test_checkpoint_1.py": TESTS.format(count=count)}
         problem = write_problem(bench.folder("many") / "problem", tests, conftest=PEAK)
         side = Bare.of(bench.folder("bare"), problem, problem.checkpoint(1), submission)
@@ -48,9 +48,9 @@ def measure(bench: Bench) -> Part:
                 peaks[f"{count:,} tests, memory: bare pytest"].append(bare.mebibytes)
                 peaks[f"{count:,} tests, memory: the judge's pytest"].append(judge)
                 peaks[f"{count:,} tests, memory: the evaluator"].append(evaluator.mebibytes)
-        found += rows(taken, against=next(iter(taken)))
-        found += rows(peaks, unit="MiB", against=next(iter(peaks)))
-    return Part("e", TITLE, tuple(found))
+        measured += rows(taken, against=next(iter(taken)))
+        measured += rows(peaks, unit="MiB", against=next(iter(peaks)))
+    return Part("e", TITLE, tuple(measured))
 
 
 def run_bare(side: Bare, venv: Path) -> Spent:

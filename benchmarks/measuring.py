@@ -22,11 +22,11 @@ peak = open("/proc/self/status").read().split("VmHWM:")[1].split()[0]
 print(f"\\nPEAK {peak}", file=sys.stderr, flush=True)
 os._exit(status)
 """
-"""The command, and then the most kilobytes that its own process held."""
+"""Runs the command, and prints the peak memory of its process in kilobytes."""
 
 
 class BenchError(Exception):
-    """Something that was to be measured did not work: there is no figure."""
+    """A program that was to be measured failed, so there is no figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Spent:
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
-    """Bytecode is written and kept on both sides, whatever this shell says."""
+    """Bytecode is written and kept for all candidates, whatever the variables of this shell say."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
     return {**kept, **extra}
 
@@ -48,7 +48,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int, *, warm: int = 1) -> dict[str, list[float]]:
-    """The seconds of each. Every round begins with another one; the first `warm` ones fill caches and do not count."""
+    """Seconds of each candidate. Rounds start with different candidates; the first `warm` rounds do not count."""
     times: dict[str, list[float]] = {name: [] for name in actions}
     names = list(actions)
     for number in range(warm + rounds):
@@ -61,22 +61,24 @@ def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int, *, warm: 
 
 
 def run(argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-    """What a program that has to succeed printed."""
-    done = subprocess.run(argv, cwd=cwd, env=env or clean_environment(), capture_output=True, text=True)
-    if done.returncode != 0:
-        raise BenchError(f"{argv[0]} exited with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    return done.stdout
+    """Standard output of a program that has to succeed."""
+    process = subprocess.run(argv, cwd=cwd, env=env or clean_environment(), capture_output=True, text=True)
+    if process.returncode != 0:
+        raise BenchError(
+            f"{argv[0]} exited with {process.returncode}\n{process.stdout[-2000:]}\n{process.stderr[-2000:]}"
+        )
+    return process.stdout
 
 
 def ours(*arguments: object) -> Spent:
-    """A `slop-code` command that has to succeed, as a process of its own from its start to its end."""
+    """Run a `slop-code` command that has to succeed, in a process of its own."""
     began = time.perf_counter()
     argv = [sys.executable, "-c", OURS, *map(str, arguments)]
-    done = subprocess.run(argv, env=clean_environment(), capture_output=True, text=True)
+    process = subprocess.run(argv, env=clean_environment(), capture_output=True, text=True)
     taken = time.perf_counter() - began
-    if done.returncode != 0:
-        raise BenchError(f"slop-code {arguments[0]} exited with {done.returncode}\n{done.stderr[-2000:]}")
-    return Spent(taken, peak_in(done.stderr))
+    if process.returncode != 0:
+        raise BenchError(f"slop-code {arguments[0]} exited with {process.returncode}\n{process.stderr[-2000:]}")
+    return Spent(taken, peak_in(process.stderr))
 
 
 def peak_in(printed: str) -> float:

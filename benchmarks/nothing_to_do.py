@@ -1,7 +1,7 @@
-"""(d) A run in which everything is done: every snapshot is checked against its result, and the summary written anew.
+"""(d) A run that is up to date: every snapshot is checked against its result, and the summary is written again.
 
-The runs are written as evaluations would leave them: small snapshots, results whose digests are right; `slop-code
-merge` makes their index. Time and memory must not follow the number of tests.
+The runs are generated: small snapshots, and results with the right digests; `slop-code merge` makes their index. Time
+and memory must not grow with the number of tests.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def measure(bench: Bench) -> Part:
     shapes.append((most, many))
     runs = {}
     for count, tests in shapes:
-        bench.tell(f"writing a run of {count} checkpoints with {tests} tests in each")
+        bench.print_step(f"writing a run of {count} checkpoints with {tests} tests in each")
         runs[f"{count:,} checkpoints of {tests:,} tests"] = written(bench, count, tests)
     spent: dict[str, list[Spent]] = {name: [] for name in runs}
     for _ in range(bench.size(3, 2, 1)):
         for name, look in runs.items():
             spent[name].append(look())
-    times = {name: [one.seconds for one in found] for name, found in spent.items()}
-    peaks = {f"{name}, memory": [one.mebibytes for one in found] for name, found in spent.items()}
+    times = {name: [each.seconds for each in rounds] for name, rounds in spent.items()}
+    peaks = {f"{name}, memory": [each.mebibytes for each in rounds] for name, rounds in spent.items()}
     first, least = next(iter(times)), next(iter(peaks))
     return Part("d", TITLE, (*rows(times, against=first), *rows(peaks, unit="MiB", against=least)))
 
@@ -112,7 +112,7 @@ def write_run(work: Path, count: int) -> None:
 
 
 def write_results(work: Path, tests: int) -> None:
-    """The tests are the same in all, and written out once."""
+    """The tests are the same in all results, and serialised once."""
     expected, text = ExpectedDigests(), ""
     for submission in discover([work / "run"], problems_dir=work / "problems")[0].submissions:
         digests = expected.digests(submission)
@@ -125,7 +125,7 @@ def write_results(work: Path, tests: int) -> None:
 
 
 def move_index(run: Path) -> None:
-    """The index of the few tests, said of the many: reading so much once would take most of the time."""
+    """Reuse the index of results with few tests: indexing those with many would take most of the time."""
     lines = [json.loads(line.partition(" ")[2]) for line in (run / STATE_DIR / INDEX_FILE).read_text().splitlines()]
     stamps = {line["stamp"]: _stamp(run / line["path"]) for line in lines}
     for line in lines:

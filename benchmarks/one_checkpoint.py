@@ -1,4 +1,4 @@
-"""(a) One checkpoint against bare pytest: warm, with tests that are new, and with nothing prepared at all."""
+"""(a) One checkpoint against bare pytest: warm, with new tests, and with empty caches."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ COLD = "cold: bare pytest, its environment made first"
 def measure(bench: Bench) -> Part:
     problem = example(bench)
     bare = Bare.of(bench.folder("bare"), problem, last(problem), solution(problem))
-    found = rows(warm(bench, problem, bare), against="warm: bare pytest")
-    found += rows(new_tests(bench, problem))
+    measured = rows(warm(bench, problem, bare), against="warm: bare pytest")
+    measured += rows(new_tests(bench, problem))
     if rounds := bench.size(2, 1, 0):
-        bench.tell("with nothing prepared")
-        found += rows(cold(bench, problem, bare, rounds), against=COLD)
-    return Part("a", TITLE, tuple(found), bench.missing)
+        bench.print_step("with nothing prepared")
+        measured += rows(cold(bench, problem, bare, rounds), against=COLD)
+    return Part("a", TITLE, tuple(measured), bench.missing)
 
 
 def last(problem: ProblemConfig) -> CheckpointConfig:
@@ -53,7 +53,7 @@ def warm(bench: Bench, problem: ProblemConfig, bare: Bare) -> dict[str, list[flo
 
 
 def new_tests(bench: Bench, problem: ProblemConfig) -> dict[str, list[float]]:
-    """The test tools are there; the tests have to be collected first, as no evaluation has had them before."""
+    """The test tools are cached; the tests are new, so they are collected first."""
     folder = bench.folder("new-tests") / problem.name
     shutil.copytree(problem.path, folder)
 
@@ -67,7 +67,7 @@ def new_tests(bench: Bench, problem: ProblemConfig) -> dict[str, list[float]]:
 
 
 def cold(bench: Bench, problem: ProblemConfig, bare: Bare, rounds: int) -> dict[str, list[float]]:
-    """Nothing is kept, not even what uv has fetched; the network is part of it on both sides."""
+    """Without any cache, not even that of uv; both candidates download over the network."""
 
     def bare_cold() -> None:
         folder = bench.folder("cold")

@@ -1,6 +1,6 @@
-"""(f) The report of a large run: to write, to keep, and to open.
+"""(f) The report of a large run: time to write it, its size, and time to open it.
 
-Runs are written as evaluations would leave them (`big_run.py`), in three shapes: many problems, one very long one,
+Runs are generated (`big_run.py`) in three shapes: many problems, one very long one,
 and one that fails nearly everything. `slop-code report` is measured as a process of its own. Then Chromium opens the
 file from disk, and counts from the start of the navigation until the overview is drawn, and the timeline of the first
 problem after it.
@@ -57,14 +57,14 @@ def of_shape(bench: Bench, shape: tuple[int, int, float], browser: Browser | Non
     tests = bench.size(500, 500, 5)
     name = f"{problems * checkpoints} checkpoints × {tests} tests of {problems} problem{'s' * (problems > 1)}"
     name += ", nearly all fail" if breaks > 0.5 else ""
-    bench.tell(name)
+    bench.print_step(name)
     run, page = bench.folder("big"), bench.folder("page") / "report.html"
     write_big_run(run, problems=problems, checkpoints=checkpoints, tests=tests, breaks=breaks)
     rounds = bench.size(3, 2, 1)
     spent = [ours("report", run, "-o", page) for _ in range(rounds)]
     rows = [
-        Row(f"{name}: written", "s", tuple(one.seconds for one in spent)),
-        Row(f"{name}: memory", "MiB", tuple(one.mebibytes for one in spent)),
+        Row(f"{name}: written", "s", tuple(each.seconds for each in spent)),
+        Row(f"{name}: memory", "MiB", tuple(each.mebibytes for each in spent)),
         Row(f"{name}: size", "MB", (page.stat().st_size / 1e6,)),
     ]
     if browser is not None:
@@ -76,7 +76,7 @@ def of_shape(bench: Bench, shape: tuple[int, int, float], browser: Browser | Non
 
 @contextlib.contextmanager
 def chromium(*, wanted: bool) -> Iterator[Browser | None]:
-    """None where there is no such program; `tests/with_browser.py` brings one."""
+    """None where there is no such program; `tests/with_browser.py` installs one."""
     program = os.environ.get("SLOP_CODE_TEST_BROWSER") or shutil.which("chromium")
     if program is None or not wanted:
         yield None

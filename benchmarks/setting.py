@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples/problems"
 SCALES = ("whole", "quick", "least")
 SALTS = itertools.count(time.time_ns())
-"""A text that no submission had before: nothing of it comes from the store."""
+"""Numbers that make submissions new, so that no result comes from the result cache."""
 
 KINDS: dict[str, dict[str, object]] = {
     "none": {"type": "local", "isolation": "none"},
@@ -36,18 +36,18 @@ class Bench:
     work: Path
     scale: str = "whole"
     sandboxes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """The keys of an environment for each that works here."""
+    """Keys of the environment file, for each sandbox that works on this machine."""
 
     missing: tuple[str, ...] = ()
-    """Why one does not."""
+    """Sandboxes that do not work, each with the reason."""
 
-    tell: Callable[[str], None] = lambda _: None
+    print_step: Callable[[str], None] = lambda _: None
 
     def size(self, whole: Choice, quick: Choice, least: Choice) -> Choice:
         return (whole, quick, least)[SCALES.index(self.scale)]
 
     def folder(self, name: str) -> Path:
-        """A new one; the same name may be asked for again."""
+        """A new folder at each call, even for the same name."""
         path = self.work / f"{name}-{next(SALTS)}"
         path.mkdir(parents=True)
         return path
@@ -57,8 +57,8 @@ class Bench:
 
 
 def sandboxes() -> tuple[dict[str, Mapping[str, object]], tuple[str, ...]]:
-    """Those that work on this machine, and why the others do not; `tests/with_docker.py` brings an image."""
-    found: dict[str, Mapping[str, object]] = {}
+    """Sandboxes that work on this machine, and the reasons why others do not; `tests/with_docker.py` has an image."""
+    working: dict[str, Mapping[str, object]] = {}
     missing = []
     image = os.environ.get("SLOP_CODE_TEST_IMAGE")
     for name, keys in KINDS.items():
@@ -68,7 +68,7 @@ def sandboxes() -> tuple[dict[str, Mapping[str, object]], tuple[str, ...]]:
             continue
         try:
             sandbox_for(EnvironmentSpec.model_validate({"name": "bench", **whole}), Cache.default())
-            found[name] = whole
+            working[name] = whole
         except InfrastructureError as error:
             missing.append(f"{name}: {error}")
-    return found, tuple(missing)
+    return working, tuple(missing)

@@ -1,7 +1,7 @@
-"""(h) Where the time of one warm evaluation goes, stage by stage, beside the same stages of bare pytest.
+"""(h) Time of one warm evaluation by stage, beside the same stages of bare pytest.
 
-A conftest of the tests notes the clock as pytest comes along; all processes of a machine read the same one. When a
-process began is known to a hundredth of a second: the median of several rounds is finer.
+A conftest of the tests records the clock at each stage of pytest; all processes of a machine read the same clock. The
+start of a process is known to a hundredth of a second; the median of several rounds is finer.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def measure(bench: Bench) -> Part:
     side = Bare.of(bench.folder("bare"), problem, last(problem), solution(problem))
     times: dict[str, list[float]] = defaultdict(list)
     for number in range(-bench.size(1, 1, 0), bench.size(7, 2, 1)):
-        found = {**stages_of_bare(side, venv), **stages_of_ours(bench, problem)}
-        for name, taken in found.items() if number >= 0 else ():
+        stages = {**stages_of_bare(side, venv), **stages_of_ours(bench, problem)}
+        for name, taken in stages.items() if number >= 0 else ():
             times[name].append(1000 * taken)
     pairs = {name: f"bare pytest: {name}" for name in times}
     bases = {name: base if base in times else None for name, base in pairs.items()}
@@ -105,8 +105,12 @@ def stages_of_bare(side: Bare, venv: Path) -> dict[str, float]:
     began = clock()
     noted = noted_in(side.run(venv))
     ended = clock()
-    found = {**pytest_stages(noted, began), "pytest's process ends": ended - noted["unconfigure"], "all": ended - began}
-    return {f"bare pytest: {name}": taken for name, taken in found.items()}
+    stages = {
+        **pytest_stages(noted, began),
+        "pytest's process ends": ended - noted["unconfigure"],
+        "all": ended - began,
+    }
+    return {f"bare pytest: {name}": taken for name, taken in stages.items()}
 
 
 def stages_of_ours(bench: Bench, problem: ProblemConfig) -> dict[str, float]:
@@ -140,10 +144,10 @@ def pytest_stages(noted: Mapping[str, float], began: float) -> dict[str, float]:
 
 
 def noted_in(printed: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(printed.rpartition("NOTED ")[2].splitlines()[0])
-    return found
+    noted: dict[str, Any] = json.loads(printed.rpartition("NOTED ")[2].splitlines()[0])
+    return noted
 
 
 def clock() -> float:
-    """The same for all processes of the machine, in whatever box."""
+    """The same clock for all processes of the machine, in any box."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

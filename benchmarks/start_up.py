@@ -1,4 +1,4 @@
-"""(g) How long the command takes to start, against an interpreter that does nothing."""
+"""(g) Start-up time of the command, against an interpreter that does nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TITLE = "start-up of the command"
 OTHERS = "import argparse, json, hashlib, subprocess, yaml; from pydantic import BaseModel, Field, field_validator"
-"""What every command needs that others wrote."""
+"""The third-party imports of every command."""
 
 
 def measure(bench: Bench) -> Part:
@@ -32,11 +32,11 @@ def measure(bench: Bench) -> Part:
         "slop-code eval-snapshot --help": functools.partial(run, [program, "eval-snapshot", "--help"]),
         "slop-code doctor": functools.partial(tried, [program, "doctor"]),
     }
-    found = in_turns(actions, bench.size(11, 3, 1), warm=bench.size(2, 1, 0))
-    times = {name: [1000 * one for one in values] for name, values in found.items()}
+    seconds = in_turns(actions, bench.size(11, 3, 1), warm=bench.size(2, 1, 0))
+    times = {name: [1000 * value for value in values] for name, values in seconds.items()}
     return Part("g", TITLE, tuple(rows(times, unit="ms", against="python -c pass")))
 
 
 def tried(argv: list[str]) -> None:
-    """Whatever it says of this machine."""
+    """Any exit status is accepted: `doctor` may report missing features of this machine."""
     subprocess.run(argv, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)

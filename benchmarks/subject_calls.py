@@ -1,4 +1,4 @@
-"""(b) One call of the submission against a bare process; both are started in turns by a test in the judge's box."""
+"""(b) One call of the submission against a bare process; a test in the judge's box starts both in turns."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ COMMAND = {"command": "true", "entry_file": "{entry_file}"}
 
 
 def measure(bench: Bench) -> Part:
-    found: list[Row] = []
+    measured: list[Row] = []
     rounds = bench.size(3, 1, 1)
     taken = {name: [calls(bench, name) for _ in range(rounds)] for name in bench.sandboxes}
     for name, values in taken.items():
         base = f"{name}: a bare process in the judge's box"
-        found.append(Row(base, "ms", tuple(value["bare"] for value in values)))
-        found.append(Row(f"{name}: a call", "ms", tuple(value["launcher"] for value in values), base))
-    return Part("b", TITLE, tuple(found), bench.missing)
+        measured.append(Row(base, "ms", tuple(value["bare"] for value in values)))
+        measured.append(Row(f"{name}: a call", "ms", tuple(value["launcher"] for value in values), base))
+    return Part("b", TITLE, tuple(measured), bench.missing)
 
 
 def calls(bench: Bench, sandbox: str) -> dict[str, float]:
-    """The medians of many calls, in milliseconds."""
+    """Medians of many calls, in milliseconds."""
     problem, out = ProblemConfig.from_yaml(CALLS), bench.folder("calls")
     count = {"env": {"BENCH_CALLS": str(bench.size(300, 100, 5))}}
     spec = bench.environment(sandbox, commands=COMMAND, environment=count)

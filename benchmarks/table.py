@@ -23,7 +23,7 @@ class Row:
     unit: str
     samples: tuple[float, ...]
     against: str | None = None
-    """The row of the same part that the ratio is to."""
+    """Name of the baseline: a row of the same part, for the ratio."""
 
     @property
     def median(self) -> float:
@@ -36,7 +36,7 @@ class Part:
     title: str
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
-    """What could not be measured here, and why."""
+    """Measurements that were not possible here, each with the reason."""
 
     def ratio(self, row: Row) -> float | None:
         bases = {base.what: base.median for base in self.rows}
@@ -45,7 +45,7 @@ class Part:
 
 
 def rows(times: Mapping[str, Sequence[float]], *, unit: str = "s", against: str | None = None) -> list[Row]:
-    """One row for each; the ratio is to the one named, which has none itself."""
+    """`against`: the name of the baseline, which has no ratio itself."""
     return [
         Row(what, unit, tuple(values), against if against in times and what != against else None)
         for what, values in times.items()
@@ -65,7 +65,7 @@ def cells(part: Part, row: Row) -> tuple[str, ...]:
 
 
 def figure(value: float) -> str:
-    """Three digits, as more of them would only be chance."""
+    """Three significant digits: further ones are noise."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -78,7 +78,7 @@ def terminal(part: Part) -> str:
 
 
 def markdown(parts: Sequence[Part], machine: Mapping[str, Any]) -> str:
-    """All parts in one table; a line in bold begins each."""
+    """All parts in one table; each starts with a line in bold."""
     facts = "; ".join(f"{name} {value}" for name, value in machine.items() if value not in (None, ""))
     lines = [
         fill(f"Machine: {facts}.", LINE_WIDTH, break_on_hyphens=False, break_long_words=False),
@@ -96,7 +96,7 @@ def markdown(parts: Sequence[Part], machine: Mapping[str, Any]) -> str:
 
 
 def with_table(page: str, table: str) -> str:
-    """The page with another table between its two marks."""
+    """The page with the table between its two marks replaced."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -105,15 +105,15 @@ def with_table(page: str, table: str) -> str:
 
 
 def document(parts: Sequence[Part], machine: Mapping[str, Any]) -> dict[str, Any]:
-    found = []
+    sections = []
     for part in parts:
         shown = [{**asdict(row), "median": row.median, "ratio": part.ratio(row)} for row in part.rows]
-        found.append({"letter": part.letter, "title": part.title, "rows": shown, "notes": list(part.notes)})
-    return {"schema_version": 1, "machine": dict(machine), "parts": found}
+        sections.append({"letter": part.letter, "title": part.title, "rows": shown, "notes": list(part.notes)})
+    return {"schema_version": 1, "machine": dict(machine), "parts": sections}
 
 
 def load(path: Path) -> list[Part]:
-    """What `document` made, with the figures that it derives left out."""
+    """The parts of a stored `document`; derived figures are computed again."""
     return [
         Part(
             part["letter"],

@@ -1,4 +1,4 @@
-"""Problems and runs that are written for a measurement: a submission that says what it is given."""
+"""Generated problems and runs, with a submission that prints its arguments."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ TINY = "def test_says_it(run):\n    assert run('word').stdout == 'word\\n'\n"
 PEAK = '''
 
 def pytest_unconfigure():
-    """Past the reports of others: the most kilobytes that this process held."""
+    """Peak memory of this process in kilobytes, printed after all reports."""
     with open("/proc/self/status") as status:
         print("\\nPEAK " + status.read().split("VmHWM:")[1].split()[0], file=sys.__stdout__, flush=True)
 '''
 
 
 def write_problem(folder: Path, tests: Mapping[str, str], *, conftest: str = "", **keys: object) -> ProblemConfig:
-    """A checkpoint for each file of tests; `conftest` comes after the usual one."""
+    """A checkpoint for each file of tests; `conftest` is appended to the usual one."""
     names = [name.removeprefix("test_").removesuffix(".py") for name in tests]
     settings = {
         "name": folder.name, "version": 1, "description": "Says what it is given.", "tags": [], "entry_file": "main.py",
@@ -59,7 +59,7 @@ def tiny_run(folder: Path, problem: ProblemConfig) -> Path:
 
 
 def example(bench: Bench) -> ProblemConfig:
-    """A real problem with references; a tiny one stands in for it where everything is to be small."""
+    """An example problem with references, or a tiny one at the smallest scale."""
     if bench.scale != "least":
         return ProblemConfig.from_yaml(EXAMPLES / "larder")
     problem = write_problem(bench.folder("example") / "tiny", {"test_checkpoint_1.py": TINY})
@@ -68,7 +68,7 @@ def example(bench: Bench) -> ProblemConfig:
 
 
 def solved_run(folder: Path, problem: ProblemConfig) -> Path:
-    """The reference of every checkpoint, as no other run has it."""
+    """A run with the reference of every checkpoint, unlike any other run."""
     for name in problem.checkpoints:
         snapshot = folder / problem.name / name / "snapshot"
         shutil.copytree(problem.path / "solutions" / name, snapshot)

@@ -1,4 +1,4 @@
-"""(c) A whole run with 1, 2 and 4 jobs against bare pytest one after the other; and what its size does to it."""
+"""(c) A whole run with 1, 2 and 4 jobs against bare pytest in sequence; and its cost per checkpoint by size."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def test_says_it(run, number):
     for word in ("one", "two", "three"):
         assert run(word, str(number)).stdout == f"{{word}} {{number}}\\n"
 """
-"""Each calls the submission a few times, as those of the examples do."""
+"""Each test calls the submission a few times, as those of the examples do."""
 
 
 def measure(bench: Bench) -> Part:
-    found = jobs(bench)
-    bench.tell("pairs of boxes")
-    found += pairs(bench)
-    bench.tell("small runs and large ones")
-    return Part("c", TITLE, (*found, *sizes(bench)))
+    measured = jobs(bench)
+    bench.print_step("pairs of boxes")
+    measured += pairs(bench)
+    bench.print_step("small runs and large ones")
+    return Part("c", TITLE, (*measured, *sizes(bench)))
 
 
 def jobs(bench: Bench) -> list[Row]:
@@ -103,16 +103,16 @@ def check(results: CorrectnessResults, count: int) -> None:
 
 
 def sizes(bench: Bench) -> list[Row]:
-    """What each checkpoint costs in a small run and in a larger one."""
+    """Cost of a checkpoint in a small run and in a larger one."""
     checkpoints = bench.size(10, 5, 1)
     names = [f"test_checkpoint_{number}.py" for number in range(1, checkpoints + 1)]
     problem = write_problem(bench.folder("problems") / "tiny", dict.fromkeys(names, TINY))
     if bench.scale != "least":
         evaluate_tiny(bench, problem, 1)
-    found = [
+    measured = [
         each(bench, problem, runs, rounds) for runs, rounds in ((1, bench.size(3, 1, 1)), (bench.size(10, 4, 2), 1))
     ]
-    return rows(dict(found), unit="ms", against=found[0][0])
+    return rows(dict(measured), unit="ms", against=measured[0][0])
 
 
 def each(bench: Bench, problem: ProblemConfig, runs: int, rounds: int) -> tuple[str, list[float]]:
