@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measuring import clean_environment, run
 from slop_code.evaluation.command import LOCK, render_ini
-from slop_code.evaluation.staging import choose, copy_tests, variables_for
+from slop_code.evaluation.selection import checkpoint_files, select
+from slop_code.evaluation.staging import copy_tests, variables_for
 from slop_code.execution.cache import Cache
 from slop_code.execution.sandbox import TESTS_DIR
 from slop_code.execution.uv import base_python, uv_paths
@@ -49,7 +50,9 @@ class Bare:
     def of(cls, folder: Path, problem: ProblemConfig, checkpoint: CheckpointConfig, submission: Path) -> Bare:
         """The tests are in the submission's folder, as their author would run them."""
         shutil.copytree(submission, folder, dirs_exist_ok=True)
-        selection = choose(problem, checkpoint)
+        tests, ordered = problem.path / "tests", list(problem.checkpoints)
+        names = checkpoint_files(tests, ordered, checkpoint.name, checkpoint.include_prior_tests)
+        selection = select(tests, ordered, names)
         copy_tests(problem, selection, render_ini(problem.markers, selection.run), folder / TESTS_DIR)
         temporary = folder.with_name(f"{folder.name}-tmp")
         temporary.mkdir()
