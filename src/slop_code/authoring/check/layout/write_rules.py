@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
@@ -38,9 +39,18 @@ PATH_FUNCTIONS = frozenset(
 PATH_METHODS = frozenset({"resolve", "absolute", "joinpath", "with_name", "with_suffix", "expanduser"})
 """Functions and methods whose result has the base of their first argument or of their object."""
 
-HERE = "the tests folder"
-CWD = "the working directory"
-FIXED = "a fixed path"
+
+@dataclass(frozen=True, slots=True)
+class PathBase:
+    """The start of a path outside of tmp_path."""
+
+    text: str
+    relative: bool = False
+    """It depends on the working directory."""
+
+
+HERE = PathBase("the tests folder")
+CWD = PathBase("the working directory", relative=True)
 
 
 def writing(files: ProblemFiles) -> Iterator[Finding]:
@@ -58,19 +68,21 @@ def writes(tree: ast.Module, *, moves: bool = False) -> Iterator[tuple[int, str]
         yield from _in_scope(node, outer, known, moves)
 
 
-def _in_scope(root: ast.AST, outer: dict[str, str], known: Mapping[str, str], moves: bool) -> Iterator[tuple[int, str]]:
-    waiting: list[tuple[ast.AST, dict[str, str]]] = [(root, outer)]
+def _in_scope(
+    root: ast.AST, outer: dict[str, PathBase], known: Mapping[str, str], moves: bool
+) -> Iterator[tuple[int, str]]:
+    waiting: list[tuple[ast.AST, dict[str, PathBase]]] = [(root, outer)]
     while waiting:
         node, names = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             own = {item.arg for item in ast.walk(node.args) if isinstance(item, ast.arg)} | set(_assigned(node))
-            names = {name: where for name, where in names.items() if name not in own}
+            names = {name: base for name, base in names.items() if name not in own}
             names |= _names(node.body, known, names)
         elif isinstance(node, ast.Call):
             path = _written(node, known)
-            where = _where(path, names, known) if path is not None else None
-            if where and not (moves and where.startswith((CWD, "the relative path"))):
-                yield node.lineno, where
+            base = _base(path, names, known) if path is not None else None
+            if base and not (moves and base.relative):
+                yield node.lineno, base.text
         waiting += [(inner, names) for inner in ast.iter_child_nodes(node)]
 
 
@@ -78,16 +90,16 @@ def _assigned(node: ast.AST) -> Iterator[str]:
     return (name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
 
 
-def _names(body: list[ast.stmt], known: Mapping[str, str], outer: dict[str, str]) -> dict[str, str]:
+def _names(body: list[ast.stmt], known: Mapping[str, str], outer: dict[str, PathBase]) -> dict[str, PathBase]:
     """Names that are assigned once, to a path outside of tmp_path: `HERE = Path(__file__).parent`."""
     plain = [node for node in body if not isinstance(node, Definition)]
     bound = Counter(name for node in plain for name in _assigned(node))
-    names: dict[str, str] = {}
+    names: dict[str, PathBase] = {}
     for node in plain:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Name):
-            where = _where(node.value, {**outer, **names}, known)
-            if where and bound[target.id] == 1:
-                names[target.id] = where
+            base = _base(node.value, {**outer, **names}, known)
+            if base and bound[target.id] == 1:
+                names[target.id] = base
     return names
 
 
@@ -110,8 +122,8 @@ def _for_writing(call: ast.Call, position: int) -> bool:
     return isinstance(mode, str) and len(mode) <= 4 and bool(set(mode) & set("wax+"))
 
 
-def _where(path: ast.expr, names: dict[str, str], known: Mapping[str, str]) -> str | None:
-    """The base of a path outside of tmp_path; None for other and unknown paths."""
+def _base(path: ast.expr, names: dict[str, PathBase], known: Mapping[str, str]) -> PathBase | None:
+    """None for a path in tmp_path, and for an unknown path."""
     while True:
         if isinstance(path, ast.BinOp) and isinstance(path.op, ast.Div | ast.Add):
             path = path.left
@@ -136,9 +148,9 @@ def _where(path: ast.expr, names: dict[str, str], known: Mapping[str, str]) -> s
     return _constant(path.value) if isinstance(path, ast.Constant) and isinstance(path.value, str) else None
 
 
-def _constant(text: str) -> str | None:
+def _constant(text: str) -> PathBase | None:
     if text.startswith("/dev/") or not text.strip():
         return None
     if text.startswith(("/", "~")):
-        return f"{FIXED}, {single_line(text)}"
-    return f"the relative path {single_line(text)}"
+        return PathBase(f"a fixed path, {single_line(text)}")
+    return PathBase(f"the relative path {single_line(text)}", relative=True)
