@@ -82,7 +82,7 @@ def test_collection_errors_are_named(exit_code):
         (1, [XPASSED], {}, "ended with 1 while no test failed"),
         (1, [BAD], {"reported_exit": 0}, "announced exit code 0 and ended with 1"),
         (0, [GOOD], {"source": "stream"}, "no usable report"),
-        (1, [BAD], {"source": "stream", "faults": ("x is odd",)}, "ctrf-report.json is missing; x is odd"),
+        (1, [BAD], {"source": "stream", "faults": ("is odd",)}, "ctrf-report.json is missing; stream.jsonl is odd"),
         (0, [GOOD], {"error": "the engine went away"}, "the engine went away"),
         (None, [GOOD], {"running": BAD.nodeid}, "session timeout of 90 s while running test_a.py::bad"),
         (137, [GOOD], {"running": BAD.nodeid}, "signal 9 (SIGKILL), while running test_a.py::bad"),

@@ -326,7 +326,7 @@ def test_a_stream_that_never_ends_is_left(tmp_path, monkeypatch, content):
 
 
 def test_a_stream_that_is_not_there_or_not_a_file(tmp_path):
-    assert read_stream(tmp_path / "stream.jsonl").faults == ["stream.jsonl is missing"]
+    assert read_stream(tmp_path / "stream.jsonl").faults == ["is missing"]
     (tmp_path / "real").write_bytes(result("test_a.py::one"))
     (tmp_path / "link").symlink_to("real")
     assert read_stream(tmp_path / "link").results == {}

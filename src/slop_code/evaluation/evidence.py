@@ -153,7 +153,10 @@ class Evidence:
         """What is wrong with the reports that were needed."""
         reports = [(JSON_REPORT, self.json_report), (CTRF_REPORT, self.ctrf)]
         texts = [f"{name} {report}" for name, report in reports if isinstance(report, str)]
-        return (*(texts if self.source != "json-report" else ()), *self.stream.faults)
+        return (
+            *(texts if self.source != "json-report" else ()),
+            *(f"{STREAM} {fault}" for fault in self.stream.faults),
+        )
 
 
 def _with_details(test: RawTest, streamed: RawTest | None) -> RawTest:

@@ -74,7 +74,7 @@ def _files(stored: CorrectnessResults, pair: Evidence) -> Iterator[tuple[str, st
     if (stored.evidence == "ctrf" or verdict) and isinstance(pair.ctrf, str):
         yield CTRF_REPORT, pair.ctrf
     if verdict or any(test.status != "error" for test in _own_tests(stored, pair)):
-        yield from ((STREAM, fault.removeprefix(f"{STREAM} ")) for fault in pair.stream.faults[:1])
+        yield from ((STREAM, fault) for fault in pair.stream.faults[:1])
     if verdict and not pair.stream.faults and pair.stream.finished is None:
         yield STREAM, "does not come to its end"
 

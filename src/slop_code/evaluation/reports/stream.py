@@ -42,7 +42,7 @@ class Stream:
     collection_errors: list[str] = field(default_factory=list)
     finished: int | None = None
     faults: list[str] = field(default_factory=list)
-    """Errors in the file itself."""
+    """Errors in the file itself, without its name."""
 
     @property
     def running(self) -> str | None:
@@ -58,25 +58,25 @@ def read_stream(path: Path) -> Stream:
     stream = Stream()
     try:
         with open_regular(path) as file:
-            _read(file, path.name, stream)
+            _read(file, stream)
     except FileNotFoundError:
-        stream.add_fault(f"{path.name} is missing")
+        stream.add_fault("is missing")
     except OSError as error:
-        stream.add_fault(f"{path.name} cannot be read: {error.strerror}")
+        stream.add_fault(f"cannot be read: {error.strerror}")
     return stream
 
 
-def _read(file: BinaryIO, name: str, stream: Stream) -> None:
+def _read(file: BinaryIO, stream: Stream) -> None:
     for number, line in enumerate(_lines(file), start=1):
         if line is None:
-            stream.add_fault(f"{name} is larger than {TOTAL_LIMIT} bytes")
+            stream.add_fault(f"is larger than {TOTAL_LIMIT} bytes")
             return
         try:
             if len(line) > LINE_LIMIT:
                 raise ReportError(f"longer than {LINE_LIMIT} bytes")
             _take(load_object(line), stream)
         except ValueError as error:
-            stream.add_fault(f"{name} line {number}: {error}")
+            stream.add_fault(f"line {number}: {error}")
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes | None]:
