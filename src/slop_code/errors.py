@@ -57,6 +57,11 @@ class SubmissionError(UsageError):
 class ResultError(UsageError):
     """A stored result is damaged or of another format."""
 
+    def __init__(self, message: str, fact: str = "") -> None:
+        super().__init__(message)
+        self.fact = fact
+        """The message without the path and the next step, where a single file is wrong."""
+
 
 class InfrastructureError(SlopCodeError):
     """Nothing can be said about the submission: the evaluation itself could not run."""

@@ -212,7 +212,7 @@ def read_exit(path: Path, pair: int) -> PytestExit | str:
     except ResultError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return MISSING
-        return f"is malformed: {str(error).removeprefix(f'{path}: ').removesuffix('; ')}"
+        return f"is malformed: {error.fact}"
     return ended if ended.pair == pair else f"is of pair {ended.pair}"
 
 

@@ -275,11 +275,13 @@ def as_result_errors(path: Path, step: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        raise ResultError(f"{path}: {_mistake_in(error, path, step)}") from error
+        raise ResultError(f"{path}: {_mistake_in(error, path, step)}", first_mistake(error)) from error
     except TooLargeError as error:
-        raise ResultError(f"{path}: larger than {SIZE_LIMIT} bytes; {step}") from error
+        fact = f"larger than {SIZE_LIMIT} bytes"
+        raise ResultError(f"{path}: {fact}; {step}", fact) from error
     except OSError as error:
-        raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
+        fact = f"cannot be read: {error.strerror}"
+        raise ResultError(f"{path}: {fact}", fact) from error
 
 
 def _counts(groups: Iterable[GroupType]) -> dict[GroupType, int]:
