@@ -21,7 +21,7 @@ from slop_code.runs.run_lock import STATE_DIR
 from tests.fuzz.odd_input import answered, as_json, damaged, edited, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"
-PARCEL = pack_result(DATA / "stored")
+ARCHIVE = pack_result(DATA / "stored")
 KEY = "ab" * 32
 
 
@@ -33,7 +33,7 @@ WHOLE = files(DATA / "stored")
 
 
 @st.composite
-def parcels(draw: st.DrawFn) -> bytes:
+def archives(draw: st.DrawFn) -> bytes:
     """Well packed, of whatever is in an archive: odd names, links, the same twice."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1, mtime=0) as stream:
@@ -60,8 +60,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kept")
 
 
-@fuzzed(raw=damaged(PARCEL) | damaged(gzip.decompress(PARCEL)).map(gzip.compress) | parcels() | st.binary(max_size=60))
-def test_parcels(folder: Path, raw: bytes) -> None:
+@fuzzed(
+    raw=damaged(ARCHIVE) | damaged(gzip.decompress(ARCHIVE)).map(gzip.compress) | archives() | st.binary(max_size=60)
+)
+def test_archives(folder: Path, raw: bytes) -> None:
     """One that does not hold changes nothing, one that does brings what is in it, and nothing leaves the folder."""
     place = folder / "around" / "delivered"
     shutil.rmtree(folder / "around", ignore_errors=True)
@@ -86,12 +88,12 @@ def test_parcels(folder: Path, raw: bytes) -> None:
 @fuzzed(data=st.data())
 def test_store(folder: Path, data: st.DataObject) -> None:
     store = ResultCache(Cache(folder / "cache"), limit=1 << 30)
-    assert store.put(KEY, PARCEL)
+    assert store.put(KEY, ARCHIVE)
     path = store.root / KEY[:2] / KEY
     raw = data.draw(damaged(path.read_bytes()) | st.just(path.read_bytes()))
     path.write_bytes(raw)
     found = store.get(KEY)
-    assert found in (None, PARCEL)
+    assert found in (None, ARCHIVE)
     assert store.has(KEY) is (found is not None)
 
 

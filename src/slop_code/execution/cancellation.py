@@ -20,7 +20,7 @@ MAX_WAIT_S = 1.0
 
 
 class EvaluationCancelledError(SlopCodeError):
-    """Somebody cancelled the work: nothing failed, and there is no result."""
+    """The work was cancelled: nothing failed, and there is no result."""
 
     def __init__(self) -> None:
         super().__init__("stopped before its end")
@@ -36,7 +36,7 @@ class CancelToken:
 
     def cancel(self) -> None:
         with self._lock:
-            self._cancelled = True  # before the write: whoever it wakes up reads this flag
+            self._cancelled = True  # before the write: threads that it wakes up read this flag
             if not self._written and not self._closed:
                 os.write(self._writer, b"x")
                 self._written = True  # after the write: if an interrupt comes in between, the next call writes

@@ -44,7 +44,7 @@ def run_concurrently(*actions: Callable[[], Any]) -> list[Any]:
 
 
 def available_cpus() -> int:
-    """Processors that this process may use, where the system says so."""
+    """Processors that this process may use; all processors where the system has no affinity."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -51,7 +51,7 @@ def open_submission(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """Valid until the walk goes on, as the descriptors are the walk's."""
+    """Valid until the next entry is asked for, as the walk then closes the descriptors."""
 
     folder: int
     path: bytes

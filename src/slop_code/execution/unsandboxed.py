@@ -71,7 +71,7 @@ class Unsandboxed(HostSandbox):
         return JudgeResult(done, isolation)
 
     def _copy_workspace(self, job: JudgeJob, workspace: Path) -> None:
-        """A layer is the whole workspace as set-up left it; the names that evaluations use are free afterwards."""
+        """A layer is the whole workspace as set-up left it. Files with names that evaluations use are removed."""
         if job.submission is None:
             workspace.mkdir()
         else:

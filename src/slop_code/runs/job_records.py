@@ -52,7 +52,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class RunIssue:
-    """A run, a problem or a checkpoint that cannot be evaluated as it stands; the rest of the run is evaluated."""
+    """A run, a problem or a checkpoint that cannot be evaluated; the rest of the run is evaluated."""
 
     run: str
     problem: str | None
@@ -96,7 +96,7 @@ class JobResult:
     """evaluation.json and .scbench, packed; None where the job failed before it could write a result."""
 
     final: bool = False
-    """Another attempt would end in the same way: the submission or the problem is rejected as it stands."""
+    """Another attempt would end in the same way: the submission or the problem is rejected."""
 
     folder: Path | None = None
     """The same files in a temporary folder of this machine, to be moved to the output of a submission."""

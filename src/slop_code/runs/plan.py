@@ -52,7 +52,7 @@ class Plan:
     up_to_date: tuple[tuple[Submission, CheckpointFacts], ...]
     discovered_issues: tuple[RunIssue, ...]
     rejected: tuple[tuple[Submission, str], ...] = ()
-    """Submissions that cannot be evaluated as they or their problems stand, each with the reason."""
+    """Submissions that cannot be evaluated, each with the reason."""
 
     reasons: Mapping[SubmissionKey, str] = field(default_factory=dict)
     """Why the result of each target of a job is not up to date."""

@@ -58,7 +58,7 @@ class ResultClaim:
     def release(self) -> None:
         if self.lock is not None and not self.lock.closed:
             with contextlib.suppress(OSError):
-                self.path.unlink()  # while it is locked: whoever waits for this file notices that it was replaced
+                self.path.unlink()  # while it is locked: a process that waits for the lock notices this
             self.lock.close()
 
 

@@ -303,7 +303,7 @@ class DockerSandbox:
         return [mount.source for box in ("judge", "subject") for mount in self._declared(names, box)]
 
     def _start_subject(self, names: c.ContainerNames, image: str) -> str:
-        """The engine's warning: an engine that cannot enforce a limit says so, and goes on."""
+        """The engine's warning: an engine that cannot enforce a limit warns, and starts the container all the same."""
         container = self._container(names, "subject", image=image)
         answer = self.engine.run(*c.subject_arguments(names, container, self.spec.limits))
         if answer.exit_code != 0:

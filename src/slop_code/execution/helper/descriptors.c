@@ -40,7 +40,7 @@ void make_folders(const char *path, mode_t mode) {
     if (mkdir(copy, mode) != 0 && errno != EEXIST) die("cannot make %s", path);
 }
 
-/* SOCK_SEQPACKET: a packet comes whole or not at all, and its descriptors come with it. */
+/* SOCK_SEQPACKET: a packet is received completely or not at all, together with its descriptors. */
 int connect_to(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

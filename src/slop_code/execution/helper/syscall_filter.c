@@ -80,7 +80,7 @@ static void emit_load(struct program *program, size_t offset) { emit(program, BP
 
 static void emit_refusal(struct program *program, uint32_t error) { emit(program, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error); }
 
-/* How far a jump at `from` goes to reach the next instruction that is emitted. */
+/* The distance of a jump at `from` to the next instruction that is emitted. */
 static unsigned char distance(const struct program *program, unsigned short from) { return (unsigned char)(program->length - from - 1); }
 
 static void emit_rule(struct program *program, const struct rule *rule) {
