@@ -90,7 +90,7 @@ def runner(problem, environment_spec, submission, cache) -> PytestRunner:
     ],
     ids=["slop_code", "evaluation", "execution"],
 )  # fmt: skip
-def test_names(module, names):
+def test_public_names_are_those_listed(module, names):
     assert set(module.__all__) == set(names.split())
     assert all(hasattr(module, name) for name in names.split())
 
@@ -136,7 +136,7 @@ def test_importing_the_package_loads_no_layer():
         ("config", "ConfigError"),
     ],
 )
-def test_homes(module, name):
+def test_names_are_also_in_their_modules(module, name):
     home = importlib.import_module(f"slop_code.evaluation.{module}")
     assert getattr(home, name) is getattr(evaluation, name)
 
@@ -161,7 +161,7 @@ def parameters(function: Callable[..., object]) -> list[str]:
         (ProblemConfig.iterate_checkpoint_items, []),
     ],
 )
-def test_signatures(function, first):
+def test_functions_begin_with_the_published_parameters(function, first):
     assert parameters(function)[: len(first)] == first
 
 
@@ -190,11 +190,11 @@ def test_pytest_args_may_be_left_out(function):
                              "schema_version"),
     ],
 )  # fmt: skip
-def test_fields(model, names):
+def test_models_have_the_published_fields(model, names):
     assert set(names.split()) <= {*model.model_fields, *model.model_computed_fields}
 
 
-def test_values():
+def test_enums_have_the_published_values():
     assert [group.value for group in GroupType] == ["Core", "Functionality", "Error", "Regression"]
     assert {policy.value for policy in PassPolicy} == {
         "any", "any-case", "all-cases", "all-non-error-cases", "core-cases", "any-core-cases", "all-core-cases",

@@ -32,7 +32,7 @@ def kit(tmp_path):
     ],
     ids=["it", "within", "nothing", "mark", "bytecode", "too-short", "after-a-miss", "after-a-mark", "no-file"],
 )
-def test_readable(kit, tmp_path, texts, found):
+def test_the_kit_finds_whole_secrets_in_readable_files(kit, tmp_path, texts, found):
     for number, text in enumerate(texts):
         (tmp_path / str(number)).write_text(text)
     paths = [tmp_path / str(number) for number in range(len(texts))]

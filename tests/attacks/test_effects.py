@@ -103,7 +103,7 @@ def test_the_host_has_a_secret_away_from_its_folder(problem, tmp_path):
     assert not found.distant_file.exists()
 
 
-def test_what_is_left(tmp_path):
+def test_an_abstract_socket_is_a_leftover(tmp_path):
     tag = secrets.token_hex(8)
     assert list(find_leftovers(tag, tmp_path)) == []
     with socket.socket(socket.AF_UNIX) as server:

@@ -53,13 +53,13 @@ def place(tmp_path, monkeypatch):
         (fooled, True, [AttackState.BROKE_THROUGH, AttackState.HELD, AttackState.NOT_TRIED]),
     ],
 )
-def test_what_is_known(place, tmp_path, evaluator, boxed, found):
+def test_each_attack_has_a_state(place, tmp_path, evaluator, boxed, found):
     outcomes = list(try_attacks([PLAIN, LOUD, UNBUILT], evaluator, Cache(tmp_path), boxed=boxed))
     assert [outcome.state for outcome in outcomes] == found
     assert list(place.iterdir()) == []
 
 
-def test_the_reasons(place, tmp_path):
+def test_attacks_that_were_not_tried_have_a_reason(place, tmp_path):
     (through, _, unbuilt) = try_attacks([PLAIN, LOUD, UNBUILT], fooled, Cache(tmp_path), boxed=True)
     (_, loud, _) = try_attacks([PLAIN, LOUD, UNBUILT], fair, Cache(tmp_path), boxed=False)
     assert through.observations == (OBSERVATION,)
@@ -148,7 +148,7 @@ def test_a_corpus_that_is_not_whole_is_an_error(tmp_path):
         quick_attacks(tmp_path)
 
 
-def test_secrets_are_fresh(tmp_path):
+def test_every_problem_has_new_secrets(tmp_path):
     problems = [write_problem(tmp_path / name) for name in ("one", "other")]
     first, second = [(problem.path / "tests/expected/out.txt").read_text() for problem in problems]
     assert first != second

@@ -51,7 +51,7 @@ def rows(passed, *, tests=(("core", "C"), ("more", "F"), ("wrong", "E"), ("old",
         ("fails-2", [], "", 2, "", True),
     ],
 )
-def test_scripts(name, arguments, stdin, status, stdout, complains):
+def test_controls_behave_as_described(name, arguments, stdin, status, stdout, complains):
     done = subprocess.run(
         ["sh", "-c", BY_NAME[name].script, "main", *arguments], input=stdin, capture_output=True, text=True, timeout=20
     )
@@ -169,7 +169,7 @@ def test_policies_that_ask_for_all_tests(authored, passed, policies):
     assert ("all-cases" in "".join(found).replace("non-error", "")) == ("all-cases" in policies)
 
 
-def test_the_table():
+def test_facts_of_a_control_count_tests_by_group():
     [row] = rows({"echo": ["more"]})
     assert facts(row) == {
         "checkpoint": "checkpoint_1",

@@ -54,12 +54,12 @@ def test_whatever_a_test_prints_stays_within_bounds():
         ("failed", ["xfail"], "fails"),
     ],
 )
-def test_outcomes(status, markers, told):
+def test_the_verb_of_an_outcome(status, markers, told):
     assert outcome_verb(case("test_x", status, markers=markers)) == told
 
 
 @pytest.mark.parametrize(
     ("names", "told"), [(["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")]
 )
-def test_some_of_many(names, told):
+def test_only_the_first_names_are_listed(names, told):
     assert first_names(names, 3) == told

@@ -63,7 +63,7 @@ def test_the_miniature_is_clean(found):
         "def test(f):\n    f('see words.json')",
     ],
 )
-def test_data_is_used(found, text):
+def test_data_that_tests_use_is_not_reported(found, text):
     assert found({"tests/words.json": "{}"}, with_tests(text)) == []
 
 
@@ -89,7 +89,7 @@ def test_data_in_a_comment_is_not_used(found):
         ("def helper(): ...\ndef helper(): ...", []),
     ],
 )
-def test_names(found, text, rules):
+def test_tests_that_pytest_would_not_collect_are_reported(found, text, rules):
     assert [rule for rule, _ in found(with_tests(text))] == rules
 
 
@@ -102,7 +102,7 @@ def test_names(found, text, rules):
         ("", "[]", ["marker-unknown"]),
     ],
 )
-def test_markers_of_others(found, conftest, dependencies, rules):
+def test_markers_of_conftest_and_unknown_plugins_are_not_reported(found, conftest, dependencies, rules):
     text = "import pytest\n@pytest.mark.loud\ndef test_x(): ...\n"
     overlay = {**with_tests(text), "tests/conftest.py": conftest, **config(f"test_dependencies: {dependencies}")}
     assert [rule for rule, _ in found(overlay)] == rules
@@ -118,7 +118,7 @@ def test_markers_of_others(found, conftest, dependencies, rules):
         ("import os\nos.environ['SCBENCH_ASSET_OTHER']", ["asset-unused"]),
     ],
 )
-def test_assets(found, text, rules):
+def test_only_unused_assets_are_reported(found, text, rules):
     overlay = {
         "lists/odd.txt": "",
         **config("static_assets:", "  stop-words: {path: lists/odd.txt}"),

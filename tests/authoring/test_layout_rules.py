@@ -56,7 +56,7 @@ PORTS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), PORTS, ids=[text for text, _ in PORTS])
-def test_ports(text, expected):
+def test_fixed_ports_are_found_in_the_code(text, expected):
     assert [port for _, port in ports(ast.parse(text))] == expected
 
 
@@ -79,7 +79,7 @@ SLEEPS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), SLEEPS)
-def test_sleeps(text, expected):
+def test_sleeps_are_found_in_the_code(text, expected):
     assert [seconds for _, seconds in sleeps(ast.parse(text))] == expected
 
 
@@ -112,7 +112,7 @@ HOSTS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), HOSTS)
-def test_hosts(text, expected):
+def test_hosts_of_the_network_are_found_in_the_code(text, expected):
     assert [host for _, host in hosts(ast.parse(text))] == expected
 
 
@@ -149,7 +149,7 @@ WRITES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), WRITES)
-def test_writes(text, expected):
+def test_writes_outside_temporary_folders_are_found_in_the_code(text, expected):
     assert [where for _, where in writes(ast.parse(text))] == ([expected] if expected else [])
 
 
@@ -183,7 +183,7 @@ LOADS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), LOADS)
-def test_loads_the_submission(text, expected):
+def test_imports_of_the_submission_are_found(text, expected):
     assert bool(list(loads(ast.parse(text), {"main", "shouting"}))) is expected
 
 
@@ -201,7 +201,7 @@ def test_loads_the_submission(text, expected):
         ("import typing\nif typing.TYPE_CHECKING:\n    import a\nelse:\n    import b", ["typing", "b"]),
     ],
 )
-def test_imports(text, expected):
+def test_imported_modules_are_listed(text, expected):
     assert sorted(module for _, module in imports(ast.parse(text))) == sorted(expected)
 
 
@@ -218,7 +218,7 @@ def test_imports(text, expected):
         ("import pytest\npytest.mark", []),
     ],
 )
-def test_marks(text, expected):
+def test_marks_of_tests_are_listed(text, expected):
     assert sorted(node.attr for node in marks(ast.parse(text))) == expected
 
 
@@ -236,7 +236,7 @@ def test_marks(text, expected):
         ("", None),
     ],
 )
-def test_distribution(requirement, name):
+def test_the_name_of_a_distribution_is_normalised(requirement, name):
     assert distribution(requirement) == name
 
 
@@ -268,5 +268,5 @@ def test_what_every_test_has():
         ("data/a.txt", {"b"}, ["other/*"], False),
     ],
 )
-def test_named_data(file, said, patterns, expected):
+def test_data_files_are_named_by_texts_or_patterns(file, said, patterns, expected):
     assert is_named(PurePosixPath(file), said, patterns) is expected

@@ -51,7 +51,7 @@ def test_a_quarter_is_never_less_than_any_program_needs(limit, floor, tried):
         ("output", 100, "100"),
     ],
 )
-def test_amounts(name, value, text):
+def test_limits_are_printed_with_their_units(name, value, text):
     assert limit_text(name, value) == text
 
 

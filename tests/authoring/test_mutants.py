@@ -58,7 +58,7 @@ def changed(text: str, edits: list[Edit]) -> list[str]:
         ("match x:\n    case 'a': f()", ["case '~a': f()", "case 'a': pass"]),
     ],
 )  # fmt: skip
-def test_python(text, mutants):
+def test_mutants_of_python_compile(text, mutants):
     edits = python_edits(text)
     assert changed(text, edits) == mutants
     assert all(compiles(edit.apply(text)) for edit in edits)
@@ -83,7 +83,7 @@ def test_python(text, mutants):
         "\0",
     ],
 )
-def test_left_alone(text):
+def test_code_without_behaviour_has_no_mutants(text):
     assert python_edits(text) == []
 
 
@@ -123,7 +123,7 @@ def test_every_mutant_of_real_code_is_another_program_by_few_lines():
         ("a\nb\nc", "b\nc", set()),
     ],
 )
-def test_new_lines(old, new, lines):
+def test_only_lines_that_are_new_are_listed(old, new, lines):
     assert new_lines(old, new) == lines
 
 
@@ -169,12 +169,12 @@ def test_names_and_diffs_are_safe_to_show():
         ("2h", MutantBudget(seconds=7200)),
     ],
 )
-def test_budget(text, budget):
+def test_a_budget_is_a_number_or_a_time(text, budget):
     assert parse_budget(text) == parse_budget(str(budget)) == budget
 
 
 @pytest.mark.parametrize("text", ["", "0", "0s", "-1", "1.5", "5 mutants", "1d", "s", "٣", "1e3", "nan", "x" * 10_000])
-def test_no_budget(text):
+def test_a_wrong_budget_is_a_usage_error(text):
     with pytest.raises(UsageError, match=r"--budget: .* expected a number of mutants") as caught:
         parse_budget(text)
     assert len(str(caught.value)) < 400

@@ -28,11 +28,11 @@ def place(tmp_path, monkeypatch):
     ],
     ids=["all", "all of another", "name", "name in another", "path and folder", "twice"],
 )
-def test_found(place, given, folder, found):
+def test_problems_are_found_by_name_and_by_folder(place, given, folder, found):
     assert [str(path) for path in problem_folders(given, folder and place.relative_to(place) / folder)] == found
 
 
-def test_inside_a_problem(place, monkeypatch):
+def test_the_current_folder_is_the_problem_inside_of_one(place, monkeypatch):
     monkeypatch.chdir(place / "mine/c")
     assert [str(path) for path in problem_folders([], None)] == ["."]
 

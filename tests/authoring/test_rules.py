@@ -59,23 +59,23 @@ def test_every_rule_has_a_case():
 
 
 @pytest.mark.parametrize("rule", STATIC)
-def test_layout(rule, bench, tmp_path):
+def test_a_layout_rule_reports_its_bad_example(rule, bench, tmp_path):
     assert_found(rule, checked(bench, rule, "bad", tmp_path))
 
 
 @pytest.mark.parametrize("rule", STATIC)
-def test_sound_layout(rule, bench, tmp_path):
+def test_a_layout_rule_accepts_its_good_example(rule, bench, tmp_path):
     assert checked(bench, rule, "good", tmp_path).outcome.findings == ()
 
 
 @pytest.mark.parametrize("rule", [*LIVE[::6], *in_proof(*sorted(set(LIVE) - set(LIVE[::6])))])
-def test_live(rule, bench, tmp_path, cache, need_bubblewrap):
+def test_a_rule_of_evaluations_reports_its_bad_example(rule, bench, tmp_path, cache, need_bubblewrap):
     need_bubblewrap()
     assert_found(rule, checked(bench, rule, "bad", tmp_path))
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("rule", LIVE)
-def test_sound_live(rule, bench, tmp_path, cache, need_bubblewrap):
+def test_a_rule_of_evaluations_accepts_its_good_example(rule, bench, tmp_path, cache, need_bubblewrap):
     need_bubblewrap()
     assert checked(bench, rule, "good", tmp_path).outcome.findings == ()

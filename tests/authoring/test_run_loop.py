@@ -18,11 +18,11 @@ from slop_code.authoring.run_loop import changed_since, file_states, is_watched,
         ("main.pyc", False),
     ],
 )
-def test_is_watched(name, watched):
+def test_files_of_editors_and_compilers_are_not_watched(name, watched):
     assert is_watched(name) is watched
 
 
-def test_changes(tmp_path):
+def test_changed_files_are_listed(tmp_path):
     for name in ("same", "written", "gone", "tests/renamed", "__pycache__/x", ".git/x"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("a")

@@ -69,7 +69,7 @@ def test_an_invalid_name_is_refused(text):
 
 
 @pytest.mark.parametrize("text", ["Ada Lovelace", "yes", "# Ada", "Ada: 'x' \"y\"", "é世\U0001f600", "- a", "x" * 500])
-def test_authors_are_kept(text, tmp_path):
+def test_the_author_is_written_as_given(text, tmp_path):
     problem = ProblemConfig.from_yaml(write_problem(Blueprint("tally", author=text), tmp_path))
     assert problem.author == text
 

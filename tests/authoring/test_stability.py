@@ -100,7 +100,7 @@ def runs(*told: tuple[Condition, str], alone: tuple[tuple[Condition, str], ...] 
         ([(AS_IS, "+++"), (BUSY, "++"), (PARALLEL, "-+")], (), Cause.CHANCE),
     ],
 )
-def test_what_decides(told, alone, cause):
+def test_the_cause_of_a_flaky_test_follows_from_its_runs(told, alone, cause):
     found = runs(*told, alone=alone)
     assert cause_of(found, TEST) is cause
     assert flipping_tests(found) == ([TEST] if cause else [])

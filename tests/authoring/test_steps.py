@@ -29,7 +29,7 @@ def step(error: BaseException) -> Step:
     ],
     ids=["use", "configuration", "infrastructure", "system"],
 )
-def test_not_done(bench, error, broken, blocked):
+def test_a_step_that_raises_is_broken_or_blocked(bench, error, broken, blocked):
     report = do_step(bench(), step(error))
     assert (report.broken, report.blocked, report.outcome.findings) == (broken, blocked, ())
 

@@ -188,7 +188,7 @@ def strength(*outcomes: TriedMutant, controls: tuple[TriedControl, ...] = ()) ->
     return StrengthResult("checkpoint_2", [CORE, OTHER, ERROR, OLD], 9, outcomes, 0, controls)
 
 
-def test_counts_by_group():
+def test_caught_mutants_are_counted_by_group():
     found = strength(tried(CORE, OTHER), tried(CORE, ERROR), tried(OLD), tried(), tried(ended="too long"))
     assert (found.caught, len(found.survivors)) == (4, 1)
     assert found.groups() == {
@@ -215,7 +215,7 @@ def test_counts_by_group():
         ([], [], [CORE, OTHER, ERROR]),  # never the old one: it was tried where it belongs
     ],
 )
-def test_unfailing(by_mutants, by_controls, unfailing):
+def test_tests_that_no_mutant_and_no_control_fails_are_unfailing(by_mutants, by_controls, unfailing):
     controls = (TriedControl(CRASH, names(*by_controls)),)
     assert strength(tried(*by_mutants), controls=controls).unfailing == unfailing
 

@@ -56,7 +56,7 @@ def test_the_machine_is_told():
     assert found["cores"] >= 1
 
 
-def test_json_loads_back(tmp_path):
+def test_measurements_load_from_their_json(tmp_path):
     (tmp_path / "bench.json").write_text(json.dumps(document([PART], FACTS)))
     assert load(tmp_path / "bench.json") == [PART]
     told = json.loads((tmp_path / "bench.json").read_text())
@@ -64,7 +64,7 @@ def test_json_loads_back(tmp_path):
     assert [(row["median"], row["ratio"]) for row in told["parts"][0]["rows"]] == [(3, None), (4.5, 1.5), (123.4, None)]
 
 
-def test_the_table():
+def test_the_markdown_table_has_a_row_for_each_measurement():
     lines = markdown([PART], FACTS).splitlines()
     assert lines[0] == "Machine: cores 2; Python 3.12.1."
     assert lines[4:] == [
@@ -85,7 +85,7 @@ def test_the_table():
 @pytest.mark.parametrize(
     ("value", "shown"), [(0.01234, "0.0123"), (1.0, "1"), (12.345, "12.3"), (99.99, "100"), (1234.5, "1234"), (0, "0")]
 )
-def test_figure(value, shown):
+def test_figures_have_few_digits(value, shown):
     assert figure(value) == shown
 
 
@@ -102,7 +102,7 @@ def test_a_page_keeps_all_but_the_table():
         with_table(f"before {END} {BEGIN}", "new")
 
 
-def test_rounds_take_turns():
+def test_each_round_begins_with_another_action():
     done = []
     actions = {name: lambda name=name: done.append(name) for name in "abc"}
     found = in_turns(actions, 2, warm=1)
@@ -116,7 +116,7 @@ def test_parts_by_their_letters(text, found):
 
 
 @pytest.mark.parametrize("text", ["", "z", "a,,b", "ab"])
-def test_no_such_part(text):
+def test_an_unknown_part_is_a_usage_error(text):
     with pytest.raises(argparse.ArgumentTypeError, match="no part"):
         letters(text)
 

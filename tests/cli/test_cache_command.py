@@ -54,7 +54,7 @@ def keep(cache, kind, size):
         (3 << 50, "3072 TiB"),
     ],
 )
-def test_sizes_for_people(size, text):
+def test_sizes_are_printed_with_units(size, text):
     assert _readable(size) == text
 
 
@@ -66,7 +66,7 @@ def test_info_of_an_empty_cache(here, capsys):
     assert printed[-2:] == [f"results: {here.root}/results", "  0 entries, 0 bytes of at most 5 GiB"]
 
 
-def test_info(here, store, monkeypatch, capsys):
+def test_info_prints_entries_and_sizes(here, store, monkeypatch, capsys):
     keep(here, "tests", 2048)
     monkeypatch.setenv("SCBENCH_RESULTS_LIMIT", "1M")
     assert run(["cache", "info"]) == 0
@@ -75,7 +75,7 @@ def test_info(here, store, monkeypatch, capsys):
     assert "\n  3 entries, 3.079 KiB of at most 1 MiB\n  used: first " in printed
 
 
-def test_info_as_json(here, store, capsys):
+def test_info_as_json_has_entries_and_sizes(here, store, capsys):
     keep(here, "tests", 2048)
     assert run(["cache", "info", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -95,7 +95,7 @@ def test_a_limit_that_is_none(here, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(("size", "left"), [("1G", 3), ("2.5K", 2), ("1100", 1), ("0", 0)])
-def test_shrinking_the_store(here, store, capsys, size, left):
+def test_the_least_recently_used_results_are_pruned(here, store, capsys, size, left):
     keep(here, "tests", 10)
     assert run(["cache", "prune", *NO_ENGINE, "--results-limit", size]) == 0
     assert store.info().entries == left

@@ -51,7 +51,7 @@ def runs(written, monkeypatch):
         ("base", 2),
     ],
 )
-def test_exit_status(runs, capsys, sides, status):
+def test_the_exit_status_says_whether_something_was_lost(runs, capsys, sides, status):
     assert run(["compare", *sides.split()]) == status
     said = capsys.readouterr()
     assert "Traceback" not in said.err
@@ -69,13 +69,13 @@ def test_new_tests_can_make_a_checkpoint_lost(runs):
     assert run(["compare", "whole", "more"]) == 1
 
 
-def test_json(runs, capsys):
+def test_json_output_loads_as_a_comparison(runs, capsys):
     assert run(["compare", "base", "worse", "--json"]) == 1
     document = Comparison.model_validate_json(capsys.readouterr().out, strict=True)
     assert document.pairs[0].changed_tests["lost"] == 1
 
 
-def test_a_page(runs, capsys):
+def test_a_page_is_written_to_the_named_file(runs, capsys):
     assert run(["compare", "base", "better", "-o", "out.html"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "written: out.html"
     assert (runs / "out.html").read_text().startswith("<!doctype html>")

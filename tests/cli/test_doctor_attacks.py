@@ -25,14 +25,14 @@ def doctor(capsys):
         (["--attacks", "-e", "no-such-environment"], "no-such-environment: no such environment"),
     ],
 )
-def test_wrong_use(doctor, arguments, complaint):
+def test_wrong_options_are_usage_errors(doctor, arguments, complaint):
     status, out, complained = doctor(*arguments)
     assert status == Exit.USAGE
     assert out == ""
     assert complaint in complained
 
 
-def test_the_exit_status():
+def test_each_state_has_an_exit_status():
     assert EXITS == {AttackState.HELD: 0, AttackState.BROKE_THROUGH: 1, AttackState.NOT_TRIED: 3}
 
 
@@ -65,7 +65,7 @@ def cache_with_shared_tools(cache, tmp_path, monkeypatch):
 
 
 @pytest.mark.proof
-def test_without_isolation(cache_with_shared_tools, doctor, tmp_path):
+def test_attacks_break_through_without_isolation(cache_with_shared_tools, doctor, tmp_path):
     """It says what gets through, and does nothing that could hurt this machine."""
     environment = tmp_path / "bare.yaml"
     environment.write_text("{name: bare, type: local, isolation: none}")

@@ -107,7 +107,7 @@ def everything(folder):
     }
 
 
-def test_two_runs_together(evaluated):
+def test_two_runs_are_evaluated_by_one_command(evaluated):
     folder, done = evaluated
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith("NOT PASSED (all-cases): 3 of 4 checkpoints")
@@ -282,7 +282,7 @@ def test_a_terminal_that_goes_away_ends_what_runs(ignored, stopped):
         signal.signal(signal.SIGHUP, before)
 
 
-def test_an_infrastructure_failure(folder, slop_code):
+def test_an_infrastructure_failure_has_exit_status_3(folder, slop_code):
     (folder / "problems/words/tests/test_checkpoint_2.py").write_text("import no_such_module\n")
     status, out, _ = slop_code("eval", "good", "--retries", 0)
     assert status == 3
@@ -320,7 +320,7 @@ def test_only_what_changed_runs_again(folder, slop_code):
 
 
 @pytest.mark.parametrize("arguments", [["good/words"], ["moved", "-p", "words"], ["moved", "-p", "problems/words"]])
-def test_one_problem(folder, slop_code, arguments):
+def test_eval_problem_evaluates_one_problem_of_a_run(folder, slop_code, arguments):
     if arguments[0] == "moved":
         shutil.move(folder / "good/words", folder / "moved")
     status, out, _ = slop_code("eval-problem", *arguments, "--json")
@@ -329,7 +329,7 @@ def test_one_problem(folder, slop_code, arguments):
     assert (folder / arguments[0] / SUMMARY_FILE).is_file()
 
 
-def test_shards_then_merge(folder, slop_code):
+def test_shards_are_merged_to_a_whole_run(folder, slop_code):
     """A shard writes no summary: it knows a part of the run alone."""
     for name in (LINES_FILE, SUMMARY_FILE):
         (folder / "poor" / name).unlink()
@@ -340,7 +340,7 @@ def test_shards_then_merge(folder, slop_code):
     assert RunSummary.load(folder / "poor" / SUMMARY_FILE).totals.checkpoints.evaluated == 2
 
 
-def test_merge_from_copies(folder, slop_code):
+def test_merge_takes_results_from_copies_of_the_run(folder, slop_code):
     shutil.copytree(folder / "good", folder / "copy")
     results = [folder / "good/words" / f"checkpoint_{number}" / "evaluation.json" for number in (1, 2)]
     for path in results:
@@ -401,7 +401,7 @@ def test_wrong_use_is_one_line(bare, slop_code, arguments, words):
         ["eval", "good", "--pass-policy", "most"], ["eval", "good", "--dry"], ["merge", "good", "--overwrite"],
     ],
 )  # fmt: skip
-def test_wrong_options(bare, slop_code, arguments):
+def test_wrong_options_are_usage_errors(bare, slop_code, arguments):
     status, out, err = slop_code(*arguments)
     assert (status, out) == (2, "")
     assert "error: " in err.splitlines()[-1]

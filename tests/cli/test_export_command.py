@@ -85,7 +85,7 @@ def test_several_runs_and_a_policy(stored, slop_code):
         (["RUN"], "--format"),
     ],
 )
-def test_wrong_use(arguments, said, stored, slop_code):
+def test_wrong_options_are_usage_errors(arguments, said, stored, slop_code):
     folder = stored()
     (folder / "words/checkpoint_1/.scbench").mkdir()
     status, printed, complaint = slop_code("export", *[text.replace("RUN", str(folder)) for text in arguments])

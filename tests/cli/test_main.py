@@ -178,14 +178,14 @@ def test_verbose_logs_to_standard_error_with_control_characters_escaped(verbose,
 
 
 @pytest.mark.e2e
-def test_version():
+def test_version_is_printed():
     assert slop_code("--version").stdout == f"slop-code {__version__}\n"
 
 
 @pytest.mark.parametrize(
     "arguments", [["no-such-command"], ["cache", "empty"], ["env", "-x"], ["eval-snapshot"], ["doctor", "--no"]]
 )
-def test_a_wrong_call(arguments, in_this_process):
+def test_wrong_arguments_are_usage_errors(arguments, in_this_process):
     status, shown, complaint = in_this_process(*arguments)
     assert (status, shown) == (2, "")
     assert "error: " in complaint.splitlines()[-1]
@@ -352,7 +352,7 @@ class TestEvalSnapshot:
 
 
 @pytest.mark.e2e
-def test_doctor():
+def test_doctor_prints_every_check_of_its_json():
     done = slop_code("doctor")
     found = json.loads(slop_code("doctor", "--json").stdout)
     assert done.returncode == (0 if found["strict_isolation"] else 3)
@@ -372,14 +372,14 @@ def test_doctor_reports_a_cache_that_cannot_be_written():
 
 
 @pytest.mark.e2e
-def test_environments():
+def test_env_ls_lists_the_shipped_environments():
     done = slop_code("env", "ls")
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["docker-python3.12-uv", "local"]
 
 
 @pytest.mark.e2e
-def test_warming_the_cache(cache, problem):
+def test_cache_warm_prepares_a_problem(cache, problem):
     done = slop_code("cache", "warm", problem.path)
     assert done.returncode == 0
     assert done.stdout.startswith("ready: ")
@@ -407,7 +407,7 @@ def test_messages_that_nobody_reads():
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])
-def test_closed_streams(closed):
+def test_closed_streams_cause_no_traceback(closed):
     """Neither a traceback nor an answer that is none."""
     close = " ".join(f"{number}<&-" for number in closed.split())
     words = shlex.join([str(SLOP_CODE), "eval", "no-such-run"])

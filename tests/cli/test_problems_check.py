@@ -48,7 +48,7 @@ def reported(*severities, **undone):
         "not done", "not done and found", "in the way", "in the way and not done",
     ],
 )  # fmt: skip
-def test_status(reports, fail_on, status):
+def test_the_exit_status_follows_from_severities_and_broken_steps(reports, fail_on, status):
     assert status_of(reports, fail_on) == status
 
 
@@ -109,7 +109,7 @@ def check(problem, capsys):
         "rule",
     ],
 )
-def test_refused(check, problem, arguments, words):
+def test_wrong_options_are_usage_errors_and_write_nothing(check, problem, arguments, words):
     os.mkfifo(problem / "pipe")
     (problem / "link").symlink_to("config.yaml")
     before = sorted(os.listdir(problem))
@@ -118,7 +118,7 @@ def test_refused(check, problem, arguments, words):
     assert sorted(os.listdir(problem)) == before
 
 
-def test_lines(check):
+def test_findings_are_printed_with_location_and_fix(check):
     status, out, err = check("--step", "layout")
     assert (status, err) == (1, "")
     lines = out.splitlines()
@@ -142,7 +142,7 @@ def test_allowed_by_a_comment(check, problem):
     assert "tests/test_checkpoint_1.py:5: allowed: " in out
 
 
-def test_documents(check, problem):
+def test_findings_are_written_as_json_and_sarif(check, problem):
     (problem / "out").mkdir()
     status, out, err = check("--step", "layout", "--json", "--sarif", "out/found.sarif")
     assert (status, "found.sarif" in err) == (1, True)
@@ -211,7 +211,7 @@ def test_tests_that_are_missing(check, problem, cache, need_bubblewrap):
 
 
 @pytest.mark.parametrize(("rule", "comment"), [("fixed-sleep", True), ("config-invalid", False)])
-def test_a_rule_explained(check, rule, comment):
+def test_explain_says_how_a_rule_is_allowed(check, rule, comment):
     status, out, _ = check("--explain", rule)
     assert (status, out.startswith(f"{rule} (")) == (0, True)
     assert (f"# slop-code: allow {rule}" in out) is comment

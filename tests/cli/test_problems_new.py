@@ -80,7 +80,7 @@ def test_the_problems_folder_is_where_it_was_said_to_be(call, tmp_path, monkeypa
         ([], "required: NAME"),
     ],
 )
-def test_wrong_use(call, tmp_path, arguments, message):
+def test_wrong_options_are_usage_errors_and_write_nothing(call, tmp_path, arguments, message):
     status, out, err = call("new", *arguments)
     assert (status, out) == (2, "")
     assert message in err
@@ -88,7 +88,7 @@ def test_wrong_use(call, tmp_path, arguments, message):
     assert os.listdir(tmp_path) == []
 
 
-def test_nothing_is_overwritten(call, tmp_path):
+def test_an_existing_problem_is_not_overwritten(call, tmp_path):
     call("new", "tally")
     (tmp_path / "problems" / "tally" / "config.yaml").write_text("mine")
     status, _, err = call("new", "tally")
@@ -170,7 +170,7 @@ def _read(descriptor):
         return b""
 
 
-def test_no_problems(call, tmp_path):
+def test_missing_problems_are_usage_errors(call, tmp_path):
     assert call("ls")[0] == 2
     assert "no problem 'tally'" in call("show", "tally")[2]
     (tmp_path / "problems").mkdir()
@@ -189,7 +189,7 @@ def test_broken_problems_are_listed(call, tmp_path):
     assert (status, "config.yaml" in json.loads(out)[0]["broken"]) == (2, True)
 
 
-def test_ls_and_show(call, cache, need_bubblewrap):
+def test_ls_and_show_count_tests_and_checkpoints(call, cache, need_bubblewrap):
     need_bubblewrap()
     call("new", "tally")
     status, out, _ = call("ls")

@@ -28,7 +28,7 @@ def problem(make_problem, monkeypatch):
     ],
     ids=["parallel", "keyword", "argument", "number", "problem", "checkpoint", "reference", "solution", "environment"],
 )
-def test_refused(problem, capsys, arguments, words):
+def test_wrong_options_are_usage_errors(problem, capsys, arguments, words):
     assert run(["problems", "run", *arguments]) == 2
     said = capsys.readouterr()
     assert (words in said.err, said.out) == (True, "")

@@ -35,7 +35,7 @@ def stored(tmp_path, monkeypatch):
     ],
     ids=["-o", "several", "none", "own", "snapshot", "problem", "environment", "inside"],
 )
-def test_refused(stored, capsys, arguments, words):
+def test_wrong_options_are_usage_errors_and_write_nothing(stored, capsys, arguments, words):
     files = sorted(stored.rglob("*"))
     assert run(["rerun", "stored", *arguments]) == 2
     said = capsys.readouterr()

@@ -52,7 +52,7 @@ def show(capsys):
     return call
 
 
-def test_a_result(folder, show):
+def test_a_result_is_printed_with_groups_and_provenance(folder, show):
     status, shown, _ = show(folder)
     assert status == 0
     assert shown.splitlines()[:7] == [
@@ -119,14 +119,14 @@ def test_a_test_that_passed_and_no_verdict(folder, show):
     ("test", "count", "said"),
     [("test_many", 12, "30 tests have 'test_many'"), ("a[", 3, "2 tests have"), ("x", 1, "no test has 'x'")],
 )
-def test_not_one_test(folder, show, test, count, said):
+def test_a_text_that_names_not_one_test_is_a_usage_error(folder, show, test, count, said):
     status, shown, complaint = show(folder, test)
     assert (status, shown) == (2, "")
     assert said in complaint
     assert len(complaint.splitlines()) == count
 
 
-def test_as_json(folder, show):
+def test_json_output_loads_as_the_stored_result(folder, show):
     whole = show(folder, "--json")[1]
     assert CorrectnessResults.model_validate_json(whole) == results()
     assert json.loads(show("--json", folder, "a[2]")[1]) == results().tests[1].model_dump(mode="json")

@@ -49,7 +49,7 @@ def edit(path):
         (["runs/three/words/checkpoint_2", "runs/two", "runs"], 2),
     ],
 )
-def test_all_agree(results, capsys, arguments, count):
+def test_unchanged_results_are_verified(results, capsys, arguments, count):
     assert run(["verify", *arguments]) == 0
     said = capsys.readouterr().out
     assert said.count(": verified: 8 tests, 4 groups, 7 policies from json-report\n") == count
@@ -58,7 +58,7 @@ def test_all_agree(results, capsys, arguments, count):
 
 
 @pytest.mark.parametrize("option", [["--problems-dir", "problems"], ["-p", "problems/words"]])
-def test_with_the_problem(results, capsys, option):
+def test_results_are_verified_against_the_problem(results, capsys, option):
     assert run(["verify", "runs", *option]) == 0
     said = capsys.readouterr().out
     assert said.count("7 policies from json-report, and the problem's tests and config\n") == 2
@@ -66,7 +66,7 @@ def test_with_the_problem(results, capsys, option):
     assert [outcome["with_problem"] for outcome in json.loads(capsys.readouterr().out)] == [True, True]
 
 
-def test_one_differs(results, capsys):
+def test_an_edited_result_is_reported_as_different(results, capsys):
     edit(results / "two" / THERE)
     assert run(["verify", "runs"]) == 1
     said = capsys.readouterr().out.splitlines()

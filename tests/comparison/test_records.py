@@ -65,7 +65,7 @@ def told(words):
         ("p:a f:a p:b e:b@2", "p:c", "flaky"),
     ],
 )  # fmt: skip
-def test_change(base, other, change):
+def test_the_change_of_a_test_follows_from_its_statuses(base, other, change):
     assert change_of(told(base), told(other)) == change
 
 
@@ -108,7 +108,7 @@ def some(counts):
     return {kind: count for kind, count in counts.items() if count}
 
 
-def test_two_runs(evaluated):
+def test_tests_of_two_runs_are_gained_or_lost(evaluated):
     base = evaluated("base", {"words": ["+-", "++-", "+"]})
     other = evaluated("other", {"words": ["++", "+-+", "++"]})
     (pair,) = compared(base, other).pairs

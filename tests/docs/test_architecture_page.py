@@ -53,7 +53,7 @@ def test_every_name_is_defined_in_its_file(what: str, file: str, names: str) -> 
     assert missing == [], f"docs/explanation/architecture.md, {what}: {file} does not define them"
 
 
-def test_every_file_exists() -> None:
+def test_every_file_of_the_page_exists() -> None:
     files = re.findall(r"`([\w/]+\.(?:py|c))`", PAGE)
     assert [file for file in files if not (PACKAGE / file).exists()] == []
     assert len(ROWS) > 30

@@ -159,7 +159,7 @@ def test_commands_print_what_is_shown(page: Path, tmp_path: Path, need_docker: C
 @pytest.mark.parametrize(
     "block", [block for page in PAGES for block in blocks(page) if block.language == "yaml"], ids=str
 )
-def test_yaml_files_load(block: Block, tmp_path: Path) -> None:
+def test_yaml_snippets_load_without_warnings(block: Block, tmp_path: Path) -> None:
     data = yaml.safe_load(block.text)
     file = tmp_path / "config.yaml"
     file.write_text(block.text, encoding="utf-8")

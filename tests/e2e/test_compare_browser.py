@@ -167,7 +167,7 @@ def test_a_link_shows_the_same(page_file, opened):
     assert len(names(fresh)) == 3
 
 
-def test_another_pair(page_file, opened, picture):
+def test_another_pair_of_runs_can_be_chosen(page_file, opened, picture):
     page = opened(page_file)
     page.get_by_label("Pair").select_option("base → again")
     page.get_by_role("heading", name="base → again").wait_for()
@@ -177,7 +177,7 @@ def test_another_pair(page_file, opened, picture):
     assert "told later" in open_test(page, "test_worse").inner_text()
 
 
-def test_several_runs(samples_file, opened, picture):
+def test_several_runs_of_a_side_are_counted_together(samples_file, opened, picture):
     page = opened(samples_file)
     assert page.get_by_text("with 3 and 3 runs no p below 0.1 is possible").is_visible()
     assert page.get_by_role("columnheader", name="p (Holm)").is_visible()
@@ -207,7 +207,7 @@ def test_the_switch_makes_it_dark(page_file, opened):
 
 
 @pytest.mark.parametrize("view", ["overview", "detail"])
-def test_a_narrow_screen(page_file, opened, picture, view):
+def test_a_narrow_screen_never_scrolls_sideways(page_file, opened, picture, view):
     page = opened(page_file, width=360)
     if view == "detail":
         open_test(page, "test_odd")

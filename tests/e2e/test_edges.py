@@ -145,7 +145,7 @@ def test_a_docker_environment_never_runs_on_the_host(tmp_path):
 @pytest.mark.parametrize(
     "text", ["a = " + "[" * 5000, "a = 1" + "0" * 5000, "[project]\ndependencies = 3", "\0", "[project"]
 )
-def test_hostile_project_files(tmp_path, text):
+def test_hostile_project_files_declare_no_dependencies(tmp_path, text):
     (tmp_path / "pyproject.toml").write_text(text)
     source, content = python_dependencies(tmp_path)
     assert (source, content) in ((None, None), ("pyproject.toml", None))

@@ -62,7 +62,7 @@ def test_a_reference_passes_everything(judged, name, checkpoint):
 
 @pytest.mark.proof
 @pytest.mark.parametrize(("name", "checkpoint"), LAST)
-def test_nothing_passes_nothing(judged, make_submission, name, checkpoint):
+def test_an_empty_submission_passes_no_test(judged, make_submission, name, checkpoint):
     results = judged(name, checkpoint, make_submission({}))
     assert results.infrastructure_failure_reason is None
     assert tuple(results.total_counts.values()) == TOTALS[name, checkpoint]
@@ -80,7 +80,7 @@ def test_nothing_passes_nothing(judged, make_submission, name, checkpoint):
         ),
     ],
 )
-def test_a_recorded_run(judged, run, checkpoint, passed, policies):
+def test_a_recorded_run_passes_the_recorded_tests(judged, run, checkpoint, passed, policies):
     snapshot = EXAMPLES / "runs" / run / "larder" / f"checkpoint_{checkpoint}" / "snapshot"
     results = judged("larder", checkpoint, snapshot)
     assert results.infrastructure_failure_reason is None

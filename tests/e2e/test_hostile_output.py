@@ -115,7 +115,7 @@ def forge(checkpoint, place, *, fails=("failed", "error")):
     shutil.copytree(checkpoint / ".scbench", place / ".scbench")
 
 
-def test_what_was_evaluated(place):
+def test_hostile_texts_are_stored_in_the_result(place):
     """The texts have come this far, all of them."""
     document = (place / EVALUATED / "hostile/checkpoint_1/evaluation.json").read_text()
     tests = json.loads(document)["tests"]
@@ -210,7 +210,7 @@ def tests(run):
     return json.loads((run / "hostile/checkpoint_1/evaluation.json").read_text())["tests"]
 
 
-def test_junit(exported, tests):
+def test_junit_has_every_test_and_no_other_elements(exported, tests):
     data = exported("junit")
     document = ElementTree.fromstring(data)
     assert len(list(document.iter("testcase"))) == len(tests)
@@ -222,7 +222,7 @@ def test_junit(exported, tests):
     assert unseen(data.decode(), MARKS) == set()
 
 
-def test_ctrf(exported, tests):
+def test_ctrf_has_every_test_and_no_control_characters(exported, tests):
     data = exported("ctrf")
     found = json.loads(data)["results"]["tests"]
     assert len(found) == len(tests)
@@ -230,7 +230,7 @@ def test_ctrf(exported, tests):
     assert unseen(data.decode(), MARKS) == set()
 
 
-def test_csv(exported, tests):
+def test_csv_has_every_test_and_no_formulas(exported, tests):
     rows = list(csv.DictReader(io.StringIO(exported("csv").decode("utf-8-sig"), newline="")))
     assert len(rows) == len(tests)
     assert {None} & set(rows[0]) == set()
@@ -238,7 +238,7 @@ def test_csv(exported, tests):
     assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "@", "\t", "\r"))]
 
 
-def test_parquet(exported, tests):
+def test_parquet_has_every_test(exported, tests):
     from pyarrow import parquet
 
     table = parquet.read_table(io.BytesIO(exported("parquet")))
@@ -255,7 +255,7 @@ def outline(page):
     return [name for name in page.evaluate(SHAPE) if name in OURS]
 
 
-def test_page(place, run, visit, picture, tmp_path):
+def test_hostile_texts_add_no_elements_to_the_page(place, run, visit, picture, tmp_path):
     call("report", run.name, "-o", tmp_path / "report.html", cwd=place)
     assert (tmp_path / "report.html").stat().st_size < 2 * MIB
     page = visit(tmp_path / "report.html")
@@ -302,7 +302,7 @@ class Elements(HTMLParser):
         self.prose += "" if {"code", "pre"} & set(self.inside) else data
 
 
-def test_markdown(exported):
+def test_hostile_texts_add_no_elements_to_markdown(exported):
     from markdown_it import MarkdownIt
 
     text = exported("markdown").decode()

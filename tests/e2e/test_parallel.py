@@ -210,7 +210,7 @@ def alone(evaluate):
         ("corkboard", 2, EXAMPLES / "problems" / "corkboard" / "solutions" / "checkpoint_1", "file"),
     ],
 )
-def test_the_examples(evaluate, alone, name, checkpoint, submission, by):
+def test_examples_have_equal_results_in_parallel(evaluate, alone, name, checkpoint, submission, by):
     problem, one = alone(name, checkpoint, submission)
     both = evaluate(parallel(problem, by), submission, checkpoint)
     assert told(both) == told(one)
@@ -226,7 +226,7 @@ def test_the_examples(evaluate, alone, name, checkpoint, submission, by):
         (["-x", "-k", "InOrder"], 2, 1),
     ],
 )
-def test_arguments(miniature, evaluate, arguments, left, pairs):
+def test_pytest_arguments_select_the_same_tests_in_parallel(miniature, evaluate, arguments, left, pairs):
     problem, submission = miniature
     alone = evaluate(problem, submission, 2, pytest_args=arguments)
     both = evaluate(parallel(problem), submission, 2, pytest_args=arguments)

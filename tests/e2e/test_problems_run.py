@@ -140,7 +140,7 @@ def environment(tmp_path, need_docker):
         *in_proof(("bubblewrap", False), ("none", True), ("none", False), ("docker", True), ("docker", False)),
     ],
 )
-def test_debugger(problem, loop, environment, sandbox, terminal):
+def test_the_debugger_reads_the_terminal(problem, loop, environment, sandbox, terminal):
     """It reads what we read, and the submission, though it was handed pytest's own input, reads nothing of it."""
     running = loop(problem, "-k", "test_stops", "--pdb", "-e", environment(sandbox), terminal=terminal)
     running.until(r"IO-capturing turned off[^$]*\(Pdb\) ")
@@ -166,7 +166,7 @@ def test_debugger_where_a_test_fails(problem, loop):
 
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
-def test_input_that_ends(problem, loop, environment, sandbox):
+def test_the_debugger_ends_with_its_input(problem, loop, environment, sandbox):
     """Nobody waits for more of it."""
     running = loop(problem, "-k", "test_stops", "--pdb", "-e", environment(sandbox))
     running.until(r"IO-capturing turned off[^$]*\(Pdb\) ")
@@ -175,7 +175,7 @@ def test_input_that_ends(problem, loop, environment, sandbox):
     assert (status, "0 of 1 chosen tests passed" in rest) == (1, True)
 
 
-def test_watching(problem, loop):
+def test_a_changed_file_runs_the_tests_again(problem, loop):
     tests, config = problem / "tests/test_checkpoint_1.py", problem / "config.yaml"
     tests.write_text("def test_greets(run):\n    assert run().stdout == 'hallo\\n'\n")
     running = loop(problem, "--watch")
@@ -197,7 +197,7 @@ def test_watching(problem, loop):
     assert (status, "interrupted" in rest) == (130, True)
 
 
-def test_conditions(problem, loop):
+def test_seed_load_and_parallel_runs_are_printed_live(problem, loop):
     """Live, and nothing of it is a command for the terminal."""
     (problem / "tests/test_checkpoint_1.py").write_text(TESTS.partition("def test_stops")[0] + "    assert not text\n")
     status, said = loop(problem, "--seed", "7", "--busy", "--parallel", "2").end()

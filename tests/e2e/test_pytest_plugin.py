@@ -100,7 +100,7 @@ def test_a_problem_without_a_conftest_is_judged(problem, make_submission, evalua
     assert "\\x1b[2Jfound" in failed["test_says_what_differs"]
 
 
-def test_by_hand(problem, make_submission, environment_spec, cache):
+def test_tests_pass_with_the_command_by_hand(problem, make_submission, environment_spec, cache):
     submission = make_submission({"main.py": MAIN})
     runner = PytestRunner(problem, problem.checkpoint(1), environment_spec(), submission, cache=cache)
     command = runner.command_by_hand(["-k", "calls or from_us"])

@@ -275,7 +275,7 @@ def test_more_weight_than_any_node_has_room_for(ray: Executor, make_work: Callab
 
 
 @pytest.mark.proof
-def test_a_whole_run(
+def test_a_run_from_the_command_line_is_evaluated_on_ray(
     nodes: Nodes, cache: Cache, problem: ProblemConfig, make_work: Callable[..., JobRequest], tmp_path: Path
 ) -> None:
     """From the command line, which prints its own words alone and leaves the run's folder as it would anywhere."""
@@ -375,7 +375,7 @@ def test_a_node_that_dies_in_the_middle(
         ("ray://127.0.0.1:10001", "on a machine of the cluster"),
     ],
 )
-def test_wrong_addresses(monkeypatch: pytest.MonkeyPatch, address: str | None, told: str) -> None:
+def test_wrong_addresses_are_usage_errors(monkeypatch: pytest.MonkeyPatch, address: str | None, told: str) -> None:
     import ray as module
 
     module.shutdown()
@@ -385,7 +385,7 @@ def test_wrong_addresses(monkeypatch: pytest.MonkeyPatch, address: str | None, t
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_its_installation_is_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match=r"pip install 'slop-code\[ray\]'"):
         executor_class("ray")(None, "127.0.0.1:6379", lambda _: None, Cache.default())

@@ -111,7 +111,7 @@ def open_first_failure(page):
     return dialog
 
 
-def test_overview(report, visit, picture):
+def test_the_overview_counts_tests_of_each_checkpoint(report, visit, picture):
     page = visit(report)
     expect(page.get_by_text(HEADLINE)).to_be_visible()
     expect(page.get_by_text("3 of 3 checkpoints passed (all-cases)")).to_be_visible()
@@ -151,7 +151,7 @@ def test_regressions_are_one_click_away(report, visit, history, picture):
     expect_rows(page, broken)
 
 
-def test_timeline(report, visit, history, picture):
+def test_the_timeline_shows_the_change_at_each_checkpoint(report, visit, history, picture):
     page = visit(report, LARDER)
     expect_rows(page, history)
     name = sorted(broken_at_3(history))[0]
@@ -163,7 +163,7 @@ def test_timeline(report, visit, history, picture):
     picture(page, "timeline")
 
 
-def test_filters(report, visit, history, picture):
+def test_filters_show_the_matching_tests(report, visit, history, picture):
     ends = {name: [status for status in statuses(tests) if status] for name, tests in history.items()}
     page = visit(report, LARDER)
     for kind, expected in {
@@ -192,7 +192,7 @@ def test_filters(report, visit, history, picture):
     expect(page.get_by_text("No test matches the filter.")).to_be_visible()
 
 
-def test_detail(place, report, visit, history, picture):
+def test_the_dialog_shows_message_calls_and_output(place, report, visit, history, picture):
     page = visit(report, LARDER, permissions=["clipboard-read", "clipboard-write"])
     dialog = open_first_failure(page)
     name = dialog.get_by_role("heading").first.inner_text()
@@ -285,7 +285,7 @@ def show(page, view):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_narrow_screen(report, visit, picture, view):
+def test_a_narrow_screen_never_scrolls_sideways(report, visit, picture, view):
     page = visit(report, VIEWS[view], width=360, height=740)
     show(page, view)
     picture(page, f"{view}-narrow")
@@ -301,7 +301,7 @@ def test_nobody_is_kept_out(report, visit, picture, view, scheme):
     assert grave_faults(page) == []
 
 
-def test_charts(report, visit):
+def test_charts_have_labels_and_tables(report, visit):
     page = visit(report, VIEWS["charts"])
     charts = page.get_by_role("img")
     assert charts.count() == 3
@@ -329,7 +329,7 @@ def in_grid(page):
     return page.evaluate("!!document.activeElement.closest('[role=grid] tbody')")
 
 
-def test_keyboard_alone(report, visit, history):
+def test_every_view_is_reached_by_keyboard(report, visit, history):
     page = visit(report)
     page.get_by_text(HEADLINE).wait_for()
     tab_until(page, lambda: focused(page).strip() == "larder")
@@ -397,7 +397,7 @@ def test_a_link_to_something_missing_shows_a_view(report, visit, fragment):
 
 
 @pytest.mark.proof
-def test_a_large_run(tmp_path, visit, picture):
+def test_a_large_run_is_shown_and_filtered(tmp_path, visit, picture):
     run = write_big_run(tmp_path / "large", problems=1, checkpoints=100)
     slop_code("report", run, "-o", tmp_path / "report.html", cwd=tmp_path)
     assert (tmp_path / "report.html").stat().st_size < 8_000_000

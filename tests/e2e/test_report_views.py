@@ -149,7 +149,7 @@ def test_expected_and_actual_values_are_compared(written):
         assert (name, shown, found and found["note"]) == (name, rows, note)
 
 
-def test_why_comes_first(written, picture):
+def test_the_failed_comparison_comes_first(written, picture):
     plain = {"calls": ["main.py"], "output": "printed"}
     told = [case("a", "failed", failure_message=TOLD, **plain), case("b", "failed", failure_message="no", **plain)]
     page = written({"words": [told]}, TIMELINE)
@@ -166,7 +166,7 @@ def test_why_comes_first(written, picture):
     assert open_row(page, 1).get_by_role("heading", level=3).all_inner_texts()[0] == "Failure"
 
 
-def test_statuses_are_filters(written):
+def test_tests_are_filtered_by_status(written):
     first = [case("p"), case("f", "failed"), case("e", "error"), case("s", "skipped")]
     second = [case("p", "failed"), case("f"), case("e", "error"), case("s", "skipped"), later(2, "n")]
     page = written({"words": [first, second]}, TIMELINE)
@@ -207,7 +207,7 @@ def test_a_test_that_cannot_have_been_there_is_absent(written):
     assert {re.sub(r"\s+", " ", text).strip() for text in legend} >= {"+× born, failed", "+ born, passed"}
 
 
-def test_a_phone(written, picture):
+def test_tables_scroll_within_the_width_of_a_phone(written, picture):
     other = later(2, "test_json")
     problems = {"words": [[case("test_json"), case("test_other")], "the box could not be started", [other]]}
     page = written(problems, width=390, height=800)

@@ -96,7 +96,7 @@ def files(folder):
     return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_the_same(again):
+def test_an_unchanged_submission_has_the_same_statuses(again):
     before = files(again)
     done = rerun(again)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "THE SAME: statuses and verdicts")

@@ -37,7 +37,7 @@ def outcomes(said):
 
 
 class TestEndedEarly:
-    def test_once(self, sums, fresh_cache, start, evaluated, staying, left_over):
+    def test_the_first_interrupt_finishes_what_runs(self, sums, fresh_cache, start, evaluated, staying, left_over):
         """What runs comes to its end and counts; what has not begun is done the next time."""
         first, *rest = sums.checkpoints
         mains = {first: sums.main("a", first=staying.first), **{one: sums.main(one) for one in rest}}
@@ -62,7 +62,7 @@ class TestEndedEarly:
         assert files(folder / "sums" / first) == before
 
     @pytest.mark.parametrize("how", ["twice", "SIGTERM"])
-    def test_now(self, folder, fresh_cache, start, staying, left_over, how):
+    def test_a_second_interrupt_or_sigterm_stops_at_once(self, folder, fresh_cache, start, staying, left_over, how):
         cache = fresh_cache("cache")
         evaluator = start(cache, folder, "-j", 2, terminal=True)
         staying.arrived(2)
@@ -79,7 +79,7 @@ class TestEndedEarly:
         assert left_over(cache, evaluator.pid) == []
 
 
-def test_what_cannot_be_read_is_said(sums, fresh_cache, evaluated):
+def test_unreadable_files_of_a_submission_are_a_warning(sums, fresh_cache, evaluated):
     """Root is made to obey permissions, as everyone else has to."""
     folder = sums.run("run", mains={"checkpoint_1": sums.main("a")})
     snapshot = folder / "sums/checkpoint_1/snapshot"
@@ -96,7 +96,9 @@ def test_what_cannot_be_read_is_said(sums, fresh_cache, evaluated):
 
 
 class TestTwoEvaluators:
-    def test_of_one_folder(self, folder, fresh_cache, start, evaluated, staying, left_over):
+    def test_a_second_evaluator_of_one_folder_is_refused(
+        self, folder, fresh_cache, start, evaluated, staying, left_over
+    ):
         cache = fresh_cache("cache")
         first = start(cache, folder, "-j", 1)
         staying.arrived(1)
@@ -111,7 +113,7 @@ class TestTwoEvaluators:
         assert staying.alive() == []
         assert left_over(cache, first.pid) == []
 
-    def test_of_the_same_snapshots(self, sums, fresh_cache, start):
+    def test_evaluators_of_the_same_snapshots_share_results(self, sums, fresh_cache, start):
         """What one evaluates, the other waits for and takes."""
         cache = fresh_cache("cache")
         runs = [[sums.run(f"{who}/{number}", salt=str(number)) for number in range(3)] for who in ("one", "two")]
@@ -125,7 +127,7 @@ class TestTwoEvaluators:
 
 
 class TestTheStore:
-    def test_has_what_another_run_needs(self, sums, fresh_cache, evaluated):
+    def test_results_are_shared_with_another_run(self, sums, fresh_cache, evaluated):
         cache = fresh_cache("cache")
         first, second = sums.run("first", salt="a"), sums.run("second", salt="a")
         assert evaluated(cache, first)[0] == 0
@@ -136,7 +138,7 @@ class TestTheStore:
         status, said = evaluated(cache, second, "--overwrite")
         assert (status, sorted(outcomes(said))) == (0, [(one, False) for one in sums.checkpoints])
 
-    def test_drops_what_is_damaged(self, sums, fresh_cache, evaluated):
+    def test_damaged_entries_are_dropped(self, sums, fresh_cache, evaluated):
         cache = fresh_cache("cache")
         first, second = sums.run("first", salt="a"), sums.run("second", salt="a")
         assert evaluated(cache, first)[0] == 0
@@ -187,7 +189,7 @@ class TestTriedAgain:
     def results(self, folder):
         return [CorrectnessResults.load(path) for path in sorted(folder.glob("sums/*/evaluation.json"))]
 
-    def test_until_it_works(self, folder, fresh_cache, evaluated, flaky):
+    def test_a_failed_setup_is_retried_until_it_works(self, folder, fresh_cache, evaluated, flaky):
         flaky.broken = 1
         status, said = evaluated(fresh_cache("cache"), folder, "-j", 1)
         assert status == 0
@@ -199,7 +201,7 @@ class TestTriedAgain:
         assert "HTTP Error 500" in failed.reason
         assert sorted(line.attempts for line in read_lines(folder / "checkpoint_results.jsonl")) == [1, 1, 2]
 
-    def test_until_it_is_enough(self, folder, fresh_cache, evaluated, flaky):
+    def test_retries_are_limited(self, folder, fresh_cache, evaluated, flaky):
         flaky.broken = asked = 1000
         cache = fresh_cache("cache")
         status, said = evaluated(cache, folder, "--retries", 1)

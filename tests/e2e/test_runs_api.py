@@ -55,7 +55,7 @@ async def collect(runs, **options):
     return [outcome async for outcome in evaluate_run_async(runs, **options)]
 
 
-def test_folders(boxes, sums):
+def test_folders_of_runs_are_evaluated(boxes, sums):
     folders = [sums.run("one"), sums.run("two")]
     found = list(evaluate_run(folders, problems_dir=sums.problems, workers=2))
     assert {outcome.submission.label for outcome in found} == {
@@ -68,7 +68,7 @@ def test_folders(boxes, sums):
     assert [outcome.source for outcome in again] == ["up_to_date"] * 3
 
 
-def test_submissions(boxes, submission):
+def test_submissions_without_a_run_are_evaluated(boxes, submission):
     given = [submission("good"), submission("wrong", kind="wrong"), submission("crashes", kind="crashes")]
     found = {outcome.submission.path.name: outcome.facts for outcome in evaluate_run(given, workers=2)}
     assert {name: (facts.state, sum(facts.pass_counts.values())) for name, facts in found.items()} == {
@@ -96,13 +96,13 @@ def test_closed_in_the_middle(boxes, four, staying):
     assert (found, len(running), staying.alive()) == ([], 2, [])
 
 
-def test_bounded(boxes, submission):
+def test_no_more_submissions_at_a_time_than_workers(boxes, submission):
     given = [submission(f"number {number}") for number in range(5)]
     assert len(asyncio.run(collect(given, workers=2))) == 5
     assert most_at_a_time([one.output for one in given]) <= 2
 
 
-def test_two_at_once(boxes, submission):
+def test_two_calls_in_one_event_loop_have_their_own_results(boxes, submission):
     one, two = [submission("a"), submission("b")], [submission("c"), submission("d", kind="wrong")]
 
     async def both():
@@ -151,7 +151,7 @@ def test_the_example_of_a_training_loop(boxes):
     ]
 
 
-def test_errors_come_out(boxes, sums):
+def test_wrong_arguments_raise_usage_errors(boxes, sums):
     with pytest.raises(UsageError, match="no-such-run"):
         asyncio.run(collect(Path("no-such-run"), problems_dir=sums.problems))
     with pytest.raises(UsageError, match="no-such-environment"):

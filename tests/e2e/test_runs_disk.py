@@ -35,7 +35,7 @@ def privately(start, tmp_path):
 
 
 @pytest.mark.proof
-def test_the_run_folder(sums, fresh_cache, privately, tmp_path):
+def test_a_run_goes_on_after_its_full_disk_has_room_again(sums, fresh_cache, privately, tmp_path):
     """Nine submissions on a disk that has no room for all of their results, and then has."""
     runs = [sums.run(f"disk/{number}") for number in range(3)]
     disk = runs[0].parent
@@ -82,7 +82,9 @@ def test_the_run_folder(sums, fresh_cache, privately, tmp_path):
     ("part", "status", "words"),
     [("sessions", 3, "No space left on device"), *in_proof(("results", 0, "9 passed"))],
 )
-def test_the_cache(sums, fresh_cache, privately, part, status, words):
+def test_a_full_cache_is_an_infrastructure_failure_only_where_it_is_needed(
+    sums, fresh_cache, privately, part, status, words
+):
     """Nothing can be stored: the run goes on. Nothing can be evaluated: that is no verdict about anyone."""
     runs = [sums.run(str(number)) for number in range(3 if status == 0 else 1)]
     cache = fresh_cache("cache")

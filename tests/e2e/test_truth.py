@@ -88,7 +88,7 @@ def empty(make_submission):
 
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", "docker", "none"])
-def test_every_outcome(make_problem, evaluate, empty, sandbox):
+def test_every_outcome_of_pytest_has_its_status(make_problem, evaluate, empty, sandbox):
     results = evaluate(make_problem({"test_checkpoint_1.py": EVERY_OUTCOME}), empty, sandbox=sandbox)
     assert results.infrastructure_failure_reason is None
     assert results.pytest_exit_code == 1
@@ -253,7 +253,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_every_end(make_problem, evaluate, empty, name):
+def test_every_end_of_pytest_has_its_verdict(make_problem, evaluate, empty, name):
     tests, arguments, exit_code, reason, expected = ENDS[name]
     problem = make_problem(tests)
     results = evaluate(problem, empty, "checkpoint_1", pytest_args=arguments)

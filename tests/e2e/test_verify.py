@@ -102,7 +102,7 @@ def findings(folder, results, problem):
         ("hitcount", 2, "problems/hitcount/solutions/checkpoint_1"),
     ],
 )
-def test_the_examples(evaluate, tmp_path, name, checkpoint, submission):
+def test_results_of_the_examples_are_verified(evaluate, tmp_path, name, checkpoint, submission):
     own = EXAMPLES / "problems" / name / "environment.yaml"
     keys = yaml.safe_load(own.read_text()) if own.exists() else {}
     problem = ProblemConfig.from_yaml(EXAMPLES / "problems" / name)
@@ -150,14 +150,14 @@ def paired(make_problem):
         ("paired", ["-k", "words"]),
     ],
 )
-def test_arguments(request, submission, evaluate, tmp_path, kind, arguments):
+def test_results_with_pytest_arguments_are_verified(request, submission, evaluate, tmp_path, kind, arguments):
     problem = request.getfixturevalue(kind)
     results = evaluate(problem, submission, 2, output_dir=tmp_path, pytest_args=arguments)
     assert (results.deselected > 0) == ("-k" in arguments)
     assert findings(tmp_path, results, problem) == []
 
 
-def test_without_boxes(alone, submission, evaluate, tmp_path):
+def test_results_without_a_sandbox_are_verified(alone, submission, evaluate, tmp_path):
     results = evaluate(alone, submission, 2, output_dir=tmp_path, sandbox="none")
     assert findings(tmp_path, results, alone) == []
 

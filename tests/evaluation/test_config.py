@@ -84,7 +84,7 @@ def test_checkpoints_come_in_their_order_with_what_they_inherit():
         ("", "", 30.0, None),
     ],
 )
-def test_timeouts(tmp_path, problem, checkpoint, timeout, session):
+def test_timeouts_of_a_checkpoint_override_those_of_the_problem(tmp_path, problem, checkpoint, timeout, session):
     loaded = load(tmp_path, extra=problem, checkpoints=f"checkpoints: {{a: {checkpoint}}}").checkpoints["a"]
     assert (loaded.timeout, loaded.session_timeout) == (timeout, session)
 

@@ -87,7 +87,7 @@ def test_a_test_that_is_not_in_the_roster_never_passes():
         ("failed", None, None),
     ],
 )
-def test_messages(status, message, expected):
+def test_only_tests_that_did_not_pass_have_a_message(status, message, expected):
     (_, _, core, _) = graded(raw("2.py::test_core", status, message=message))
     assert (core.status, core.failure_message) == (status, expected)
 

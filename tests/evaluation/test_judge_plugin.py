@@ -157,7 +157,7 @@ EXITS = {
 
 
 @pytest.mark.parametrize(("text", "args", "exit_code", "words"), EXITS.values(), ids=EXITS)
-def test_exit_codes(judge, text, args, exit_code, words):
+def test_exit_codes_of_pytest_become_reasons(judge, text, args, exit_code, words):
     judge.test(text)
     (judge.root / "path" / "broken_plugin.py").write_text(
         "def pytest_runtest_protocol(item): raise RuntimeError('broken')\n"
@@ -439,7 +439,7 @@ def test_what_the_judge_needs_keeps_working(judge):
         ("", 0, ""),
     ],
 )
-def test_bounded(text, limit, expected):
+def test_a_bounded_text_keeps_its_head_and_tail(text, limit, expected):
     assert plugin.bounded(text, limit) == expected
 
 

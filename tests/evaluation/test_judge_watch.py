@@ -32,7 +32,7 @@ def eye(tmp_path):
         ("tests/a\0b", os.O_RDONLY, ["a\0b"]),
     ],
 )
-def test_what_tests_read(eye, tmp_path, monkeypatch, path, flags, read):
+def test_files_that_tests_open_for_reading_are_recorded(eye, tmp_path, monkeypatch, path, flags, read):
     monkeypatch.chdir(tmp_path)
     eye.hook("open", (path, "r", flags))
     assert list(eye.read) == read

@@ -30,7 +30,7 @@ NON_ERROR = {PassPolicy.ALL_NON_ERROR_CASES}
         ((0, 0, 0, 2), (0, 0, 0, 2), ANY | NON_ERROR | {PassPolicy.ALL_CASES}),
     ],
 )
-def test_policies(passed, total, expected):
+def test_policies_hold_by_the_counts_of_groups(passed, total, expected):
     got = {policy for policy in PassPolicy if passes(policy, counts(*passed), counts(*total), False)}
     assert got == expected
 

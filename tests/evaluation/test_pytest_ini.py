@@ -31,7 +31,7 @@ def run_pytest(folder: Path, ini: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_text():
+def test_the_ini_has_markers_and_test_files():
     assert render_ini({"slow": marker("takes a while")}, ["test_a.py", "deep/test_b.py"]) == (
         "[pytest]\n"
         "markers =\n"

@@ -89,7 +89,7 @@ def evaluated(make_problem, make_submission, evaluate, tmp_path):
     return run
 
 
-def test_they_decide_nothing(evaluated, tmp_path):
+def test_quarantined_tests_do_not_count(evaluated, tmp_path):
     results = evaluated("test_shaky", "TestStory")
     assert results.infrastructure_failure_reason is None
     assert [(test.id, test.status, test.quarantined) for test in results.tests] == [

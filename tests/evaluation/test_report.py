@@ -58,7 +58,7 @@ def test_an_infrastructure_failure_passes_nothing():
     assert not any(it.passed.values())
 
 
-def test_round_trip(tmp_path):
+def test_a_stored_result_loads_as_it_was(tmp_path):
     path = tmp_path / "deep" / "evaluation.json"
     attempts = [Attempt(reason="no space left on the device", duration=1.5)]
     it = sample(warnings=["one"], infrastructure_failure_reason="why", attempts=attempts)

@@ -122,7 +122,7 @@ def test_collection_errors_of_a_real_run():
         ("", "error"),
     ],
 )
-def test_status_of(outcome, expected):
+def test_outcomes_have_a_status_and_unknown_ones_are_errors(outcome, expected):
     assert status_of(outcome) == expected
 
 
@@ -155,7 +155,7 @@ def json_report(*tests, **more):
         (entry("subtests passed"), "error"),
     ],
 )
-def test_json_report_stages(test, expected):
+def test_a_test_of_a_json_report_passes_only_with_all_stages(test, expected):
     (parsed,) = parse_json_report(json_report(test)).tests
     assert parsed.status == expected
     assert parsed.message is None or expected != "passed"
@@ -166,7 +166,7 @@ def test_json_report_stages(test, expected):
     ("duration", "expected"),
     [(0.25, 250.0), (2, 2000.0), (-1, 0.0), (None, 0.0), (1e308 * 10, 0.0), (10**400, 0.0)],
 )
-def test_durations(duration, expected):
+def test_odd_durations_in_a_json_report_count_as_zero(duration, expected):
     test = entry("skipped", setup=None, call=None, teardown=None, duration=duration)
     assert parse_json_report(json_report(test)).tests[0].duration_ms == expected
 
@@ -207,7 +207,7 @@ def test_shapes_of_the_reference_documents():
         ("other", None, [], "error"),
     ],
 )
-def test_ctrf_statuses(status, raw, tags, expected):
+def test_statuses_of_a_ctrf_report_follow_from_raw_status_and_tags(status, raw, tags, expected):
     test = {"name": "test_a.py::test_b", "status": status, "rawStatus": raw, "tags": tags, "duration": -3}
     (parsed,) = parse_ctrf(json.dumps({"results": {"tests": [test]}}).encode()).tests
     assert (parsed.status, parsed.duration_ms) == (expected, 0.0)
@@ -234,14 +234,14 @@ def test_ctrf_statuses(status, raw, tags, expected):
         b'{"exitcode": ' + b"9" * 5000 + b"}",
     ],
 )
-def test_malformed_reports(parse, data):
+def test_malformed_reports_are_report_errors(parse, data):
     with pytest.raises(ReportError):
         parse(data)
 
 
 @pytest.mark.parametrize("parse", [parse_json_report, parse_ctrf])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_truncated_reports(parse, share):
+def test_truncated_reports_are_cut_short(parse, share):
     folder = JSON_REPORTS if parse is parse_json_report else CTRF_REPORTS
     whole = (folder / "all-outcomes.json").read_bytes().rstrip()
     with pytest.raises(CutShortError):
@@ -344,11 +344,11 @@ def test_a_stream_that_is_not_there_or_not_a_file(tmp_path):
         ("my.evaluation_tests/test_a.py::t", "my.evaluation_tests/test_a.py::t"),
     ],
 )
-def test_normal_nodeid(given, expected):
+def test_node_ids_are_relative_to_the_tests_folder(given, expected):
     assert normal_nodeid(given) == expected
 
 
-def test_roster_round_trip():
+def test_a_stored_roster_loads_as_it_was():
     roster = Roster((RosterEntry("test_a.py::t[é]", ("error", "slow")), RosterEntry("test_a.py::u", ())))
     assert Roster.from_json(roster.to_json()) == roster
     assert roster.nodeids == {"test_a.py::t[é]", "test_a.py::u"}
@@ -380,7 +380,7 @@ def test_a_damaged_roster_is_refused(text):
         ("\ud800 \u202e", "\\ud800 \\u202e"),
     ],
 )
-def test_visible(text, expected):
+def test_visible_text_escapes_control_characters(text, expected):
     assert escape_control(text, 100) == expected
 
 

@@ -116,7 +116,7 @@ HELPERS = [
         ("checkpoint_10", False, ["deep/test_checkpoint_10.py", "test_checkpoint_10.py"]),
     ],
 )
-def test_selection(tmp_path, current, include_prior, run):
+def test_test_files_are_selected_by_checkpoint(tmp_path, current, include_prior, run):
     root = folder_with(tmp_path, *FILES)
     selection = selected(root, NAMES, current, include_prior)
     assert selection.root == root

@@ -37,11 +37,11 @@ def results():
         ("TEST_A", []),
     ],
 )
-def test_found(results, text, places):
+def test_tests_are_found_by_a_part_of_their_name(results, text, places):
     assert [test.nodeid for test in find_tests(results, text)] == [NAMES[place] for place in places]
 
 
-def test_one(results):
+def test_a_text_has_to_name_exactly_one_test(results):
     assert one_test(results, "TestIt", RESULT).nodeid == NAMES[4]
     with pytest.raises(UsageError) as several:
         one_test(results, "test_checkpoint_2", RESULT)

@@ -86,7 +86,7 @@ def planted(tmp_path, monkeypatch):
     ],
     ids=["nothing", "left alone", "delivered", "told", "begun"],
 )
-def test_nothing_is_broken(planted, deed, before):
+def test_an_invariant_that_holds_is_not_reported(planted, deed, before):
     assert planted(deed, **before) == []
 
 

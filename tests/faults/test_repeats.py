@@ -32,7 +32,7 @@ def heard(text):
         ("a0 a0! a1 a1! a2", ["a was begun again after 2 attempts"]),
     ],
 )
-def test_begun_twice(text, told):
+def test_a_checkpoint_that_begins_twice_is_reported(text, told):
     assert list(begun_twice(heard(text))) == told
 
 
@@ -40,7 +40,7 @@ def test_begun_twice(text, told):
     ("text", "count"),
     [("b0", 0), ("a0", 1), ("a0 a0", 1), ("a0!", 0), ("c0 b0", 1)],
 )
-def test_begun_again(text, count):
+def test_a_finished_checkpoint_that_begins_again_is_reported(text, count):
     assert len(list(begun_again(heard(text), {"a": "one", "c": "another"}))) == count
 
 
@@ -70,7 +70,7 @@ def test_a_signal_costs_what_was_running(text, done, dear):
         ("[1/3] NO VERDICT 0/done: killed\n", []),
     ],
 )
-def test_told_again(said, told):
+def test_a_finished_checkpoint_that_is_printed_again_is_reported(said, told):
     assert list(told_again(said, ["0/done"])) == told
 
 
@@ -83,7 +83,7 @@ def test_told_again(said, told):
         ({"a": 1, "b": 3}, ["stored b was written again"]),
     ],
 )
-def test_stored_again(after, told):
+def test_a_result_that_is_stored_again_is_reported(after, told):
     def entries(inodes):
         return {Path(name): Kept(name, "t", inode) for name, inode in inodes.items()}
 

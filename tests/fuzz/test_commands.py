@@ -120,7 +120,7 @@ def consistent(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_commands_answer_for_damaged_results(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "100")
     check, argv = COMMANDS[name]
@@ -163,7 +163,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (place / LINES.name).read_bytes()
 
 
-def test_summary_lines(folder: Path, lines: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_answer_for_damaged_summary_lines(folder: Path, lines: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     for number in (1, 2):
         Path(f"one/words/checkpoint_{number}/evaluation.json").write_bytes(STORED)

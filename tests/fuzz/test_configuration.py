@@ -77,7 +77,7 @@ def files(base: bytes, full: Any) -> st.SearchStrategy[bytes]:
 
 
 @fuzzed(raw=files(PROBLEM, FULL_PROBLEM))
-def test_problem(folder: Path, raw: bytes) -> None:
+def test_a_config_loads_or_is_a_config_error(folder: Path, raw: bytes) -> None:
     (folder / "config.yaml").write_bytes(raw)
     problem = answered(lambda: ProblemConfig.from_yaml(folder))
     if problem is None:
@@ -91,7 +91,7 @@ def test_problem(folder: Path, raw: bytes) -> None:
 
 
 @fuzzed(raw=files(ENVIRONMENT, FULL_ENVIRONMENT))
-def test_environment(folder: Path, raw: bytes) -> None:
+def test_an_environment_loads_or_is_a_config_error(folder: Path, raw: bytes) -> None:
     path = folder / "environment.yaml"
     path.write_bytes(raw)
     spec = answered(lambda: EnvironmentSpec.from_yaml(path))
@@ -104,7 +104,7 @@ def test_environment(folder: Path, raw: bytes) -> None:
 
 
 @fuzzed(raw=st.one_of(edited(LEDGER_FILE).map(as_json), damaged(as_json(LEDGER_FILE)), st.binary(max_size=40)))
-def test_ledger(folder: Path, raw: bytes) -> None:
+def test_a_ledger_loads_or_is_a_config_error(folder: Path, raw: bytes) -> None:
     (folder / "config.yaml").write_bytes(PROBLEM)
     path = folder / "tests" / LEDGER
     path.write_bytes(raw)
@@ -142,6 +142,6 @@ def test_size_with_a_unit(size: tuple[int, str], ending: str) -> None:
 
 
 @fuzzed(value=odd_values | numbers | odd_text)
-def test_size_of_anything(value: Any) -> None:
+def test_a_size_is_positive_and_has_64_bits(value: Any) -> None:
     with contextlib.suppress(ValueError):
         assert 1 <= parse_size(value) < 2**63

@@ -46,7 +46,7 @@ def problem(tmp_path: Path) -> Path:
     ],
     ids=lambda text: text[:24],
 )
-def test_configuration(problem: Path, line: str, said: str) -> None:
+def test_a_mistake_in_a_config_is_one_short_line(problem: Path, line: str, said: str) -> None:
     path = problem / "config.yaml"
     path.write_text(f"{path.read_text()}\n{line}\n")
     with pytest.raises(ConfigError) as found:
@@ -73,7 +73,7 @@ def test_a_stored_result_is_strict_json_everywhere(tmp_path: Path) -> None:
         CorrectnessResults.load(path)
 
 
-def test_sizes_are_exact() -> None:
+def test_large_sizes_are_exact() -> None:
     assert parse_size("9007199254740993") == 2**53 + 1
 
 

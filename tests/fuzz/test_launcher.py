@@ -122,7 +122,9 @@ FOUND = {
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_serve_goes_on(box: Callable[..., list[str]], helper: str, tmp_path: Path, name: str) -> None:
+def test_the_spawner_goes_on_after_a_bad_request(
+    box: Callable[..., list[str]], helper: str, tmp_path: Path, name: str
+) -> None:
     """What was found: a killed process, memory written to that is not its own, descriptors kept for ever."""
     with serving(box, helper, tmp_path) as place:
         for _ in range(DESCRIPTORS):
@@ -202,7 +204,7 @@ def serving(box: Callable[..., list[str]], helper: str, folder: Path) -> Iterato
                 assert process.stderr.read() == b""
 
 
-def test_serve(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> None:
+def test_the_spawner_answers_after_any_requests(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> None:
     """After whatever was asked, the next call is answered; what was asked never crashed a process."""
     with serving(box, helper, tmp_path) as place:
 
@@ -242,7 +244,7 @@ replies = st.one_of(
 )
 
 
-def test_run(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> None:
+def test_the_launcher_ends_whatever_is_answered(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> None:
     """Whatever the other box answers, the launcher ends: as it was told, or in words."""
     place = tmp_path / "gate" / "socket"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
@@ -338,7 +340,9 @@ def archives(draw: st.DrawFn) -> bytes:
     return b"".join(made) + END
 
 
-def test_unpack(box: Callable[..., list[str]], helpers: dict[str, str]) -> None:
+def test_every_build_unpacks_or_refuses_an_archive_alike(
+    box: Callable[..., list[str]], helpers: dict[str, str]
+) -> None:
     """An archive is unpacked or refused in words, and by every build of the helper alike."""
 
     @fuzzed(5, raw=damaged(TREE) | archives())

@@ -78,7 +78,9 @@ def fresh(folder: Path, name: str, tree: dict[bytes, object]) -> Path:
 
 
 @fuzzed(one=trees, other=trees)
-def test_digests(folder: Path, one: dict[bytes, object], other: dict[bytes, object]) -> None:
+def test_digests_are_equal_for_equal_trees_alone(
+    folder: Path, one: dict[bytes, object], other: dict[bytes, object]
+) -> None:
     """Equal for equal trees alone, the reserved names at the top left out."""
     first, second = fresh(folder, "one", one), fresh(folder, "other", other)
     bare = [
@@ -89,7 +91,7 @@ def test_digests(folder: Path, one: dict[bytes, object], other: dict[bytes, obje
 
 
 @fuzzed(tree=trees)
-def test_archive_round_trip(folder: Path, tree: dict[bytes, object]) -> None:
+def test_an_unpacked_archive_has_the_same_tree(folder: Path, tree: dict[bytes, object]) -> None:
     source, target = fresh(folder, "packed", tree), fresh(folder, "unpacked", {})
     raw = b"".join([*archive.pack_tree(source, "there"), archive.pack_end()])
     target.rmdir()
@@ -118,7 +120,9 @@ def reader(raw: bytes) -> archive.Read:
 
 
 @fuzzed(tree=trees, data=st.data())
-def test_damaged_archive(folder: Path, tree: dict[bytes, object], data: st.DataObject) -> None:
+def test_a_damaged_archive_writes_nothing_outside_its_folder(
+    folder: Path, tree: dict[bytes, object], data: st.DataObject
+) -> None:
     """Files or an infrastructure failure, and nothing outside of the folder where they belong."""
     around = fresh(folder, "around", {b"target": {}})
     source = fresh(folder, "packed", tree)
@@ -134,7 +138,7 @@ def test_damaged_archive(folder: Path, tree: dict[bytes, object], data: st.DataO
 
 
 @fuzzed(tree=trees)
-def test_assets(folder: Path, tree: dict[bytes, object]) -> None:
+def test_copied_assets_have_the_same_tree(folder: Path, tree: dict[bytes, object]) -> None:
     source, target = fresh(folder, "asset", tree), folder / "assets"
     shutil.rmtree(target, ignore_errors=True)
     copy_assets({"whole": source}, target)
@@ -148,7 +152,7 @@ def test_assets(folder: Path, tree: dict[bytes, object]) -> None:
         file_names | st.sampled_from([b"test_a.py", b"test_a_b.py", b"test_b.py"]), contents, max_size=6
     )
 )
-def test_selection(folder: Path, tree: dict[bytes, object]) -> None:
+def test_selected_files_belong_to_checkpoints_so_far(folder: Path, tree: dict[bytes, object]) -> None:
     tests = fresh(folder, "tests", {**tree, b"test_a.py": b""})
     names = ["a", "a_b", "b"]
     chosen = answered(lambda: select(tests, names, checkpoint_files(tests, names, "a_b", include_prior=True)))
@@ -165,7 +169,7 @@ def test_selection(folder: Path, tree: dict[bytes, object]) -> None:
     markers=st.lists(st.sampled_from(["error", "regression", "functionality", "own", "other"]) | odd_text, max_size=5),
     custom=st.dictionaries(st.sampled_from(["own", "other", "error"]), st.sampled_from(list(GroupType))),
 )
-def test_groups(home: str, markers: list[str], custom: dict[str, GroupType]) -> None:
+def test_the_group_follows_from_home_and_markers(home: str, markers: list[str], custom: dict[str, GroupType]) -> None:
     own = [custom[marker] for marker in markers if marker in custom]
     rules = [
         (home != "a", GroupType.REGRESSION),
@@ -181,7 +185,7 @@ def test_groups(home: str, markers: list[str], custom: dict[str, GroupType]) -> 
 
 
 @fuzzed(text=odd_text | st.sampled_from([test.nodeid for test in RESULTS.tests]) | st.text("tesh_ou:py.", max_size=6))
-def test_choosing_a_test(text: str) -> None:
+def test_a_text_names_one_test_or_is_a_usage_error(text: str) -> None:
     found = find_tests(RESULTS, text)
     one = answered(lambda: one_test(RESULTS, text, Path("x")))
     assert (one is not None) is (len(found) == 1)
@@ -189,7 +193,7 @@ def test_choosing_a_test(text: str) -> None:
 
 
 @fuzzed(text=odd_text)
-def test_words_for_people(text: str) -> None:
+def test_printed_texts_have_no_control_characters(text: str) -> None:
     for shown in (printable(text), file_safe(text), one_line(text)):
         assert not TERMINAL.search(shown)
     assert "\n" not in one_line(text * 50)
@@ -201,7 +205,7 @@ def test_words_for_people(text: str) -> None:
 
 
 @fuzzed(name=file_names, others=st.lists(file_names, max_size=4))
-def test_names_of_runs(name: bytes, others: list[bytes]) -> None:
+def test_names_of_runs_have_one_natural_order(name: bytes, others: list[bytes]) -> None:
     text = text_of(os.fsdecode(name))
     text.encode()
     ordered = sorted((os.fsdecode(one) for one in others), key=natural_order)

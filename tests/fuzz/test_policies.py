@@ -90,7 +90,7 @@ def named(tree: Any) -> set[str]:
 
 
 @fuzzed(tree=trees, pairs=counts, upper=st.booleans())
-def test_expressions(tree: Any, pairs: dict[GroupType, tuple[int, int]], upper: bool) -> None:
+def test_an_expression_holds_as_its_tree_says(tree: Any, pairs: dict[GroupType, tuple[int, int]], upper: bool) -> None:
     found = {group: (min(pair), max(pair)) for group, pair in pairs.items()}
     policy = parse_policy(written(tree, upper))
     passed, total = ({group: pair[place] for group, pair in found.items()} for place in (0, 1))
@@ -108,7 +108,7 @@ def test_expressions(tree: Any, pairs: dict[GroupType, tuple[int, int]], upper: 
     text=st.one_of(st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join), odd_text, st.text(max_size=1100)),
     pairs=counts,
 )
-def test_any_text(text: str, pairs: dict[GroupType, tuple[int, int]]) -> None:
+def test_any_text_is_a_policy_or_a_usage_error(text: str, pairs: dict[GroupType, tuple[int, int]]) -> None:
     policy = answered(lambda: parse_policy(text))
     if policy is None:
         return
@@ -119,14 +119,14 @@ def test_any_text(text: str, pairs: dict[GroupType, tuple[int, int]]) -> None:
 
 
 @fuzzed(depth=st.integers(0, 200), word=st.sampled_from(["(", "not ", "not("]))
-def test_nesting(depth: int, word: str) -> None:
+def test_deep_nesting_is_a_usage_error(depth: int, word: str) -> None:
     text = word * depth + "core == 1" + ")" * (word.count("(") * depth)
     policy = answered(lambda: parse_policy(text))
     assert isinstance(policy, Expression) is (depth * (2 if word == "not(" else 1) < 50)
 
 
 @fuzzed(pairs=counts)
-def test_names(pairs: dict[GroupType, tuple[int, int]]) -> None:
+def test_named_policies_hold_by_their_rules(pairs: dict[GroupType, tuple[int, int]]) -> None:
     passed, total = ({group: sorted(pair)[place] for group, pair in pairs.items()} for place in (0, 1))
     rules = {
         "all-cases": all(passed[group] == total[group] for group in GroupType) and sum(total.values()) > 0,

@@ -62,7 +62,7 @@ def streams(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_report(form: str) -> None:
+def test_a_report_is_parsed_or_a_report_error(form: str) -> None:
     parse, reports = FORMATS[form]
 
     @fuzzed(raw=any_of(reports))
@@ -122,7 +122,7 @@ def put(folder: Path, name: str, raw: bytes | None) -> None:
     stream=st.none() | streams(),
     exit_code=st.sampled_from([0, 1, 2, 5, -9, 137, None]),
 )
-def test_evidence_to_result(
+def test_any_evidence_gives_a_result_for_each_test(
     folder: Path, ctrf: bytes | None, report: bytes | None, stream: bytes | None, exit_code: int | None
 ) -> None:
     """Whatever was left, every test of the roster has one result, and the whole can be stored and loaded."""
@@ -161,7 +161,7 @@ def _check_passes(results: CorrectnessResults, evidence: Evidence) -> None:
 
 
 @fuzzed(raw=streams())
-def test_stream(folder: Path, raw: bytes) -> None:
+def test_a_stream_has_one_result_for_each_test(folder: Path, raw: bytes) -> None:
     put(folder, CTRF_REPORT, None)
     put(folder, JSON_REPORT, None)
     put(folder, STREAM, raw)
@@ -189,7 +189,7 @@ EXIT_STATUS = {"pair": 1, "exit_code": 1, "session_timeout": 10.0, "error": None
 
 
 @fuzzed(raw=st.one_of(edited(EXIT_STATUS).map(as_json), st.binary(max_size=30)))
-def test_exit_status(folder: Path, raw: bytes) -> None:
+def test_a_damaged_exit_status_has_a_reason(folder: Path, raw: bytes) -> None:
     put(folder, EXIT, raw)
     status = read_exit(folder / EXIT, 1)
     assert status if isinstance(status, str) else type(status.exit_code) in (int, type(None))
@@ -198,7 +198,7 @@ def test_exit_status(folder: Path, raw: bytes) -> None:
 
 
 @fuzzed(raw=st.one_of(odd_values.map(as_json), edited({"tests": [{"nodeid": "a", "markers": ["b"]}]}).map(as_json)))
-def test_roster(raw: bytes) -> None:
+def test_a_roster_loads_as_it_was_stored(raw: bytes) -> None:
     try:
         roster = Roster.from_json(raw.decode())
     except ValueError:
@@ -207,7 +207,7 @@ def test_roster(raw: bytes) -> None:
 
 
 @fuzzed(text=odd_text, limit=st.integers(100, 300))
-def test_visible_text(text: str, limit: int) -> None:
+def test_visible_text_is_bounded_and_without_control_characters(text: str, limit: int) -> None:
     shown = escape_control(text * 3, limit)
     assert not TERMINAL.search(shown)
     assert len(shown.encode()) <= limit

@@ -46,7 +46,7 @@ def counted(document: Any) -> dict[str, Any]:
 
 
 @fuzzed(raw=altered)
-def test_load(folder: Path, raw: bytes) -> None:
+def test_a_result_that_loads_has_consistent_counts(folder: Path, raw: bytes) -> None:
     path = folder / "loaded.json"
     path.write_bytes(raw)
     results = answered(lambda: CorrectnessResults.load(path))
@@ -59,7 +59,7 @@ def test_load(folder: Path, raw: bytes) -> None:
 
 
 @fuzzed(raw=altered, with_problem=st.booleans())
-def test_verify(folder: Path, raw: bytes, with_problem: bool) -> None:
+def test_a_verified_result_says_the_same_as_the_stored_one(folder: Path, raw: bytes, with_problem: bool) -> None:
     path = folder / "evaluation.json"
     path.write_bytes(raw)
     problem = ProblemConfig.from_yaml(DATA / "words") if with_problem else None
@@ -107,7 +107,7 @@ def forged(draw: st.DrawFn) -> bytes:
 
 
 @fuzzed(raw=forged())
-def test_forged(folder: Path, raw: bytes) -> None:
+def test_forged_counts_are_never_verified(folder: Path, raw: bytes) -> None:
     path = folder / "evaluation.json"
     path.write_bytes(raw)
     before, after = counted(json.loads(STORED)), counted(json.loads(raw))

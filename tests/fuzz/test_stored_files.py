@@ -86,7 +86,7 @@ def test_archives(folder: Path, raw: bytes) -> None:
 
 
 @fuzzed(data=st.data())
-def test_store(folder: Path, data: st.DataObject) -> None:
+def test_a_damaged_cache_entry_is_never_returned(folder: Path, data: st.DataObject) -> None:
     store = ResultCache(Cache(folder / "cache"), limit=1 << 30)
     assert store.put(KEY, ARCHIVE)
     path = store.root / KEY[:2] / KEY
@@ -133,7 +133,7 @@ def forged(line: bytes) -> st.SearchStrategy[bytes]:
     )
 
 
-def test_index(indexed: tuple[Path, bytes]) -> None:
+def test_a_damaged_index_never_changes_the_facts(indexed: tuple[Path, bytes]) -> None:
     run, whole = indexed
     first = whole.splitlines()[0]
     paths = sorted(run.glob("words/*/evaluation.json"))

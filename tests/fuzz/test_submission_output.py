@@ -70,7 +70,7 @@ def server() -> Iterator[tuple[int, list[bytes]]]:
 
 
 @fuzzed(2, raw=st.sampled_from(SOUND).flatmap(lambda raw: damaged(raw) | st.just(raw)) | st.binary(max_size=80))
-def test_answers(server: tuple[int, list[bytes]], raw: bytes) -> None:
+def test_any_http_answer_is_a_response_or_an_error(server: tuple[int, list[bytes]], raw: bytes) -> None:
     port, waiting = server
     waiting[:] = [raw]
     try:
@@ -130,7 +130,7 @@ def test_what_was_expected_and_found(wanted: str, found: str, times: int, argume
 
 
 @fuzzed(2, message=odd_text, file=odd_text, test=odd_text, line=st.none() | st.integers(-1, 10**9), problem=odd_text)
-def test_sarif(message: str, file: str, test: str, line: int | None, problem: str) -> None:
+def test_any_finding_is_valid_sarif(message: str, file: str, test: str, line: int | None, problem: str) -> None:
     rule = step("reference").rules[0]
     finding = Finding(
         rule, Location(file.encode("utf-8", "replace").decode().replace("\0", ""), line), message, test=test or None

@@ -598,7 +598,7 @@ class TestServer:
         (pytest.approx({"a": 0.3}), '{"a": 0.4}', False),
     ],
 )
-def test_equality_of_json(wanted, body, equal):
+def test_json_numbers_equal_by_value_and_never_equal_booleans(wanted, body, equal):
     found = answer(body.encode())
     assert json_equal(wanted, found.json()) is equal
     if equal:

@@ -23,7 +23,7 @@ REASON = "Dependency not found on PyPI and could not be audited"
         ("partly", 1, f"{KNOWN}\nNOT AUDITED: 1 of 2 packages. pluggy: {REASON}: pluggy (1.7.0)"),
     ],
 )
-def test_a_report(script, name, status, text):
+def test_reports_of_pip_audit_have_a_status_and_a_text(script, name, status, text):
     result = script("audit").audit_result((REPORTS / f"{name}.json").read_text(), WANTED)
     assert (result.status, result.text) == (status, text)
 

@@ -71,7 +71,7 @@ def test_what_is_installed_with_it_is_permissive(script):
         ("a", "BSD License", False),
     ],
 )
-def test_permitted(script, name, licence, may):
+def test_a_licence_expression_is_permitted_by_its_operators(script, name, licence, may):
     assert script("licences").permitted(name, licence) is may
 
 
@@ -86,7 +86,7 @@ def test_permitted(script, name, licence, may):
         ([], "not stated"),
     ],
 )
-def test_what_metadata_says(script, fields, licence):
+def test_the_licence_is_read_from_the_metadata(script, fields, licence):
     metadata = Message()
     for name, value in fields:
         metadata[name] = value

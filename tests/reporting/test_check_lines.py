@@ -19,11 +19,11 @@ def step(*findings, **more):
     return StepReport("layout", StepOutcome(tuple(findings), summary), 0.25, **more)
 
 
-def test_nothing():
+def test_a_step_without_findings_is_ok():
     assert lines(step(summary=("3 files",))) == ["  layout     ok  0.2 s", "    3 files"]
 
 
-def test_findings():
+def test_findings_are_printed_with_location_and_fix():
     grave = Finding(GRAVE, Location("tests/a.py", 3), "no\nway", own_fix="Do this.", detail="x = 1\ny\n")
     slight = Finding(SLIGHT, Location("b.txt"), "hm")
     assert lines(step(grave, slight)) == [
@@ -37,13 +37,13 @@ def test_findings():
     ]
 
 
-def test_elsewhere_is_absolute():
+def test_a_problem_elsewhere_has_absolute_paths():
     finding = Finding(GRAVE, Location("a.py"), "no")
     [_, line, _] = [text for text, _ in step_lines(step(finding), Path("/elsewhere"))]
     assert line == "/elsewhere/a.py: error: no [grave-thing]"
 
 
-def test_allowed():
+def test_allowed_findings_are_counted():
     finding = Finding(GRAVE, Location("a.py", 1), "no")
     assert lines(step(allowed=(finding,))) == ["  layout     ok (1 allowed)  0.2 s"]
     assert lines(step(allowed=(finding,)), every=True)[1:] == ["shout/a.py:1: allowed: no [grave-thing]"]
@@ -78,12 +78,12 @@ def test_odd_names_are_no_commands():
     ],
     ids=["none", "several", "one"],
 )
-def test_counts(severities, said):
+def test_findings_are_counted_by_severity(severities, said):
     assert counts([Finding(GRAVE, Location("a"), "m", own_severity=one) for one in severities]) == said
 
 
 @pytest.mark.parametrize("why", ["broken", "blocked"])
-def test_not_done(why):
+def test_a_step_that_was_not_done_has_its_reason(why):
     """Line breaks of the reason are line breaks."""
     reason = "no sandbox:\n  this\n  that\n"
     assert lines(step(**{why: reason})) == ["  layout     NOT DONE: no sandbox:", "    |   this", "    |   that"]
@@ -94,7 +94,7 @@ def test_the_environment_of_what_does_not_load():
     assert heading("shout", Path("shout"), None)[0] == "shout (shout, environment not known)"
 
 
-def test_ending():
+def test_the_last_line_counts_problems_and_steps():
     report = CheckReport("shout", Path("shout"), "local", (step(), step(broken="no sandbox"), step(blocked="no")))
     assert ending([report])[0] == "1 problem: nothing found; 2 steps NOT DONE"
     assert ending([])[0] == "0 problems: nothing found"

@@ -26,7 +26,7 @@ def shown(*folders, every=False, terminal=False, width=100):
     return console.file.getvalue().splitlines()
 
 
-def test_two_runs(tmp_path):
+def test_changed_checkpoints_of_two_runs_are_listed(tmp_path):
     base = write_run(tmp_path / "base", {"words": ["++", "+-", "+", "+"], "old": ["+"]})
     other = write_run(tmp_path / "other", {"words": ["+-", "++", "+s+", "!"]})
     assert shown(base, other) == [
@@ -182,5 +182,5 @@ def test_control_characters_in_names_are_escaped(tmp_path, terminal):
 @pytest.mark.parametrize(
     ("p", "figures"), [(1.0, "1"), (1 / 3, "0.33"), (2 / 70, "0.029"), (0.00011, "0.00011"), (0.00009, "< 0.0001")]
 )
-def test_format_p_value(p, figures):
+def test_p_values_have_few_digits(p, figures):
     assert format_p_value(p) == figures

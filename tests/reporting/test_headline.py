@@ -44,7 +44,7 @@ def message(expected, found, command=COMMAND):
         ("E   found: 2\nE   expected: 1", "found: 2"),
     ],
 )  # fmt: skip
-def test_headline(message, line):
+def test_the_headline_is_the_first_line_with_a_cause(message, line):
     assert headline(message) == line
 
 

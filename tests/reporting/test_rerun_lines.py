@@ -38,7 +38,7 @@ HOSTILE = "\x1b[2J\nx"
         (replace(NOTHING, reasons=("no disk", None)), "DIFFERS"),
     ],
 )
-def test_the_last_line(found, words):
+def test_the_last_line_says_what_differs(found, words):
     assert verdict(found)[0].startswith(words)
 
 

@@ -42,7 +42,7 @@ def results(*tests, **fields):
         ("[bold]no markup[/bold]", "[bold]no markup[/bold]"),
     ],
 )
-def test_printable(text, shown):
+def test_control_characters_are_printed_escaped(text, shown):
     assert printable(text) == shown
 
 
@@ -66,7 +66,7 @@ def test_printable(text, shown):
         ),
     ],
 )
-def test_verdict(tests, changes, policy, line):
+def test_the_verdict_is_one_line(tests, changes, policy, line):
     assert verdict(results(*tests, **changes), policy)[0] == line
 
 

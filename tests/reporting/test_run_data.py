@@ -59,7 +59,7 @@ def sheet(folder, **options):
         ("", "", ""),
     ],
 )
-def test_changes(statuses, verdicts, expected):
+def test_changes_of_a_test_follow_from_its_statuses(statuses, verdicts, expected):
     assert changes(statuses, [mark == "+" for mark in verdicts], 0) == expected
 
 

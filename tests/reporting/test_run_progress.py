@@ -102,7 +102,7 @@ class Shown:
         ([5.0], [], [], 0, 5.0),
     ],
 )
-def test_time_left(waiting, running, finished, slots, left):
+def test_the_time_left_follows_from_expected_and_finished_durations(waiting, running, finished, slots, left):
     assert time_left(waiting, running, finished, slots) == left
 
 
@@ -116,7 +116,7 @@ def test_time_left(waiting, running, finished, slots, left):
         ("not_evaluated", False, "no verdict"),
     ],
 )
-def test_verdict_of(state, passed, verdict):
+def test_the_verdict_follows_from_state_and_policy(state, passed, verdict):
     assert verdict_of(CheckpointFacts(state=state, passed={PassPolicy.ANY: passed}), PassPolicy.ANY) == verdict
 
 
@@ -136,7 +136,7 @@ def test_a_policy_that_a_result_does_not_answer_is_not_passed():
         (7500.0, "2 h 5 min"),
     ],
 )
-def test_in_words(seconds, words):
+def test_durations_are_printed_in_words(seconds, words):
     assert format_duration(seconds) == words
 
 
@@ -149,14 +149,14 @@ def test_in_words(seconds, words):
         ("x" * (LINE_WIDTH + 2), "x" * LINE_WIDTH + " [... 2 characters]"),
     ],
 )
-def test_one_line(text, shown):
+def test_a_long_text_is_printed_in_one_line(text, shown):
     assert one_line(text) == shown
 
 
 @pytest.mark.parametrize(
     ("text", "shown"), [("", ""), ("\n\n  said \n more", "said"), ("one\rtwo\nthree", "one\\rtwo"), (" \t\n", "")]
 )
-def test_first_line(text, shown):
+def test_the_first_line_that_says_something_is_printed(text, shown):
     assert first_line(text) == shown
 
 

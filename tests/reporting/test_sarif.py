@@ -37,7 +37,7 @@ def written(*reports, status=1, folder=Path("/somewhere")):
     return run, Sarif.model_validate_json(text)
 
 
-def test_findings():
+def test_findings_have_rule_level_and_location():
     note = Finding(OTHER, Location("config.yaml"), "odd", own_severity=Severity.NOTE)
     run, read = written(report(Path("/somewhere/problems/sh out"), FINDING, note))
     assert [(result.rule_id, str(result.level.value)) for result in read.runs[0].results] == [
@@ -99,7 +99,7 @@ def test_a_step_that_was_not_done(why):
     ],
     ids=["line", "message", "detail", "rule", "test", "checkpoint"],
 )
-def test_fingerprint(change, same):
+def test_the_fingerprint_ignores_what_may_move(change, same):
     assert (fingerprint(replace(FINDING, **change), "shout") == fingerprint(FINDING, "shout")) is same
     without = replace(FINDING, test=None)
     assert fingerprint(without, "shout") != fingerprint(replace(without, message="other"), "shout")

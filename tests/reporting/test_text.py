@@ -20,7 +20,7 @@ from slop_code.reporting.text import (
     ("text", "shown"),
     [("a", "a"), ("a\nb\tc", "a\\nb\\tc"), ("x" * (LINE_WIDTH + 2), "x" * LINE_WIDTH + " [... 2 characters]")],
 )
-def test_one_line(text, shown):
+def test_a_text_is_printed_in_one_line(text, shown):
     assert one_line(text) == shown
 
 
@@ -64,5 +64,5 @@ def test_only_all_is_100_percent_and_only_none_is_0_percent(share, text):
 @pytest.mark.parametrize(
     ("seconds", "shown"), [(0.0, "0.0 s"), (59.4, "59.4 s"), (59.6, "1:00"), (100.0, "1:40"), (7265.0, "2:01:05")]
 )
-def test_format_clock(seconds, shown):
+def test_times_are_printed_as_on_a_clock(seconds, shown):
     assert format_clock(seconds) == shown

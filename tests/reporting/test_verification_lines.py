@@ -38,7 +38,7 @@ STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" 
         (Discrepancy("status", "f::\x1b[2J\n", "a", "b"), "f::\\x1b[2J\\n status: stored a, the raw reports say b"),
     ],
 )
-def test_findings(finding, words):
+def test_each_finding_is_one_sentence(finding, words):
     assert finding_text(finding) == words
 
 
@@ -60,7 +60,7 @@ def test_a_verified_result_has_one_line_and_findings_are_bounded():
     assert len(said) == SHOWN_FINDINGS + 3
 
 
-def test_the_last_lines():
+def test_the_last_lines_count_verified_results():
     never = f"not checked: {NEVER_CHECKED}"
     assert [text for text, _ in verification_totals(1, 1)] == [never]
     assert [text for text, _ in verification_totals(2, 3)] == ["2 of 3 results verified", never]

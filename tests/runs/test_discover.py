@@ -407,7 +407,7 @@ def test_two_checkpoints_that_are_one_folder(world, monday):
     assert set(issues(run)) == {"monday/words/checkpoint_1", "monday/words/checkpoint_2"}
 
 
-def test_only_some_problems(world, monday):
+def test_only_the_chosen_problems_are_discovered(world, monday):
     world.problem("ants", 1)
     world.run(snapshots={"ants": ["x"], "other": ["x"]})
     (monday / "logs").mkdir()

@@ -199,11 +199,11 @@ def facts(**keys):
         (facts(state="not_evaluated"), DIGESTS, NO_RESULT),
     ],
 )
-def test_stale_reason(found, expected, reason):
+def test_a_stale_result_has_a_reason(found, expected, reason):
     assert stale_reason(found, expected, "1") == reason
 
 
-def test_result_cache_key():
+def test_every_digest_enters_the_result_cache_key():
     local = load_environment("local")
     docker = EnvironmentSpec.model_validate({"type": "docker", "name": "d", "docker": {"image": "x"}})
     assert result_cache_key(docker, DIGESTS.model_copy(update={"image": None})) is None

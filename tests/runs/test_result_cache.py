@@ -198,7 +198,7 @@ def test_many_threads_never_hold_the_same_claim(store):
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.0123456, 12.5, 86400.0])
-def test_durations(store, seconds):
+def test_saved_durations_are_read_back(store, seconds):
     assert store.expected_duration("problem/checkpoint_1") is None
     store.save_duration("problem/checkpoint_1", seconds)
     store.save_duration("../../odd\n", 3)
@@ -215,7 +215,7 @@ def test_a_malformed_duration_is_ignored(store, text):
     assert store.expected_duration("name") is None
 
 
-def test_info(store):
+def test_info_counts_entries_and_bytes(store):
     assert store.info() == ResultCacheInfo(0, 0, None, None)
     keys = fill(store, 3)
     held = store.claim(keys[0])
@@ -290,7 +290,7 @@ def test_readers_writers_and_pruners_at_once(store):
     ("value", "limit"),
     [(None, DEFAULT_LIMIT), ("", DEFAULT_LIMIT), ("0", 0), ("500M", 500 << 20), ("1.5 GiB", 3 << 29)],
 )
-def test_the_limit(tmp_path, monkeypatch, value, limit):
+def test_the_limit_is_read_from_the_environment(tmp_path, monkeypatch, value, limit):
     monkeypatch.delenv("SCBENCH_RESULTS_LIMIT", raising=False)
     if value is not None:
         monkeypatch.setenv("SCBENCH_RESULTS_LIMIT", value)

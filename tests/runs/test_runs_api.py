@@ -99,7 +99,7 @@ def good(world):
     return answer
 
 
-def test_paths_as_strings(loose):
+def test_paths_may_be_strings(loose):
     one = loose[0]
     about = {"problem": one.problem, "checkpoint": one.checkpoint, "environment": one.environment}
     assert Submission(**about, path=str(one.path), output=str(one.output)) == one

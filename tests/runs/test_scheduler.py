@@ -318,7 +318,7 @@ def test_finish_lets_what_runs_end_and_starts_nothing(world):
     assert bench.unclaimed()
 
 
-def test_finish_stops_retries(world):
+def test_nothing_is_retried_after_finish(world):
     bench = Bench(world, snapshots="ab")
     control = RunControl()
 

@@ -134,7 +134,7 @@ def test_a_tree_that_is_too_large_is_not_read_to_its_end(tmp_path: Path, monkeyp
         pack(tmp_path)
 
 
-def test_folders_without_end(tmp_path: Path) -> None:
+def test_folders_that_are_too_deep_are_refused(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     for _ in range(502):
         os.mkdir("d", dir_fd=folder)
@@ -226,7 +226,7 @@ def test_a_problem_with_another_digest_is_not_cached(problem: ProblemConfig, tmp
         (NodeVersions("0.5", "3-abc", "3.12"), "it has python 3.12, expected 3.11"),
     ],
 )
-def test_versions(there: NodeVersions, told: str | None) -> None:
+def test_the_version_that_differs_is_named(there: NodeVersions, told: str | None) -> None:
     assert there.difference(HERE) == told
 
 

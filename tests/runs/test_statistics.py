@@ -58,7 +58,7 @@ def test_pass_at_k_refuses_what_cannot_be_drawn(runs, passed, k):
         (300, [1, 2, 5, 10, 25, 50, 100, 300]),
     ],
 )
-def test_usual_k(runs, expected):
+def test_usual_values_of_k_end_with_the_number_of_runs(runs, expected):
     assert usual_k(runs) == expected
 
 
@@ -119,7 +119,7 @@ def test_t_quantile_leaves_the_right_share_outside(freedom):
         ([0.0, 0.0, 0.3], (0.0, 0.1 + 0.43027)),
     ],
 )
-def test_mean_bounds(shares, expected):
+def test_bounds_of_a_mean_are_those_of_student(shares, expected):
     """By hand: 0.24841 is 4.3027 times 0.1 / sqrt(3), and 0.43027 is 4.3027 times sqrt(0.03 / 3)."""
     found = mean_bounds(shares)
     assert found == (expected if expected is None else pytest.approx(expected, abs=0.00001))
@@ -204,7 +204,7 @@ def test_fisher_as_published(table, p):
         ([0.010, 0.011], [0.02, 0.02]),  # never below that of a smaller one
     ],
 )
-def test_holm(ps, expected):
+def test_p_values_are_adjusted_by_holm(ps, expected):
     assert holm(ps) == pytest.approx(expected)
 
 

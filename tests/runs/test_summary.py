@@ -43,7 +43,7 @@ def samples(table, problem=None, issues=()):
     return found.policies[ALL] if found else None
 
 
-def test_totals():
+def test_totals_are_sums_over_checkpoints():
     lines = [
         line(
             "monday", "words", 1, passed=(ALL, CORE), duration=4.0,
@@ -83,7 +83,7 @@ def test_totals():
     }
 
 
-def test_totals_of_nothing():
+def test_totals_without_checkpoints_are_zero():
     found = totals_of([]).model_dump(mode="json")
     assert found["checkpoints"] == dict.fromkeys(found["checkpoints"], 0)
     assert found["passed"]["all-cases"] == {"count": 0, "rate": None}
@@ -236,7 +236,7 @@ def sample_summary():
     return summarise(lines, [RunIssue("b", "words", "checkpoint_3", "no snapshot: \udcff")])
 
 
-def test_round_trip(tmp_path):
+def test_a_stored_summary_loads_as_it_was(tmp_path):
     path = tmp_path / "deep" / "summary.json"
     sample_summary().save(path)
     assert RunSummary.load(path) == sample_summary()

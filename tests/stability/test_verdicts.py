@@ -19,7 +19,7 @@ from tests.stability.verdicts import differences, in_any_sandbox, steady, unearn
         ({"exit code": "0", "group Core": "1 of 1"}, {"group Core": "1 of 1", "exit code": "0"}, []),
     ],
 )
-def test_differences(expected, found, told):
+def test_differences_between_evaluations_are_listed(expected, found, told):
     assert differences(expected, found) == told
 
 

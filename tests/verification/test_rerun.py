@@ -33,7 +33,7 @@ def test_all_lies_beside_it(world, stored):
         (["monday/environment.yaml", "mine.yaml"], "mine.yaml", "mine.yaml"),
     ],
 )
-def test_the_environment(world, stored, files, given, name):
+def test_the_environment_is_the_given_one_or_the_nearest(world, stored, files, given, name):
     results, folder = stored
     world.write({file: LOCAL.format(file) for file in files})
     given = str(world.folder / given) if given else None
@@ -84,7 +84,7 @@ def test_no_stored_result_is_written_over(world, stored, given):
         ({"checkpoint_name": "checkpoint_9"}, None, "no checkpoint 'checkpoint_9'"),
     ],
 )
-def test_what_is_missing(world, stored, keys, gone, words):
+def test_a_missing_input_is_a_usage_error(world, stored, keys, gone, words):
     results, folder = stored
     if gone:
         (folder / gone).rename(folder / "elsewhere")

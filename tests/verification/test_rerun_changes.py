@@ -28,7 +28,7 @@ def shown(tests):
         ("+-", "+", [], [], [("test_1", "failed", None)]),
     ],
 )
-def test_tests(old, new, statuses, added, removed):
+def test_changed_tests_are_listed(old, new, statuses, added, removed):
     found = rerun_changes(stored_result(old), stored_result(new))
     assert (shown(found.statuses), shown(found.added), shown(found.removed)) == (statuses, added, removed)
     assert found.differ == bool(statuses or added or removed)
@@ -51,7 +51,7 @@ def test_tests(old, new, statuses, added, removed):
         ({"made": {"test_dependencies": {"pytest": "9.0"}}}, "package attrs"),
     ],
 )
-def test_what_went_in(keys, what):
+def test_a_changed_input_explains_other_statuses(keys, what):
     found = rerun_changes(stored_result("+-"), stored_result("++", **keys))
     assert [one.what for one in (*found.digests, *found.versions)] == [what]
     assert all(one.meaning for one in found.digests)
@@ -60,7 +60,7 @@ def test_what_went_in(keys, what):
     assert not rerun_changes(stored_result("+-"), stored_result("+-", **keys)).differ
 
 
-def test_verdicts():
+def test_changed_verdicts_are_listed_by_policy():
     found = rerun_changes(stored_result("+-"), stored_result("++"))
     assert {(one.what, one.old, one.new) for one in found.verdicts} == {
         (policy, "not passed", "passed")
@@ -71,7 +71,7 @@ def test_verdicts():
 @pytest.mark.parametrize(
     ("old", "new", "differ"), [(None, "x", True), ("x", None, True), ("x", "x", False), ("x", "y", False)]
 )
-def test_infrastructure_failures(old, new, differ):
+def test_only_a_new_or_lost_infrastructure_failure_differs(old, new, differ):
     found = rerun_changes(
         stored_result("-", infrastructure_failure_reason=old), stored_result("-", infrastructure_failure_reason=new)
     )
@@ -114,7 +114,7 @@ def with_message(text):
         ("expected 0x10", "expected 0x11", True),
     ],
 )
-def test_messages(old, new, other):
+def test_changed_messages_are_listed_and_are_no_difference(old, new, other):
     found = rerun_changes(with_message(old), with_message(new))
     assert [one.test for one in found.messages] == ([f"{FILE}::test_0"] if other else [])
     assert not found.differ

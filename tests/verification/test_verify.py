@@ -206,7 +206,7 @@ def test_all_that_is_wrong_is_said(result):
     ]
 
 
-def test_durations_within_rounding(result):
+def test_durations_may_differ_by_rounding(result):
     path = result()
     edit(path, in_test(SHOUTS, duration_ms=55.044))
     assert found_in(path) == []
@@ -707,7 +707,7 @@ def evaluated_in_pairs(path, codes=(0, 1)):
     return evaluated(path, Roster(tuple(entries)), [exit_of(code, pair=pair) for pair, code in enumerate(codes, 1)])
 
 
-def test_two_pairs(pair):
+def test_results_of_two_pairs_are_verified(pair):
     made = evaluated_in_pairs(pair)
     assert (made.pytest_exit_code, made.infrastructure_failure_reason, len(made.tests)) == (1, None, 8)
     assert found_in(pair) == []

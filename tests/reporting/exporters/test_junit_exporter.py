@@ -108,5 +108,5 @@ def test_equal_tests_of_two_runs_have_different_names(suites, make_entry, make_t
         ("test_a.py", "test_x[a::b[c]]", ("test_a", "test_x[a::b[c]]")),
     ],
 )
-def test_split_id(make_test, file, name, expected):
+def test_an_id_is_split_into_class_and_name(make_test, file, name, expected):
     assert split_id(TestResult(**make_test(name, file_path=file))) == expected

@@ -119,7 +119,7 @@ def test_hostile_text_stays_text(markdown, hostile, make_entry, make_test):
         ("x" * 121, f"`{'x' * 120} [... 1 characters]`"),
     ],
 )
-def test_code(text, shown):
+def test_code_is_quoted_with_enough_backticks(text, shown):
     assert code(text) == shown
 
 
@@ -152,7 +152,7 @@ def test_failures_are_kept_in_bounds(markdown, make_entry, make_test):
     ("pieces", "limit", "kept"),
     [([], 5, []), (["a", "b"], 4, ["a", "b"]), (["a", "b"], 3, ["a"]), (["☃"], 3, []), (["abcdef", "a"], 4, [])],
 )
-def test_within(pieces, limit, kept):
+def test_pieces_are_kept_up_to_a_limit(pieces, limit, kept):
     assert within(pieces, limit) == kept
 
 

@@ -27,7 +27,7 @@ def entries(make_test, make_entry):
     ]
 
 
-def test_on_a_terminal(entries):
+def test_quarantined_tests_are_counted_on_the_terminal(entries):
     texts = [text for text, _ in result_lines(entries[1].results, PassPolicy.ALL_CASES, every=False)]
     assert texts == [
         "FAILED Core test_checkpoint_1.py::test_b (quarantined)",
@@ -36,13 +36,13 @@ def test_on_a_terminal(entries):
     ]
 
 
-def test_in_junit(entries, export):
+def test_quarantined_tests_are_skipped_in_junit(entries, export):
     suite = ElementTree.fromstring(export("junit", entries[1])).find("testsuite")
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "0", "1")
     assert suite.find("testcase/skipped").get("type") == "quarantined"
 
 
-def test_in_ctrf(entries, export):
+def test_quarantined_tests_are_flaky_in_ctrf(entries, export):
     tests = json.loads(export("ctrf", entries[1]))["results"]["tests"]
     assert [(test["status"], test["rawStatus"], test.get("flaky")) for test in tests] == [
         ("passed", "passed", None),
@@ -50,12 +50,12 @@ def test_in_ctrf(entries, export):
     ]
 
 
-def test_in_a_table(entries, export):
+def test_quarantined_tests_are_marked_in_csv(entries, export):
     rows = list(csv.DictReader(io.StringIO(export("csv", entries[1]).decode())))
     assert [(row["status"], row["quarantined"]) for row in rows] == [("passed", "false"), ("failed", "true")]
 
 
-def test_in_markdown(entries, export):
+def test_quarantined_tests_are_left_out_of_markdown(entries, export):
     assert b"test_b" not in export("markdown", entries[1])
 
 
