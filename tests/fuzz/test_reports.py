@@ -180,7 +180,7 @@ def test_a_stream_cut_short_keeps_what_it_had(folder: Path) -> None:
     for end in range(0, len(LINES["all-outcomes"]), 101):
         put(folder, STREAM, LINES["all-outcomes"][:end])
         part = read_stream(folder / STREAM)
-        assert part.results == whole.results[: len(part.results)]
+        assert list(part.results.items()) == list(whole.results.items())[: len(part.results)]
         assert part.problems == ()
         assert part.finished is None
 
