@@ -181,7 +181,7 @@ def test_a_stream_cut_short_keeps_what_it_had(folder: Path) -> None:
         put(folder, STREAM, LINES["all-outcomes"][:end])
         part = read_stream(folder / STREAM)
         assert list(part.results.items()) == list(whole.results.items())[: len(part.results)]
-        assert part.problems == ()
+        assert part.faults == []
         assert part.finished is None
 
 
