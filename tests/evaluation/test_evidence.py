@@ -15,9 +15,10 @@ from slop_code.evaluation.evidence import (
     read_evidence,
     read_roster,
     running_test,
+    weakest_isolation,
 )
 from slop_code.evaluation.roster import Roster, RosterEntry
-from tests.evidence_records import exit_of
+from tests.evidence_records import evidence_of, exit_of
 
 
 def reported(folder):
@@ -203,3 +204,18 @@ def test_a_roster_is_read_as_it_was_written(tmp_path):
     (tmp_path / ".scbench" / ROSTER).write_text(roster.to_json())
     assert read_roster(tmp_path) == roster
     assert (roster.pairs, [entry.nodeid for entry in roster.of_pair(2).entries]) == (2, ["a::1"])
+
+
+@pytest.mark.parametrize(
+    ("isolations", "weakest"),
+    [
+        ([{}, {}], {}),
+        ([{"sandbox": "none"}], {"sandbox": "none", "pairs": 1}),
+        ([{"control_groups": True}, {"control_groups": True}], {"control_groups": True, "pairs": 2}),
+        ([{"control_groups": True}, {"control_groups": False, "warning": "x"}],
+         {"control_groups": False, "warning": "x", "pairs": 2}),
+        ([{}, {"control_groups": True}, {}], {"control_groups": True, "pairs": 3}),
+    ],
+)  # fmt: skip
+def test_the_isolation_is_that_of_the_weakest(isolations, weakest):
+    assert weakest_isolation([evidence_of(isolation=isolation) for isolation in isolations]) == weakest
