@@ -76,6 +76,6 @@ def test_damage_of_the_tests_while_they_run_leaves_no_verdict(make_problem, make
 
     submission = make_submission({"main.py": ""})
     results = evaluate(problem, submission, sandbox="none", progress=write)
-    assert "was damaged while it was in use" in results.infrastructure_failure_reason
+    assert "a cache entry was damaged while in use" in results.infrastructure_failure_reason
     again = evaluate(problem, submission, sandbox="none")
     assert (again.infrastructure_failure_reason, again.passed["all-cases"]) == (None, False)
