@@ -35,7 +35,6 @@ VAGUE_ALLOWED = {
     ("slop_code._yaml", "found"),  # the value that stands where another was expected
     ("slop_code.errors", "found"),
     ("slop_code.cli.doctor_command", "found"),
-    ("slop_code.evaluation.judge.watch", "Told"),
 }
 CORE_PACKAGES = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection", "yaml"}
 

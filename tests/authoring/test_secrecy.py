@@ -137,7 +137,7 @@ def test_a_text_is_met_in_arguments_environment_and_files(watched, tmp_path):
     start(watched, "main", "the answer is 42")
     opens(watched, tmp_path / "tests" / "expected.txt")
     start(watched, "main", "what is the answer?", A="b")
-    assert watched.told.found == []
+    assert watched.passed_texts.matches == []
     start(watched, "main", "--is=the answer is 42", WORD="the answer is 42")
     start(watched, "main", "the answer is 42 again")
     (tmp_path / "copy").write_text("# the answer is 42")
@@ -145,7 +145,7 @@ def test_a_text_is_met_in_arguments_environment_and_files(watched, tmp_path):
     start(watched, b"main")
     opens(watched, tmp_path / "tests" / "same.txt")
     files = ["expected.txt", "same.txt"]
-    assert watched.told.found == [{"files": files, "way": way, "test": "test_x"} for way in PassedBy]
+    assert watched.passed_texts.matches == [{"files": files, "way": way, "test": "test_x"} for way in PassedBy]
 
 
 def test_what_a_program_writes_is_its_own(watched, tmp_path):
@@ -156,14 +156,14 @@ def test_what_a_program_writes_is_its_own(watched, tmp_path):
     start(watched, "main")
     (tmp_path / "out").write_text("the answer is 42\n")
     start(watched, "main")
-    assert watched.told.found == []
+    assert watched.passed_texts.matches == []
 
 
 @pytest.mark.parametrize("name", ["short.out", "long.out", "none.out"])
 def test_texts_that_are_not_looked_for(watched, tmp_path, name):
     opens(watched, tmp_path / "tests" / name)
     start(watched, "main", "42", "4" * (MAX_TEXT + 1))
-    assert watched.told.found == []
+    assert watched.passed_texts.matches == []
 
 
 @pytest.mark.parametrize("arguments", [(), (1, None), ("main", 5, None, None), ("main", ["\0", 5], None, {1: 2})])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from slop_code.authoring.check.findings import Finding, Location, StepOutcome
 from slop_code.authoring.check.steps import CheckReport, StepReport, step
-from slop_code.pytest_plugin.failure_messages import diff, side_by_side, visible
+from slop_code.pytest_plugin.failure_messages import diff, escape_unprintable, side_by_side
 from slop_code.pytest_plugin.http_client import HOST, Response, json_equal, send_request
 from slop_code.pytest_plugin.submission_calls import CompletedCall
 from slop_code.reporting.headline import headline
@@ -108,7 +108,7 @@ bodies = st.one_of(
 
 @fuzzed(body=bodies, value=odd_values, path=odd_text)
 def test_json_of_an_answer(body: bytes, value: Any, path: str) -> None:
-    answer = Response(200, http.client.HTTPMessage(), body, visible(f"asked: GET {path}"))
+    answer = Response(200, http.client.HTTPMessage(), body, escape_unprintable(f"asked: GET {path}"))
     expected(answer, 200, value)
     expected(answer, 404, value)
     if failure_of(answer.json) is None:

@@ -408,7 +408,7 @@ class TestExpect:
     [("a\tb\nc", "a\tb\nc"), ("\x1b]0;x\x07", "\\x1b]0;x\\x07"), ("é\u202e", "é\\u202e"), ("\r", "\\r")],
 )
 def test_control_characters_are_escaped(text, shown):
-    assert failure_messages.visible(text) == shown
+    assert failure_messages.escape_unprintable(text) == shown
 
 
 @pytest.fixture

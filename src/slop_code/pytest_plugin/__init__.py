@@ -1,8 +1,8 @@
 """pytest plugin with the options and fixtures of a problem's tests (`docs/reference/pytest-plugin.md`).
 
 pytest loads it wherever slop-code is installed; outside of a problem's folder it does nothing. The judge loads a copy
-of this package under the name `slop_code_fixtures`, with the standard library and pytest alone. There a hostile
-submission runs next to it, so it reads nothing in the working directory.
+of this package under the name `slop_code_fixtures`, which needs only the standard library and pytest. A hostile
+submission can write to the judge's working directory, so the plugin reads nothing there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from . import fixtures, timeout_guard
-from .failure_messages import visible
+from .failure_messages import escape_unprintable
 from .fixtures import OPTIONS, ProblemFacts
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[fixtures.facts] = ProblemFacts(problem.assets if problem else None, error)
     config.pluginmanager.register(fixtures, NAME)
     config.pluginmanager.register(timeout_guard)
-    if IN_JUDGE and config.getoption("collectonly"):  # compiled bytecode is kept for every evaluation
+    if IN_JUDGE and config.getoption("collectonly"):  # imported here, their bytecode is stored for every evaluation
         from . import servers, submission_calls  # noqa: F401
     if problem:
         config.pluginmanager.register(LocalProblem(config, problem))
@@ -96,11 +96,11 @@ class ConfigErrorHeader:
         self.error = error
 
     def pytest_report_header(self) -> str:
-        return f"slop-code: {visible(self.error)}"
+        return f"slop-code: {escape_unprintable(self.error)}"
 
 
 class LocalProblem:
-    """Stands in for the judge where pytest runs in a problem's own folder."""
+    """Sets the variables and selects the tests as the judge would, for pytest in a problem's own folder."""
 
     def __init__(self, config: pytest.Config, problem: ProblemConfig) -> None:
         given = config.getoption("checkpoint", None)
@@ -125,10 +125,10 @@ class LocalProblem:
 
     def pytest_report_header(self) -> str:
         checkpoint = f", {self.checkpoint.name}" if self.checkpoint else ""
-        return f"slop-code: problem {visible(self.problem.name)}{checkpoint}"
+        return f"slop-code: problem {escape_unprintable(self.problem.name)}{checkpoint}"
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Ignores tests of checkpoints that an evaluation of this one leaves out; files named as arguments are run."""
+        """Ignores the tests that an evaluation of the checkpoint does not run. Files named as arguments always run."""
         if self.checkpoint is None:
             return None
         from slop_code.evaluation.selection import checkpoint_of, checkpoints_to_run

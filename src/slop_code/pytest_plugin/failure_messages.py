@@ -25,7 +25,7 @@ def cut(text: str, limit: int = MAX_TEXT) -> str:
     return f"{text[:half]}[... {len(text) - 2 * half} characters left out ...]{text[-half:]}"
 
 
-def visible(text: str, limit: int = MAX_TEXT) -> str:
+def escape_unprintable(text: str, limit: int = MAX_TEXT) -> str:
     """Control characters are escaped, except newlines and tabs."""
     return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in cut(text, limit))
 
@@ -35,7 +35,7 @@ def section(head: str, *lines: str) -> str:
 
 
 def command_line(argv: Sequence[str]) -> str:
-    return f"ran: {visible(shlex.join(argv))}"
+    return f"ran: {escape_unprintable(shlex.join(argv))}"
 
 
 def side_by_side(expected: str, actual: str) -> tuple[list[str], list[str]]:
@@ -54,12 +54,12 @@ def diff(name: str, expected: str, actual: str) -> str | None:
     begin = max(0, _equal_lines(left, right) - CONTEXT_LINES)
     before, after = (lines[begin : begin + MAX_DIFF_LINES] for lines in (left, right))
     lines = list(difflib.unified_diff(before, after, n=CONTEXT_LINES, lineterm=""))[2:]
-    shown = [visible(line, MAX_LINE) for line in lines]
+    shown = [escape_unprintable(line, MAX_LINE) for line in lines]
     return cut("\n".join([f"difference of {name}, from line {begin + 1} on:", *shown]))
 
 
 def _lines(text: str, other: str) -> list[str]:
-    """Lines are quoted where only white space differs, so that the difference is visible."""
+    """Lines are quoted where only white space differs, so that the difference can be seen."""
     text, other = cut(text, MAX_COMPARED), cut(other, MAX_COMPARED)
     lines = text.split("\n")
     if text != other and text.split() == other.split():
@@ -75,4 +75,4 @@ def _equal_lines(left: Sequence[str], right: Sequence[str]) -> int:
 def _first_lines(lines: Sequence[str]) -> list[str]:
     more = len(lines) - MAX_SHOWN_LINES
     note = [f"[... {more} more lines ...]"] if more > 0 else []
-    return [visible(line, MAX_LINE) for line in lines[:MAX_SHOWN_LINES]] + note
+    return [escape_unprintable(line, MAX_LINE) for line in lines[:MAX_SHOWN_LINES]] + note

@@ -1,6 +1,6 @@
 """Fixtures of a problem's tests; a conftest may define its own under the same names.
 
-Imports that only some fixtures need are inside them: each evaluation pays for every module that is loaded.
+Imports that only some fixtures need are inside them, because every import makes each evaluation slower.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPTIONS = {
 @dataclass(frozen=True)
 class ProblemFacts:
     assets: Mapping[str, Path] | None
-    """None in the judge, whose environment variables name the assets."""
+    """None in the judge, where environment variables name the assets."""
 
     error: str
     """Error in the problem's configuration, or empty."""

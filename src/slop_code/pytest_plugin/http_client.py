@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from .failure_messages import cut, visible
+from .failure_messages import cut, escape_unprintable
 from .submission_calls import BLOCK, MAX_BYTES
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Response:
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The test fails where the body is not JSON, or has a key twice in one object."""
+        """The test fails if the body is not JSON, or if an object in it has a duplicate key."""
         __tracebackhide__ = True
         if len(self.body) > MAX_JSON_BYTES:
             self._fail(f"a body of JSON, at most {MAX_JSON_BYTES} bytes", f"{len(self.body)} bytes")
@@ -44,14 +44,14 @@ class Response:
             return loads(self.body, object_pairs_hook=_unique, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             reason = f"{type(error).__name__}: {error}"
-        return self._fail("a body of JSON", f"{visible(self.text)}\n\n{visible(reason)}")
+        return self._fail("a body of JSON", f"{escape_unprintable(self.text)}\n\n{escape_unprintable(reason)}")
 
     def expect(self, status: int, json: Any = NOT_GIVEN) -> Response:
         """The test fails unless the status and, if given, the JSON value of the body are equal to these."""
         __tracebackhide__ = True
         if self.status != status or (json is not NOT_GIVEN and not json_equal(json, self.json())):
-            expected = f"{status}" if json is NOT_GIVEN else f"{status} {visible(dumps(json, default=repr))}"
-            self._fail(expected, f"{self.status} {visible(self.text)}")
+            expected = f"{status}" if json is NOT_GIVEN else f"{status} {escape_unprintable(dumps(json, default=repr))}"
+            self._fail(expected, f"{self.status} {escape_unprintable(self.text)}")
         return self
 
     def _fail(self, expected: str, actual: str) -> NoReturn:
@@ -60,7 +60,7 @@ class Response:
 
 
 def json_equal(expected: Any, actual: Any) -> bool:
-    """Equality of JSON: 1 equals 1.0 and differs from true. Other values, such as `approx`, compare themselves."""
+    """Equality of JSON: 1 equals 1.0 and differs from true. Other values, such as `approx`, use their own `==`."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         return expected.keys() == actual.keys() and all(json_equal(expected[key], actual[key]) for key in expected)
     if isinstance(expected, list | tuple) and isinstance(actual, list):
@@ -73,8 +73,8 @@ def json_equal(expected: Any, actual: Any) -> bool:
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     parsed = dict(pairs)
     if len(parsed) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"a key that stands twice in an object: {cut(twice, 200)!r}")
+        duplicate = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"a key that stands twice in an object: {cut(duplicate, 200)!r}")
     return parsed
 
 
@@ -85,7 +85,7 @@ def _refuse(constant: str) -> NoReturn:
 def send_request(
     port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str], end: float
 ) -> Response:
-    """One request, without proxies and redirects. The response is bounded in size and time."""
+    """Sends a request without proxies and redirects. The response is bounded in size and time."""
     with _BoundedSocket() as connected:
         connected.end = end
         connected.settimeout(connected.left())
@@ -129,4 +129,4 @@ class _BoundedSocket(socket.socket):
 
 def request_line(method: str, path: str, body: bytes | None) -> str:
     content = f" {cut(body.decode('utf-8', 'replace'), 1000)}" if body else ""
-    return visible(f"asked: {method} {path}{content}")
+    return escape_unprintable(f"asked: {method} {path}{content}")

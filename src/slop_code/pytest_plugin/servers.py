@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .failure_messages import MAX_TEXT, command_line, visible
+from .failure_messages import MAX_TEXT, command_line, escape_unprintable
 from .http_client import HOST, NOT_GIVEN, Response, request_line, send_request
 from .submission_calls import SECONDS, has_ended, kill_group, start_logged
 
@@ -83,7 +83,7 @@ class Server:
             return os.pread(descriptor, size, 0).decode("utf-8", "replace")
         ends = os.pread(descriptor, MAX_TEXT, 0), os.pread(descriptor, MAX_TEXT, size - MAX_TEXT)
         return f"\n[... {size - 2 * MAX_TEXT} bytes left out ...]\n".join(
-            some.decode("utf-8", "replace") for some in ends
+            part.decode("utf-8", "replace") for part in ends
         )
 
     def start(self) -> None:
@@ -105,7 +105,7 @@ class Server:
             self._fail(f"{what} on port {self.port} within {self.timeout:g} s", reason.format(status=status))
 
     def _wait(self) -> str | None:
-        """Waits until the server is ready; otherwise the reason why it is not."""
+        """Waits until the server is ready; returns the reason if it does not become ready."""
         assert self._process is not None
         end = time.monotonic() + self.timeout
         while not has_ended(self._process):
@@ -175,7 +175,7 @@ class Server:
         facts = [
             request_line(method, path, content),
             f"expected: an answer within {timeout:g} s",
-            f"found: {visible(reason)}",
+            f"found: {escape_unprintable(reason)}",
             self._output_section(),
         ]
         pytest.fail("\n\n".join(facts))
@@ -187,4 +187,4 @@ class Server:
         )
 
     def _output_section(self) -> str:
-        return f"output:\n{visible(self.output, 4 * MAX_TEXT)}"
+        return f"output:\n{escape_unprintable(self.output, 4 * MAX_TEXT)}"

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
-from .failure_messages import command_line, cut, diff, section, side_by_side, visible
+from .failure_messages import command_line, cut, diff, escape_unprintable, section, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ PIPE_BYTES = 1024 * 1024
 BLOCK = 64 * 1024
 TICK = 0.05
 LAST_TICK = 0.001
-"""Used once all streams are closed, as the process is about to end then."""
+"""Used after all streams are closed, because the process is then about to end."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class CompletedCall:
 
     def __repr__(self) -> str:
         outputs = f"stdout {cut(self.stdout, 200)!r}, stderr {cut(self.stderr, 200)!r}"
-        return f"<{visible(shlex.join(self.argv), 200)}: exit status {self.returncode}, {outputs}>"
+        return f"<{escape_unprintable(shlex.join(self.argv), 200)}: exit status {self.returncode}, {outputs}>"
 
     def expect(self, stdout: str | None = None, stderr: str | None = None, code: int | None = 0) -> CompletedCall:
         """The test fails unless each given value is equal; None accepts anything."""
@@ -61,7 +61,7 @@ class CompletedCall:
             actual += [f"{name}:", *right]
             diffs += [text for text in [diff(name, *pair)] if text and pair[0] != pair[1]]
         rest = {"stdout": self.stdout, "stderr": self.stderr}
-        others = [f"{name}:\n{visible(text)}" for name, text in rest.items() if name not in given and text]
+        others = [f"{name}:\n{escape_unprintable(text)}" for name, text in rest.items() if name not in given and text]
         return "\n\n".join(
             [command_line(self.argv), section("expected", *expected), section("found", *actual), *diffs, *others]
         )
@@ -75,7 +75,7 @@ def run_command(
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> CompletedCall:
-    """The call ends when its process does. Processes that it left running go on, unless the timeout passed."""
+    """Returns when the process ends. Its child processes may run on, except after a timeout."""
     __tracebackhide__ = True
     output = (bytearray(), bytearray())
     process = start(argv, cwd, env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -90,9 +90,11 @@ def run_command(
         for stream in (process.stdin, process.stdout, process.stderr):
             with contextlib.suppress(OSError):
                 _opened(stream).close()
-    stdout, stderr = (some.decode("utf-8", "replace") for some in output)
+    stdout, stderr = (part.decode("utf-8", "replace") for part in output)
     if reason:
-        outputs = [f"{name} so far:\n{visible(text)}" for name, text in (("stdout", stdout), ("stderr", stderr))]
+        outputs = [
+            f"{name} so far:\n{escape_unprintable(text)}" for name, text in (("stdout", stdout), ("stderr", stderr))
+        ]
         facts = [command_line(argv), f"expected: it ends within {timeout:g} s", f"found: {reason}", *outputs]
         pytest.fail("\n\n".join(facts))
     return CompletedCall(list(argv), process.returncode, stdout, stderr)
@@ -113,20 +115,20 @@ def start_logged(argv: Sequence[str], cwd: Any, env: Mapping[str, str] | None, l
 
 
 def has_ended(process: Process) -> bool:
-    """Does not reap the process: until then the kernel gives neither its id nor that of its group to another."""
+    """Does not reap the process, so that the kernel cannot reuse its id or that of its group."""
     if process.returncode is not None:
         return True
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def kill_group(process: Process) -> None:
-    """Only for a process that is not reaped yet."""
+    """The process must not be reaped yet."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _exchange(process: Process, data: bytes, output: tuple[bytearray, bytearray], timeout: float) -> str | None:
-    """Copies input and output until the process ends; otherwise the reason why it has to be killed."""
+    """Copies input and output until the process ends; returns the reason if it has to be killed before."""
     end, rest = time.monotonic() + timeout, memoryview(data)
     with selectors.DefaultSelector() as selector:
         for stream, kept in ((process.stdin, None), (process.stdout, output[0]), (process.stderr, output[1])):
@@ -160,7 +162,7 @@ def _write(descriptor: int, rest: memoryview) -> memoryview:
 
 
 def _read(descriptor: int, kept: bytearray, limit: int) -> int | None:
-    """The number of bytes read: 0 at the end of the stream, None where nothing is there yet."""
+    """The number of bytes read: 0 at the end of the stream, None if no data is available yet."""
     count = 0
     while count < limit:
         try:

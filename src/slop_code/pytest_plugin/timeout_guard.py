@@ -1,4 +1,4 @@
-"""Guard that lets pytest-timeout's alarm interrupt a test, and never pytest itself.
+"""Guard for pytest-timeout, whose alarm may interrupt a test but never pytest itself.
 
 Two cases would end pytest, so that a submission whose output takes long to compare could avoid a verdict:
 outside of a test's phases, while a report is made, nothing catches the alarm's exception; and an alarm at an
@@ -65,7 +65,7 @@ def pytest_runtest_makereport(call: pytest.CallInfo[Any]) -> Generator[None, Non
 
 
 def shorten(raised: BaseException) -> None:
-    """A failed comparison of long texts has a message as long as they are."""
+    """A failed comparison has a message as long as the texts that it compares."""
     for error in _chain(raised):
         if any(isinstance(word, str) and len(word) > MAX_MESSAGE for word in error.args):
             error.args = tuple(cut(word, MAX_MESSAGE) if isinstance(word, str) else word for word in error.args)
@@ -74,26 +74,26 @@ def shorten(raised: BaseException) -> None:
 
 
 def add_missing_lines(raised: BaseException) -> bool:
-    """Missing line numbers become the first line of the function; False where none was missing."""
+    """Replaces missing line numbers with the first line of the function; False if none was missing."""
     broken = [error for error in _chain(raised) if any(entry.tb_lineno is None for entry in _entries(error))]
     for error in broken:
-        made: TracebackType | None = None
+        rebuilt: TracebackType | None = None
         for entry in reversed(list(_entries(error))):
             line = entry.tb_lineno or entry.tb_frame.f_code.co_firstlineno
-            made = TracebackType(made, entry.tb_frame, entry.tb_lasti, line)
-        error.__traceback__ = made
+            rebuilt = TracebackType(rebuilt, entry.tb_frame, entry.tb_lasti, line)
+        error.__traceback__ = rebuilt
     return bool(broken)
 
 
 def _chain(raised: BaseException) -> list[BaseException]:
     """The exception with all its causes and contexts, each once."""
     chain: dict[int, BaseException] = {}
-    waiting: list[BaseException | None] = [raised]
-    while waiting:
-        error = waiting.pop()
+    pending: list[BaseException | None] = [raised]
+    while pending:
+        error = pending.pop()
         if error is not None and id(error) not in chain:
             chain[id(error)] = error
-            waiting += [error.__cause__, error.__context__]
+            pending += [error.__cause__, error.__context__]
     return list(chain.values())
 
 

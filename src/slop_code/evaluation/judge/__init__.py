@@ -1,1 +1,1 @@
-"""Plugins that are loaded into the judge's pytest; `plugin.py` is copied there and imports nothing from here."""
+"""pytest plugins of the judge. They are copied to its box, so they import nothing of slop-code."""

@@ -1,9 +1,9 @@
-"""Loaded into the judge's pytest as the module `slop_code_judge`: standard library and pytest only.
+"""pytest plugin of the judge, loaded as the module `slop_code_judge`; it needs only the standard library and pytest.
 
-A JSON file, named by an environment variable, says what to do: `stream` (where our lines go), `environment`
-(what tests and their children see), `tmpdir`, `tests`, the folders of the import guard, `launcher` (the words before
-every command of the submission), `only`: the node ids to run where another pytest runs the others, `seed`: of another
-order, and of the chance that tests use, and `quarantined`: the node ids of tests that decide nothing.
+An environment variable names a JSON file with its settings: `stream` (the file of the stream), `environment` (variables
+of the tests and their processes), `tmpdir`, `tests`, `guard` (folders that may not be imported from), `in_process`,
+`launcher` (the first words of every command of the submission), `only` (node ids to run; null: all), `seed` (of the
+order of tests and of `random`; null: neither) and `quarantined` (node ids).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ImportGuard:
         sys.addaudithook(self.hook)
         original = importlib.machinery.FileFinder.find_spec
 
-        # The file name inside a .pyc is whatever its maker wrote, so the hook below cannot judge that one.
+        # A .pyc may contain any file name, so the audit hook alone could be deceived: its real path is checked here.
         def find_spec(finder: Any, fullname: str, target: Any = None) -> Any:
             spec = original(finder, fullname, target)
             if spec is not None and spec.loader is not None and spec.origin:
@@ -83,25 +83,25 @@ class ImportGuard:
 
 
 class Calls:
-    """What the running test has started: the first commands of it, as a shell would read them."""
+    """The first commands that the running test started, shell-quoted."""
 
     def __init__(self, launcher: Sequence[str]) -> None:
         self.launcher = list(launcher)
-        self.noted: list[str] = []
-        self.more = 0
+        self.commands: list[str] = []
+        self.omitted = 0
 
     def hook(self, event: str, args: tuple[Any, ...]) -> None:
         if event != "subprocess.Popen":
             return
-        if len(self.noted) >= MAX_CALLS:
-            self.more += 1
+        if len(self.commands) >= MAX_CALLS:
+            self.omitted += 1
             return
         try:
-            self.noted.append(self.shown(args[1]))
-        except (TypeError, ValueError):  # odd arguments are for subprocess to refuse
-            self.more += 1
+            self.commands.append(self.quoted(args[1]))
+        except (TypeError, ValueError):  # invalid arguments: subprocess itself raises
+            self.omitted += 1
 
-    def shown(self, argv: Any) -> str:
+    def quoted(self, argv: Any) -> str:
         if isinstance(argv, str | bytes | os.PathLike):
             return bounded(os.fsdecode(argv), CALL_LIMIT)
         words = [bounded(os.fsdecode(word), CALL_LIMIT) for word in argv[: CALL_LIMIT // 2]]
@@ -109,14 +109,14 @@ class Calls:
         return bounded(shlex.join(words[count:] if words[:count] == self.launcher else words), CALL_LIMIT)
 
     def take(self) -> list[str]:
-        """And forget them."""
-        calls = [*self.noted, *([f"[... {self.more} more]"] if self.more else [])]
-        self.noted, self.more = [], 0
+        """Returns the commands, and clears them for the next test."""
+        calls = [*self.commands, *([f"[... {self.omitted} more]"] if self.omitted else [])]
+        self.commands, self.omitted = [], 0
         return calls
 
 
 class Reporter:
-    """Writes our lines as things happen and bounds what the other reports will hold."""
+    """Writes the stream, a line for each event, and bounds the texts in all reports."""
 
     def __init__(
         self,
@@ -131,10 +131,10 @@ class Reporter:
         self.descriptor = os.open(stream, flags, 0o600)
         self.tests = os.path.abspath(tests)
         self.root = self.tests
-        self.places: dict[str, str] = {}
+        self.relative_files: dict[str, str] = {}
         self.markers: dict[str, list[str]] = {}
         self.reports: dict[str, list[pytest.TestReport]] = {}
-        self.spent = 0
+        self.text_size = 0
         self.only = None if only is None else frozenset(only)
         self.calls = Calls(launcher)
         self.seed = seed
@@ -147,45 +147,45 @@ class Reporter:
 
     def nodeid(self, nodeid: str) -> str:
         file, separator, name = nodeid.partition("::")
-        if file not in self.places:
+        if file not in self.relative_files:
             path = os.path.normpath(os.path.join(self.root, file))
-            self.places[file] = os.path.relpath(path, self.tests) if _inside(path, {self.tests}) else file
-        return self.places[file] + separator + name
+            self.relative_files[file] = os.path.relpath(path, self.tests) if _inside(path, {self.tests}) else file
+        return self.relative_files[file] + separator + name
 
     def bounded(self, text: str) -> str:
-        """Over the whole session too: many long failures must not outgrow the reports."""
-        limit = TEXT_LIMIT if self.spent < TEXT_BUDGET else TEXT_LIMIT_OVER_BUDGET
+        """Also bounds all texts of a session together, because the size of a report is limited."""
+        limit = TEXT_LIMIT if self.text_size < TEXT_BUDGET else TEXT_LIMIT_OVER_BUDGET
         short = bounded(text, limit)
-        self.spent += len(json.dumps(short))
+        self.text_size += len(json.dumps(short))
         return short
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
-        """A part of a test that went well must not cover up one that did not."""
+        """A subtest that passed must not hide a subtest that failed."""
         return ("", "", "") if type(report).__name__ == "SubtestReport" and not report.failed else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
-        """After everyone else, so that what others reorder and leave out is what it would be for all tests."""
+        """Runs after all other plugins, so that these reorder and deselect as if all tests ran in this pytest."""
         yield
         if self.only is not None:
             items[:] = [item for item in items if self.nodeid(item.nodeid) in self.only]
         if self.seed is not None:
-            items[:] = reordered(items, self.seed)
+            items[:] = shuffled(items, self.seed)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
             names = dict.fromkeys(mark.name for mark in item.iter_markers())
-            names.pop(QUARANTINED, None)  # that is for us to say, whatever the tests bring along
-            apart = [QUARANTINED] if self.nodeid(item.nodeid) in self.quarantined else []
-            self.markers[item.nodeid] = [*apart, *names]
+            names.pop(QUARANTINED, None)  # only the settings decide this, never a marker in the tests
+            quarantine = [QUARANTINED] if self.nodeid(item.nodeid) in self.quarantined else []
+            self.markers[item.nodeid] = [*quarantine, *names]
         tests = [{"nodeid": self.nodeid(name), "markers": marks} for name, marks in self.markers.items()]
-        for some in _lines_of(tests):
-            self.write("collected", tests=some)
+        for chunk in _chunks(tests):
+            self.write("collected", tests=chunk)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        for some in _lines_of([self.nodeid(item.nodeid) for item in items]):
-            self.write("deselected", nodeids=some)
+        for chunk in _chunks([self.nodeid(item.nodeid) for item in items]):
+            self.write("deselected", nodeids=chunk)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -224,9 +224,9 @@ class Reporter:
         if report.when != "teardown":
             return
         status, xpassed = _status(reports)
-        calls, more = self.calls.take(), {}
+        calls, details = self.calls.take(), {}
         if status != "passed":
-            more = {"calls": calls, "output": self.bounded(bounded(_printed(report), OUTPUT_LIMIT))}
+            details = {"calls": calls, "output": self.bounded(bounded(_captured_output(report), OUTPUT_LIMIT))}
         messages = [_message(part) for part in reports if part.outcome != "passed" and part.longrepr]
         self.write(
             "result",
@@ -236,7 +236,7 @@ class Reporter:
             duration_ms=1000 * sum(part.duration for part in reports),
             message=None if status == "passed" else bounded("\n".join(messages), TEXT_LIMIT),
             markers=self.markers.get(report.nodeid, []),
-            **more,
+            **details,
         )
         del self.reports[report.nodeid]
 
@@ -245,34 +245,34 @@ class Reporter:
         self.write("finish", exitstatus=int(exitstatus))
 
 
-def reordered(items: Sequence[pytest.Item], seed: int) -> list[pytest.Item]:
-    """What stands at the top of the files, by chance, with seed 0 in reverse; a class keeps together and in order."""
+def shuffled(items: Sequence[pytest.Item], seed: int) -> list[pytest.Item]:
+    """Shuffles files, and functions and classes within files; seed 0 reverses them. A class keeps its order."""
     files: dict[str, dict[str, list[pytest.Item]]] = {}
     for item in items:
         file, _, name = item.nodeid.partition("::")
         first, inside, _ = name.partition("[")[0].partition("::")
         files.setdefault(file, {}).setdefault(first if inside else name, []).append(item)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
 
-    def turned(values: Iterable[Any]) -> list[Any]:
-        some = list(values)
-        return chance.sample(some, len(some)) if seed else some[::-1]
+    def shuffle(values: Iterable[Any]) -> list[Any]:
+        ordered = list(values)
+        return rng.sample(ordered, len(ordered)) if seed else ordered[::-1]
 
-    return [item for units in turned(files.values()) for unit in turned(units.values()) for item in unit]
+    return [item for units in shuffle(files.values()) for unit in shuffle(units.values()) for item in unit]
 
 
 def _status(reports: Sequence[pytest.TestReport]) -> tuple[str, bool]:
-    """Fail closed: passed is what ran and passed in every stage, and was not meant to fail."""
+    """Fail closed: a test passed only if every stage ran and passed, and it is not marked xfail."""
     if any(report.failed and report.when != "call" for report in reports):
         return "error", False
     if any(report.failed for report in reports):
         return "failed", False
-    whole = [report for report in reports if type(report).__name__ != "SubtestReport"]
-    if any(report.skipped for report in whole):
+    stages = [report for report in reports if type(report).__name__ != "SubtestReport"]
+    if any(report.skipped for report in stages):
         return "skipped", False
-    if any(hasattr(report, "wasxfail") for report in whole):
+    if any(hasattr(report, "wasxfail") for report in stages):
         return "failed", True
-    complete = [report.when for report in whole if report.passed] == ["setup", "call", "teardown"]
+    complete = [report.when for report in stages if report.passed] == ["setup", "call", "teardown"]
     return ("passed" if complete else "error"), False
 
 
@@ -283,22 +283,22 @@ def _message(report: pytest.TestReport) -> str:
     return report.longreprtext
 
 
-def _lines_of(values: Sequence[Any]) -> Iterable[list[Any]]:
-    """However many there are, no line of ours is too long to be read; there is one even for none."""
-    some: list[Any] = []
+def _chunks(values: Sequence[Any]) -> Iterable[list[Any]]:
+    """Chunks that fit into a line of the stream: at least one, even for no values."""
+    chunk: list[Any] = []
     size = 0
     for value in values:
-        some.append(value)
+        chunk.append(value)
         size += len(json.dumps(value))
         if size > LINE_SIZE:
-            yield some
-            some, size = [], 0
-    if some or not values:
-        yield some
+            yield chunk
+            chunk, size = [], 0
+    if chunk or not values:
+        yield chunk
 
 
-def _printed(last: pytest.TestReport) -> str:
-    """The report of a test's last stage has what every stage printed."""
+def _captured_output(last: pytest.TestReport) -> str:
+    """The output of all stages, which the report of the last stage contains."""
     return "".join(f"--- {name} ---\n{text.rstrip()}\n" for name, text in last.sections if text.strip())
 
 
@@ -327,14 +327,14 @@ def bounded_output(descriptor: int, limit: int) -> bytes:
 
 
 def bound_captures(config: pytest.Config) -> None:
-    """pytest reads all that was printed into memory; what a fixture hands to a test is cut much later."""
+    """pytest reads all captured output into memory, so it is bounded here; `capfd` and its like have a larger limit."""
     manager = config.pluginmanager.getplugin("capturemanager")
     session = getattr(manager, "_global_capturing", None)
-    ours = [getattr(session, "out", None), getattr(session, "err", None)]
+    session_captures = [getattr(session, "out", None), getattr(session, "err", None)]
 
     def snap(self: Any) -> bytes:
         self._assert_state("snap", ("started", "suspended"))
-        limit = SESSION_OUTPUT if any(self is capture for capture in ours) else FIXTURE_OUTPUT
+        limit = SESSION_OUTPUT if any(self is capture for capture in session_captures) else FIXTURE_OUTPUT
         output = bounded_output(self.tmpfile.fileno(), limit)
         if output:
             self.tmpfile.seek(0)
@@ -345,13 +345,13 @@ def bound_captures(config: pytest.Config) -> None:
     _replace(pytest_capture.FDCapture, "snap", lambda self: snap(self).decode("utf-8", "replace"))
 
 
-def leave_folders_alone() -> None:
-    """pytest would tidy up those of `tmp_path`, and stumble over what a submission left there; all goes anyway."""
+def disable_tmp_path_cleanup() -> None:
+    """pytest would fail on files that a submission left in `tmp_path`. The box is removed with all of them anyway."""
     _replace(pytest_tmpdir, "cleanup_dead_symlinks", lambda _root: None)
 
 
-def keep_input_apart() -> None:
-    """What tests start reads nothing: a person's own input is for the debugger, and never for the submission."""
+def detach_stdin() -> None:
+    """Only pytest and its debugger read the user's input; processes that tests start read /dev/null."""
     sys.stdin = os.fdopen(os.dup(0), errors="replace")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
@@ -366,7 +366,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["TMPDIR"] = _settings["tmpdir"]
     tempfile.tempdir = None
     bound_captures(config)
-    leave_folders_alone()
+    disable_tmp_path_cleanup()
     reporter = Reporter(
         _settings["stream"],
         _settings["tests"],
@@ -387,8 +387,8 @@ def _prepare(path: str) -> dict[str, Any]:
         settings: dict[str, Any] = json.load(file)
     os.environ.clear()
     os.environ.update(settings["environment"])
-    keep_input_apart()
-    atexit.register(gc.freeze)  # a search for garbage in all that pytest has takes longer than many a test
+    detach_stdin()
+    atexit.register(gc.freeze)  # a garbage collection at exit takes longer than many tests
     if settings["in_process"]:
         sys.path.insert(0, settings["guard"][0])
     else:

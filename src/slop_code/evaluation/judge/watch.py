@@ -1,9 +1,14 @@
-"""Loaded into the judge's pytest as `slop_code_watch` when an author asks what a submission is shown of the tests.
+"""pytest plugin that records which files of the tests a submission is shown; the judge loads it as `slop_code_watch`.
 
-Beside the other reports it leaves a JSON file: `shown`, the files that the submission could read in the end; `handed`,
-what was put there as a whole, with the test that did it; `read`, what the tests themselves opened; `copied`, what
-they copied to another place, with the test; `told`, texts of what they read that they gave to a program which they
-started, with all files that have this text, the way it took (`argument`, `environment` or `file`) and the first test.
+It is loaded only for `problems check`. It writes a JSON file next to the other reports, with these keys:
+
+- `shown`: files of the tests that the submission could read at the end.
+- `handed`: files and folders that a call handed over, with the test that did so.
+- `read`: files that the tests themselves opened.
+- `copied`: files that the tests copied to a path outside the tests folder, with the test.
+- `told`: texts of files that the tests read and then passed to a program they started. Each entry has `files` (all
+  files with this text), `way` (`argument`, `environment` or `file`) and `test` (the first that passed it in this way).
+
 All paths are relative to the tests folder.
 """
 
@@ -25,18 +30,21 @@ FILE = "shown.json"
 WRITING = os.O_WRONLY | os.O_RDWR
 COPIES = ("shutil.copyfile", "os.link")
 MAX_FILES = 10_000
-"""Of each kind; a problem with more is told of the first ones."""
+"""Maximum number of files under each key; further files are left out."""
+
 MIN_TEXT, MAX_TEXT = 8, 1 << 16
-"""Bytes of a text that is looked for: a shorter one is met by chance."""
+"""Sizes in bytes of a text to search for. Shorter texts would match by chance."""
 
 MAX_FILE = 1 << 20
-"""Bytes of a file that texts are looked for in."""
+"""Maximum size in bytes of a file that is searched for texts."""
 
-ALL = 16 << 20
-"""Bytes of all texts together."""
+MAX_TEXTS_SIZE = 16 << 20
+"""Maximum size in bytes of all texts together."""
 
 
 class Watch:
+    """Records the files that tests open, copy and hand over, by an audit hook and by hooks of pytest."""
+
     def __init__(self, tests: str, reports: str) -> None:
         self.tests = os.path.abspath(tests)
         self.target = os.path.join(reports, FILE)
@@ -45,121 +53,121 @@ class Watch:
         self.read: dict[str, str] = {}
         self.copied: dict[str, str] = {}
         self.handed: dict[str, str] = {}
-        self.told = Told(self.tests)
+        self.passed_texts = PassedTexts(self.tests)
         self.copying: str | None = None
-        self.looking = False
+        self.in_hook = False
 
     def hook(self, event: str, args: tuple[Any, ...]) -> None:
-        if self.looking:
+        if self.in_hook:  # the hook itself opens files
             return
-        self.looking = True
+        self.in_hook = True
         try:
             if event == "open":
                 self.opened(args[0], writes=bool((args[2] or 0) & WRITING))
             elif event in COPIES and not self.inside(args[1]):
-                self.note(self.copied, args[0])
+                self.record(self.copied, args[0])
                 self.copying = self.inside(args[0]) if event == "shutil.copyfile" else None
             elif event == "subprocess.Popen":
-                self.told.start(args[1], args[3], self.running)
-        except (TypeError, ValueError, LookupError, OSError):  # odd arguments are for others to refuse
+                self.passed_texts.program_started(args[1], args[3], self.running)
+        except (TypeError, ValueError, LookupError, OSError):  # invalid arguments fail in the audited call itself
             return
         finally:
-            self.looking = False
+            self.in_hook = False
 
     def opened(self, path: Any, *, writes: bool) -> None:
         name = self.inside(path)
         if writes:
-            self.told.wrote(path)
-        elif name is not None and name == self.copying:
+            self.passed_texts.file_written(path)
+        elif name is not None and name == self.copying:  # opened by `shutil.copyfile`, not by the tests
             self.copying = None
         elif name is not None:
-            self.note(self.read, path)
-            self.told.read(name)
+            self.record(self.read, path)
+            self.passed_texts.file_read(name)
 
-    def note(self, kind: dict[str, str], path: Any) -> None:
+    def record(self, files: dict[str, str], path: Any) -> None:
         name = self.inside(path)
-        if name is not None and len(kind) < MAX_FILES:
-            kind.setdefault(name, self.running)
+        if name is not None and len(files) < MAX_FILES:
+            files.setdefault(name, self.running)
 
     def inside(self, path: Any) -> str | None:
-        """Of a file that may be data; the tests' own code is never shown."""
+        """The path relative to the tests folder; None for files outside it, and for code, which is never shown."""
         if not isinstance(path, str | bytes | os.PathLike):
             return None
         name = os.path.abspath(os.fsdecode(path))
-        code = name.endswith((".py", ".pyc", ".ini"))
-        return None if code or not name.startswith(self.tests + "/") else name[len(self.tests) + 1 :]
+        is_code = name.endswith((".py", ".pyc", ".ini"))
+        return None if is_code or not name.startswith(self.tests + "/") else name[len(self.tests) + 1 :]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.running = self.reporter.nodeid(nodeid)
 
     def pytest_runtest_logfinish(self) -> None:
-        for name in _names(HANDED):
+        for name in _entries(HANDED):
             if len(self.handed) < MAX_FILES:
                 self.handed.setdefault(name.replace("\\", "/"), self.running)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        notes = {
+        document = {
             "shown": sorted(files_below(SHOWN)),
             "handed": self.handed,
             "read": sorted(self.read),
             "copied": self.copied,
-            "told": self.told.found,
+            "told": self.passed_texts.matches,
         }
         with open(self.target, "w", encoding="ascii") as file:
-            json.dump(notes, file)
+            json.dump(document, file)
 
 
-class Told:
-    """Texts of the tests folder that go to a program as it starts: by its arguments, environment, or new files."""
+class PassedTexts:
+    """Texts of files that tests pass to a program at its start: in arguments, in the environment, or in new files."""
 
     def __init__(self, tests: str) -> None:
         self.tests = tests
         self.texts: dict[bytes, list[str]] = {}
-        self.room = ALL
-        self.known: set[str] = set()
-        self.written: dict[str, None] = {}
-        self.ways: set[tuple[bytes, str]] = set()
-        self.found: list[dict[str, Any]] = []
+        self.free_bytes = MAX_TEXTS_SIZE
+        self.files_read: set[str] = set()
+        self.files_written: dict[str, None] = {}
+        self.matched: set[tuple[bytes, str]] = set()
+        self.matches: list[dict[str, Any]] = []
 
-    def read(self, name: str) -> None:
-        """A text is what a file holds, without white space around it."""
-        if name in self.known or len(self.known) >= MAX_FILES:
+    def file_read(self, name: str) -> None:
+        """Adds the content of the file, without white space around it, to the texts."""
+        if name in self.files_read or len(self.files_read) >= MAX_FILES:
             return
-        self.known.add(name)
+        self.files_read.add(name)
         text = _content(os.path.join(self.tests, name), MAX_TEXT).strip()
-        if MIN_TEXT <= len(text) <= self.room:
-            self.room -= len(text)
+        if MIN_TEXT <= len(text) <= self.free_bytes:
+            self.free_bytes -= len(text)
             self.texts.setdefault(text, []).append(name)
 
-    def wrote(self, path: Any) -> None:
-        if isinstance(path, str | bytes | os.PathLike) and len(self.written) < MAX_FILES:
-            self.written[os.path.abspath(os.fsdecode(path))] = None
+    def file_written(self, path: Any) -> None:
+        if isinstance(path, str | bytes | os.PathLike) and len(self.files_written) < MAX_FILES:
+            self.files_written[os.path.abspath(os.fsdecode(path))] = None
 
-    def start(self, argv: Any, environment: Any, test: str) -> None:
-        """Files are looked at once, before the program can have written to them."""
+    def program_started(self, argv: Any, environment: Any, test: str) -> None:
+        """Each written file is searched once, before the program itself can write to it."""
         words = [argv] if isinstance(argv, str | bytes | os.PathLike) else list(argv)
-        self.look("argument", [os.fsencode(word) for word in words], test)
+        self.search("argument", [os.fsencode(word) for word in words], test)
         values = (os.environ if environment is None else environment).values()
-        self.look("environment", [os.fsencode(value) for value in values], test)
-        written, self.written = self.written, {}
-        for path in written:
-            self.look("file", [_content(path, MAX_FILE)], test)
+        self.search("environment", [os.fsencode(value) for value in values], test)
+        paths, self.files_written = self.files_written, {}
+        for path in paths:
+            self.search("file", [_content(path, MAX_FILE)], test)
 
-    def look(self, way: str, places: list[bytes], test: str) -> None:
+    def search(self, way: str, values: list[bytes], test: str) -> None:
         for text, names in self.texts.items():
-            if (text, way) not in self.ways and any(text in target for target in places):
-                self.ways.add((text, way))
-                self.found.append({"files": names, "way": way, "test": test})
+            if (text, way) not in self.matched and any(text in value for value in values):
+                self.matched.add((text, way))
+                self.matches.append({"files": names, "way": way, "test": test})
 
 
-def _content(path: str, most: int) -> bytes:
-    """Nothing of what is larger, or no plain file."""
+def _content(path: str, max_size: int) -> bytes:
+    """Empty if the file is larger, cannot be read, or is not a regular file."""
     try:
-        if not os.path.isfile(path) or os.path.getsize(path) > most:
+        if not os.path.isfile(path) or os.path.getsize(path) > max_size:
             return b""
         with open(path, "rb") as file:
-            return file.read(most)
+            return file.read(max_size)
     except OSError:
         return b""
 
@@ -173,7 +181,7 @@ def files_below(folder: str) -> Iterable[str]:
     return paths[:MAX_FILES]
 
 
-def _names(folder: str) -> list[str]:
+def _entries(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -188,12 +196,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_watch, "slop_code_watch_report")
 
 
-def _begin(judge: Any) -> Watch:
-    """At once: a conftest may read files while it is loaded."""
+def _install(judge: Any) -> Watch:
+    """Installs the hook when the plugin is imported, because a conftest may read files while it is loaded."""
     settings = judge._settings
     watch = Watch(settings["tests"], os.path.dirname(settings["stream"]))
     sys.addaudithook(watch.hook)
     return watch
 
 
-_watch = _begin(sys.modules["slop_code_judge"]) if "slop_code_judge" in sys.modules else None
+_watch = _install(sys.modules["slop_code_judge"]) if "slop_code_judge" in sys.modules else None
