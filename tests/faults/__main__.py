@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.faults import daemon
-from tests.faults.harness import Record, grounded, run_campaign
+from tests.faults.harness import Record, prepared_baseline, run_campaign
 from tests.faults.plan import DISKS, DOCKER_KINDS, HOST_KINDS, PER_CAMPAIGN, Campaign, plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.faults.ground import Ground
+    from tests.faults.baseline import Baseline
 
 APART = "FAULTS_APART"
 """Set once this process has its mounts for itself."""
@@ -41,9 +41,9 @@ def main(argv: Sequence[str]) -> int:
     campaigns = [one for one in plan(seed, options.faults, kinds) if options.campaign in (None, one.number)]
     print(f"seed {seed}: {sum(len(one.faults) for one in campaigns)} faults in {options.sandbox}", flush=True)
     began = time.monotonic()
-    with grounded(options.sandbox) as ground:
+    with prepared_baseline(options.sandbox) as baseline:
         again = repeat(options, seed)
-        records = perform_all(ground, campaigns, options, again, disks=apart)
+        records = perform_all(baseline, campaigns, options, again, disks=apart)
     took = time.monotonic() - began
     print(table(records))
     broken = [record for record in records if record.breaks]
@@ -110,12 +110,12 @@ def repeat(options: argparse.Namespace, seed: int) -> str:
 
 
 def perform_all(
-    ground: Ground, campaigns: Sequence[Campaign], options: argparse.Namespace, again: str, *, disks: bool
+    baseline: Baseline, campaigns: Sequence[Campaign], options: argparse.Namespace, again: str, *, disks: bool
 ) -> list[Record]:
     records: list[Record] = []
 
     def perform(campaign: Campaign) -> None:
-        for record in run_campaign(ground, campaign, disks=disks and ground.sandbox != "docker"):
+        for record in run_campaign(baseline, campaign, disks=disks and baseline.sandbox != "docker"):
             records.append(record)
             fault = record.fault
             where = f"{fault.kind} over a {fault.over} at {fault.moment:.2f}"
@@ -128,7 +128,7 @@ def perform_all(
             if record.breaks:
                 print(f"again: {again} {campaign.number}", flush=True)
 
-    with ThreadPoolExecutor(1 if ground.sandbox == "docker" else options.jobs) as pool:
+    with ThreadPoolExecutor(1 if baseline.sandbox == "docker" else options.jobs) as pool:
         for future in [pool.submit(perform, campaign) for campaign in campaigns]:
             future.result()
     return records

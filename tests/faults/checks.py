@@ -14,56 +14,56 @@ from slop_code.execution.tool_environment import remove_abandoned_unpacks
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.result_archive import read_archived_results
 from slop_code.runs.result_cache import ResultCache
-from tests.faults.ground import CHECKPOINTS, PROBLEM, RESULT, comparable, digest_of
+from tests.faults.baseline import CHECKPOINTS, PROBLEM, RESULT, comparable, digest_of
 from tests.process_checks import ends, groups_of, processes_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.faults.site import Site
+    from tests.faults.campaign_folder import CampaignFolder
 
 GONE_S = 60
 TOP = {PROBLEM, ".slop-code", "checkpoint_results.jsonl", "summary.json"}
 OWN = {"lock", "origin.json", "index"}
 
 
-def wrong_results(site: Site) -> Iterator[str]:
+def wrong_results(campaign: CampaignFolder) -> Iterator[str]:
     """Every result that lies there or is stored: whole, and without a verdict or with the right one."""
-    for path in site.results():
-        if path in site.damaged:
+    for path in campaign.results():
+        if path in campaign.damaged:
             continue
         try:
             result = CorrectnessResults.load(path)
         except ResultError as error:
             yield f"not whole: {error}"
             continue
-        yield from wrong(site, str(path.relative_to(site.folder)), result)
-    store = ResultCache(site.cache)
+        yield from wrong(campaign, str(path.relative_to(campaign.folder)), result)
+    store = ResultCache(campaign.cache)
     for path in sorted(store.root.glob("??/[!.]*")):
         if (archive := store.get(path.name)) is not None:
-            yield from wrong(site, f"stored {path.name[:12]}", read_archived_results(archive), stored=True)
+            yield from wrong(campaign, f"stored {path.name[:12]}", read_archived_results(archive), stored=True)
 
 
-def wrong(site: Site, where: str, result: CorrectnessResults, *, stored: bool = False) -> Iterator[str]:
+def wrong(campaign: CampaignFolder, where: str, result: CorrectnessResults, *, stored: bool = False) -> Iterator[str]:
     if result.infrastructure_failure:
         if stored:
             yield f"{where}: a failure of the machine's was stored"
         return
     digests = result.provenance.digests
-    made = site.known.get(digests.submission or "")
-    if made is None:
+    submission = campaign.known.get(digests.submission or "")
+    if submission is None:
         yield f"{where}: a verdict of a submission that was never there"
         return
-    expected, found = site.ground.expected[made], comparable(result)
+    expected, found = campaign.baseline.expected[submission], comparable(result)
     if found != expected:
         keys = [name for name in expected if found.get(name) != expected[name]]
-        yield f"{where}: a {made.kind} submission has another verdict than it earned: {', '.join(keys)}"
+        yield f"{where}: a {submission.kind} submission has another verdict than it earned: {', '.join(keys)}"
 
 
-def unfinished(site: Site) -> list[Path]:
+def unfinished(campaign: CampaignFolder) -> list[Path]:
     """Snapshots of the runs without a verdict of what they and their tests are now."""
     left = []
-    for snapshot in site.snapshots():
+    for snapshot in campaign.snapshots():
         try:
             result = CorrectnessResults.load(snapshot.parent / RESULT)
         except ResultError:
@@ -71,15 +71,15 @@ def unfinished(site: Site) -> list[Path]:
             continue
         digests = result.provenance.digests
         same = digests.submission == digest_of(snapshot)
-        if result.infrastructure_failure or not same or digests.tests != site.ground.tests[snapshot.parent.name]:
+        if result.infrastructure_failure or not same or digests.tests != campaign.baseline.tests[snapshot.parent.name]:
             left.append(snapshot)
     return left
 
 
-def left_running(site: Site) -> Iterator[str]:
-    """Processes that name the site or have a part of it mounted, and do not end by themselves."""
-    for pid in processes_in(site.folder):
-        if not ends(pid, GONE_S) and pid in processes_in(site.folder):
+def left_running(campaign: CampaignFolder) -> Iterator[str]:
+    """Processes that name the campaign's folder or have a part of it mounted, and do not end by themselves."""
+    for pid in processes_in(campaign.folder):
+        if not ends(pid, GONE_S) and pid in processes_in(campaign.folder):
             yield f"process {pid} is left: {_words(pid)}"
 
 
@@ -89,31 +89,31 @@ def _words(pid: int) -> str:
     return "gone by now"
 
 
-def left_over(site: Site) -> Iterator[str]:
+def left_over(campaign: CampaignFolder) -> Iterator[str]:
     """Once an undisturbed evaluation has ended after the last fault."""
-    cache = site.cache.root
+    cache = campaign.cache.root
     yield from (f"a session: {path.name}" for path in (cache / "sessions").iterdir())
     builds = set(cache.glob("*/.*/")) - set((cache / "uv").glob(".tmp*"))
     yield from (f"an unfinished build: {path}" for path in sorted(builds))
-    yield from _temporary(site)
-    yield from (f"in the temporary folder: {path.name}" for path in (site.folder / "tmp").iterdir())
-    yield from (f"a control group: {group}" for pid in site.pids for group in groups_of(pid))
-    for run in site.runs:
+    yield from _temporary(campaign)
+    yield from (f"in the temporary folder: {path.name}" for path in (campaign.folder / "tmp").iterdir())
+    yield from (f"a control group: {group}" for pid in campaign.pids for group in groups_of(pid))
+    for run in campaign.runs:
         yield from _strays(run, TOP)
         yield from _strays(run / ".slop-code", OWN)
         for checkpoint in (run / PROBLEM).iterdir():
             yield from _strays(checkpoint, {"snapshot", RESULT, ".scbench"})
 
 
-def _temporary(site: Site) -> Iterator[str]:
+def _temporary(campaign: CampaignFolder) -> Iterator[str]:
     """What a SIGKILL left in uv's cache or in the store may stay for an hour, and then goes."""
-    store, uv = ResultCache(site.cache), site.cache.root / "uv"
+    store, uv = ResultCache(campaign.cache), campaign.cache.root / "uv"
 
     def left() -> list[Path]:
         return [*uv.glob(".tmp*"), *store.root.glob("??/.*")]
 
     for path in left():
-        if path.lstat().st_mtime < site.began:
+        if path.lstat().st_mtime < campaign.began:
             yield f"an old temporary file: {path}"
         os.utime(path, (0, 0), follow_symlinks=False)
     remove_abandoned_unpacks(uv)
@@ -125,9 +125,9 @@ def _strays(folder: Path, expected: set[str]) -> Iterator[str]:
     yield from (f"in {folder.name}: {path.name}" for path in folder.iterdir() if path.name not in expected)
 
 
-def wrong_lines(site: Site) -> Iterator[str]:
+def wrong_lines(campaign: CampaignFolder) -> Iterator[str]:
     """What a finished run says of itself."""
-    for run in site.runs:
+    for run in campaign.runs:
         told = [(line.checkpoint, line.state) for line in read_lines(run / "checkpoint_results.jsonl")]
         if told != [(checkpoint, "evaluated") for checkpoint in CHECKPOINTS]:
             yield f"{run.name}/checkpoint_results.jsonl has {told}"

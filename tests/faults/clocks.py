@@ -14,14 +14,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.faults import repeats
+from tests.faults import repeated_work
+from tests.faults.campaign_folder import own
 from tests.faults.ending import ending, until
-from tests.faults.site import own
 
 if TYPE_CHECKING:
+    from tests.faults.campaign_folder import CampaignFolder
     from tests.faults.ending import Ending
     from tests.faults.plan import Fault
-    from tests.faults.site import Site
 
 SOURCE = Path(__file__).with_name("clock.c")
 JUMPS = (-3600, 3600, -86400 * 400, 86400 * 400, -1_700_000_000, 2_000_000_000)
@@ -40,26 +40,28 @@ def shim() -> str:
     return str(target)
 
 
-def jumped(site: Site, fault: Fault) -> Ending:
+def jumped(campaign: CampaignFolder, fault: Fault) -> Ending:
     """Of the evaluator's clock: it jumps at the moment, and once more a little later. No verdict hangs on it."""
-    chance, file = random.Random(fault.chance), site.folder / "clock"
+    chance, file = random.Random(fault.chance), campaign.folder / "clock"
     file.write_bytes(struct.pack("l", chance.choice([0, *JUMPS])))
-    evaluator = site.start(whole=fault.whole, LD_PRELOAD=shim(), FAULTS_CLOCK=str(file))
+    evaluator = campaign.start(whole=fault.whole, LD_PRELOAD=shim(), FAULTS_CLOCK=str(file))
     for _ in range(2):
-        until(site, fault, evaluator)
+        until(campaign, fault, evaluator)
         with file.open("r+b") as stream:
             stream.write(struct.pack("l", chance.choice(JUMPS)))
-    return ending(site, fault, evaluator)
+    return ending(campaign, fault, evaluator)
 
 
-def dated(site: Site, fault: Fault) -> Ending:
+def dated(campaign: CampaignFolder, fault: Fault) -> Ending:
     """No result is done again for the date of a file, and none is believed for it."""
     chance = random.Random(fault.chance)
-    places = [site.cache.root / part for part in ("tests", "tools", "results")]
-    files = sorted(path for place in [*places, site.problem, site.top] for path in place.rglob("*") if path.is_file())
+    folders = [campaign.cache.root / part for part in ("tests", "tools", "results")]
+    files = sorted(
+        path for folder in [*folders, campaign.problem, campaign.top] for path in folder.rglob("*") if path.is_file()
+    )
     for path in chance.sample(files, min(MAX_FILES, len(files))):
         own(path)
         when = chance.choice(TIMES)
         os.utime(path, (when, when))
-    repeats.note(site)
-    return ending(site, fault, site.start(whole=fault.whole))
+    repeated_work.note(campaign)
+    return ending(campaign, fault, campaign.start(whole=fault.whole))

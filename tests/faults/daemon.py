@@ -11,15 +11,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.faults.baseline import PATIENCE_S, Baseline
 from tests.faults.ending import NO_VERDICT, ending, until
-from tests.faults.ground import PATIENCE_S, Ground
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.faults.campaign_folder import CampaignFolder
     from tests.faults.ending import Ending
     from tests.faults.plan import Fault
-    from tests.faults.site import Site
 
 SCHEME = "unix://"
 LOOK_S = 0.1
@@ -36,34 +36,34 @@ def private_folder() -> Path | None:
     return found.parent if found and found.parent.name.startswith("slop-code-docker-") else None
 
 
-def connect(ground: Ground) -> None:
+def connect(baseline: Baseline) -> None:
     """The evaluators reach the daemon through a link that can be taken away."""
-    link, real = ground.folder / "sock", address()
+    link, real = baseline.folder / "sock", address()
     assert real is not None
     if not link.is_symlink():
         link.symlink_to(real)
-    ground.further["DOCKER_HOST"] = f"{SCHEME}{link}"
+    baseline.further["DOCKER_HOST"] = f"{SCHEME}{link}"
 
 
-def hidden(site: Site, fault: Fault) -> Ending:
-    link = site.ground.folder / "sock"
-    evaluator = site.start(whole=fault.whole)
-    until(site, fault, evaluator)
+def hidden(campaign: CampaignFolder, fault: Fault) -> Ending:
+    link = campaign.baseline.folder / "sock"
+    evaluator = campaign.start(whole=fault.whole)
+    until(campaign, fault, evaluator)
     link.unlink()
     try:
-        return ending(site, fault, evaluator, NO_VERDICT)
+        return ending(campaign, fault, evaluator, NO_VERDICT)
     finally:
-        connect(site.ground)
+        connect(campaign.baseline)
 
 
-def killed(site: Site, fault: Fault) -> Ending:
+def killed(campaign: CampaignFolder, fault: Fault) -> Ending:
     folder = private_folder()
     assert folder is not None
-    evaluator = site.start(whole=fault.whole)
-    until(site, fault, evaluator)
+    evaluator = campaign.start(whole=fault.whole)
+    until(campaign, fault, evaluator)
     os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
     try:
-        return ending(site, fault, evaluator, NO_VERDICT)
+        return ending(campaign, fault, evaluator, NO_VERDICT)
     finally:
         bring_back(folder)
 
@@ -95,7 +95,7 @@ def bring_back(folder: Path) -> None:
             started.wait(LOOK_S)
 
 
-def left_in_daemon(site: Site) -> Iterator[str]:
+def left_in_daemon(campaign: CampaignFolder) -> Iterator[str]:
     form = '{{.Names}} {{.Label "slop-code.owner"}}'
     listed = subprocess.run(["docker", "ps", "--all", "--format", form], capture_output=True, text=True, check=True)
-    yield from (f"a container: {line}" for line in listed.stdout.splitlines() if f":{site.cache.root}/" in line)
+    yield from (f"a container: {line}" for line in listed.stdout.splitlines() if f":{campaign.cache.root}/" in line)

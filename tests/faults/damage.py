@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
-from tests.faults import checks, repeats
+from tests.faults import checks, repeated_work
+from tests.faults.baseline import RESULT
+from tests.faults.campaign_folder import own
 from tests.faults.ending import NO_VERDICT, ending, until
-from tests.faults.ground import RESULT
-from tests.faults.site import own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.faults.campaign_folder import CampaignFolder
     from tests.faults.ending import Ending
     from tests.faults.plan import Fault
-    from tests.faults.site import Site
 
 PARTS = ("tests", "tools", "subjects", "results", "uv/archive-v0")
 """The last: the wheels, and the judge's own environments that are made of them."""
@@ -47,20 +47,22 @@ def damage(path: Path, chance: random.Random) -> str:
     return how
 
 
-def of_cache(site: Site, fault: Fault) -> Ending:
+def of_cache(campaign: CampaignFolder, fault: Fault) -> Ending:
     """Of what is made once, or of the stored results."""
     chance = random.Random(fault.chance)
     evaluator = None
     if fault.kind == "cache-during":
-        evaluator = site.start(whole=fault.whole)
-        until(site, fault, evaluator)
-    parts = [site.cache.root / part for part in PARTS]
+        evaluator = campaign.start(whole=fault.whole)
+        until(campaign, fault, evaluator)
+    parts = [campaign.cache.root / part for part in PARTS]
     files = [sorted(kept_in(part)) for part in parts]
     path = chance.choice(chance.choice([found for found in files if found]))
     how = damage(path, chance)
-    site.spoilt.add(path)
-    evaluator = evaluator or site.start(whole=fault.whole)
-    return _noted(ending(site, fault, evaluator, NO_VERDICT), f"({path.relative_to(site.cache.root)} was {how})")
+    campaign.spoilt.add(path)
+    evaluator = evaluator or campaign.start(whole=fault.whole)
+    return _noted(
+        ending(campaign, fault, evaluator, NO_VERDICT), f"({path.relative_to(campaign.cache.root)} was {how})"
+    )
 
 
 def _noted(found: Ending, note: str) -> Ending:
@@ -69,43 +71,43 @@ def _noted(found: Ending, note: str) -> Ending:
 
 def kept_in(part: Path) -> Iterator[Path]:
     """Files of entries; builds that are under way, and locks, are not kept. What goes meanwhile is left out."""
-    for place, folders, names in os.walk(part):
-        if Path(place) == part:
+    for folder, folders, names in os.walk(part):
+        if Path(folder) == part:
             folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
-            path = Path(place, name)
+            path = Path(folder, name)
             if path.is_file() and not path.is_symlink() and not name.endswith(".lock"):
                 yield path
 
 
-def of_results(site: Site, fault: Fault) -> Ending:
+def of_results(campaign: CampaignFolder, fault: Fault) -> Ending:
     """A damaged evaluation.json is none: that is said, and it is made again; `verify` names another verdict.
 
     What it says of versions and messages is believed: no verdict follows from it.
     """
     chance = random.Random(fault.chance)
-    path = chance.choice(_finished(site))
+    path = chance.choice(_finished(campaign))
     whole = decided(CorrectnessResults.load(path))
     how = damage(path, chance)
-    site.touched.add(path)
-    site.damaged.add(path)
+    campaign.touched.add(path)
+    campaign.damaged.add(path)
     breaks = []
     if path.exists() and not _loads(path):
-        words = site.ground.eval_words(site.folder / "problems", *site.runs, more=["--dry-run"])
-        said = site.calm(*words[len(site.ground.program) :])[1]
+        words = campaign.baseline.eval_words(campaign.folder / "problems", *campaign.runs, more=["--dry-run"])
+        said = campaign.calm(*words[len(campaign.baseline.program) :])[1]
         if str(path) not in said.replace("\n", ""):
             breaks.append(f"a damaged {path} is not named in the plan:\n{said}")
-    evaluator = site.start(whole=True)
-    found = ending(site, fault, evaluator)
+    evaluator = campaign.start(whole=True)
+    found = ending(campaign, fault, evaluator)
     if not _loads(path):
         breaks.append(f"a damaged {path.parent.name}/{RESULT} ({how}) was not made again")
-    elif list(checks.wrong(site, RESULT, CorrectnessResults.load(path))):
-        status, said = site.calm("verify", str(path.parent))
+    elif list(checks.wrong(campaign, RESULT, CorrectnessResults.load(path))):
+        status, said = campaign.calm("verify", str(path.parent))
         if status == 0 and decided(CorrectnessResults.load(path)) != whole:
             breaks.append(f"a damaged {path.parent.name}/{RESULT} ({how}) is believed, and verify has no objection")
         path.unlink()
     else:
-        site.damaged.discard(path)
+        campaign.damaged.discard(path)
     return _noted(replace(found, breaks=tuple(breaks)), f"({path} was {how})")
 
 
@@ -115,18 +117,18 @@ def decided(result: CorrectnessResults) -> object:
     return tests, result.passed, result.infrastructure_failure_reason
 
 
-def of_raw(site: Site, fault: Fault) -> Ending:
+def of_raw(campaign: CampaignFolder, fault: Fault) -> Ending:
     """A raw report that is damaged does not change a verdict; `verify` names one that is another account of the tests.
 
     What else is in there (times, versions, messages that the result has from elsewhere) nothing follows from.
     """
     chance = random.Random(fault.chance)
-    result = chance.choice(_finished(site))
+    result = chance.choice(_finished(campaign))
     path = result.parent / ".scbench" / chance.choice(EVIDENCE)
     whole = path.read_bytes()
     how = damage(path, chance)
-    site.touched.add(result)
-    status, said = site.calm("verify", str(result.parent))
+    campaign.touched.add(result)
+    status, said = campaign.calm("verify", str(result.parent))
     breaks = []
     left = path.read_bytes() if path.exists() else b""
     if status == 0 and (how != "flipped" or account(path.name, left) != account(path.name, whole)):
@@ -134,8 +136,8 @@ def of_raw(site: Site, fault: Fault) -> Ending:
     if checks.broke(said):
         breaks.append(f"verify breaks on {path.name}, which is {how}:\n{said}")
     result.unlink()
-    evaluator = site.start(whole=True)
-    found = ending(site, fault, evaluator)
+    evaluator = campaign.start(whole=True)
+    found = ending(campaign, fault, evaluator)
     return _noted(replace(found, breaks=tuple(breaks)), f"({path} was {how})")
 
 
@@ -153,22 +155,22 @@ def account(name: str, content: bytes) -> list[tuple[str, str]] | None:
         return None
 
 
-def of_summary(site: Site, fault: Fault) -> Ending:
+def of_summary(campaign: CampaignFolder, fault: Fault) -> Ending:
     chance = random.Random(fault.chance)
-    _finished(site)
-    run = chance.choice(site.runs)
+    _finished(campaign)
+    run = chance.choice(campaign.runs)
     names = SUMMARIES if fault.kind == "summary" else [f".slop-code/{name}" for name in REMEMBERED]
     path = run / chance.choice(names)
     how = damage(path, chance) if path.exists() else "not there"
-    return _noted(ending(site, fault, site.start(whole=True)), f"({path} was {how})")
+    return _noted(ending(campaign, fault, campaign.start(whole=True)), f"({path} was {how})")
 
 
-def _finished(site: Site) -> list[Path]:
+def _finished(campaign: CampaignFolder) -> list[Path]:
     """Results with a verdict; where there is none yet, the run is brought to its end."""
-    if not repeats.stamps(site):
-        site.start(whole=True).end()
-    repeats.note(site)
-    return sorted(site.before)
+    if not repeated_work.stamps(campaign):
+        campaign.start(whole=True).end()
+    repeated_work.note(campaign)
+    return sorted(campaign.before)
 
 
 def _loads(path: Path) -> bool:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.faults.campaign_folder import CampaignFolder
     from tests.faults.ending import Ending
     from tests.faults.plan import Fault
-    from tests.faults.site import Site
 
 PLACES = {
     "disk-run": "runs",
@@ -28,17 +28,17 @@ ROOM = 16
 """Blocks that are left, at most."""
 
 
-def filled(site: Site, fault: Fault) -> Ending:
-    evaluator = site.start(whole=fault.whole)
-    until(site, fault, evaluator)
-    with full(site.folder / PLACES[fault.kind], random.Random(fault.chance).randrange(ROOM)):
-        return ending(site, fault, evaluator, NO_VERDICT)
+def filled(campaign: CampaignFolder, fault: Fault) -> Ending:
+    evaluator = campaign.start(whole=fault.whole)
+    until(campaign, fault, evaluator)
+    with full(campaign.folder / PLACES[fault.kind], random.Random(fault.chance).randrange(ROOM)):
+        return ending(campaign, fault, evaluator, NO_VERDICT)
 
 
 @contextlib.contextmanager
-def full(place: Path, room: int) -> Iterator[None]:
+def full(folder: Path, room: int) -> Iterator[None]:
     """The filler lies in a file without a name, as every name there may mean something to the evaluator."""
-    descriptor = os.open(place, os.O_TMPFILE | os.O_RDWR)
+    descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR)
     try:
         size = 0
         with contextlib.suppress(OSError):

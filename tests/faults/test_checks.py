@@ -12,9 +12,9 @@ from slop_code.evaluation import CorrectnessResults
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from tests.factories import write_run
 from tests.faults import checks, damage
-from tests.faults.ground import RESULT, Ground
+from tests.faults.baseline import RESULT, Baseline
+from tests.faults.campaign_folder import CampaignFolder
 from tests.faults.plan import Fault
-from tests.faults.site import Site
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,22 +28,22 @@ REPORTS = {
 """Without anything that a bit of could change and nothing else."""
 
 
-@pytest.mark.parametrize("place", ["uv/.tmpX", f"results/ab/.{KEY}.0", f"results/ab/.{KEY}.lock"])
+@pytest.mark.parametrize("name", ["uv/.tmpX", f"results/ab/.{KEY}.0", f"results/ab/.{KEY}.lock"])
 @pytest.mark.parametrize("old", [True, False])
-def test_only_new_temporary_files_may_be_left(tmp_path, place, old):
-    site = finished_site(tmp_path)
-    path = site.cache.root / place
+def test_only_new_temporary_files_may_be_left(tmp_path, name, old):
+    campaign = finished_campaign(tmp_path)
+    path = campaign.cache.root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     if old:
         os.utime(path, (1, 1))
-    found = list(checks.left_over(site))
+    found = list(checks.left_over(campaign))
     assert [text.partition(":")[0] for text in found] == (["an old temporary file"] if old else [])
     assert not path.exists()
 
 
 @pytest.mark.parametrize(
-    ("place", "words"),
+    ("name", "words"),
     [
         ("cache/sessions/filler", "a session: filler"),
         ("cache/tests/.tmp", "an unfinished build"),
@@ -51,17 +51,17 @@ def test_only_new_temporary_files_may_be_left(tmp_path, place, old):
         ("runs/0/0/x", "in 0: x"),
     ],
 )
-def test_what_is_left_over_is_named(tmp_path, place, words):
-    site = finished_site(tmp_path)
-    (site.folder / place).mkdir(parents=True)
-    assert any(words in text for text in checks.left_over(site))
+def test_what_is_left_over_is_named(tmp_path, name, words):
+    campaign = finished_campaign(tmp_path)
+    (campaign.folder / name).mkdir(parents=True)
+    assert any(words in text for text in checks.left_over(campaign))
 
 
-def finished_site(folder: Path) -> Site:
-    site = Site(Ground(folder), folder / "site")
-    (site.runs[0] / ".slop-code").mkdir()
-    assert list(checks.left_over(site)) == []
-    return site
+def finished_campaign(folder: Path) -> CampaignFolder:
+    campaign = CampaignFolder(Baseline(folder), folder / "site")
+    (campaign.runs[0] / ".slop-code").mkdir()
+    assert list(checks.left_over(campaign)) == []
+    return campaign
 
 
 @pytest.mark.parametrize(
@@ -69,15 +69,15 @@ def finished_site(folder: Path) -> Site:
     [("123", True), ("12", False), ("1233", False), ("122", False)],
 )
 def test_each_checkpoint_has_one_line(tmp_path, told, right):
-    site = Site(Ground(tmp_path), tmp_path / "site")
+    campaign = CampaignFolder(Baseline(tmp_path), tmp_path / "site")
     write_run(tmp_path / "made", {"sums": ["+"] * 3})
     lines = {}
     for number in "123":
         results = CorrectnessResults.load(tmp_path / f"made/sums/checkpoint_{number}" / RESULT)
-        place = {"run": "0", "problem": "sums", "checkpoint": f"checkpoint_{number}", "order": int(number)}
-        lines[number] = CheckpointLine(**place, **CheckpointFacts.of(results).model_dump()).model_dump_json() + "\n"
-    (site.runs[0] / "checkpoint_results.jsonl").write_text("".join(lines[number] for number in told))
-    assert (list(checks.wrong_lines(site)) == []) is right
+        keys = {"run": "0", "problem": "sums", "checkpoint": f"checkpoint_{number}", "order": int(number)}
+        lines[number] = CheckpointLine(**keys, **CheckpointFacts.of(results).model_dump()).model_dump_json() + "\n"
+    (campaign.runs[0] / "checkpoint_results.jsonl").write_text("".join(lines[number] for number in told))
+    assert (list(checks.wrong_lines(campaign)) == []) is right
 
 
 @pytest.mark.parametrize("chance", range(9))
@@ -92,12 +92,12 @@ def test_damage_leaves_the_file_that_was_linked(tmp_path, chance):
 @pytest.mark.parametrize("chance", range(9))
 @pytest.mark.parametrize("objects", [True, False])
 def test_a_verify_that_does_not_object_is_named(tmp_path, chance, objects):
-    site = Site(Ground(tmp_path, program=("false" if objects else "true",)), tmp_path / "site")
-    (snapshot, *_) = site.snapshots()
+    campaign = CampaignFolder(Baseline(tmp_path, program=("false" if objects else "true",)), tmp_path / "site")
+    (snapshot, *_) = campaign.snapshots()
     (snapshot.parent / ".scbench").mkdir()
     for name, content in REPORTS.items():
         (snapshot.parent / ".scbench" / name).write_text(content)
     write_run(tmp_path / "made", {"sums": ["+"]})
     (tmp_path / "made/sums/checkpoint_1" / RESULT).rename(snapshot.parent / RESULT)
-    found = damage.of_raw(site, Fault(0, "raw", whole=True, moment=0.5, chance=chance))
+    found = damage.of_raw(campaign, Fault(0, "raw", whole=True, moment=0.5, chance=chance))
     assert ["verify has no objection" in text for text in found.breaks] == ([] if objects else [True])

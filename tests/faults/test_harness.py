@@ -17,10 +17,10 @@ from slop_code.runs.result_archive import pack_result
 from slop_code.runs.result_cache import ResultCache
 from tests.factories import write_run
 from tests.faults import checks
-from tests.faults.ground import RESULT, Ground, comparable, digest_of
+from tests.faults.baseline import RESULT, Baseline, comparable, digest_of
+from tests.faults.campaign_folder import CampaignFolder
 from tests.faults.harness import perform
 from tests.faults.plan import DOCKER_KINDS, HOST_KINDS, PER_CAMPAIGN, SIGNALS, Fault, plan
-from tests.faults.site import Site
 from tests.process_checks import processes_in
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ place = sys.argv[-1] + "/sums/checkpoint_1/"
 os.kill(os.getpid(), signal.SIGKILL)
 """
 KEY = "ab" * 32
-BEGIN = 'open(os.environ["FAULTS_WITNESS"], "a").write("".join(f"begun 1 0 {{one}}\\n" for one in {begun}))'
+BEGIN = 'open(os.environ["FAULTS_RECORD"], "a").write("".join(f"begun 1 0 {{one}}\\n" for one in {begun}))'
 DIGEST = 'open(sys.argv[0] + ".digest").read()'
 ENTRY = f'entry = os.environ["SCBENCH_CACHE_DIR"] + "/results/{KEY[:2]}/{KEY}"; '
 TELL = 'print("[1/3] PASSED 0/sums/checkpoint_1 1/1 0.5 s", flush=True); '
@@ -51,26 +51,28 @@ def planted(tmp_path, monkeypatch):
     def run(deed: str, *, finished: bool = False, stored: bool = False, fault: Fault = KILL) -> list[str]:
         script = tmp_path / "planted.py"
         script.write_text(PLANTED.format(deed=deed))
-        site = Site(Ground(tmp_path, program=(sys.executable, str(script)), run_s=60, single_s=60), tmp_path / "site")
-        made.append(site)
-        (snapshot, *_) = site.snapshots()
+        campaign = CampaignFolder(
+            Baseline(tmp_path, program=(sys.executable, str(script)), run_s=60, single_s=60), tmp_path / "site"
+        )
+        made.append(campaign)
+        (snapshot, *_) = campaign.snapshots()
         for name, marks in {"right": "+", "failing": "-"}.items():
             write_run(tmp_path / name, {"sums": [marks]}, submission=digest_of(snapshot))
             (tmp_path / name / "sums/checkpoint_1" / RESULT).rename(f"{script}.{name}")
         (tmp_path / "planted.py.digest").write_text(digest_of(snapshot))
         right = CorrectnessResults.load(tmp_path / "planted.py.right")
-        site.ground.expected[site.made(snapshot)] = comparable(right)
-        site.ground.tests["checkpoint_1"] = right.provenance.digests.tests
+        campaign.baseline.expected[campaign.submission_kind(snapshot)] = comparable(right)
+        campaign.baseline.tests["checkpoint_1"] = right.provenance.digests.tests
         if finished:
             right.save(snapshot.parent / RESULT)
         if stored:
             right.save(tmp_path / "archive" / RESULT)
-            assert ResultCache(site.cache).put(KEY, pack_result(tmp_path / "archive"))
-        return perform(site, fault)[1]
+            assert ResultCache(campaign.cache).put(KEY, pack_result(tmp_path / "archive"))
+        return perform(campaign, fault)[1]
 
     yield run
-    for site in made:
-        for process in processes_in(site.folder):
+    for campaign in made:
+        for process in processes_in(campaign.folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
@@ -96,7 +98,7 @@ def test_an_invariant_that_holds_is_not_reported(planted, deed, before):
         ('open(place + "evaluation.json", "w").write("{\\"problem")', "not whole"),
         ('shutil.copy(sys.argv[0] + ".failing", place + "evaluation.json")', "another verdict than it earned"),
         (
-            # Two commands: some shells replace themselves by the last one, and with them the word that names the site.
+            # Two commands: some shells replace themselves by the last one, and with them the folder's name.
             'subprocess.Popen(["sh", "-c", "sleep 60; :", os.environ["TMPDIR"] + "/"], start_new_session=True)',
             "is left: sh -c sleep 60; :",
         ),
@@ -105,7 +107,7 @@ def test_an_invariant_that_holds_is_not_reported(planted, deed, before):
         ("sys.exit(3)", "exit status 3"),
         (BEGIN.format(begun=f"[{DIGEST}] * 3"), "was begun 3 times in one start"),
         (BEGIN.format(begun="'abc'"), "3 evaluations were begun and are lost"),
-        (TELL * 2, "0/sums/checkpoint_1 was told 2 times"),
+        (TELL * 2, "0/sums/checkpoint_1 was printed 2 times"),
     ],
 )
 def test_what_is_broken_is_named(planted, deed, words):
@@ -119,7 +121,7 @@ def test_what_is_broken_is_named(planted, deed, words):
         (RIGHT, "was done again"),
         ('os.unlink(place + "evaluation.json")', "was lost"),
         (BEGIN.format(begun=f"[{DIGEST}]"), "0/sums/checkpoint_1 was finished, and was begun again"),
-        (TELL, "0/sums/checkpoint_1 was finished, and was told again"),
+        (TELL, "0/sums/checkpoint_1 was finished, and was printed again"),
     ],
 )
 def test_what_was_finished_is_left_alone(planted, deed, words):

@@ -34,7 +34,7 @@ def counted() -> int:
 
 
 def note(what, work):  # type: ignore[no-untyped-def]
-    with open(os.environ["FAULTS_WITNESS"], "a") as file:
+    with open(os.environ["FAULTS_RECORD"], "a") as file:
         file.write(f"{what} {os.getpid()} {len(work.attempts)} {work.digest}\n")
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PROBLEMS = Path(__file__).parents[1] / "problems"
 PROBLEM = "sums"
 CHECKPOINTS = ("checkpoint_1", "checkpoint_2", "checkpoint_3")
-PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("witness.py")))
+PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("recording_executor.py")))
 ONCE = ("uv", "tools", "subjects", "tests", "probes")
 PATIENCE_S = 120
 WORKERS = 2
@@ -55,8 +55,8 @@ ENVIRONMENTS: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What a submission is, and so what its verdict has to be."""
+class SubmissionKind:
+    """Kind and checkpoint of a submission, which decide its verdict."""
 
     kind: str
     checkpoint: str
@@ -85,11 +85,11 @@ def comparable(result: CorrectnessResults) -> dict[str, Any]:
 
 
 @dataclass
-class Ground:
+class Baseline:
     folder: Path
     sandbox: str = "bubblewrap"
     program: Sequence[str] = PROGRAM
-    expected: dict[Made, dict[str, Any]] = field(default_factory=dict)
+    expected: dict[SubmissionKind, dict[str, Any]] = field(default_factory=dict)
     tests: dict[str, str | None] = field(default_factory=dict)
     """The digest of each checkpoint's tests."""
 
@@ -110,7 +110,7 @@ class Ground:
         return self.folder / "cache"
 
     def variables(self, cache: Path, **further: str) -> dict[str, str]:
-        given = {"SCBENCH_CACHE_DIR": str(cache), "COLUMNS": "200", "FAULTS_WITNESS": str(cache.parent / "witness")}
+        given = {"SCBENCH_CACHE_DIR": str(cache), "COLUMNS": "200", "FAULTS_RECORD": str(cache.parent / "record")}
         return {**os.environ, **given, **self.further, **further}
 
     def eval_words(self, problems: Path, *runs: Path, more: Sequence[str] = ()) -> list[str]:
@@ -137,7 +137,7 @@ class Ground:
         for run, kind in zip(runs, KINDS, strict=True):
             for checkpoint in CHECKPOINTS:
                 result = CorrectnessResults.load(run / PROBLEM / checkpoint / RESULT)
-                self.expected[Made(kind, checkpoint)] = comparable(result)
+                self.expected[SubmissionKind(kind, checkpoint)] = comparable(result)
                 self.tests[checkpoint] = result.provenance.digests.tests
         single = self.single_words(PROBLEMS, runs[0] / PROBLEM / "checkpoint_1/snapshot", "1", self.folder / "out")
         self.single_s = self._timed(single, {0})

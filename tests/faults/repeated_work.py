@@ -12,22 +12,22 @@ from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.runs.result_archive import read_archived_results
 from slop_code.runs.result_cache import ResultCache
-from tests.faults.ground import RETRIES, WORKERS, digest_of
+from tests.faults.baseline import RETRIES, WORKERS, digest_of
 from tests.faults.plan import SIGNALS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tests.faults.site import Site
+    from tests.faults.campaign_folder import CampaignFolder
 
 Stamps = dict["Path", tuple[int, int]]
 EVALUATED = re.compile(r"(?m)^\[.*\] (?:NOT )?PASSED (\S+) (?!.*\(cached\))")
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """A line of the witness."""
+class RecordedEvent:
+    """A line of the recording executor."""
 
     what: str
     """`begun`, or `failed`: ended without a verdict."""
@@ -40,7 +40,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredEntry:
     """An entry of the store."""
 
     digest: str
@@ -48,16 +48,16 @@ class Kept:
     inode: int
 
 
-def note(site: Site) -> None:
+def note(campaign: CampaignFolder) -> None:
     """What is there before a fault."""
-    site.before, site.kept = stamps(site), stored(site)
-    site.hear()
+    campaign.before, campaign.kept = stamps(campaign), stored(campaign)
+    campaign.new_events()
 
 
-def stamps(site: Site) -> Stamps:
+def stamps(campaign: CampaignFolder) -> Stamps:
     """Which files the results of runs with a verdict are: another writing of the same content is another file."""
     found = {}
-    for path in site.of_runs():
+    for path in campaign.of_runs():
         with contextlib.suppress(ResultError):
             if not CorrectnessResults.load(path).infrastructure_failure:
                 status = path.stat()
@@ -65,31 +65,35 @@ def stamps(site: Site) -> Stamps:
     return found
 
 
-def stored(site: Site) -> dict[Path, Kept]:
-    store, found = ResultCache(site.cache), {}
+def stored(campaign: CampaignFolder) -> dict[Path, StoredEntry]:
+    store, found = ResultCache(campaign.cache), {}
     for path in sorted(store.root.glob("??/[!.]*")):
         if (archive := store.get(path.name)) is not None:
             digests = read_archived_results(archive).provenance.digests
-            found[path] = Kept(digests.submission or "", digests.tests, path.stat().st_ino)
+            found[path] = StoredEntry(digests.submission or "", digests.tests, path.stat().st_ino)
     return found
 
 
-def repeats(site: Site, said: str, kind: str) -> Iterator[str]:
+def repeated_work(campaign: CampaignFolder, said: str, kind: str) -> Iterator[str]:
     """`kind`: of the fault; `said`: by the evaluator that it came over."""
-    heard, excused = site.hear(), site.excused()
-    finished = {digest_of(path.parent / "snapshot"): path for path in site.before if path not in site.touched}
-    kept = {path: one for path, one in site.kept.items() if path not in site.spoilt and one.digest not in excused}
-    current = {one.digest for one in kept.values() if one.tests == site.ground.tests.get(site.checkpoint(one.digest))}
-    names = {digest: str(path.parent.relative_to(site.top)) for digest, path in finished.items()}
-    now, entries = stamps(site), stored(site)
-    yield from done_again(site.before, now, site.touched)
+    events, excused = campaign.new_events(), campaign.excused()
+    finished = {digest_of(path.parent / "snapshot"): path for path in campaign.before if path not in campaign.touched}
+    kept = {
+        path: one for path, one in campaign.kept.items() if path not in campaign.spoilt and one.digest not in excused
+    }
+    current = {
+        one.digest for one in kept.values() if one.tests == campaign.baseline.tests.get(campaign.checkpoint(one.digest))
+    }
+    names = {digest: str(path.parent.relative_to(campaign.top)) for digest, path in finished.items()}
+    now, entries = stamps(campaign), stored(campaign)
+    yield from done_again(campaign.before, now, campaign.touched)
     yield from stored_again(kept, entries)
-    yield from begun_twice(heard)
-    yield from begun_again(heard, {**dict.fromkeys(current, "one that was stored"), **names})
-    yield from told_again(said, names.values())
+    yield from begun_twice(events)
+    yield from begun_again(events, {**dict.fromkeys(current, "one that was stored"), **names})
+    yield from printed_again(said, names.values())
     if kind in SIGNALS:
         done = {digest_of(path.parent / "snapshot") for path in now} | {one.digest for one in entries.values()}
-        yield from too_dear(heard, done)
+        yield from lost_to_a_signal(events, done)
 
 
 def done_again(before: Stamps, after: Stamps, touched: Collection[Path]) -> Iterator[str]:
@@ -99,7 +103,7 @@ def done_again(before: Stamps, after: Stamps, touched: Collection[Path]) -> Iter
             yield f"{path.parent.name}: it was finished, and was {what}"
 
 
-def stored_again(before: Mapping[Path, Kept], after: Mapping[Path, Kept]) -> Iterator[str]:
+def stored_again(before: Mapping[Path, StoredEntry], after: Mapping[Path, StoredEntry]) -> Iterator[str]:
     for path, kept in before.items():
         if path not in after:
             yield f"stored {path.name[:12]} was lost"
@@ -107,10 +111,10 @@ def stored_again(before: Mapping[Path, Kept], after: Mapping[Path, Kept]) -> Ite
             yield f"stored {path.name[:12]} was written again"
 
 
-def begun_twice(heard: Sequence[Heard]) -> Iterator[str]:
+def begun_twice(events: Sequence[RecordedEvent]) -> Iterator[str]:
     """In one start: another attempt only follows one that came to no verdict, and there is an end to them."""
-    failed = {(one.start, one.attempt, one.digest) for one in heard if one.what == "failed"}
-    for one, times in Counter(one for one in heard if one.what == "begun").items():
+    failed = {(one.start, one.attempt, one.digest) for one in events if one.what == "failed"}
+    for one, times in Counter(one for one in events if one.what == "begun").items():
         if times > 1:
             yield f"{one.digest[:12]} was begun {times} times in one start"
         if one.attempt and (one.start, one.attempt - 1, one.digest) not in failed:
@@ -119,26 +123,26 @@ def begun_twice(heard: Sequence[Heard]) -> Iterator[str]:
             yield f"{one.digest[:12]} was begun again after {one.attempt} attempts"
 
 
-def begun_again(heard: Sequence[Heard], done: Mapping[str, str]) -> Iterator[str]:
+def begun_again(events: Sequence[RecordedEvent], done: Mapping[str, str]) -> Iterator[str]:
     """`done`: by the digest, what was finished or stored before."""
-    for digest in dict.fromkeys(one.digest for one in heard if one.what == "begun"):
+    for digest in dict.fromkeys(one.digest for one in events if one.what == "begun"):
         if digest in done:
             yield f"{done[digest]} was finished, and was begun again: {digest[:12]}"
 
 
-def told_again(said: str, finished: Collection[str]) -> Iterator[str]:
-    """Each evaluation is told once, and none of what was finished before."""
+def printed_again(said: str, finished: Collection[str]) -> Iterator[str]:
+    """Each evaluation is printed once, and a finished one never again."""
     for name, times in Counter(EVALUATED.findall(said)).items():
         if times > 1:
-            yield f"{name} was told {times} times"
+            yield f"{name} was printed {times} times"
         if name in finished:
-            yield f"{name} was finished, and was told again"
+            yield f"{name} was finished, and was printed again"
 
 
-def too_dear(heard: Sequence[Heard], done: Collection[str]) -> Iterator[str]:
+def lost_to_a_signal(events: Sequence[RecordedEvent], done: Collection[str]) -> Iterator[str]:
     """A signal costs what was running, at most; an attempt that failed by itself is no cost of its."""
-    failed = Counter(one.digest for one in heard if one.what == "failed")
-    begun = Counter(one.digest for one in heard if one.what == "begun")
+    failed = Counter(one.digest for one in events if one.what == "failed")
+    begun = Counter(one.digest for one in events if one.what == "begun")
     lost = [digest for digest, times in begun.items() if times > failed[digest] and digest not in done]
     if len(lost) > WORKERS:
         yield f"{len(lost)} evaluations were begun and are lost, and {WORKERS} can run at a time"

@@ -7,18 +7,28 @@ from pathlib import Path
 import pytest
 
 from tests.faults.damage import account
-from tests.faults.repeats import Heard, Kept, begun_again, begun_twice, stored_again, told_again, too_dear
+from tests.faults.repeated_work import (
+    RecordedEvent,
+    StoredEntry,
+    begun_again,
+    begun_twice,
+    lost_to_a_signal,
+    printed_again,
+    stored_again,
+)
 
 
-def heard(text):
+def events(text):
     """`a0 a0! a1`: a is begun, fails, is begun once more; `/` is the next start."""
     starts = enumerate(text.split("/"))
     words = [(number, word) for number, part in starts for word in part.split()]
-    return [Heard("failed" if word[2:] else "begun", str(number), int(word[1]), word[0]) for number, word in words]
+    return [
+        RecordedEvent("failed" if word[2:] else "begun", str(number), int(word[1]), word[0]) for number, word in words
+    ]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("", []),
         ("a0 b0", []),
@@ -32,8 +42,8 @@ def heard(text):
         ("a0 a0! a1 a1! a2", ["a was begun again after 2 attempts"]),
     ],
 )
-def test_a_checkpoint_that_begins_twice_is_reported(text, told):
-    assert list(begun_twice(heard(text))) == told
+def test_a_checkpoint_that_begins_twice_is_reported(text, expected):
+    assert list(begun_twice(events(text))) == expected
 
 
 @pytest.mark.parametrize(
@@ -41,11 +51,11 @@ def test_a_checkpoint_that_begins_twice_is_reported(text, told):
     [("b0", 0), ("a0", 1), ("a0 a0", 1), ("a0!", 0), ("c0 b0", 1)],
 )
 def test_a_finished_checkpoint_that_begins_again_is_reported(text, count):
-    assert len(list(begun_again(heard(text), {"a": "one", "c": "another"}))) == count
+    assert len(list(begun_again(events(text), {"a": "one", "c": "another"}))) == count
 
 
 @pytest.mark.parametrize(
-    ("text", "done", "dear"),
+    ("text", "done", "reported"),
     [
         ("a0 b0", "", False),
         ("a0 b0 c0", "", True),
@@ -55,27 +65,27 @@ def test_a_finished_checkpoint_that_begins_again_is_reported(text, count):
         ("a0 b0 c0 c0! c1", "c", False),
     ],
 )
-def test_a_signal_costs_what_was_running(text, done, dear):
-    assert bool(list(too_dear(heard(text), set(done)))) is dear
+def test_a_signal_loses_only_what_was_running(text, done, reported):
+    assert bool(list(lost_to_a_signal(events(text), set(done)))) is reported
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "expected"),
     [
         ("[1/3] PASSED 0/a 1/1 0.5 s\n[2/3] NOT PASSED 0/b 0/1 (core 0/1) 0.5 s\n", []),
-        ("[1/3] PASSED 0/a 1/1 0.5 s\n[2/3] NOT PASSED 0/a 0/1 (core 0/1) 0.5 s\n", ["0/a was told 2 times"]),
+        ("[1/3] PASSED 0/a 1/1 0.5 s\n[2/3] NOT PASSED 0/a 0/1 (core 0/1) 0.5 s\n", ["0/a was printed 2 times"]),
         ("[1/3] PASSED 0/a 1/1 (cached)\n[2/3] PASSED 0/a 1/1 (cached)\n", []),
         ("[1/3] PASSED 0/done 1/1 (cached)\n", []),
-        ("[1/3] PASSED 0/done 1/1 0.5 s\n", ["0/done was finished, and was told again"]),
+        ("[1/3] PASSED 0/done 1/1 0.5 s\n", ["0/done was finished, and was printed again"]),
         ("[1/3] NO VERDICT 0/done: killed\n", []),
     ],
 )
-def test_a_finished_checkpoint_that_is_printed_again_is_reported(said, told):
-    assert list(told_again(said, ["0/done"])) == told
+def test_a_finished_checkpoint_that_is_printed_again_is_reported(said, expected):
+    assert list(printed_again(said, ["0/done"])) == expected
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "expected"),
     [
         ({"a": 1, "b": 2}, []),
         ({"a": 1, "b": 2, "c": 3}, []),
@@ -83,11 +93,11 @@ def test_a_finished_checkpoint_that_is_printed_again_is_reported(said, told):
         ({"a": 1, "b": 3}, ["stored b was written again"]),
     ],
 )
-def test_a_result_that_is_stored_again_is_reported(after, told):
+def test_a_result_that_is_stored_again_is_reported(after, expected):
     def entries(inodes):
-        return {Path(name): Kept(name, "t", inode) for name, inode in inodes.items()}
+        return {Path(name): StoredEntry(name, "t", inode) for name, inode in inodes.items()}
 
-    assert list(stored_again(entries({"a": 1, "b": 2}), entries(after))) == told
+    assert list(stored_again(entries({"a": 1, "b": 2}), entries(after))) == expected
 
 
 @pytest.mark.parametrize(

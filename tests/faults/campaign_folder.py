@@ -1,4 +1,4 @@
-"""The place of one campaign: its cache, its runs, the evaluators that are started there."""
+"""Folder of one campaign: its cache, its runs, and the evaluators that are started there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import Cache
 from tests.faults import checks
-from tests.faults.ground import (
+from tests.faults.baseline import (
     CHECKPOINTS,
     KINDS,
     ONCE,
@@ -20,21 +20,21 @@ from tests.faults.ground import (
     PROBLEM,
     PROBLEMS,
     RESULT,
-    Made,
+    SubmissionKind,
     digest_of,
     interruptible,
     link_tree,
     write_snapshot,
 )
-from tests.faults.repeats import Heard
+from tests.faults.repeated_work import RecordedEvent
 from tests.process_checks import ends
 
 if TYPE_CHECKING:
     import signal
     from pathlib import Path
 
-    from tests.faults.ground import Ground
-    from tests.faults.repeats import Kept, Stamps
+    from tests.faults.baseline import Baseline
+    from tests.faults.repeated_work import Stamps, StoredEntry
 
 RUNS = 1
 DISK = "16m"
@@ -79,13 +79,13 @@ class Single:
 
 
 @dataclass
-class Site:
-    ground: Ground
+class CampaignFolder:
+    baseline: Baseline
     folder: Path
     disks: bool = False
     """Whether it has small disks; only where this process has its mounts for itself."""
 
-    known: dict[str, Made] = field(default_factory=dict)
+    known: dict[str, SubmissionKind] = field(default_factory=dict)
     """Every submission that was ever here, by its digest."""
 
     pids: list[int] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Site:
     before: Stamps = field(default_factory=dict)
     """Which files the finished results were when the fault began."""
 
-    kept: dict[Path, Kept] = field(default_factory=dict)
+    kept: dict[Path, StoredEntry] = field(default_factory=dict)
     """The same of the store."""
 
     began: float = field(default_factory=time.time)
@@ -113,7 +113,7 @@ class Site:
     """Whether a single evaluation was disturbed in this round."""
 
     round: int = 0
-    heard: int = 0
+    events_read: int = 0
 
     def __post_init__(self) -> None:
         for part in (*MOUNTED, "problems"):
@@ -121,12 +121,12 @@ class Site:
             if self.disks and part in MOUNTED:
                 mount(self.folder / part)
         for part in ONCE:
-            if (self.ground.cache / part).is_dir():
-                link_tree(self.ground.cache / part, self.cache.root / part)
-        if self.ground.sandbox == "docker":
+            if (self.baseline.cache / part).is_dir():
+                link_tree(self.baseline.cache / part, self.cache.root / part)
+        if self.baseline.sandbox == "docker":
             for part in ("support", "layers"):
-                if (self.ground.cache / part).is_dir():
-                    link_tree(self.ground.cache / part, self.cache.root / part)
+                if (self.baseline.cache / part).is_dir():
+                    link_tree(self.baseline.cache / part, self.cache.root / part)
         shutil.copytree(PROBLEMS / PROBLEM, self.problem, ignore=shutil.ignore_patterns("__pycache__"))
         self.begin_round()
 
@@ -153,12 +153,12 @@ class Site:
     def snapshots(self) -> list[Path]:
         return [run / PROBLEM / checkpoint / "snapshot" for run in self.runs for checkpoint in CHECKPOINTS]
 
-    def made(self, snapshot: Path) -> Made:
-        """As it was at first: by its place, so that every kind comes with every checkpoint."""
+    def submission_kind(self, snapshot: Path) -> SubmissionKind:
+        """As it was at first: by its index, so that every kind comes with every checkpoint."""
         if snapshot == self.single.snapshot:
-            return Made(list(KINDS)[self.round % 3], "checkpoint_1")
-        place = self.snapshots().index(snapshot)
-        return Made(list(KINDS)[(place * 2 + self.round) % 3], snapshot.parent.name)
+            return SubmissionKind(list(KINDS)[self.round % 3], "checkpoint_1")
+        index = self.snapshots().index(snapshot)
+        return SubmissionKind(list(KINDS)[(index * 2 + self.round) % 3], snapshot.parent.name)
 
     def begin_round(self) -> None:
         self.alone = False
@@ -167,16 +167,16 @@ class Site:
 
     def write(self, snapshot: Path, kind: str | None = None, *, of: Path | None = None) -> str:
         """Its digest. `of`: the snapshot that it is to take the place of."""
-        made = self.made(of or snapshot)
+        submission = self.submission_kind(of or snapshot)
         name = str((of or snapshot).relative_to(self.folder))
-        digest = write_snapshot(snapshot, kind or made.kind, name)
-        self.known[digest] = Made(kind or made.kind, made.checkpoint)
+        digest = write_snapshot(snapshot, kind or submission.kind, name)
+        self.known[digest] = SubmissionKind(kind or submission.kind, submission.checkpoint)
         return digest
 
     def results(self) -> list[Path]:
         """Those of the round that are there."""
-        places = [self.single.output, *(snapshot.parent for snapshot in self.snapshots())]
-        return [place / RESULT for place in places if (place / RESULT).exists()]
+        folders = [self.single.output, *(snapshot.parent for snapshot in self.snapshots())]
+        return [folder / RESULT for folder in folders if (folder / RESULT).exists()]
 
     def of_runs(self) -> list[Path]:
         return [path for path in self.results() if path.parent != self.single.output]
@@ -186,17 +186,17 @@ class Site:
         return {digest_of(path.parent / "snapshot") for path in self.touched} | self.others
 
     def checkpoint(self, digest: str) -> str:
-        made = self.known.get(digest)
-        return made.checkpoint if made else ""
+        submission = self.known.get(digest)
+        return submission.checkpoint if submission else ""
 
     def start(self, *, whole: bool, **further: str) -> Evaluator:
         problems, output = self.folder / "problems", self.folder / "said"
         if whole:
-            words = self.ground.eval_words(problems, *self.runs)
+            words = self.baseline.eval_words(problems, *self.runs)
         else:
             single, self.alone = self.single, True
-            words = self.ground.single_words(problems, single.snapshot, single.checkpoint, single.output)
-        variables = self.ground.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"), **further)
+            words = self.baseline.single_words(problems, single.snapshot, single.checkpoint, single.output)
+        variables = self.baseline.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"), **further)
         with output.open("wb") as file:
             process = subprocess.Popen(
                 words,
@@ -212,16 +212,18 @@ class Site:
 
     def calm(self, *words: str) -> tuple[int, str]:
         """Another command of slop-code to its end, with the campaign's cache."""
-        variables = self.ground.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"))
-        done = subprocess.run([*self.ground.program, *words], env=variables, capture_output=True, text=True)
+        variables = self.baseline.variables(self.cache.root, TMPDIR=str(self.folder / "tmp"))
+        done = subprocess.run([*self.baseline.program, *words], env=variables, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
-    def hear(self) -> list[Heard]:
+    def new_events(self) -> list[RecordedEvent]:
         """Which evaluations of runs have begun, and failed, since the last time."""
-        file = self.folder / "witness"
+        file = self.folder / "record"
         lines = file.read_text().splitlines() if file.exists() else []
-        new, self.heard = lines[self.heard :], len(lines)
-        return [Heard(what, start, int(attempt), digest) for what, start, attempt, digest in map(str.split, new)]
+        new, self.events_read = lines[self.events_read :], len(lines)
+        return [
+            RecordedEvent(what, start, int(attempt), digest) for what, start, attempt, digest in map(str.split, new)
+        ]
 
     def close(self) -> None:
         for part in reversed(MOUNTED):
@@ -232,8 +234,8 @@ class Site:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def mount(place: Path) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0700", "faults", str(place)], check=True)
+def mount(folder: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0700", "faults", str(folder)], check=True)
 
 
 def own(path: Path) -> None:
