@@ -105,7 +105,7 @@ def write_run(
             failed = marks == "!"
             tests = [
                 case(
-                    names[place] if place < len(names) else f"test_{place}",
+                    names[index] if index < len(names) else f"test_{index}",
                     STATUSES[mark],
                     **(
                         {}
@@ -113,7 +113,7 @@ def write_run(
                         else {"failure_message": text, "calls": [f"python main.py {text}"], "output": text}
                     ),
                 )
-                for place, mark in enumerate("" if failed else marks)
+                for index, mark in enumerate("" if failed else marks)
             ]
             result(
                 tests,

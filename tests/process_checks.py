@@ -26,7 +26,7 @@ def processes_in(folder: Path) -> list[int]:
 def groups_of(pid: int) -> list[str]:
     """Control groups that an evaluator made; those of others may go while one looks."""
     own = f"{PREFIX}{pid}-"
-    return [f"{place}/{name}" for place, names, _ in os.walk(ROOT) for name in names if name.startswith(own)]
+    return [f"{folder}/{name}" for folder, names, _ in os.walk(ROOT) for name in names if name.startswith(own)]
 
 
 def ends(pid: int, seconds: float) -> bool:

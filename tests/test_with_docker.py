@@ -186,12 +186,12 @@ def test_a_folder_is_left_over_when_its_maker_is_gone(private_daemon, tmp_path):
 def test_what_a_left_over_daemon_runs_is_ended(private_daemon, tmp_path, name, ended_by):
     folder, other = tmp_path / "slop-code-docker-left", tmp_path / "slop-code-docker-here"
     processes = {}
-    for place in (folder, other):
-        place.mkdir()
-        (place / name).write_text("#!/bin/sh\necho ready; read line\n")
-        (place / name).chmod(0o755)
-        processes[place] = subprocess.Popen([place / name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert processes[place].stdout.readline() == b"ready\n"
+    for parent in (folder, other):
+        parent.mkdir()
+        (parent / name).write_text("#!/bin/sh\necho ready; read line\n")
+        (parent / name).chmod(0o755)
+        processes[parent] = subprocess.Popen([parent / name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert processes[parent].stdout.readline() == b"ready\n"
     # before anything is ended: a list that is too long must fail here, and not end the machine's other processes
     assert list(private_daemon.processes_of(folder)) == [(processes[folder].pid, name)]
     private_daemon.remove(folder, dict(os.environ))

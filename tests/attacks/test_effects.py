@@ -144,13 +144,13 @@ def test_a_process_that_ends_a_moment_later_is_not_left(tmp_path):
 )
 def test_files_that_are_left(tmp_path, path, depth, is_seen):
     (tmp_path / "elsewhere").mkdir()
-    place = tmp_path / "place"
-    (place / path).parent.mkdir(parents=True)
-    (place / path).touch()
+    folder = tmp_path / "folder"
+    (folder / path).parent.mkdir(parents=True)
+    (folder / path).touch()
     if path.startswith("link"):
-        (place / "link").rename(tmp_path / "elsewhere/folder")
-        (place / "link").symlink_to(tmp_path / "elsewhere/folder")
-    assert list(files("TAG", place / "host", [(place, depth)])) == ([str(place / path)] if is_seen else [])
+        (folder / "link").rename(tmp_path / "elsewhere/folder")
+        (folder / "link").symlink_to(tmp_path / "elsewhere/folder")
+    assert list(files("TAG", folder / "host", [(folder, depth)])) == ([str(folder / path)] if is_seen else [])
 
 
 def test_a_place_is_not_looked_through_without_end(tmp_path):

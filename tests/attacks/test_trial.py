@@ -38,7 +38,7 @@ def broken(_host, _attack):
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def hosts_folder(tmp_path, monkeypatch):
     """Where temporary folders are made."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
@@ -53,13 +53,13 @@ def place(tmp_path, monkeypatch):
         (fooled, True, [AttackState.BROKE_THROUGH, AttackState.HELD, AttackState.NOT_TRIED]),
     ],
 )
-def test_each_attack_has_a_state(place, tmp_path, evaluator, boxed, found):
+def test_each_attack_has_a_state(hosts_folder, tmp_path, evaluator, boxed, found):
     outcomes = list(try_attacks([PLAIN, LOUD, UNBUILT], evaluator, Cache(tmp_path), boxed=boxed))
     assert [outcome.state for outcome in outcomes] == found
-    assert list(place.iterdir()) == []
+    assert list(hosts_folder.iterdir()) == []
 
 
-def test_attacks_that_were_not_tried_have_a_reason(place, tmp_path):
+def test_attacks_that_were_not_tried_have_a_reason(hosts_folder, tmp_path):
     (through, _, unbuilt) = try_attacks([PLAIN, LOUD, UNBUILT], fooled, Cache(tmp_path), boxed=True)
     (_, loud, _) = try_attacks([PLAIN, LOUD, UNBUILT], fair, Cache(tmp_path), boxed=False)
     assert through.observations == (OBSERVATION,)
@@ -68,13 +68,13 @@ def test_attacks_that_were_not_tried_have_a_reason(place, tmp_path):
 
 
 @pytest.mark.parametrize(("evaluator", "why"), [(unfair, "fails test_given, test_last"), (broken, "no daemon")])
-def test_nothing_is_tried_where_honest_work_cannot_be_judged(place, tmp_path, evaluator, why):
+def test_nothing_is_tried_where_honest_work_cannot_be_judged(hosts_folder, tmp_path, evaluator, why):
     with pytest.raises(InfrastructureError, match=f"^an honest submission cannot be judged here: {why}$"):
         list(try_attacks([PLAIN], evaluator, Cache(tmp_path), boxed=True))
-    assert list(place.iterdir()) == []
+    assert list(hosts_folder.iterdir()) == []
 
 
-def test_nothing_is_left_behind_by_one_that_is_interrupted(place, tmp_path):
+def test_nothing_is_left_behind_by_one_that_is_interrupted(hosts_folder, tmp_path):
     """Its staged tests are forgotten, and those of others are not."""
     cache = Cache(tmp_path / "cache")
     entries = [cache.root / "tests" / name / "tests/expected" for name in ("own", "other")]
@@ -89,9 +89,9 @@ def test_nothing_is_left_behind_by_one_that_is_interrupted(place, tmp_path):
 
     tried = try_attacks([PLAIN, PLAIN], staging, cache, boxed=True)
     next(tried)
-    assert len(list(place.iterdir())) == 1
+    assert len(list(hosts_folder.iterdir())) == 1
     tried.close()
-    assert list(place.iterdir()) == []
+    assert list(hosts_folder.iterdir()) == []
     assert [path.name for path in (cache.root / "tests").iterdir()] == ["other"]
 
 

@@ -45,7 +45,7 @@ def test_whatever_a_test_prints_stays_within_bounds():
 
 
 @pytest.mark.parametrize(
-    ("status", "markers", "told"),
+    ("status", "markers", "expected"),
     [
         ("failed", [], "fails"),
         ("error", [], "ends in an error"),
@@ -54,12 +54,13 @@ def test_whatever_a_test_prints_stays_within_bounds():
         ("failed", ["xfail"], "fails"),
     ],
 )
-def test_the_verb_of_an_outcome(status, markers, told):
-    assert outcome_verb(case("test_x", status, markers=markers)) == told
+def test_the_verb_of_an_outcome(status, markers, expected):
+    assert outcome_verb(case("test_x", status, markers=markers)) == expected
 
 
 @pytest.mark.parametrize(
-    ("names", "told"), [(["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")]
+    ("names", "expected"),
+    [(["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")],
 )
-def test_only_the_first_names_are_listed(names, told):
-    assert first_names(names, 3) == told
+def test_only_the_first_names_are_listed(names, expected):
+    assert first_names(names, 3) == expected

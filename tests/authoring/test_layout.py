@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "problems"
 
 @pytest.fixture
 def found(bench):
-    """`found(overlay)`: rule and place of each finding of the step."""
+    """`found(overlay)`: rule and location of each finding of the step."""
 
     def check(*overlays):
         report = check_step(bench(*overlays), "layout")
@@ -261,7 +261,7 @@ def test_an_unknown_key_of_the_environment(found):
 
 
 @pytest.mark.parametrize(
-    ("overlay", "place"),
+    ("overlay", "location"),
     [
         ({"checkpoint_2.md": "More."}, "checkpoint_2.md"),
         ({"solutions/checkpoint_2/main.py": ""}, "solutions/checkpoint_2"),
@@ -272,8 +272,8 @@ def test_an_unknown_key_of_the_environment(found):
         ({"README.md": "", "solutions/README.md": "", "checkpoint.md": ""}, None),
     ],
 )
-def test_files_of_no_checkpoint(found, overlay, place):
-    assert found(overlay) == ([("file-unclaimed", place)] if place else [])
+def test_files_of_no_checkpoint(found, overlay, location):
+    assert found(overlay) == ([("file-unclaimed", location)] if location else [])
 
 
 def test_an_empty_specification_is_none(found):

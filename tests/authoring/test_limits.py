@@ -64,7 +64,7 @@ def test_only_the_named_limits_are_divided():
 
 
 @pytest.mark.parametrize(
-    ("limits", "names", "told"),
+    ("limits", "names", "summary"),
     [
         ({"memory": "1G"}, ["memory", "processes", "disk", "output"], "memory 1G (tried 256M)"),
         ({"memory": "64M"}, ["memory", "processes", "disk", "output"], "memory 64M (tried 32M)"),
@@ -72,9 +72,9 @@ def test_only_the_named_limits_are_divided():
         ({"memory": "16M", "processes": 1, "disk": "4M", "output": "64K"}, [], "memory 16M (not tried: the minimum)"),
     ],
 )
-def test_only_what_can_be_less_is_tried(limits, names, told):
+def test_only_what_can_be_less_is_tried(limits, names, summary):
     own = EnvironmentSpec.model_validate({"type": "local", "name": "test", "limits": limits}).limits
-    assert (list(reducible_limits(own)), limit_summary(own, "memory")) == (names, told)
+    assert (list(reducible_limits(own)), limit_summary(own, "memory")) == (names, summary)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_what_is_quarantined_tells_nothing_of_limits():
 
 
 @pytest.mark.parametrize(
-    ("asked", "place", "file"), [(None, "environment.yaml", "environment.yaml"), ("o.yaml", "config.yaml", "o.yaml")]
+    ("asked", "location", "file"), [(None, "environment.yaml", "environment.yaml"), ("o.yaml", "config.yaml", "o.yaml")]
 )
-def test_the_environment_that_was_asked_for_is_to_be_changed(bench, asked, place, file):
+def test_the_environment_that_was_asked_for_is_to_be_changed(bench, asked, location, file):
     own = bench({"environment.yaml": "type: local\nname: own\n"})
     own.asked = asked
     finding = too_little(own, "checkpoint_1", ["memory"], Shortage("no room"))
-    assert str(finding.location) == place
+    assert str(finding.location) == location
     assert finding.fix == f"Set limits: {{memory: 2G}} or more in {file}, or make the reference use less."
 
 

@@ -5,7 +5,7 @@ from slop_code.errors import UsageError
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def base(tmp_path, monkeypatch):
     """Problems in `problems` and in `mine`, and a folder without any."""
     for name in ("problems/a", "problems/b", "mine/c", "empty"):
         (tmp_path / name).mkdir(parents=True)
@@ -28,12 +28,12 @@ def place(tmp_path, monkeypatch):
     ],
     ids=["all", "all of another", "name", "name in another", "path and folder", "twice"],
 )
-def test_problems_are_found_by_name_and_by_folder(place, given, folder, found):
-    assert [str(path) for path in problem_folders(given, folder and place.relative_to(place) / folder)] == found
+def test_problems_are_found_by_name_and_by_folder(base, given, folder, found):
+    assert [str(path) for path in problem_folders(given, folder and base.relative_to(base) / folder)] == found
 
 
-def test_the_current_folder_is_the_problem_inside_of_one(place, monkeypatch):
-    monkeypatch.chdir(place / "mine/c")
+def test_the_current_folder_is_the_problem_inside_of_one(base, monkeypatch):
+    monkeypatch.chdir(base / "mine/c")
     assert [str(path) for path in problem_folders([], None)] == ["."]
 
 
@@ -46,11 +46,11 @@ def test_the_current_folder_is_the_problem_inside_of_one(place, monkeypatch):
     ],
     ids=["empty", "name", "path"],
 )
-def test_an_argument_without_a_problem_is_a_usage_error(place, given, said):
+def test_an_argument_without_a_problem_is_a_usage_error(base, given, said):
     with pytest.raises(UsageError, match=said):
         problem_folders(given, None)
 
 
-def test_an_empty_problems_folder_is_a_usage_error(place):
+def test_an_empty_problems_folder_is_a_usage_error(base):
     with pytest.raises(UsageError, match="has no problem"):
-        problem_folders([], place / "empty")
+        problem_folders([], base / "empty")

@@ -93,16 +93,16 @@ def test_without_a_reference_nothing_is_proven(bench, name):
 
 
 @pytest.mark.parametrize(
-    ("file", "place"),
+    ("file", "location"),
     [
         ("tests/test_checkpoint_1.py", "tests/test_checkpoint_1.py:1"),
         ("tests/deep/test_checkpoint_1_more.py", "tests/deep/test_checkpoint_1_more.py:1"),
         ("tests/test_other.py", "tests"),
     ],
 )
-def test_where_the_tests_of_a_checkpoint_are(bench, file, place):
+def test_where_the_tests_of_a_checkpoint_are(bench, file, location):
     own = bench({"tests/test_checkpoint_1.py": None, file: ""})
-    assert str(location_of_checkpoint(own.problem, "checkpoint_1")) == place
+    assert str(location_of_checkpoint(own.problem, "checkpoint_1")) == location
 
 
 def test_a_reason_of_many_lines_is_told_in_one(bench):

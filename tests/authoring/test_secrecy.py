@@ -305,15 +305,15 @@ def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, 
 
 
 @pytest.mark.parametrize(
-    ("overlay", "place"),
+    ("overlay", "location"),
     [
         ({"environment.yaml": "type: local\nname: bare\nisolation: none\n"}, "environment.yaml"),
         ({"config.yaml": CONFIG.replace("checkpoints:", "in_process: true\ncheckpoints:"), "units": ""}, "config.yaml"),
     ],
 )
-def test_where_nothing_is_hidden_nothing_is_run(bench, overlay, place):
+def test_where_nothing_is_hidden_nothing_is_run(bench, overlay, location):
     report = check_step(bench(overlay), "secrecy")
-    assert [(one.rule.id, str(one.location)) for one in report.outcome.findings] == [("nothing-hidden", place)]
+    assert [(one.rule.id, str(one.location)) for one in report.outcome.findings] == [("nothing-hidden", location)]
 
 
 def test_an_environment_that_was_asked_for_is_not_the_problem_s_own(bench):

@@ -67,9 +67,9 @@ def order(seed: int) -> Condition:
     return Condition(ConditionKind.ORDER, seed=seed)
 
 
-def runs(*told: tuple[Condition, str], alone: tuple[tuple[Condition, str], ...] = ()) -> list[ReferenceRun]:
+def runs(*conditions: tuple[Condition, str], alone: tuple[tuple[Condition, str], ...] = ()) -> list[ReferenceRun]:
     """`(AS_IS, "++-")`: three runs of one test, which passed twice."""
-    whole = [ReferenceRun(condition, {TEST: one == "+"}) for condition, marks in told for one in marks]
+    whole = [ReferenceRun(condition, {TEST: one == "+"}) for condition, marks in conditions for one in marks]
     return [
         *whole,
         *[ReferenceRun(condition, {TEST: one == "+"}, alone=TEST) for condition, marks in alone for one in marks],
@@ -77,7 +77,7 @@ def runs(*told: tuple[Condition, str], alone: tuple[tuple[Condition, str], ...] 
 
 
 @pytest.mark.parametrize(
-    ("told", "alone", "cause"),
+    ("conditions", "alone", "cause"),
     [
         ([(AS_IS, "+++"), (order(1), "+"), (BUSY, "+"), (PARALLEL, "+")], (), None),
         ([(AS_IS, "---"), (order(1), "-"), (BUSY, "-"), (PARALLEL, "-")], (), None),
@@ -100,14 +100,14 @@ def runs(*told: tuple[Condition, str], alone: tuple[tuple[Condition, str], ...] 
         ([(AS_IS, "+++"), (BUSY, "++"), (PARALLEL, "-+")], (), Cause.CHANCE),
     ],
 )
-def test_the_cause_of_a_flaky_test_follows_from_its_runs(told, alone, cause):
-    found = runs(*told, alone=alone)
+def test_the_cause_of_a_flaky_test_follows_from_its_runs(conditions, alone, cause):
+    found = runs(*conditions, alone=alone)
     assert cause_of(found, TEST) is cause
     assert flipping_tests(found) == ([TEST] if cause else [])
 
 
 @pytest.mark.parametrize(
-    ("told", "again"),
+    ("conditions", "again"),
     [
         ([(AS_IS, "++"), (order(1), "+"), (BUSY, "+")], []),
         ([(AS_IS, "+-"), (order(1), "-"), (BUSY, "-")], []),
@@ -115,8 +115,8 @@ def test_the_cause_of_a_flaky_test_follows_from_its_runs(told, alone, cause):
         ([(AS_IS, "++"), (order(1), "-"), (BUSY, "--"), (PARALLEL, "-")], [AS_IS, order(1), BUSY, PARALLEL]),
     ],
 )
-def test_what_is_tried_again(told, again):
-    assert conditions_to_repeat(runs(*told), [TEST]) == again
+def test_what_is_tried_again(conditions, again):
+    assert conditions_to_repeat(runs(*conditions), [TEST]) == again
 
 
 def test_however_many_flip_little_is_tried_again():
@@ -131,8 +131,8 @@ def test_however_many_flip_little_is_tried_again():
 
 
 def test_the_odd_run_is_the_one_that_differs_from_most():
-    told = runs((AS_IS, "-++"), (BUSY, "+"))
-    assert odd_runs(told, TEST) == told[:1]
+    conditions = runs((AS_IS, "-++"), (BUSY, "+"))
+    assert odd_runs(conditions, TEST) == conditions[:1]
 
 
 def test_the_seed_that_shows_it():
@@ -141,7 +141,7 @@ def test_the_seed_that_shows_it():
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("conditions", "words"),
     [
         ([(AS_IS, "+-+"), (BUSY, "++")], "passed in 2 of 3 runs as it is"),
         (
@@ -151,8 +151,8 @@ def test_the_seed_that_shows_it():
         ([(AS_IS, "---"), (order(4), "+")], "passed in 0 of 3 runs as it is, 1 of 1 in another order"),
     ],
 )
-def test_how_often_in_words(told, words):
-    assert pass_counts_text(runs(*told), TEST) == words
+def test_how_often_in_words(conditions, words):
+    assert pass_counts_text(runs(*conditions), TEST) == words
 
 
 def environment(**keys: object) -> EnvironmentSpec:
@@ -281,14 +281,14 @@ LEDGER = {
 
 
 @pytest.mark.parametrize(
-    ("told", "lines"),
+    ("conditions", "lines"),
     [([(AS_IS, "++")], [5]), ([(AS_IS, "++"), (BUSY, "-")], []), ([], [])],
     ids=["steady", "flips", "not seen"],
 )
-def test_needless_entries_of_the_ledger(bench, told, lines):
+def test_needless_entries_of_the_ledger(bench, conditions, lines):
     """Of a test that nobody has seen, such as that of another checkpoint, nothing is known."""
     one = bench(LEDGER)
-    seen = [ObservedRuns(one.checkpoints[0], tuple(runs(*told)))] if told else []
+    seen = [ObservedRuns(one.checkpoints[0], tuple(runs(*conditions)))] if conditions else []
     assert [
         finding.location.line for finding in needless_quarantine_findings(one, seen, read_ledger(one.problem))
     ] == lines

@@ -31,7 +31,7 @@ ERROR = InfrastructureError("no memory")
 )
 def test_what_pytest_did_not_end_is_tried_once_more(bench, first, second, found):
     own = bench()
-    trials = [EvaluationRequest(own.checkpoints[0], own.problem.path, seed=place) for place in range(len(first))]
+    trials = [EvaluationRequest(own.checkpoints[0], own.problem.path, seed=number) for number in range(len(first))]
     asked, answers = [], [list(first), list(second)]
 
     def evaluate_all(wanted):
@@ -39,7 +39,7 @@ def test_what_pytest_did_not_end_is_tried_once_more(bench, first, second, found)
         return answers.pop(0)
 
     assert evaluate_with_retry(evaluate_all, trials) == found
-    assert asked[1] == [place for place, one in enumerate(first) if one in (TIMEOUT, ERROR)]
+    assert asked[1] == [number for number, one in enumerate(first) if one in (TIMEOUT, ERROR)]
 
 
 def test_an_error_among_results_is_raised():

@@ -59,9 +59,13 @@ def test_the_machine_is_told():
 def test_measurements_load_from_their_json(tmp_path):
     (tmp_path / "bench.json").write_text(json.dumps(document([PART], FACTS)))
     assert load(tmp_path / "bench.json") == [PART]
-    told = json.loads((tmp_path / "bench.json").read_text())
-    assert told["machine"] == FACTS
-    assert [(row["median"], row["ratio"]) for row in told["parts"][0]["rows"]] == [(3, None), (4.5, 1.5), (123.4, None)]
+    saved = json.loads((tmp_path / "bench.json").read_text())
+    assert saved["machine"] == FACTS
+    assert [(row["median"], row["ratio"]) for row in saved["parts"][0]["rows"]] == [
+        (3, None),
+        (4.5, 1.5),
+        (123.4, None),
+    ]
 
 
 def test_the_markdown_table_has_a_row_for_each_measurement():

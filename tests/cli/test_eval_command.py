@@ -125,10 +125,10 @@ def test_two_runs_are_evaluated_by_one_command(evaluated):
 
 def test_the_combined_lines_lead_to_the_results(evaluated):
     """From where they lie."""
-    place = evaluated[0] / "both/of them"
-    lines = read_lines(place / LINES_FILE)
+    output = evaluated[0] / "both/of them"
+    lines = read_lines(output / LINES_FILE)
     assert len(lines) == 4
-    assert all((place / line.evaluation).is_file() for line in lines)
+    assert all((output / line.evaluation).is_file() for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -415,12 +415,12 @@ def test_problems_that_are_elsewhere(bare, slop_code):
     assert (counted.planned, counted.not_evaluated) == (1, 1)
 
 
-@pytest.mark.parametrize("place", ["results", "summary"])
-def test_a_summary_that_cannot_be_written(folder, slop_code, place):
+@pytest.mark.parametrize("taken", ["results", "summary"])
+def test_a_summary_that_cannot_be_written(folder, slop_code, taken):
     for path in (folder / "taken" / LINES_FILE, folder / "good" / LINES_FILE):
         path.unlink(missing_ok=True)
         path.mkdir(parents=True)
-    arguments = ["eval", "good"] if place == "results" else ["eval", "poor", "-o", "taken"]
+    arguments = ["eval", "good"] if taken == "results" else ["eval", "poor", "-o", "taken"]
     status, out, err = slop_code(*arguments)
     assert (status, out) == (3, "")
     assert "the summary cannot be written" in err

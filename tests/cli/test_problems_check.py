@@ -123,9 +123,9 @@ def test_findings_are_printed_with_location_and_fix(check):
     assert (status, err) == (1, "")
     lines = out.splitlines()
     assert lines[1].startswith("  layout     1 warning")
-    [place] = [line for line in lines if line.endswith("[fixed-sleep]")]
-    assert place.startswith("tests/test_checkpoint_1.py:5: warning: ")
-    assert lines[lines.index(place) + 1].startswith("    fix: ")
+    [line_of_finding] = [line for line in lines if line.endswith("[fixed-sleep]")]
+    assert line_of_finding.startswith("tests/test_checkpoint_1.py:5: warning: ")
+    assert lines[lines.index(line_of_finding) + 1].startswith("    fix: ")
     assert lines[-1] == "1 problem: 1 warning"
 
 

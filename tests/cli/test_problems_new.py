@@ -152,13 +152,13 @@ def test_a_terminal_is_asked(tmp_path):
     os.close(other)
     os.write(main, b"htp\nhttp\n")
     out, _ = process.communicate(timeout=60)
-    told = b""
+    printed = b""
     while chunk := _read(main):
-        told += chunk
+        printed += chunk
     os.close(main)
     assert (process.returncode, out.splitlines()[0]) == (0, "written: problems/tally")
-    assert told.count(b"which kind of problem (cli, http)? [cli] ") == 2
-    assert b"author" not in told
+    assert printed.count(b"which kind of problem (cli, http)? [cli] ") == 2
+    assert b"author" not in printed
     problem = ProblemConfig.from_yaml(tmp_path / "problems" / "tally")
     assert (problem.category, problem.author) == ("service", "Ada")
 

@@ -37,9 +37,9 @@ def results(tests=TESTS, **fields):
 
 @pytest.fixture
 def folder(tmp_path):
-    place = tmp_path / "run" / "words" / "checkpoint_1"
-    results().save(place / "evaluation.json")
-    return place
+    stored = tmp_path / "run" / "words" / "checkpoint_1"
+    results().save(stored / "evaluation.json")
+    return stored
 
 
 @pytest.fixture

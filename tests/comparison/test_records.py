@@ -13,7 +13,7 @@ from slop_code.evaluation.policy import PassPolicy, parse_policy
 OLD, NEW = JudgeInputs("1", "3.11", "x"), JudgeInputs("2", "3.11", "x")
 
 
-def told(words):
+def observed(words):
     """`"p f:a s:a@2"`: a letter, then the inputs, then another judge."""
     found = []
     for word in words.split():
@@ -66,13 +66,13 @@ def told(words):
     ],
 )  # fmt: skip
 def test_the_change_of_a_test_follows_from_its_statuses(base, other, change):
-    assert change_of(told(base), told(other)) == change
+    assert change_of(observed(base), observed(other)) == change
 
 
 @pytest.mark.parametrize(("change", "back"), [("gained", "lost"), ("came", "went"), ("flaky", "flaky")])
 def test_the_other_way_round(change, back):
     words = {"gained": ("f", "p"), "came": ("", "p"), "flaky": ("f:a", "p:a")}[change]
-    sides = [told(word) for word in words]
+    sides = [observed(word) for word in words]
     assert (change_of(*sides), change_of(*reversed(sides))) == (change, back)
 
 

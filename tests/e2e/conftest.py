@@ -180,8 +180,8 @@ def fresh_cache(cache: Cache, warmed: None, tmp_path: Path) -> Callable[[str], C
     def make(name: str) -> Cache:
         for part in ONCE:
             if (cache.root / part).is_dir():
-                place = tmp_path / name / part
-                shutil.copytree(cache.root / part, place, symlinks=True, ignore=unfinished, copy_function=_link)
+                copy = tmp_path / name / part
+                shutil.copytree(cache.root / part, copy, symlinks=True, ignore=unfinished, copy_function=_link)
         (tmp_path / name / "sessions").mkdir(parents=True)
         return Cache(tmp_path / name)
 

@@ -72,20 +72,20 @@ def fails(command, tmp_path, cache):
         with subprocess.Popen(
             argv, env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as evaluator:
-            told, _ = evaluator.communicate(timeout=300)
+            printed, _ = evaluator.communicate(timeout=300)
         assert things_of(evaluator.pid, cache) == []
-        return reason_of(evaluator.returncode, told, tmp_path / "out")
+        return reason_of(evaluator.returncode, printed, tmp_path / "out")
 
     return run
 
 
-def reason_of(status, told, out):
-    assert "Traceback" not in told
-    assert status == 3, told
+def reason_of(status, printed, out):
+    assert "Traceback" not in printed
+    assert status == 3, printed
     results = CorrectnessResults.load(out / "evaluation.json")
     assert results.infrastructure_failure
     assert not any(results.passed.values())
-    assert results.infrastructure_failure_reason.splitlines()[0] in told
+    assert results.infrastructure_failure_reason.splitlines()[0] in printed
     return results.infrastructure_failure_reason
 
 
@@ -144,7 +144,7 @@ def test_a_mount_of_a_missing_path_is_an_infrastructure_failure(fails, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"workdir": "here"}, "docker.workdir: found 'here', expected an absolute folder"),
         ({"workdir": "/slop/support"}, "docker.workdir: found '/slop/support'"),
@@ -157,9 +157,9 @@ def test_a_mount_of_a_missing_path_is_an_infrastructure_failure(fails, tmp_path)
         ({"extra_mounts": ["/etc:/slop/support"]}, "expected targets that are free, which /slop/support is not"),
     ],
 )
-def test_invalid_settings_are_a_config_error(command, tmp_path, settings, told):
+def test_invalid_settings_are_a_config_error(command, tmp_path, settings, message):
     done = subprocess.run(command({"docker": settings}), capture_output=True, text=True)
-    assert (done.returncode, told in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
+    assert (done.returncode, message in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
     assert not (tmp_path / "out" / "evaluation.json").exists()
 
 
@@ -227,7 +227,7 @@ def cache_with_downloads_only(cache, tmp_path_factory):
 def test_a_full_daemon_and_a_stopped_daemon_are_infrastructure_failures(
     command, own_daemon, cache_with_downloads_only, make_submission, tmp_path
 ):
-    """A full disk is told as that; with room again the same works, until the daemon is killed."""
+    """A full disk is named; with room again the same works, until the daemon is killed."""
     folder, found = own_daemon
     variables = {**os.environ, **found, "SCBENCH_CACHE_DIR": str(cache_with_downloads_only)}
     staying = make_submission({"main.py": "import sys; print(sys.argv[1])\n", "stay": ""})
@@ -241,10 +241,10 @@ def test_a_full_daemon_and_a_stopped_daemon_are_infrastructure_failures(
         while "-subject" not in docker("ps", "--format", "{{.Names}}", **found):
             assert evaluator.poll() is None
         os.kill(int((folder / "pid").read_text()), 9)
-        printed, told = evaluator.communicate(timeout=300)
-    reason = reason_of(evaluator.returncode, (printed + told).decode(), tmp_path / "out")
-    told = ("no daemon answers", "`docker run` failed", "was it, or docker's daemon, stopped?")
-    assert any(words in reason for words in told), reason
+        printed, complained = evaluator.communicate(timeout=300)
+    reason = reason_of(evaluator.returncode, (printed + complained).decode(), tmp_path / "out")
+    possible = ("no daemon answers", "`docker run` failed", "was it, or docker's daemon, stopped?")
+    assert any(words in reason for words in possible), reason
 
 
 def fill(path):
@@ -254,12 +254,12 @@ def fill(path):
 
 
 def until_it_says(process, words):
-    told = b""
-    while words not in told:
-        assert select.select([process.stderr], [], [], PATIENCE_S)[0], told
+    printed = b""
+    while words not in printed:
+        assert select.select([process.stderr], [], [], PATIENCE_S)[0], printed
         part = os.read(process.stderr.fileno(), 1 << 16)
-        assert part, told
-        told += part
+        assert part, printed
+        printed += part
 
 
 def test_an_infrastructure_failure_is_written_too(fails, tmp_path):

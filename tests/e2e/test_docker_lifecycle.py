@@ -54,10 +54,12 @@ def owned(root):
 def owned_images(root):
     listed = docker("images", "--quiet", "--no-trunc", "--filter", "label=slop-code.owner").split()
     form = '{{.Id}} {{index .Config.Labels "slop-code.owner"}}'
-    told = subprocess.run(["docker", "image", "inspect", "--format", form, *listed], capture_output=True, text=True)
-    gone = "No such image" in told.stderr  # somebody else's, since they were listed
-    assert told.returncode == 0 or gone or not listed, told.stderr
-    return of_owner(root, told.stdout)
+    inspected = subprocess.run(
+        ["docker", "image", "inspect", "--format", form, *listed], capture_output=True, text=True
+    )
+    gone = "No such image" in inspected.stderr  # somebody else's, since they were listed
+    assert inspected.returncode == 0 or gone or not listed, inspected.stderr
+    return of_owner(root, inspected.stdout)
 
 
 def of_owner(root, listed):
@@ -73,9 +75,9 @@ def places(names):
     found = []
     for name in names:
         with contextlib.suppress(subprocess.CalledProcessError):
-            (told,) = json.loads(docker("inspect", name))
-            found += [told.get("Mountpoint"), told.get("GraphDriver", {}).get("Data", {}).get("MergedDir")]
-    return {place for place in found if place}
+            (inspected,) = json.loads(docker("inspect", name))
+            found += [inspected.get("Mountpoint"), inspected.get("GraphDriver", {}).get("Data", {}).get("MergedDir")]
+    return {path for path in found if path}
 
 
 def mounted():
@@ -141,9 +143,9 @@ class Ground:
     def evaluate(self, submission, environment):
         """To its end; the steps that it told of."""
         process, _ = self.start(submission, environment)
-        told, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, told
-        return [line.removeprefix("· ") for line in told.splitlines() if line.startswith("· ")]
+        printed, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, printed
+        return [line.removeprefix("· ") for line in printed.splitlines() if line.startswith("· ")]
 
     def prune(self, *words):
         variables = {**os.environ, "SCBENCH_CACHE_DIR": str(self.cache)}
@@ -186,9 +188,9 @@ def neighbour(ground, cache, make_problem, tmp_path):
             assert line, "it ended too soon"
         yield process
         (given / "end").touch()
-        told, _ = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 0, told
-        assert "1 of 1 tests passed" in told
+        printed, _ = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, printed
+        assert "1 of 1 tests passed" in printed
     finally:
         process.kill()
         process.communicate()
@@ -300,8 +302,8 @@ def test_the_image_s_variables_path_and_user_are_used_and_its_entrypoint_is_not(
     problem = make_problem({"test_checkpoint_1.py": tests})
     environment = ground.environment(docker={"image": name})
     process, _ = ground.start(ground.make_submission({"main.py": code}), environment, problem=problem.path)
-    told, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, told
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, printed
 
 
 @pytest.fixture

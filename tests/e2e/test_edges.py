@@ -251,12 +251,12 @@ def test_libraries_of_the_submission_stay_out_of_the_judge(make_problem, make_su
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("place", ["output", "problem"])
-def test_what_decides_may_not_lie_in_the_submission(make_problem, make_submission, evaluate, place):
+@pytest.mark.parametrize("inside", ["output", "problem"])
+def test_what_decides_may_not_lie_in_the_submission(make_problem, make_submission, evaluate, inside):
     problem = make_problem({"test_checkpoint_1.py": "def test_a():\n    pass\n"})
-    submission = problem.path.parent if place == "problem" else make_submission({"main.py": ""})
+    submission = problem.path.parent if inside == "problem" else make_submission({"main.py": ""})
     with pytest.raises(UsageError, match="lies inside the submission"):
-        evaluate(problem, submission, output_dir=submission / "out" if place == "output" else None)
+        evaluate(problem, submission, output_dir=submission / "out" if inside == "output" else None)
 
 
 @pytest.mark.e2e

@@ -166,13 +166,13 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_hanging_test_is_named_and_its_processes_are_gone(make_problem, make_submission, evaluate, token, name):
-    tests, config, statuses, told, reason = CASES[name]
+    tests, config, statuses, message, reason = CASES[name]
     problem = make_problem(with_token(tests, token), config=config)
     results = evaluate(problem, make_submission({"main.py": STUBBORN}))
     assert left_alive(token) == []
     assert {test.id: test.status for test in results.tests} == statuses
     messages = {test.id: test.failure_message for test in results.tests}
-    assert told is None or told in messages["test_hangs"]
+    assert message is None or message in messages["test_hangs"]
     assert re.search(reason or "^$", results.infrastructure_failure_reason or "")
     assert not (reason and any(results.passed.values()))
 
@@ -209,8 +209,8 @@ def test_a_killed_evaluator_leaves_no_processes(
         finally:
             os.close(descriptor)
             os.killpg(evaluator.pid, number)
-        _, told = evaluator.communicate(timeout=PATIENCE_S)
+        _, printed = evaluator.communicate(timeout=PATIENCE_S)
     assert left_alive(token) == []
     assert evaluator.returncode == (-number if number == signal.SIGKILL else 130)
-    assert b"Traceback" not in told
+    assert b"Traceback" not in printed
     assert not (tmp_path / "out" / "evaluation.json").exists()

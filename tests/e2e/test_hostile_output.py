@@ -85,7 +85,7 @@ def call(*arguments, cwd, statuses=(0,)):
 
 
 @pytest.fixture(scope="module")
-def place(make_problem, make_submission, need_bubblewrap, cache, tmp_path_factory):
+def runs_folder(make_problem, make_submission, need_bubblewrap, cache, tmp_path_factory):
     """A folder with a run that was evaluated, and two whose results have such texts wherever a text may be."""
     need_bubblewrap()
     folder = tmp_path_factory.mktemp("hostile")
@@ -99,7 +99,7 @@ def place(make_problem, make_submission, need_bubblewrap, cache, tmp_path_factor
     return folder
 
 
-def forge(checkpoint, place, *, fails=("failed", "error")):
+def forge(checkpoint, target, *, fails=("failed", "error")):
     """As raw as the format lets them be: our own evaluation never stores them so."""
     everything = "\n".join(TEXTS.values())
     word = everything.replace("\0", "")  # so that a command can name it
@@ -111,13 +111,13 @@ def forge(checkpoint, place, *, fails=("failed", "error")):
         outcome = {**text, "status": "failed"} if test.status in fails else {"status": "passed"}
         tests.append(test.model_copy(update={**name, **outcome, "markers": [everything]}))
     whole = {"problem_name": everything, "warnings": [everything], "evidence": everything, "tests": tests}
-    CorrectnessResults.model_validate({**dict(results), **whole}).save(place / "evaluation.json")
-    shutil.copytree(checkpoint / ".scbench", place / ".scbench")
+    CorrectnessResults.model_validate({**dict(results), **whole}).save(target / "evaluation.json")
+    shutil.copytree(checkpoint / ".scbench", target / ".scbench")
 
 
-def test_hostile_texts_are_stored_in_the_result(place):
+def test_hostile_texts_are_stored_in_the_result(runs_folder):
     """The texts have come this far, all of them."""
-    document = (place / EVALUATED / "hostile/checkpoint_1/evaluation.json").read_text()
+    document = (runs_folder / EVALUATED / "hostile/checkpoint_1/evaluation.json").read_text()
     tests = json.loads(document)["tests"]
     assert [test["id"] for test in tests if test["status"] == "passed"] == ["test_id[]", "test_good"]
     assert [test["id"] for test in tests if len(test["output"] or "") > 10_000] == ["test_flood_in_output"]
@@ -129,8 +129,8 @@ def test_hostile_texts_are_stored_in_the_result(place):
 
 
 @pytest.fixture(scope="module", params=[EVALUATED, FORGED], ids=["evaluated", "forged"])
-def run(request, place):
-    return place / request.param
+def run(request, runs_folder):
+    return runs_folder / request.param
 
 
 def on_a_terminal(*arguments, cwd, statuses=(0,)):
@@ -187,9 +187,9 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_other_commands_on_a_terminal(place, name):
+def test_other_commands_on_a_terminal(runs_folder, name):
     problem = ["-p", "problems/hostile"] if name in ("eval-snapshot", "rerun") else []
-    shown = on_a_terminal(*COMMANDS[name], *problem, cwd=place, statuses=(0, 1, 2, 3))
+    shown = on_a_terminal(*COMMANDS[name], *problem, cwd=runs_folder, statuses=(0, 1, 2, 3))
     assert unseen(COLOUR.sub("", shown), "\r\n\t") == set()
     assert "window.pwned" in shown
     assert len(shown) < MIB
@@ -255,8 +255,8 @@ def outline(page):
     return [name for name in page.evaluate(SHAPE) if name in OURS]
 
 
-def test_hostile_texts_add_no_elements_to_the_page(place, run, visit, picture, tmp_path):
-    call("report", run.name, "-o", tmp_path / "report.html", cwd=place)
+def test_hostile_texts_add_no_elements_to_the_page(runs_folder, run, visit, picture, tmp_path):
+    call("report", run.name, "-o", tmp_path / "report.html", cwd=runs_folder)
     assert (tmp_path / "report.html").stat().st_size < 2 * MIB
     page = visit(tmp_path / "report.html")
     page.get_by_role("heading", level=2).first.wait_for()

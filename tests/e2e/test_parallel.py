@@ -126,7 +126,7 @@ SECOND = """
 """
 
 
-def told(results):
+def comparable(results):
     """All that a reader learns but times, addresses and the numbers of temporary folders."""
     apart = {"duration_ms": 0, "failure_message": None, "calls": [], "output": None}
     return {
@@ -176,7 +176,7 @@ def test_a_miniature_with_everything(miniature, serial, evaluate, tmp_path, sand
     both = evaluate(parallel(problem), submission, 2, sandbox=sandbox, output_dir=tmp_path)
     alone = serial if sandbox == "bubblewrap" else evaluate(problem, submission, 2, sandbox=sandbox)
     assert statuses(both) == statuses(alone)
-    assert told(both) == told(alone)
+    assert comparable(both) == comparable(alone)
     assert messages(both) == messages(alone)
     assert (alone.isolation["pairs"], both.isolation) == (1, {**alone.isolation, "pairs": PAIRS})
     assert {test.status for test in both.tests} == {"passed", "failed", "skipped", "error"}
@@ -213,7 +213,7 @@ def alone(evaluate):
 def test_examples_have_equal_results_in_parallel(evaluate, alone, name, checkpoint, submission, by):
     problem, one = alone(name, checkpoint, submission)
     both = evaluate(parallel(problem, by), submission, checkpoint)
-    assert told(both) == told(one)
+    assert comparable(both) == comparable(one)
     assert both.isolation["pairs"] == PAIRS
     assert len({test.status for test in both.tests}) > 1
 
@@ -231,7 +231,7 @@ def test_pytest_arguments_select_the_same_tests_in_parallel(miniature, evaluate,
     alone = evaluate(problem, submission, 2, pytest_args=arguments)
     both = evaluate(parallel(problem), submission, 2, pytest_args=arguments)
     assert (len(both.tests), both.isolation["pairs"]) == (left, pairs)
-    assert {**told(both), "reason": None} == {**told(alone), "reason": None}
+    assert {**comparable(both), "reason": None} == {**comparable(alone), "reason": None}
     reasons = [(results.infrastructure_failure_reason or "").partition("\n")[0] for results in (alone, both)]
     assert reasons == ["" if left else "pytest collected no tests (exit code 5)"] * 2
 

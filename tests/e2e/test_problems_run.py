@@ -203,9 +203,9 @@ def test_seed_load_and_parallel_runs_are_printed_live(problem, loop):
     status, said = loop(problem, "--seed", "7", "--busy", "--parallel", "2").end()
     assert status == 1
     assert said.count("test session starts") == 2
-    live, _, told = said.partition("core: 1/2\n")
+    live, _, summary = said.partition("core: 1/2\n")
     assert "assert not" in live
-    assert told.splitlines() == [
+    assert summary.splitlines() == [
         "FAILED Core test_checkpoint_1.py::test_prints[\\x1b[31mred]",
         "NOT PASSED (all-cases): 1 of 2 tests passed",
     ]

@@ -289,10 +289,10 @@ def test_a_run_from_the_command_line_is_evaluated_on_ray(
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["schema_version"]
-    told = [line for line in done.stderr.splitlines() if not line.startswith("·")]
-    assert told[0] == "1 to evaluate"
-    assert "NOT PASSED run/" in told[1]
-    assert "2/3" in told[1]
+    printed = [line for line in done.stderr.splitlines() if not line.startswith("·")]
+    assert printed[0] == "1 to evaluate"
+    assert "NOT PASSED run/" in printed[1]
+    assert "2/3" in printed[1]
     assert (snapshot.parent / "evaluation.json").is_file()
     assert not list((tmp_path / "cache").glob("tools/*"))
 
@@ -364,7 +364,7 @@ def test_a_node_that_dies_in_the_middle(
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "message"),
     [
         (None, "give --ray-address HOST:PORT or set RAY_ADDRESS"),
         ("somewhere", "expected HOST:PORT"),
@@ -375,12 +375,12 @@ def test_a_node_that_dies_in_the_middle(
         ("ray://127.0.0.1:10001", "on a machine of the cluster"),
     ],
 )
-def test_wrong_addresses_are_usage_errors(monkeypatch: pytest.MonkeyPatch, address: str | None, told: str) -> None:
+def test_wrong_addresses_are_usage_errors(monkeypatch: pytest.MonkeyPatch, address: str | None, message: str) -> None:
     import ray as module
 
     module.shutdown()
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(UsageError, match=told) as error:
+    with pytest.raises(UsageError, match=message) as error:
         executor_class("ray")(None, address, lambda _: None, Cache.default())
     assert len(str(error.value).splitlines()) == 1
 

@@ -43,7 +43,7 @@ def slop_code(*arguments, cwd, statuses=(0,)):
 
 
 @pytest.fixture(scope="module")
-def place(cache, need_bubblewrap, tmp_path_factory):
+def runs_folder(cache, need_bubblewrap, tmp_path_factory):
     """Two evaluated runs: one breaks and lacks a snapshot, the other passes everything."""
     need_bubblewrap()
     folder = tmp_path_factory.mktemp("report")
@@ -58,16 +58,16 @@ def place(cache, need_bubblewrap, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def report(place):
-    return place / "report.html"
+def report(runs_folder):
+    return runs_folder / "report.html"
 
 
 @pytest.fixture(scope="module")
-def history(place):
+def history(runs_folder):
     """The tests of the drifting larder: their results by file and id, at the three checkpoints."""
     found = {}
     for number in range(3):
-        document = json.loads((place / f"drifting/larder/checkpoint_{number + 1}/evaluation.json").read_text())
+        document = json.loads((runs_folder / f"drifting/larder/checkpoint_{number + 1}/evaluation.json").read_text())
         for test in document["tests"]:
             found.setdefault(f"{test['file_path']}::{test['id']}", [None] * 3)[number] = test
     return found
@@ -192,7 +192,7 @@ def test_filters_show_the_matching_tests(report, visit, history, picture):
     expect(page.get_by_text("No test matches the filter.")).to_be_visible()
 
 
-def test_the_dialog_shows_message_calls_and_output(place, report, visit, history, picture):
+def test_the_dialog_shows_message_calls_and_output(runs_folder, report, visit, history, picture):
     page = visit(report, LARDER, permissions=["clipboard-read", "clipboard-write"])
     dialog = open_first_failure(page)
     name = dialog.get_by_role("heading").first.inner_text()
@@ -208,7 +208,7 @@ def test_the_dialog_shows_message_calls_and_output(place, report, visit, history
     for command, text in {"rerun": again.inner_text(), "show": all_of_it.inner_text()}.items():
         words = ["slop-code", command, "drifting/larder/checkpoint_3", name]
         assert shlex.split(text) == words
-        assert name in slop_code(*words[1:], cwd=place, statuses=(0, 1))
+        assert name in slop_code(*words[1:], cwd=runs_folder, statuses=(0, 1))
     expect(dialog.get_by_text("Run it in the folder where this page was written.")).to_be_visible()
     dialog.get_by_role("button", name="Copy").first.click()
     dialog.get_by_role("button", name="Copied").wait_for()

@@ -109,7 +109,7 @@ E         ?      ^
 E           ]
 
 test_x.py:3: AssertionError"""
-TOLD = """E       Failed: ran: main.py
+COMPARED = """E       Failed: ran: main.py
 E
 E       expected: exit status 0
 E       same
@@ -124,7 +124,7 @@ RIGHT = "- expected (on the right of the comparison), + found (on the left)"
 SPLITS = {
     "own": (OWN, [" [", "     'a',", "-    'b',", "?     ^", "+    'c',", "?     ^", " ]"], RIGHT),
     "text": ("E   assert 'a\\nb' == 'a\\nc'\nE     \nE       a\nE     - c\nE     + b", [" a", "-c", "+b"], RIGHT),
-    "told": (TOLD, ["-exit status 0", "+exit status 1", " same", "-  Leek", "+  leek"], "- expected, + found"),
+    "compared": (COMPARED, ["-exit status 0", "+exit status 1", " same", "-  Leek", "+  leek"], "- expected, + found"),
     "found first": ("E   got: 1\nE   expected: 2", ["-2", "+1"], "- expected, + found"),
     "prefixed": ("E   AssertionError: expected stdout: a\nE   found stdout: b", ["-a", "+b"], "- expected, + found"),
     "values": ("E   assert 1 == 2\nE    +  where 1 = f()", ["-2", "+1"], RIGHT),
@@ -151,8 +151,8 @@ def test_expected_and_actual_values_are_compared(written):
 
 def test_the_failed_comparison_comes_first(written, picture):
     plain = {"calls": ["main.py"], "output": "printed"}
-    told = [case("a", "failed", failure_message=TOLD, **plain), case("b", "failed", failure_message="no", **plain)]
-    page = written({"words": [told]}, TIMELINE)
+    tests = [case("a", "failed", failure_message=COMPARED, **plain), case("b", "failed", failure_message="no", **plain)]
+    page = written({"words": [tests]}, TIMELINE)
     dialog = open_row(page)
     both = ["Expected and found", "Failure", "What was run", "Captured output"]
     assert dialog.get_by_role("heading", level=3).all_inner_texts()[:4] == both
@@ -266,8 +266,8 @@ def test_only_a_whole_share_is_100_percent(written):
 
 
 def test_tests_whose_names_look_alike(written):
-    told = [case(name, "failed", failure_message=f"of {number}") for number, name in enumerate(["a\nb", r"a\nb"])]
-    page = written({"words": [told]}, TIMELINE)
+    tests = [case(name, "failed", failure_message=f"of {number}") for number, name in enumerate(["a\nb", r"a\nb"])]
+    page = written({"words": [tests]}, TIMELINE)
     for number, word in enumerate([r"$'test_checkpoint_1.py::a\x0ab'", r"'test_checkpoint_1.py::a\nb'"]):
         dialog = open_row(page, number)
         expect(dialog.get_by_role("region", name="Failure")).to_have_text(f"of {number}")

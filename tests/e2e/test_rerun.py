@@ -40,10 +40,10 @@ def stored(make_problem, make_submission, evaluate, tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored")
     problem = make_problem(TESTS, config={"name": "words"})
     shutil.copytree(problem.path, folder / "problems" / "words")
-    place = folder / "run" / "words" / "checkpoint_1"
-    shutil.copytree(make_submission({"main.py": SAYS}), place / "snapshot")
-    results = evaluate(problem, place / "snapshot", output_dir=place)
-    results.save(place / "evaluation.json")
+    result_folder = folder / "run" / "words" / "checkpoint_1"
+    shutil.copytree(make_submission({"main.py": SAYS}), result_folder / "snapshot")
+    results = evaluate(problem, result_folder / "snapshot", output_dir=result_folder)
+    results.save(result_folder / "evaluation.json")
     (folder / "run" / "environment.yaml").write_text(yaml.safe_dump({"type": "local", "name": "test"}))
     assert [test.status for test in results.tests] == ["passed", "passed", "passed", "passed", "failed"]
     return folder
@@ -109,13 +109,13 @@ def test_another_submission_environment_and_file_for_the_result(again):
     (again / MAIN).write_text("print('LOUD')\n")
     (again / "other.yaml").write_text(yaml.safe_dump({"type": "local", "name": "test", "limits": {"processes": 50}}))
     done = rerun(again, "-e", "other.yaml", "-o", "out", "--json")
-    told = json.loads(done.stdout)
+    document = json.loads(done.stdout)
     assert done.returncode == 1
-    changed = {one["test"].partition("::")[2]: (one["old"], one["new"]) for one in told["statuses"]}
+    changed = {one["test"].partition("::")[2]: (one["old"], one["new"]) for one in document["statuses"]}
     assert (changed["test_says"], changed["test_loud"]) == (("passed", "failed"), ("failed", "passed"))
-    assert [one["what"] for one in told["digests"]] == ["submission", "environment"]
-    assert (told["flaky"], told["same"], told["versions"]) == (False, False, [])
-    assert CorrectnessResults.load(again / "out/evaluation.json").model_dump(mode="json") == told["results"]
+    assert [one["what"] for one in document["digests"]] == ["submission", "environment"]
+    assert (document["flaky"], document["same"], document["versions"]) == (False, False, [])
+    assert CorrectnessResults.load(again / "out/evaluation.json").model_dump(mode="json") == document["results"]
     assert (again / "out/.scbench/stream.jsonl").is_file()
 
 
@@ -179,12 +179,12 @@ def test_what_a_test_prints_is_no_control_sequence(again):
 def test_one_test_that_changed(again):
     (again / MAIN).write_text("print('LOUD')\n")
     done = rerun(again, "test_loud", "--json")
-    told = json.loads(done.stdout)
+    document = json.loads(done.stdout)
     assert done.returncode == 1
-    assert [(one["old"], one["new"], one["message"]) for one in told["statuses"]] == [("failed", "passed", True)]
-    assert [one["what"] for one in told["times"]] == ["test_checkpoint_1.py::test_loud"]
+    assert [(one["old"], one["new"], one["message"]) for one in document["statuses"]] == [("failed", "passed", True)]
+    assert [one["what"] for one in document["times"]] == ["test_checkpoint_1.py::test_loud"]
     assert "1 passed" in done.stderr
-    assert not any(told["results"]["passed"].values())  # one test is no verdict
+    assert not any(document["results"]["passed"].values())  # one test is no verdict
 
 
 def test_a_test_that_is_gone(again):
@@ -210,8 +210,8 @@ def test_after_an_infrastructure_failure_nothing_is_compared(again, test, name):
     assert first.startswith(f"{name}: there is no verdict now: set-up: `echo no luck; false` exited with 1")
     assert last == "INFRASTRUCTURE FAILURE: nothing to compare with"
     assert " before" not in done.stdout
-    told = json.loads(rerun(again, *test, "--json").stdout)
-    assert (told["same"], told["same_inputs"], told["digests"], told["went"]) == (False, None, [], [])
+    document = json.loads(rerun(again, *test, "--json").stdout)
+    assert (document["same"], document["same_inputs"], document["digests"], document["went"]) == (False, None, [], [])
 
 
 @pytest.fixture

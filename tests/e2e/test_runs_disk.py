@@ -59,9 +59,9 @@ def test_a_run_goes_on_after_its_full_disk_has_room_again(sums, fresh_cache, pri
     """
     _, said = privately(fresh_cache("cache"), script, *runs, "-j", 2)
     full, again = re.split(r"(?<=status 3)\n", said, maxsplit=1)
-    told = re.search(rf"slop-code: ({disk}/\S+)/evaluation.json: No space left on device; (.*)", full)
-    assert told, full
-    assert told[2] == "every result written before is whole: make room and start again"
+    message = re.search(rf"slop-code: ({disk}/\S+)/evaluation.json: No space left on device; (.*)", full)
+    assert message, full
+    assert message[2] == "every result written before is whole: make room and start again"
     assert "Traceback" not in said
     before = {
         path.relative_to(tmp_path / "first"): path.read_bytes() for path in (tmp_path / "first").glob(f"*/{RESULT}")
@@ -88,11 +88,11 @@ def test_a_full_cache_is_an_infrastructure_failure_only_where_it_is_needed(
     """Nothing can be stored: the run goes on. Nothing can be evaluated: that is no verdict about anyone."""
     runs = [sums.run(str(number)) for number in range(3 if status == 0 else 1)]
     cache = fresh_cache("cache")
-    place = cache.root / part
-    place.mkdir(exist_ok=True)
+    folder = cache.root / part
+    folder.mkdir(exist_ok=True)
     script = f"""
-    mount -t tmpfs -o size=64k none {place}
-    head -c 65536 /dev/zero > {place}/.filler || true
+    mount -t tmpfs -o size=64k none {folder}
+    head -c 65536 /dev/zero > {folder}/.filler || true
     exec "$@"
     """
     found, said = privately(cache, script, *runs, "-j", 2, "--retries", 0)

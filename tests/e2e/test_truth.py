@@ -93,12 +93,12 @@ def test_every_outcome_of_pytest_has_its_status(make_problem, evaluate, empty, s
     assert results.infrastructure_failure_reason is None
     assert results.pytest_exit_code == 1
     assert statuses_by_id(results) == OUTCOMES
-    told = {test.id: test.failure_message for test in results.tests}
-    assert "assert 1 == 2" in told["test_fails"]
-    assert "no set-up" in told["test_setup_error"]
-    assert "no tear-down" in told["test_teardown_error"]
-    assert told["test_skips"] == "not today"
-    assert told["test_passes"] is None
+    messages = {test.id: test.failure_message for test in results.tests}
+    assert "assert 1 == 2" in messages["test_fails"]
+    assert "no set-up" in messages["test_setup_error"]
+    assert "no tear-down" in messages["test_teardown_error"]
+    assert messages["test_skips"] == "not today"
+    assert messages["test_passes"] is None
 
 
 def test_groups_come_from_markers_and_files(make_problem, evaluate, empty):

@@ -114,11 +114,11 @@ def test_shares_are_compared_exactly():
 def test_a_mistake_is_pointed_at(text, column, words):
     with pytest.raises(UsageError) as caught:
         parse_policy(text)
-    told = str(caught.value)
-    assert words in told
+    message = str(caught.value)
+    assert words in message
     if column is not None:
-        assert f"column {column}:" in told
-        _, shown, pointer = told.split("\n")
+        assert f"column {column}:" in message
+        _, shown, pointer = message.split("\n")
         assert shown == f"  {text.strip()}"
         assert pointer.index("^") == 2 + column - 1
 

@@ -128,8 +128,8 @@ def test_outcomes_have_a_status_and_unknown_ones_are_errors(outcome, expected):
 
 def entry(outcome, setup="passed", call="passed", teardown="passed", **more):
     stages = {"setup": setup, "call": call, "teardown": teardown}
-    told = {name: {"outcome": word, "duration": 0.5} for name, word in stages.items() if word}
-    return {"nodeid": "test_a.py::test_b", "outcome": outcome, **told, **more}
+    reported = {name: {"outcome": word, "duration": 0.5} for name, word in stages.items() if word}
+    return {"nodeid": "test_a.py::test_b", "outcome": outcome, **reported, **more}
 
 
 def json_report(*tests, **more):

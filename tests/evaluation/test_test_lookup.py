@@ -24,7 +24,7 @@ def results():
 
 
 @pytest.mark.parametrize(
-    ("text", "places"),
+    ("text", "indices"),
     [
         ("test_checkpoint_1.py::test_a", [0]),
         ("test_a", [0]),
@@ -37,8 +37,8 @@ def results():
         ("TEST_A", []),
     ],
 )
-def test_tests_are_found_by_a_part_of_their_name(results, text, places):
-    assert [test.nodeid for test in find_tests(results, text)] == [NAMES[place] for place in places]
+def test_tests_are_found_by_a_part_of_their_name(results, text, indices):
+    assert [test.nodeid for test in find_tests(results, text)] == [NAMES[index] for index in indices]
 
 
 def test_a_text_has_to_name_exactly_one_test(results):

@@ -128,9 +128,9 @@ def _strays(folder: Path, expected: set[str]) -> Iterator[str]:
 def wrong_lines(campaign: CampaignFolder) -> Iterator[str]:
     """What a finished run says of itself."""
     for run in campaign.runs:
-        told = [(line.checkpoint, line.state) for line in read_lines(run / "checkpoint_results.jsonl")]
-        if told != [(checkpoint, "evaluated") for checkpoint in CHECKPOINTS]:
-            yield f"{run.name}/checkpoint_results.jsonl has {told}"
+        states = [(line.checkpoint, line.state) for line in read_lines(run / "checkpoint_results.jsonl")]
+        if states != [(checkpoint, "evaluated") for checkpoint in CHECKPOINTS]:
+            yield f"{run.name}/checkpoint_results.jsonl has {states}"
 
 
 def broke(said: str) -> bool:

@@ -33,11 +33,11 @@ MAX_OUTPUT = 4 << 20
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("commands")
+    base = tmp_path_factory.mktemp("commands")
     for name in ("one", "two"):
         for number in (1, 2):
-            shutil.copytree(DATA / "stored", place / name / "words" / f"checkpoint_{number}")
-    return place
+            shutil.copytree(DATA / "stored", base / name / "words" / f"checkpoint_{number}")
+    return base
 
 
 def called(*argv: str | Path) -> tuple[int, bytes, str]:
@@ -157,10 +157,10 @@ LINES = Path("one") / "checkpoint_results.jsonl"
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The summary of a run, as an evaluation leaves it."""
-    place = write_run(tmp_path_factory.mktemp("lines") / "one", {"words": ["+-", "-+"]})
-    known = [entry.line for entry in next(iter(read_runs([place]))).entries()]
-    write_lines(place / LINES.name, known)
-    return (place / LINES.name).read_bytes()
+    run_folder = write_run(tmp_path_factory.mktemp("lines") / "one", {"words": ["+-", "-+"]})
+    known = [entry.line for entry in next(iter(read_runs([run_folder]))).entries()]
+    write_lines(run_folder / LINES.name, known)
+    return (run_folder / LINES.name).read_bytes()
 
 
 def test_commands_answer_for_damaged_summary_lines(folder: Path, lines: bytes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,11 +58,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def yaml_text(draw: st.DrawFn, base: bytes) -> bytes:
     lines = base.decode().splitlines(keepends=True)
     for _ in range(draw(st.integers(1, 3))):
-        place = draw(st.integers(0, len(lines) - 1))
-        column = draw(st.integers(0, len(lines[place])))
+        number = draw(st.integers(0, len(lines) - 1))
+        column = draw(st.integers(0, len(lines[number])))
         piece = draw(st.lists(st.sampled_from(YAML_PIECES) | odd_text, max_size=3).map(" ".join))
-        line = lines[place][:column] + piece + draw(st.sampled_from([lines[place][column:], "\n"]))
-        lines[place : place + draw(st.integers(0, 1))] = [line]
+        line = lines[number][:column] + piece + draw(st.sampled_from([lines[number][column:], "\n"]))
+        lines[number : number + draw(st.integers(0, 1))] = [line]
     return "".join(lines).encode("utf-8", "surrogatepass")
 
 

@@ -126,11 +126,11 @@ def test_the_spawner_goes_on_after_a_bad_request(
     box: Callable[..., list[str]], helper: str, tmp_path: Path, name: str
 ) -> None:
     """What was found: a killed process, memory written to that is not its own, descriptors kept for ever."""
-    with serving(box, helper, tmp_path) as place:
+    with serving(box, helper, tmp_path) as address:
         for _ in range(DESCRIPTORS):
-            connection, errors = send(place, FOUND[name])
+            connection, errors = send(address, FOUND[name])
             assert (reply_to(connection), said(errors)) in [(None, b""), ((125 << 8, 0), b"slop-code: bad request\n")]
-        connection, errors = send(place, Call(*request(CALL), REQUEST_FDS))
+        connection, errors = send(address, Call(*request(CALL), REQUEST_FDS))
         assert (reply_to(connection), said(errors)) == ((7 << 8, 0), b"")
 
 
@@ -141,8 +141,8 @@ edges = st.sampled_from([0, 1, 2, 3, 4, 16, 255, 4096, 2**16, 2**20, 2**31 - 1, 
 def calls(draw: st.DrawFn) -> Call:
     first, text = request(CALL)
     fields = list(REQUEST.unpack(first))
-    for place in draw(st.lists(st.sampled_from([1, 2, 3, 3, 0]), max_size=2)):
-        fields[place] = draw(edges | st.integers(0, len(text) + 2))
+    for index in draw(st.lists(st.sampled_from([1, 2, 3, 3, 0]), max_size=2)):
+        fields[index] = draw(edges | st.integers(0, len(text) + 2))
     first = REQUEST.pack(*fields)
     first = draw(st.just(first) | st.just(first) | damaged(first) | st.binary(max_size=40))
     text = draw(st.just(text) | damaged(text) | st.binary(max_size=60))
@@ -151,11 +151,11 @@ def calls(draw: st.DrawFn) -> Call:
     return Call(first[:1000] or b"x", text, draw(st.sampled_from([4, 4, 4, 4, 0, 1, 2, 3, 5, 8])), then)
 
 
-def send(place: str, call: Call) -> tuple[socket.socket, int]:
+def send(address: str, call: Call) -> tuple[socket.socket, int]:
     """The connection, and a file with what was said to the errors of the call."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.settimeout(PATIENCE)
-    connection.connect(place)
+    connection.connect(address)
     memory, errors = os.memfd_create("call"), os.memfd_create("errors")
     os.write(memory, call.text)
     null = os.open(os.devnull, os.O_RDWR)
@@ -188,15 +188,15 @@ def said(errors: int) -> bytes:
 
 @contextlib.contextmanager
 def serving(box: Callable[..., list[str]], helper: str, folder: Path) -> Iterator[str]:
-    place = str(folder / "gate" / "serve")
+    address = str(folder / "gate" / "serve")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(place)
+        listener.bind(address)
         listener.listen(64)
         few = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh"]
         argv = [*few, "/slop/helper", "serve", str(listener.fileno()), *UNLIMITED]
         with subprocess.Popen(box(argv, helper), pass_fds=[listener.fileno()], stderr=subprocess.PIPE) as process:
             try:
-                yield place
+                yield address
                 assert process.poll() is None
             finally:
                 process.kill()
@@ -206,11 +206,11 @@ def serving(box: Callable[..., list[str]], helper: str, folder: Path) -> Iterato
 
 def test_the_spawner_answers_after_any_requests(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> None:
     """After whatever was asked, the next call is answered; what was asked never crashed a process."""
-    with serving(box, helper, tmp_path) as place:
+    with serving(box, helper, tmp_path) as address:
 
         @fuzzed(3, several=st.lists(calls(), min_size=1, max_size=4))
         def examples(several: list[Call]) -> None:
-            for connection, errors in [send(place, call) for call in several]:
+            for connection, errors in [send(address, call) for call in several]:
                 reply = reply_to(connection)
                 assert b"Sanitizer" not in (text := said(errors)), text.decode(errors="replace")
                 assert b"runtime error" not in text
@@ -220,7 +220,7 @@ def test_the_spawner_answers_after_any_requests(box: Callable[..., list[str]], h
                     }
                     number = os.WTERMSIG(reply[0])
                     assert number not in CRASHES or number in asked, number
-            connection, errors = send(place, Call(*request(CALL), REQUEST_FDS))
+            connection, errors = send(address, Call(*request(CALL), REQUEST_FDS))
             assert (reply_to(connection), said(errors)) == ((7 << 8, 0), b"")
 
         examples()
@@ -246,9 +246,9 @@ replies = st.one_of(
 
 def test_the_launcher_ends_whatever_is_answered(box: Callable[..., list[str]], helper: str, tmp_path: Path) -> None:
     """Whatever the other box answers, the launcher ends: as it was told, or in words."""
-    place = tmp_path / "gate" / "socket"
+    address = tmp_path / "gate" / "socket"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(str(place))
+        listener.bind(str(address))
         listener.listen(8)
         listener.settimeout(PATIENCE)
 

@@ -53,20 +53,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("names")
 
 
-def write(place: bytes, tree: dict[bytes, object]) -> None:
-    os.mkdir(place)
+def write(folder: bytes, tree: dict[bytes, object]) -> None:
+    os.mkdir(folder)
     for name, content in tree.items():
         if isinstance(content, dict):
-            write(place + b"/" + name, content)
+            write(folder + b"/" + name, content)
         else:
-            Path(os.fsdecode(place + b"/" + name)).write_bytes(content)  # type: ignore[arg-type]
-            os.utime(place + b"/" + name, (0, 0))
+            Path(os.fsdecode(folder + b"/" + name)).write_bytes(content)  # type: ignore[arg-type]
+            os.utime(folder + b"/" + name, (0, 0))
 
 
-def read(place: bytes) -> dict[bytes, object]:
+def read(folder: bytes) -> dict[bytes, object]:
     found: dict[bytes, object] = {}
-    for name in os.listdir(place):
-        path = place + b"/" + name
+    for name in os.listdir(folder):
+        path = folder + b"/" + name
         found[name] = read(path) if os.path.isdir(path) else Path(os.fsdecode(path)).read_bytes()
     return found
 
@@ -180,8 +180,8 @@ def test_the_group_follows_from_home_and_markers(home: str, markers: list[str], 
         (True, GroupType.CORE),
     ]
     assert group_for(home, markers, "a", custom) is next(group for holds, group in rules if holds)
-    told = misspelt_markers(Roster((RosterEntry("t", tuple(markers)),)), custom)
-    assert all("\n" not in line and not TERMINAL.search(line) for line in told)
+    lines = misspelt_markers(Roster((RosterEntry("t", tuple(markers)),)), custom)
+    assert all("\n" not in line and not TERMINAL.search(line) for line in lines)
 
 
 @fuzzed(text=odd_text | st.sampled_from([test.nodeid for test in RESULTS.tests]) | st.text("tesh_ou:py.", max_size=6))

@@ -77,10 +77,10 @@ def says(tree: Any, found: dict[GroupType, tuple[int, int]]) -> bool | None:
     if tree[0] == "not":
         inner = says(tree[1], found)
         return None if inner is None else not inner
-    told = [said for said in (says(one, found) for one in tree[1]) if said is not None]
-    if not told:
+    known = [said for said in (says(one, found) for one in tree[1]) if said is not None]
+    if not known:
         return None
-    return all(told) if tree[0] == "and" else any(told)
+    return all(known) if tree[0] == "and" else any(known)
 
 
 def named(tree: Any) -> set[str]:
@@ -93,7 +93,7 @@ def named(tree: Any) -> set[str]:
 def test_an_expression_holds_as_its_tree_says(tree: Any, pairs: dict[GroupType, tuple[int, int]], upper: bool) -> None:
     found = {group: (min(pair), max(pair)) for group, pair in pairs.items()}
     policy = parse_policy(written(tree, upper))
-    passed, total = ({group: pair[place] for group, pair in found.items()} for place in (0, 1))
+    passed, total = ({group: pair[index] for group, pair in found.items()} for index in (0, 1))
     names = named(tree)
     tests = sum(pair[1] for group, pair in found.items() if {group.value.lower(), "all"} & names)
     expected = tests > 0 and says(tree, found) is True
@@ -112,7 +112,7 @@ def test_any_text_is_a_policy_or_a_usage_error(text: str, pairs: dict[GroupType,
     policy = answered(lambda: parse_policy(text))
     if policy is None:
         return
-    passed, total = ({group: sorted(pair)[place] for group, pair in pairs.items()} for place in (0, 1))
+    passed, total = ({group: sorted(pair)[index] for group, pair in pairs.items()} for index in (0, 1))
     assert passes(policy, passed, total, no_verdict=False) in (True, False)
     assert passes(policy, dict.fromkeys(passed, 0), dict.fromkeys(total, 0), no_verdict=False) is False
     assert parse_policy(str(policy)) == policy
@@ -127,7 +127,7 @@ def test_deep_nesting_is_a_usage_error(depth: int, word: str) -> None:
 
 @fuzzed(pairs=counts)
 def test_named_policies_hold_by_their_rules(pairs: dict[GroupType, tuple[int, int]]) -> None:
-    passed, total = ({group: sorted(pair)[place] for group, pair in pairs.items()} for place in (0, 1))
+    passed, total = ({group: sorted(pair)[index] for group, pair in pairs.items()} for index in (0, 1))
     rules = {
         "all-cases": all(passed[group] == total[group] for group in GroupType) and sum(total.values()) > 0,
         "any": sum(passed.values()) > 0,

@@ -43,21 +43,21 @@ def any_of(reports: dict[str, bytes]) -> st.SearchStrategy[bytes]:
 def streams(draw: st.DrawFn) -> bytes:
     lines = draw(st.sampled_from(sorted(LINES)).map(lambda name: LINES[name].splitlines(keepends=True)))
     for _ in range(draw(st.integers(0, 3))):
-        place, kind = (
+        index, kind = (
             draw(st.integers(0, len(lines) - 1)),
             draw(st.sampled_from(["drop", "double", "swap", "edit", "join"])),
         )
         if kind == "drop" and len(lines) > 1:
-            del lines[place]
+            del lines[index]
         elif kind == "double":
-            lines.insert(draw(st.integers(0, len(lines))), lines[place])
+            lines.insert(draw(st.integers(0, len(lines))), lines[index])
         elif kind == "swap":
             other = draw(st.integers(0, len(lines) - 1))
-            lines[place], lines[other] = lines[other], lines[place]
+            lines[index], lines[other] = lines[other], lines[index]
         elif kind == "edit":
-            lines[place] = draw(damaged(lines[place])) + b"\n"
+            lines[index] = draw(damaged(lines[index])) + b"\n"
         else:
-            lines[place] = lines[place].rstrip(b"\n")
+            lines[index] = lines[index].rstrip(b"\n")
     return draw(st.sampled_from([b"".join(lines)]) | damaged(b"".join(lines)))
 
 
@@ -146,8 +146,8 @@ def test_any_evidence_gives_a_result_for_each_test(
     })  # fmt: skip
     results.save(folder / "evaluation.json")
     assert CorrectnessResults.load(folder / "evaluation.json") == results
-    told = {test.nodeid for test in results.tests}
-    assert roster.nodeids - evidence.deselected <= told
+    reported = {test.nodeid for test in results.tests}
+    assert roster.nodeids - evidence.deselected <= reported
     assert all(not TERMINAL.search(test.failure_message or "") for test in results.tests)
     assert not TERMINAL.search(graded.infrastructure_failure_reason or "")
     if exit_code not in (0, 1):

@@ -65,13 +65,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_archives(folder: Path, raw: bytes) -> None:
     """One that does not hold changes nothing, one that does brings what is in it, and nothing leaves the folder."""
-    place = folder / "around" / "delivered"
+    target = folder / "around" / "delivered"
     shutil.rmtree(folder / "around", ignore_errors=True)
-    shutil.copytree(DATA / "stored", place)
+    shutil.copytree(DATA / "stored", target)
     before = files(folder)
 
     def deliver() -> bool:
-        unpack_result(raw, place)
+        unpack_result(raw, target)
         return True
 
     if not answered(deliver):
@@ -80,8 +80,8 @@ def test_archives(folder: Path, raw: bytes) -> None:
     assert all(Path(name).parts[:2] == ("around", "delivered") for name in files(folder).keys() - before.keys())
     again = folder / "again"
     shutil.rmtree(again, ignore_errors=True)
-    unpack_result(pack_result(place), again)
-    assert files(again) == files(place)
+    unpack_result(pack_result(target), again)
+    assert files(again) == files(target)
     answered(lambda: read_archived_results(raw))
 
 

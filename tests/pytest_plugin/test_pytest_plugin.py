@@ -489,9 +489,9 @@ class TestServer:
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
         server = serve(SERVER, "{port}", ready="/health", env={"PORT": "{port}"})
         assert server.url == f"http://127.0.0.1:{server.port}"
-        told = server.request("POST", "/a?b=c", json={"x": 1}).expect(200).json()
-        assert (told["asked"], told["sent"], told["kind"]) == ("/a?b=c", '{"x": 1}', "application/json")
-        assert told["port"] == str(server.port)
+        answered = server.request("POST", "/a?b=c", json={"x": 1}).expect(200).json()
+        assert (answered["asked"], answered["sent"], answered["kind"]) == ("/a?b=c", '{"x": 1}', "application/json")
+        assert answered["port"] == str(server.port)
         assert server.request("POST", "/", data="é").json()["sent"] == "é"
         assert "begins" in server.output
 

@@ -69,8 +69,8 @@ def test_every_rule_of_the_steps_has_help():
 def test_what_lies_elsewhere_is_absolute():
     run, _ = written(report(Path("/elsewhere"), FINDING))
     [result] = run["results"]
-    place = result["locations"][0]["physicalLocation"]["artifactLocation"]
-    assert place == {"uri": "file:///elsewhere/tests/test_checkpoint_1.py"}
+    location = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert location == {"uri": "file:///elsewhere/tests/test_checkpoint_1.py"}
 
 
 def test_what_is_allowed_is_suppressed():
@@ -81,9 +81,9 @@ def test_what_is_allowed_is_suppressed():
 @pytest.mark.parametrize("why", ["broken", "blocked"])
 def test_a_step_that_was_not_done(why):
     run, _ = written(report(Path("/somewhere"), **{why: "no\x1b sandbox"}), status=3)
-    [told] = run["invocations"]
-    assert not told["executionSuccessful"]
-    [notification] = told["toolExecutionNotifications"]
+    [invocation] = run["invocations"]
+    assert not invocation["executionSuccessful"]
+    [notification] = invocation["toolExecutionNotifications"]
     assert notification["message"]["text"] == "shout: the step reference could not be done: no\\x1b sandbox"
 
 

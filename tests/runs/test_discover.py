@@ -88,7 +88,7 @@ def test_an_unknown_problem_with_snapshots_is_an_issue(world, monday):
 
 
 @pytest.mark.parametrize(
-    ("given", "place", "reason"),
+    ("given", "folder_name", "reason"),
     [
         (True, "problems", "no such problem in {}"),
         (False, "problems", "no such problem in problems; give --problems-dir"),
@@ -97,15 +97,15 @@ def test_an_unknown_problem_with_snapshots_is_an_issue(world, monday):
         (True, "problems/words", "{} is itself a problem; give the folder that holds it as --problems-dir"),
     ],
 )
-def test_the_issue_says_why_a_problem_is_unknown(world, monday, monkeypatch, given, place, reason):
+def test_the_issue_says_why_a_problem_is_unknown(world, monday, monkeypatch, given, folder_name, reason):
     """Each checkpoint on disk is planned, and none is evaluated."""
     world.run("tuesday", {"other": [str(number) for number in range(11)]})
     monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
-    if place == "nowhere" and not given:
+    if folder_name == "nowhere" and not given:
         (world.folder / "empty").mkdir()
-    monkeypatch.chdir(world.folder / "empty" if place == "nowhere" and not given else world.folder)
-    [run] = discover([world.folder / "tuesday"], problems_dir=world.folder / place if given else None)
-    assert {one.reason for one in run.issues} == {reason.format(world.folder / place)}
+    monkeypatch.chdir(world.folder / "empty" if folder_name == "nowhere" and not given else world.folder)
+    [run] = discover([world.folder / "tuesday"], problems_dir=world.folder / folder_name if given else None)
+    assert {one.reason for one in run.issues} == {reason.format(world.folder / folder_name)}
     assert [(one.checkpoint, one.order) for one in run.issues] == [(f"checkpoint_{n}", n) for n in range(1, 12)]
 
 
@@ -120,37 +120,37 @@ def test_an_error_in_a_problem_skips_that_problem_alone(world, monday):
     assert "timeout" in issues(run)["monday/broken/checkpoint_1"]
 
 
-def remove(place):
-    shutil.rmtree(place)
+def remove(checkpoint):
+    shutil.rmtree(checkpoint)
 
 
-def no_snapshot(place):
-    shutil.rmtree(place / "snapshot")
+def no_snapshot(checkpoint):
+    shutil.rmtree(checkpoint / "snapshot")
 
 
-def a_file(place):
-    no_snapshot(place)
-    (place / "snapshot").write_text("")
+def a_file(checkpoint):
+    no_snapshot(checkpoint)
+    (checkpoint / "snapshot").write_text("")
 
 
-def a_broken_link(place):
-    no_snapshot(place)
-    (place / "snapshot").symlink_to("nowhere")
+def a_broken_link(checkpoint):
+    no_snapshot(checkpoint)
+    (checkpoint / "snapshot").symlink_to("nowhere")
 
 
-def a_loop(place):
-    no_snapshot(place)
-    (place / "snapshot").symlink_to("snapshot")
+def a_loop(checkpoint):
+    no_snapshot(checkpoint)
+    (checkpoint / "snapshot").symlink_to("snapshot")
 
 
-def a_checkpoint_that_loops(place):
-    remove(place)
-    place.symlink_to(place.name)
+def a_checkpoint_that_loops(checkpoint):
+    remove(checkpoint)
+    checkpoint.symlink_to(checkpoint.name)
 
 
-def a_checkpoint_that_is_a_file(place):
-    remove(place)
-    place.write_text("")
+def a_checkpoint_that_is_a_file(checkpoint):
+    remove(checkpoint)
+    checkpoint.write_text("")
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def a_checkpoint_that_is_a_file(place):
     [remove, no_snapshot, a_file, a_broken_link, a_loop, a_checkpoint_that_loops, a_checkpoint_that_is_a_file],
 )
 def test_a_checkpoint_without_a_snapshot_is_an_issue(world, monday, spoil):
-    place = monday / "words" / "checkpoint_2"
-    spoil(place)
+    checkpoint = monday / "words" / "checkpoint_2"
+    spoil(checkpoint)
     [run] = world.discover()
     assert labels(run) == ["monday/words/checkpoint_1", "monday/words/checkpoint_3"]
     assert list(issues(run)) == ["monday/words/checkpoint_2"]
-    assert issues(run)["monday/words/checkpoint_2"] == f"{place / 'snapshot'}: no snapshot"
+    assert issues(run)["monday/words/checkpoint_2"] == f"{checkpoint / 'snapshot'}: no snapshot"
 
 
 @pytest.mark.parametrize("spoil", ["file", "broken link", "loop"])
@@ -311,20 +311,20 @@ def test_an_empty_run_does_not_stop_the_others(world, monday):
     assert world.discover("empty")[0].issues == (), "alone, it is for the caller to refuse"
 
 
-@pytest.mark.parametrize("place", ["snapshot", "snapshot/deep", "link"])
-def test_a_folder_in_a_snapshot_is_refused(world, monday, place):
+@pytest.mark.parametrize("path", ["snapshot", "snapshot/deep", "link"])
+def test_a_folder_in_a_snapshot_is_refused(world, monday, path):
     """Results would be written into what is evaluated."""
     inside = monday / "words/checkpoint_1"
     (inside / "snapshot/deep").mkdir()
     (inside / "link").symlink_to("snapshot/deep")
     with pytest.raises(UsageError, match="lies in a snapshot, where nothing is ever written"):
-        discover([inside / place], problems_dir=world.problems)
+        discover([inside / path], problems_dir=world.problems)
     with pytest.raises(UsageError, match="lies in a snapshot, where nothing is ever written"):
-        discover_problem(inside / place, ProblemConfig.from_yaml(world.problems / "words"))
+        discover_problem(inside / path, ProblemConfig.from_yaml(world.problems / "words"))
 
 
 @pytest.mark.parametrize(
-    ("place", "inside"),
+    ("path", "inside"),
     [
         ("monday/words/checkpoint_1/snapshot", True),
         ("monday/words/checkpoint_1/snapshot/not/there", True),
@@ -336,11 +336,11 @@ def test_a_folder_in_a_snapshot_is_refused(world, monday, place):
         ("snapshot/out", False),
     ],
 )
-def test_what_lies_in_a_snapshot(world, monday, place, inside):
+def test_what_lies_in_a_snapshot(world, monday, path, inside):
     shutil.move(monday / "words/checkpoint_2/snapshot", world.folder / "elsewhere")
     (monday / "words/checkpoint_2/snapshot").symlink_to(world.folder / "elsewhere")
     (world.folder / "loop").symlink_to("loop")
-    assert bool(snapshot_around(world.folder / place, world.discover())) is inside
+    assert bool(snapshot_around(world.folder / path, world.discover())) is inside
 
 
 def test_two_runs_of_one_name_go_by_their_paths(world, monday, monkeypatch):

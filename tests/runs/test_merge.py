@@ -25,16 +25,16 @@ def copies(world):
     return [world.folder / "copies" / name / "monday" for name in ("one", "two")]
 
 
-def place(folder, number):
+def checkpoint_folder(folder, number):
     return folder / "words" / f"checkpoint_{number}"
 
 
 def put(world, folder, number, marks="+", **keys):
     """A result for the run's own submission, in one of the copies; with a raw report beside it."""
     submission = world.discover()[0].submissions[number - 1]
-    world.results(submission, marks, **keys).save(place(folder, number) / RESULT_FILE)
-    (place(folder, number) / ".scbench").mkdir(exist_ok=True)
-    (place(folder, number) / ".scbench/pytest.log").write_text(f"log of {folder.parent.name}")
+    world.results(submission, marks, **keys).save(checkpoint_folder(folder, number) / RESULT_FILE)
+    (checkpoint_folder(folder, number) / ".scbench").mkdir(exist_ok=True)
+    (checkpoint_folder(folder, number) / ".scbench/pytest.log").write_text(f"log of {folder.parent.name}")
 
 
 def merged(world, copies):
@@ -48,7 +48,7 @@ def results(world):
     """The marks of each checkpoint's result in the run; None where there is none."""
     found = []
     for number in (1, 2, 3):
-        path = place(world.folder / "monday", number) / RESULT_FILE
+        path = checkpoint_folder(world.folder / "monday", number) / RESULT_FILE
         tests = CorrectnessResults.load(path).tests if path.exists() else None
         found.append(None if tests is None else "".join("+" if test.status == "passed" else "-" for test in tests))
     return found
@@ -60,10 +60,10 @@ def test_copies_of_shards_merge_into_the_whole_run(world, copies):
     put(world, world.folder / "monday", 3, "++")
     assert merged(world, copies) == {}
     assert results(world) == ["+-", "-+", "++"]
-    log = place(world.folder / "monday", 2) / ".scbench/pytest.log"
+    log = checkpoint_folder(world.folder / "monday", 2) / ".scbench/pytest.log"
     assert log.read_text() == "log of two"
     assert world.plan(world.discover()).jobs == ()
-    assert place(copies[0], 1).joinpath(RESULT_FILE).exists(), "copies stay as they are"
+    assert checkpoint_folder(copies[0], 1).joinpath(RESULT_FILE).exists(), "copies stay as they are"
 
 
 def test_checkpoints_in_no_copy_are_left_to_do(world, copies):
@@ -88,7 +88,7 @@ def test_two_verdicts_that_differ_are_an_issue(world, copies, own):
     put(world, copies[1], 1, "-")
     found = merged(world, copies)
     assert list(found) == ["monday/words/checkpoint_1"]
-    assert str(place(copies[1], 1) / RESULT_FILE) in found["monday/words/checkpoint_1"]
+    assert str(checkpoint_folder(copies[1], 1) / RESULT_FILE) in found["monday/words/checkpoint_1"]
     assert "differs from another result" in found["monday/words/checkpoint_1"]
 
 
@@ -150,11 +150,11 @@ def a_pipe(path):
 @pytest.mark.parametrize("spoil", [cut, nonsense, a_link, a_folder, a_pipe])
 def test_a_damaged_result_is_none_and_is_named(world, copies, spoil):
     put(world, copies[0], 1)
-    spoil(place(copies[0], 1) / RESULT_FILE)
+    spoil(checkpoint_folder(copies[0], 1) / RESULT_FILE)
     put(world, copies[1], 2)
     found = merged(world, copies)
     assert list(found) == ["monday/words/checkpoint_1"]
-    assert found["monday/words/checkpoint_1"].startswith(f"{place(copies[0], 1) / RESULT_FILE}: ")
+    assert found["monday/words/checkpoint_1"].startswith(f"{checkpoint_folder(copies[0], 1) / RESULT_FILE}: ")
     assert results(world) == [None, "+", None]
 
 
@@ -163,7 +163,7 @@ def test_a_damaged_result_is_none_and_is_named(world, copies, spoil):
 def test_a_good_result_replaces_a_damaged_one(world, copies, spoil, where):
     folder = copies[0] if where == "copy" else world.folder / "monday"
     put(world, folder, 1, "-")
-    spoil(place(folder, 1) / RESULT_FILE)
+    spoil(checkpoint_folder(folder, 1) / RESULT_FILE)
     put(world, copies[1], 1, "+")
     assert merged(world, copies) == {}
     assert results(world)[0] == "+"
@@ -177,8 +177,8 @@ def test_a_missing_copy_is_rejected(world, copies):
 def test_a_run_that_cannot_be_written_to(world, copies):
     put(world, copies[0], 1)
     put(world, copies[0], 2)
-    (place(world.folder / "monday", 2) / ".scbench").symlink_to("x")
-    (place(world.folder / "monday", 2) / f".{RESULT_FILE}.x").mkdir()
+    (checkpoint_folder(world.folder / "monday", 2) / ".scbench").symlink_to("x")
+    (checkpoint_folder(world.folder / "monday", 2) / f".{RESULT_FILE}.x").mkdir()
     with pytest.raises(InfrastructureError, match=r"checkpoint_2: .*every result merged before is whole"):
         merged(world, copies)
     assert results(world) == ["+", None, None]

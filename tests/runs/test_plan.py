@@ -156,13 +156,13 @@ def test_a_result_without_a_verdict_is_not_up_to_date(evaluated):
     assert str(path) in reason
 
 
-@pytest.mark.parametrize("place", ["folder", "link", "gone"])
-def test_a_folder_in_place_of_a_result_is_not_up_to_date(evaluated, place):
+@pytest.mark.parametrize("kind", ["folder", "link", "gone"])
+def test_a_folder_in_place_of_a_result_is_not_up_to_date(evaluated, kind):
     path = evaluated.folder / "monday/words/checkpoint_1/evaluation.json"
     path.unlink()
-    if place == "folder":
+    if kind == "folder":
         path.mkdir()
-    elif place == "link":
+    elif kind == "link":
         path.symlink_to("../checkpoint_2/evaluation.json")
     [(reason, numbers)] = stale(evaluated).items()
     assert numbers == {1}
@@ -170,10 +170,10 @@ def test_a_folder_in_place_of_a_result_is_not_up_to_date(evaluated, place):
 
 
 def test_the_result_of_another_checkpoint_is_none_of_this_one(evaluated):
-    place = evaluated.folder / "monday/words"
-    shutil.rmtree(place / "checkpoint_2/snapshot")
-    shutil.copytree(place / "checkpoint_1/snapshot", place / "checkpoint_2/snapshot")
-    shutil.copy(place / "checkpoint_1/evaluation.json", place / "checkpoint_2/evaluation.json")
+    problem = evaluated.folder / "monday/words"
+    shutil.rmtree(problem / "checkpoint_2/snapshot")
+    shutil.copytree(problem / "checkpoint_1/snapshot", problem / "checkpoint_2/snapshot")
+    shutil.copy(problem / "checkpoint_1/evaluation.json", problem / "checkpoint_2/evaluation.json")
     assert stale(evaluated) == {"the tests changed": {2}}
 
 

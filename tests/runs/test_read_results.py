@@ -26,8 +26,8 @@ def stored(checkpoint, statuses, *, problem="words", reason=None, arguments=(), 
 
 @pytest.fixture
 def save(tmp_path):
-    def save(place, *given, **more):
-        path = tmp_path / place / "evaluation.json"
+    def save(folder, *given, **more):
+        path = tmp_path / folder / "evaluation.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         stored(*given, **more).save(path)
         return path
@@ -40,8 +40,8 @@ def entries(*paths):
 
 
 def line(checkpoint, *, order=1, **more):
-    place = {"run": "run", "problem": "words", "checkpoint": checkpoint, "order": order}
-    return CheckpointLine(**{**dict(CheckpointFacts.no_verdict("why")), **place, **more})
+    keys = {"run": "run", "problem": "words", "checkpoint": checkpoint, "order": order}
+    return CheckpointLine(**{**dict(CheckpointFacts.no_verdict("why")), **keys, **more})
 
 
 def test_results_in_their_order_with_what_changed(save, tmp_path):
@@ -80,9 +80,9 @@ def test_checkpoints_without_a_result_come_from_the_summary(save, tmp_path):
 
 def test_a_removed_result_has_no_verdict(save, tmp_path):
     path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
-    told = line("checkpoint_1", evaluation="words/checkpoint_1/evaluation.json", state="evaluated", reason=None)
-    told = told.model_copy(update={"passed": dict.fromkeys(told.passed, True)})
-    write_lines(tmp_path / "run" / LINES_FILE, [told])
+    stored = line("checkpoint_1", evaluation="words/checkpoint_1/evaluation.json", state="evaluated", reason=None)
+    stored = stored.model_copy(update={"passed": dict.fromkeys(stored.passed, True)})
+    write_lines(tmp_path / "run" / LINES_FILE, [stored])
     assert entries(tmp_path / "run")[0].line.passes("all-cases")
     path.unlink()
     (entry,) = entries(tmp_path / "run")
@@ -117,8 +117,8 @@ def test_a_result_that_is_not_in_the_summary_gets_its_number(save, tmp_path):
     names = [f"checkpoint_{number}" for number in range(1, 5)]
     for name in names:
         save(f"run/words/{name}", name, {"a": "passed"}, checkpoints=names)
-    known = [line(name, order=place, evaluation=f"words/{name}/evaluation.json")
-             for place, name in enumerate(names, start=1) if place != 2]  # fmt: skip
+    known = [line(name, order=order, evaluation=f"words/{name}/evaluation.json")
+             for order, name in enumerate(names, start=1) if order != 2]  # fmt: skip
     write_lines(tmp_path / "run" / LINES_FILE, known)
     found = [entry.line for entry in entries(tmp_path / "run")]
     assert [(one.checkpoint, one.order) for one in found] == list(zip(names, range(1, 5), strict=True))
@@ -172,8 +172,8 @@ def test_two_results_for_one_checkpoint_are_a_mistake(save, tmp_path):
 def test_what_was_not_evaluated_is_told_without_a_summary_too(save, tmp_path):
     save("run/words/b", "b", {"a": "passed"}, checkpoints=["a", "b", "c"])
     save("run/nouns/one", "one", {"a": "passed"}, problem="the nouns")
-    for place in ("words/c", "nouns/two", "verbs/one"):
-        (tmp_path / "run" / place / "snapshot").mkdir(parents=True)
+    for name in ("words/c", "nouns/two", "verbs/one"):
+        (tmp_path / "run" / name / "snapshot").mkdir(parents=True)
     found = [(one.problem, one.checkpoint, one.order, one.state) for one in (e.line for e in entries(tmp_path / "run"))]
     assert found == [
         ("the nouns", "one", 1, "evaluated"),

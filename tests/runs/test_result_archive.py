@@ -209,9 +209,9 @@ def test_every_cut_and_every_change_is_noticed(tmp_path):
         unpack_result(whole + b"x", tmp_path / "b")
     assert not (tmp_path / "b").exists()
     noticed = 0
-    for place in range(10, len(whole)):
+    for index in range(10, len(whole)):
         try:
-            unpack_result(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :], tmp_path / "b")
+            unpack_result(whole[:index] + bytes([whole[index] ^ 1]) + whole[index + 1 :], tmp_path / "b")
         except ResultError:
             noticed += 1
         else:  # among zeros there is more than one way to say the same

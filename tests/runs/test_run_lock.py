@@ -64,12 +64,12 @@ def reason(folder, shard=None):
 def test_the_second_evaluator_is_told_who_holds_the_lock(folder, start):
     process, said = start()
     assert said == "held"
-    told = reason(folder)
-    assert told.startswith(f"{folder}: held by process {process.pid} of ")
+    message = reason(folder)
+    assert message.startswith(f"{folder}: held by process {process.pid} of ")
     for part in (f" on {socket.gethostname()} since 20", f"(-c {folder} '')", "; wait for its end, or end it"):
-        assert part in told
-    assert told.count("process") == 1
-    assert reason(folder, Shard(1, 2)) == told, "a shard is kept out by the whole"
+        assert part in message
+    assert message.count("process") == 1
+    assert reason(folder, Shard(1, 2)) == message, "a shard is kept out by the whole"
 
 
 @pytest.mark.e2e
@@ -96,18 +96,18 @@ def test_a_killed_holder_is_not_named_for_those_that_came_after(folder, start):
     dead.wait()
     shard, said = start("1/2")
     assert said == "held"
-    told = reason(folder)
-    assert f"process {shard.pid} " in told
-    assert f"process {dead.pid} " not in told
+    message = reason(folder)
+    assert f"process {shard.pid} " in message
+    assert f"process {dead.pid} " not in message
 
 
 @pytest.mark.e2e
 def test_shards_of_one_plan_run_at_the_same_time(folder, start):
     processes = [start(f"{number}/3")[0] for number in (1, 2)]
     assert reason(folder, Shard(3, 3)) is None
-    told = reason(folder)
-    assert all(f"process {process.pid} of " in told for process in processes)
-    assert told.count("process ") == 2
+    message = reason(folder)
+    assert all(f"process {process.pid} of " in message for process in processes)
+    assert message.count("process ") == 2
     again = reason(folder, Shard(2, 3))
     assert f"process {processes[1].pid} of " in again
     assert again.count("process ") == 1
@@ -135,9 +135,9 @@ def test_a_holder_in_this_process_keeps_it_from_another(folder, start):
 @pytest.mark.e2e
 def test_a_very_long_command_hides_nobody(folder, start):
     process, _ = start("", *[f"runs/run-{number}" for number in range(2000)])
-    told = reason(folder)
-    assert f"process {process.pid} of " in told
-    assert len(told) < 1000
+    message = reason(folder)
+    assert f"process {process.pid} of " in message
+    assert len(message) < 1000
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,9 @@ def test_a_lock_with_any_content_still_locks(folder, garbage):
         assert run.submissions
         assert json.loads((folder / STATE_DIR / "lock").read_text())["pid"] == os.getpid()
         (folder / STATE_DIR / "lock").write_bytes(garbage)
-        told = reason(folder)
-        assert told.startswith(f"{folder}: held by ")
-        assert len(told) < 5000
+        message = reason(folder)
+        assert message.startswith(f"{folder}: held by ")
+        assert len(message) < 5000
 
 
 def test_a_locked_run_does_not_stop_the_others(folder, tmp_path):
@@ -233,8 +233,8 @@ def test_a_lock_that_is_something_else_is_not_touched(folder, tmp_path, kind, sh
         (folder / STATE_DIR).symlink_to(tmp_path / "elsewhere")
     else:
         (folder / STATE_DIR).mkdir()
-        place = folder / STATE_DIR / name
-        {"link": lambda: place.symlink_to(victim), "pipe": lambda: os.mkfifo(place), "folder": place.mkdir}[kind]()
+        path = folder / STATE_DIR / name
+        {"link": lambda: path.symlink_to(victim), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[kind]()
     assert reason(folder, shard).startswith(f"{folder}: results cannot be written there: ")
     assert "None" not in reason(folder, shard)
     assert victim.read_text() == "precious"

@@ -117,12 +117,12 @@ def test_an_environment_is_given_by_the_path_of_its_file(world, run, held, optio
     assert all(outcome.submission.environment == load_environment(file) for outcome in outcomes)
 
 
-@pytest.mark.parametrize("place", [".", "out", "deep/er", "../snapshot/out", "../link/out"])
-def test_an_output_inside_a_submission_is_rejected(loose, options, place):
+@pytest.mark.parametrize("inner", [".", "out", "deep/er", "../snapshot/out", "../link/out"])
+def test_an_output_inside_a_submission_is_rejected(loose, options, inner):
     first, second = loose[:2]
     (first.path.parent / "link").symlink_to(first.path)
     for guilty in (first, second):
-        given = [first, second, replace(guilty, output=first.path / place)]
+        given = [first, second, replace(guilty, output=first.path / inner)]
         with pytest.raises(UsageError, match="lies inside the submission"):
             next(evaluate_run(given, cache=options["cache"]))
 

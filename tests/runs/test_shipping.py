@@ -204,8 +204,8 @@ def test_fetched_once_and_again_when_damaged(problem: ProblemConfig, tmp_path: P
 
     places = {received_problem(Cache(tmp_path), digest, fetch) for _ in range(3)}
     assert len(fetched) == len(places) == 1
-    (place,) = places
-    (place / "tests" / "conftest.py").write_text("")
+    (folder,) = places
+    (folder / "tests" / "conftest.py").write_text("")
     assert tree_digest(received_problem(Cache(tmp_path), digest, fetch)) == digest
     assert len(fetched) == 2
 
@@ -218,7 +218,7 @@ def test_a_problem_with_another_digest_is_not_cached(problem: ProblemConfig, tmp
 
 
 @pytest.mark.parametrize(
-    ("there", "told"),
+    ("there", "message"),
     [
         (HERE, None),
         (NodeVersions("0.4", "3-abc", "3.11"), "it has slop-code 0.4, expected 0.5"),
@@ -226,8 +226,8 @@ def test_a_problem_with_another_digest_is_not_cached(problem: ProblemConfig, tmp
         (NodeVersions("0.5", "3-abc", "3.12"), "it has python 3.12, expected 3.11"),
     ],
 )
-def test_the_version_that_differs_is_named(there: NodeVersions, told: str | None) -> None:
-    assert there.difference(HERE) == told
+def test_the_version_that_differs_is_named(there: NodeVersions, message: str | None) -> None:
+    assert there.difference(HERE) == message
 
 
 def test_folders_hidden_here_are_hidden_on_the_node(problem: ProblemConfig, tmp_path: Path) -> None:

@@ -128,15 +128,15 @@ def test_bounds_of_a_mean_are_those_of_student(shares, expected):
 def dealt_by_hand(one, other):
     """Every way to deal the runs out anew, by the places they stand at, with fractions."""
     values = [*one, *other]
-    places = range(len(values))
+    indices = range(len(values))
 
     def apart(chosen):
-        first = [values[place] for place in chosen]
-        second = [values[place] for place in places if place not in chosen]
+        first = [values[index] for index in chosen]
+        second = [values[index] for index in indices if index not in chosen]
         return abs(Fraction(sum(first), len(first)) - Fraction(sum(second), len(second)))
 
     found = apart(range(len(one)))
-    deals = list(itertools.combinations(places, len(one)))
+    deals = list(itertools.combinations(indices, len(one)))
     return float(Fraction(sum(apart(deal) >= found for deal in deals), len(deals)))
 
 
@@ -174,7 +174,7 @@ def test_a_permutation_test_of_many_runs_draws_by_its_seed():
 def test_fisher_adds_up_the_tables_that_are_no_likelier(sizes):
     runs, others = sizes
     for passed, other_passed in itertools.product(range(runs + 1), range(others + 1)):
-        marks = [place < passed + other_passed for place in range(runs + others)]
+        marks = [index < passed + other_passed for index in range(runs + others)]
         deals = [sum(deal) for deal in itertools.combinations(marks, runs)]
         unlikely = sum(deals.count(deal) <= deals.count(passed) for deal in deals)
         assert fisher(passed, runs, other_passed, others) == float(Fraction(unlikely, len(deals)))

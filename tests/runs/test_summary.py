@@ -205,9 +205,9 @@ def test_k_goes_as_far_as_the_problem_with_the_fewest_runs():
     assert summarise(lines_of(table), []).samples.runs == 3
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_a_checkpoint_that_a_run_does_not_have_is_not_passed(told):
-    issues = [RunIssue("b", "words", "checkpoint_2", "no snapshot")] if told else []
+@pytest.mark.parametrize("reported", [True, False])
+def test_a_checkpoint_that_a_run_does_not_have_is_not_passed(reported):
+    issues = [RunIssue("b", "words", "checkpoint_2", "no snapshot")] if reported else []
     found = samples({"a": {"words": "++"}, "b": {"words": "+"}}, "words", issues)
     assert found.checkpoints.pass_at_k == {"1": 0.75, "2": 1.0}
     assert found.solved.rate == 0.5

@@ -179,7 +179,7 @@ def wanted(problem, environment_spec, cache):
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "message"),
     [
         (["sandbox"], "no-such-engine"),
         (["tools"], "slop-code-has-no-such-package"),
@@ -191,14 +191,14 @@ def wanted(problem, environment_spec, cache):
         ([], None),
     ],
 )
-def test_a_machine_that_can_evaluate_nothing_says_so_at_once(wanted, need_bubblewrap, names, told):
+def test_a_machine_that_can_evaluate_nothing_says_so_at_once(wanted, need_bubblewrap, names, message):
     need_bubblewrap()
     executor = ThreadExecutor(1, None, lambda _: None, Cache.default())
     try:
-        if told is None:
+        if message is None:
             executor.prepare(wanted(*names))
         else:
-            with pytest.raises(InfrastructureError, match=told):
+            with pytest.raises(InfrastructureError, match=message):
                 executor.prepare(wanted(*names))
     finally:
         executor.close()

@@ -160,7 +160,7 @@ def as_json(rows: Sequence[Row], seconds: float) -> str:
         "system": platform.release(),
         "python": platform.python_version(),
     }
-    told = [
+    entries = [
         {
             "case": row.case,
             "sandbox": row.sandbox,
@@ -174,7 +174,9 @@ def as_json(rows: Sequence[Row], seconds: float) -> str:
         for row in rows
     ]
     stable = not any(row.differing for row in rows)
-    return json.dumps({"machine": machine, "seconds": round(seconds), "stable": stable, "rows": told}, indent=2) + "\n"
+    return (
+        json.dumps({"machine": machine, "seconds": round(seconds), "stable": stable, "rows": entries}, indent=2) + "\n"
+    )
 
 
 def exit_status(rows: Sequence[Row]) -> int:

@@ -44,8 +44,8 @@ def test_what_is_unstable_is_named(cache, make_problem, make_submission, tmp_pat
     counter.write_text("0")
     problem = make_problem({"test_checkpoint_1.py": COUNTS.format(counter=str(counter))})
     case = Case("planted", problem, "checkpoint_1", make_submission({"main.py": ""}))
-    told: list[str] = []
-    rows = soak([case], ["none"], {"idle": 3}, cache=cache, tell=told.append)
+    messages: list[str] = []
+    rows = soak([case], ["none"], {"idle": 3}, cache=cache, tell=messages.append)
     said = summary(rows)
     assert said.startswith("NOT STABLE: 1 of 1 rows of 3 evaluations")
     assert "evaluation 3: test test_checkpoint_1.py::test_every_third_time: passed, Core → failed, Core" in said
@@ -53,7 +53,7 @@ def test_what_is_unstable_is_named(cache, make_problem, make_submission, tmp_pat
     assert "evaluation 3: policy all-cases: passed → not passed" in said
     assert "test_steady" not in said
     assert "again: python -m tests.stability.soak --cases planted --sandbox none --condition idle --times 3" in said
-    assert any(text.startswith("planted, none, idle: evaluation 3") for text in told)
+    assert any(text.startswith("planted, none, idle: evaluation 3") for text in messages)
     assert exit_status(rows) == 1
     written = json.loads(as_json(rows, 1.0))
     assert not written["stable"]

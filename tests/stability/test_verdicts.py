@@ -10,7 +10,7 @@ from tests.stability.verdicts import differences, in_any_sandbox, steady, unearn
 
 
 @pytest.mark.parametrize(
-    ("expected", "found", "told"),
+    ("expected", "found", "expected_messages"),
     [
         ({"test a": "passed, Core"}, {"test a": "passed, Core"}, []),
         ({"test a": "passed, Core"}, {"test a": "failed, Core"}, ["test a: passed, Core → failed, Core"]),
@@ -19,8 +19,8 @@ from tests.stability.verdicts import differences, in_any_sandbox, steady, unearn
         ({"exit code": "0", "group Core": "1 of 1"}, {"group Core": "1 of 1", "exit code": "0"}, []),
     ],
 )
-def test_differences_between_evaluations_are_listed(expected, found, told):
-    assert differences(expected, found) == told
+def test_differences_between_evaluations_are_listed(expected, found, expected_messages):
+    assert differences(expected, found) == expected_messages
 
 
 def test_only_what_is_the_sandboxs_own_may_differ_between_sandboxes():
@@ -80,7 +80,7 @@ def test_where_nothing_was_judged_nothing_is_stable(evaluations, status, words):
 
 
 @pytest.mark.parametrize(
-    ("kind", "result", "told"),
+    ("kind", "result", "expected_messages"),
     [
         ("reference", results(), []),
         ("reference", results("failed"), ["a reference does not pass all-cases"]),
@@ -93,11 +93,11 @@ def test_where_nothing_was_judged_nothing_is_stable(evaluations, status, words):
         ("before", results("failed"), []),
     ],
 )
-def test_a_verdict_that_was_not_earned(kind, result, told):
-    assert unearned(kind, result) == told
+def test_a_verdict_that_was_not_earned(kind, result, expected_messages):
+    assert unearned(kind, result) == expected_messages
     rows = told_about(("none", "idle", result), ("none", "idle", result), kind=kind)
-    assert [text.partition(": ")[2] for text in rows[0].differing] == told * 2
-    assert exit_status(rows) == int(bool(told))
+    assert [text.partition(": ")[2] for text in rows[0].differing] == expected_messages * 2
+    assert exit_status(rows) == int(bool(expected_messages))
 
 
 def test_the_sandboxes_are_held_against_each_other():
@@ -108,7 +108,7 @@ def test_the_sandboxes_are_held_against_each_other():
 
 
 @pytest.mark.parametrize(
-    ("second", "told"),
+    ("second", "expected_messages"),
     [
         (results(environment="other"), "digest environment: e → other"),
         (results(pytest_exit_code=1), "exit code: 0 → 1"),
@@ -117,9 +117,9 @@ def test_the_sandboxes_are_held_against_each_other():
     ],
     ids=["digest", "exit code", "no verdict", "deselected"],
 )
-def test_under_load_it_has_to_be_the_verdict_of_the_idle_machine(second, told):
+def test_under_load_it_has_to_be_the_verdict_of_the_idle_machine(second, expected_messages):
     rows = told_about(("none", "idle", results()), ("none", "load", second))
-    assert f"evaluation 1: {told}" in rows[1].differing
+    assert f"evaluation 1: {expected_messages}" in rows[1].differing
 
 
 def test_other_words_of_a_failure_are_a_note():

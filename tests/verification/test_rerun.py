@@ -61,18 +61,18 @@ def test_another_snapshot_and_problem(world, stored):
 @pytest.mark.parametrize("given", ["here", "other/../here", "link", "link_above/here", "file", "next"])
 def test_no_stored_result_is_written_over(world, stored, given):
     results, folder = stored
-    place = folder.rename(folder.with_name("here"))
+    stored_folder = folder.rename(folder.with_name("here"))
     for name in ("other", "file"):
-        (place.parent / name).mkdir()
-    (place / "snapshot").rename(world.folder / "code")
-    (place.parent / "next" / "snapshot").mkdir(parents=True)
-    (place.parent / "link").symlink_to("here")
-    (place.parent / "link_above").symlink_to(".")
-    (place.parent / "file" / "evaluation.json").symlink_to(place / "evaluation.json")
+        (stored_folder.parent / name).mkdir()
+    (stored_folder / "snapshot").rename(world.folder / "code")
+    (stored_folder.parent / "next" / "snapshot").mkdir(parents=True)
+    (stored_folder.parent / "link").symlink_to("here")
+    (stored_folder.parent / "link_above").symlink_to(".")
+    (stored_folder.parent / "file" / "evaluation.json").symlink_to(stored_folder / "evaluation.json")
     found = {"snapshot": world.folder / "code", "problems_dir": world.problems}
     with pytest.raises(UsageError, match="a stored result or a submission lies there; give another folder with -o"):
-        submission_of(results, place, RerunInputs(**found, output=place.parent / given))
-    assert submission_of(results, place, RerunInputs(**found, output=place.parent / "other"))
+        submission_of(results, stored_folder, RerunInputs(**found, output=stored_folder.parent / given))
+    assert submission_of(results, stored_folder, RerunInputs(**found, output=stored_folder.parent / "other"))
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_changed_messages_are_listed_and_are_no_difference(old, new, other):
 
 def test_times_never_count_and_the_largest_changes_come_first():
     old, new = stored_result("+" * 8), stored_result("+" * 8, duration=3.0, phases={"tests": 2.5})
-    tests = [test.model_copy(update={"duration_ms": 1.0 + place}) for place, test in enumerate(new.tests)]
+    tests = [test.model_copy(update={"duration_ms": 1.0 + number}) for number, test in enumerate(new.tests)]
     found = rerun_changes(old, new.model_copy(update={"tests": tests}))
     assert [(one.what, one.old, one.new) for one in found.times[:3]] == [
         ("everything", 2.0, 3.0),

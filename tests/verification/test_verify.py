@@ -198,7 +198,7 @@ def test_all_that_is_wrong_is_said(result):
             setting("passed", "all-cases", to=True),
         ),
     )
-    assert [place for _, place, _, _ in found_in(path)] == [
+    assert [location for _, location, _, _ in found_in(path)] == [
         SHOUTS_TWO,
         SHOUTS,
         "pass_counts.Functionality",
@@ -298,8 +298,8 @@ def in_stream(name, status):
 JSON, CTRF, LINES = (f".scbench/{name}" for name in (JSON_REPORT, CTRF_REPORT, STREAM))
 
 
-def differ(place, one, other):
-    return ("contradiction", place, one, other)
+def differ(location, one, other):
+    return ("contradiction", location, one, other)
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_what_pytest_printed_last(log, counts):
 
 
 @pytest.mark.parametrize(
-    ("told", "ctrf", "alike"),
+    ("stream", "ctrf", "alike"),
     [
         (("error", False), ("failed", False), True),
         (("error", False), ("passed", False), False),
@@ -411,8 +411,8 @@ def test_what_pytest_printed_last(log, counts):
         (("skipped", False), ("passed", False), False),
     ],
 )
-def test_what_ctrf_cannot_say_alike(told, ctrf, alike):
-    one, other = (RawTest("f::t", status, 0.0, xpassed=xpassed) for status, xpassed in (told, ctrf))
+def test_what_ctrf_cannot_say_alike(stream, ctrf, alike):
+    one, other = (RawTest("f::t", status, 0.0, xpassed=xpassed) for status, xpassed in (stream, ctrf))
     assert agrees_with_ctrf(one, other) is alike
 
 
@@ -448,7 +448,9 @@ def test_a_snapshot_that_was_not_evaluated(result):
     edit(path, setting("provenance", "digests", "submission", to=tree_digest(snapshot)))
     assert (found_in(path), not_checked(path)) == ([], [GROUPS])
     (snapshot / "main.py").write_text("print(1)\n")
-    assert [(kind, place) for kind, place, _, _ in found_in(path)] == [("snapshot", "provenance.digests.submission")]
+    assert [(kind, location) for kind, location, _, _ in found_in(path)] == [
+        ("snapshot", "provenance.digests.submission")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -501,10 +503,12 @@ def test_a_problem_that_is_not_the_one(result, tmp_path):
     path, words = result(), tmp_path / "words"
     with (words / "tests" / "test_checkpoint_1.py").open("a") as file:
         file.write("\n")
-    assert [place for _, place, _, _ in found_in(path, ProblemConfig.from_yaml(words))] == ["provenance.digests.tests"]
+    assert [location for _, location, _, _ in found_in(path, ProblemConfig.from_yaml(words))] == [
+        "provenance.digests.tests"
+    ]
     config = words / "config.yaml"
     config.write_text(config.read_text().replace("timeout: 10", "timeout: 11").replace("Functionality", "Error"))
-    assert [place for _, place, _, _ in found_in(path, ProblemConfig.from_yaml(words))] == [
+    assert [location for _, location, _, _ in found_in(path, ProblemConfig.from_yaml(words))] == [
         "provenance.digests.config",
         "provenance.digests.tests",
         "provenance.groups",
@@ -570,7 +574,7 @@ def test_a_run_that_broke_off(result, code, lines, reason):
 
 
 @pytest.mark.parametrize(
-    ("change", "place"),
+    ("change", "location"),
     [
         (in_test(SHOUTS, status="failed"), SHOUTS),
         (in_test(LATER, status="passed"), LATER),
@@ -579,13 +583,13 @@ def test_a_run_that_broke_off(result, code, lines, reason):
     ],
     ids=["found", "not run", "reason", "exit code"],
 )
-def test_edits_of_a_run_that_broke_off(result, change, place):
+def test_edits_of_a_run_that_broke_off(result, change, location):
     path = result()
     raw = path.parent / ".scbench"
     cut(raw, KEPT_LINES)
     evaluated(path, read_roster(path.parent), [exit_of(137)])
     edit(path, change)
-    assert place in [found for _, found, _, _ in found_in(path)]
+    assert location in [found for _, found, _, _ in found_in(path)]
 
 
 def test_an_end_after_the_reports_were_written(result):

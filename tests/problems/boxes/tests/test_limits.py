@@ -70,9 +70,9 @@ def test_processes(call):
 
 
 @pytest.mark.parametrize("chunk", [100, 5])
-@pytest.mark.parametrize("place", ["workspace", "tmp"])
-def test_disk(call, tmp_path, place, chunk):
-    folder = Path.cwd() / "filled" if place == "workspace" else tmp_path / "filled"
+@pytest.mark.parametrize("location", ["workspace", "tmp"])
+def test_disk(call, tmp_path, location, chunk):
+    folder = Path.cwd() / "filled" if location == "workspace" else tmp_path / "filled"
     folder.mkdir()
     code = """
 import sys

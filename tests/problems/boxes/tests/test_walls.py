@@ -54,9 +54,9 @@ def test_the_reports_are_out_of_sight(says):
     assert os.listdir(".scbench") != []
 
 
-@pytest.mark.parametrize("place", ["problem", "cache", "output", "submission", "source", "tmp"])
-def test_places_of_the_host_are_out_of_sight(says, place):
-    assert says("import os, sys; print(os.path.exists(sys.argv[2]))", HOST[place]) == "False"
+@pytest.mark.parametrize("path_name", ["problem", "cache", "output", "submission", "source", "tmp"])
+def test_places_of_the_host_are_out_of_sight(says, path_name):
+    assert says("import os, sys; print(os.path.exists(sys.argv[2]))", HOST[path_name]) == "False"
 
 
 def test_of_the_host_s_home_at_most_the_interpreter_is_seen(says):
