@@ -6,10 +6,10 @@
     side       = number ["%"] | name | name "." count
     relation   = "==" | "!=" | "<" | "<=" | ">" | ">="
 
-A name is a group's, or `all` for every test; by itself it is the share of its tests that passed, which is compared with
-no more than that: where there are no such tests, the comparison is left out, as if it had not been written. A count is
-`passed`, `failed` (every test that did not pass) or `total`, and 0 where there are none. A policy fails where nothing
-is left of it, and where the groups that it names have no tests at all.
+A name is that of a group, or `all` for every test. A name without a count is the share of its tests that passed. A
+comparison with such a share is ignored if there are no tests of this name. A count is `passed`, `failed` (every test
+that did not pass) or `total`, and is 0 if there are no tests. A policy fails if all its comparisons are ignored, or if
+the groups that it names have no tests at all.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TOKEN = re.compile(
 
 Counts = Mapping[GroupType, int]
 Tree = Callable[[Counts, Counts], bool | None]
-"""Whether it holds; None where it says nothing, as there are no such tests."""
+"""Whether a part of the expression holds; None if it is ignored because there are no such tests."""
 Figure = Callable[[Counts, Counts], Fraction | None]
 
 
@@ -59,12 +59,12 @@ class _Token:
     text: str
     kind: str
     column: int
-    """From 1."""
+    """Counted from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """Of a comparison."""
+    """One side of a comparison."""
 
     token: _Token
     figure: Figure
@@ -73,17 +73,17 @@ class _Side:
 
 
 class Expression(str):
-    """The text itself, with the rule that it stands for."""
+    """The text of an expression, with its parsed form."""
 
     _tree: Tree
     _groups: frozenset[GroupType]
 
     def __new__(cls, text: str, names: Sequence[str] = ()) -> Expression:
-        """`names`: what else could have been meant where this is no expression."""
-        made = super().__new__(cls, re.sub(r"\s", " ", text).strip())
-        parser = _Parser(made, names)
-        made._tree, made._groups = parser.whole(), frozenset(parser.groups)
-        return made
+        """`names` are the names of policies, which an error may suggest instead."""
+        expression = super().__new__(cls, re.sub(r"\s", " ", text).strip())
+        parser = _Parser(expression, names)
+        expression._tree, expression._groups = parser.parse(), frozenset(parser.groups)
+        return expression
 
     def __reduce__(self) -> tuple[type[Expression], tuple[str]]:
         return Expression, (str(self),)
@@ -104,7 +104,7 @@ class _Parser:
         self.depth = 0
         self.groups: set[GroupType] = set()
 
-    def whole(self) -> Tree:
+    def parse(self) -> Tree:
         if len(self.tokens) == 1 and self.tokens[0].kind == "name":
             self._lone_name()
         tree = self._either()
@@ -213,9 +213,9 @@ def _token(match: re.Match[str]) -> _Token:
     return _Token(match.group(kind), kind, match.start(kind) + 1)
 
 
-def _joined(join: Callable[[list[bool]], bool], said: Sequence[bool | None]) -> bool | None:
-    telling = [answer for answer in said if answer is not None]
-    return join(telling) if telling else None
+def _joined(join: Callable[[list[bool]], bool], values: Sequence[bool | None]) -> bool | None:
+    known = [value for value in values if value is not None]
+    return join(known) if known else None
 
 
 def _figure(groups: Sequence[GroupType], count: str) -> Figure:

@@ -33,7 +33,7 @@ _MAX_FAULTS = 20
 @dataclass(slots=True)
 class Stream:
     results: dict[str, RawTest] = field(default_factory=dict)
-    """By node id."""
+    """Results by node id."""
 
     last_started: str | None = None
 
