@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @fuzzed(
     raw=damaged(ARCHIVE) | damaged(gzip.decompress(ARCHIVE)).map(gzip.compress) | archives() | st.binary(max_size=60)
 )
-def test_archives(folder: Path, raw: bytes) -> None:
+def test_a_damaged_archive_changes_nothing(folder: Path, raw: bytes) -> None:
     """One that does not hold changes nothing, one that does brings what is in it, and nothing leaves the folder."""
     target = folder / "around" / "delivered"
     shutil.rmtree(folder / "around", ignore_errors=True)
