@@ -19,7 +19,7 @@ from slop_code.execution.tool_environment import (
 )
 
 ARGV = ["uv", "pip", "install", "a b"]
-STEP = "is there a network? `slop-code cache warm` fetches it ahead"
+STEP = "is there a network? `slop-code cache warm` fetches them ahead"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ STEP = "is there a network? `slop-code cache warm` fetches it ahead"
 )
 def test_the_first_line_has_the_cause_and_the_next_step(output, cause):
     first, second, *rest = str(tool_failure(ARGV, 2, output)).split("\n")
-    assert first == f"the test environment cannot be made: {cause}; {STEP}"
+    assert first == f"the test tools cannot be installed: {cause}; {STEP}"
     assert second == "`uv pip install 'a b'` exited with 2"
     assert "\n".join(rest) == output.strip()
 
@@ -84,7 +84,7 @@ def test_a_failed_lookup_of_a_host_name_is_retried(outputs):
 @pytest.mark.parametrize(("outputs", "left"), [((LOOKUP_FAILURE,) * 4, 1), (("error: no such package\n", None), 1)])
 def test_a_lasting_failure_is_an_infrastructure_failure(outputs, left):
     builder = ScriptedUv(*outputs)
-    with pytest.raises(InfrastructureError, match="the test environment cannot be made"):
+    with pytest.raises(InfrastructureError, match="the test tools cannot be installed"):
         run_uv(builder, "uv", [])
     assert len(builder.outputs) == left
 

@@ -26,6 +26,6 @@ def test_steps_that_may_take_minutes_are_long():
     assert [kind.value for kind in ProgressKind if ProgressEvent(kind).is_long] == [
         "pull_image",
         "fetch_uv",
-        "build_test_environment",
+        "install_test_tools",
         "run_setup_command",
     ]

@@ -26,7 +26,7 @@ def add_to(commands: Commands) -> None:
     group = commands.add_parser(
         "cache",
         help="fill, show and prune the cache",
-        description="Fill, show and prune the cache: test environments, rosters, results.",
+        description="Fill, show and prune the cache: test tools, rosters, results.",
         examples=["slop-code cache info", "slop-code cache prune --results-limit 500M"],
     )
     actions = add_commands(group)
@@ -38,8 +38,8 @@ def add_to(commands: Commands) -> None:
 def _add_warm(actions: Commands) -> None:
     warm = actions.add_parser(
         "warm",
-        help="download the locked test environment now",
-        description="Download the locked test environment now, so that evaluations need no network for it.",
+        help="download the locked test tools now",
+        description="Download the locked test tools now, so that evaluations need no network for them.",
         examples=["slop-code cache warm", "slop-code cache warm problems/larder -e docker-python3.12-uv"],
     )
     option = warm.add_argument

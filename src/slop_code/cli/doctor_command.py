@@ -139,7 +139,7 @@ def _bubblewrap() -> Iterator[Check]:
 def _cache_folder() -> str:
     root = Cache.default().root
     cold = not (root / "tools").is_dir()
-    return f"{root} (cold: the first evaluation fetches the test environment)" if cold else str(root)
+    return f"{root} (cold: the first evaluation fetches the test tools)" if cold else str(root)
 
 
 def run(arguments: argparse.Namespace) -> int:

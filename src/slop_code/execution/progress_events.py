@@ -10,7 +10,7 @@ from enum import StrEnum
 class ProgressKind(StrEnum):
     PULL_IMAGE = "pull_image"
     FETCH_UV = "fetch_uv"
-    BUILD_TEST_ENVIRONMENT = "build_test_environment"
+    INSTALL_TEST_TOOLS = "install_test_tools"
     RUN_SETUP_COMMAND = "run_setup_command"
     COLLECT_TESTS = "collect_tests"
     RUN_TESTS = "run_tests"
@@ -28,7 +28,7 @@ class ProgressKind(StrEnum):
 _LONG = {
     ProgressKind.PULL_IMAGE,
     ProgressKind.FETCH_UV,
-    ProgressKind.BUILD_TEST_ENVIRONMENT,
+    ProgressKind.INSTALL_TEST_TOOLS,
     ProgressKind.RUN_SETUP_COMMAND,
 }
 

@@ -66,7 +66,7 @@ def build_tool_environment(
     key = digest_of([tool, list(packages), list(extra), lock, *sandbox.identity(), *uv_identity()])
 
     def build(scratch: Path) -> None:
-        sandbox.progress(ProgressEvent(ProgressKind.BUILD_TEST_ENVIRONMENT, ", ".join([*packages, *extra])))
+        sandbox.progress(ProgressEvent(ProgressKind.INSTALL_TEST_TOOLS, ", ".join([*packages, *extra])))
         with damage_removed(sandbox.cache), sandbox.tool_builder(scratch) as builder:
             python, python_version = builder.python()
             requirements = lock + _lock_extra(builder, python, extra, lock)
@@ -188,8 +188,8 @@ def remove_abandoned_unpacks(uv: Path) -> None:
 
 def tool_failure(argv: Sequence[str], exit_code: int | None, output: str) -> ToolInstallationError:
     return ToolInstallationError(
-        f"the test environment cannot be made: {_cause(output) or f'uv exited with {exit_code}'}; "
-        f"is there a network? `slop-code cache warm` fetches it ahead\n"
+        f"the test tools cannot be installed: {_cause(output) or f'uv exited with {exit_code}'}; "
+        f"is there a network? `slop-code cache warm` fetches them ahead\n"
         f"`{shlex.join(argv)}` exited with {exit_code}\n{output.strip()}",
         output,
     )

@@ -7,7 +7,7 @@ from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 TEXTS = {
     ProgressKind.PULL_IMAGE: "pulling {0.name}",
     ProgressKind.FETCH_UV: "fetching uv for containers on {0.name}",
-    ProgressKind.BUILD_TEST_ENVIRONMENT: "warming the test environment ({0.name})",
+    ProgressKind.INSTALL_TEST_TOOLS: "warming the test tools ({0.name})",
     ProgressKind.RUN_SETUP_COMMAND: "set-up: {0.name}",
     ProgressKind.COLLECT_TESTS: "collecting the tests of {0.problem} {0.checkpoint}",
     ProgressKind.RUN_TESTS: "running {0.count} tests",

@@ -75,7 +75,7 @@ def undeclared(files: ProblemFiles) -> Iterator[Finding]:
 
 
 def modules_without_submission(files: ProblemFiles) -> set[str]:
-    """The modules of the test environment, of the declared packages and of the tests folder."""
+    """The modules of the test tools, of the declared packages and of the tests folder."""
     packages = map(distribution, files.problem.test_dependencies)
     modules = {module for package in packages if package for module in modules_of(package)}
     modules |= {module_name(file) for file in files.files if file.suffix == ".py"}
