@@ -21,6 +21,7 @@ def add_to(commands: Commands) -> None:
         help="write evaluated runs as an HTML file",
         description="Write an HTML file that shows evaluated runs: which checkpoints passed, where tests started to "
         "break, and why. The file opens from disk and needs no server.",
+        epilog="Exit status: 0 written, whatever the verdicts; 2 wrong use; 3 the file cannot be written.",
         examples=[
             "slop-code report runs/today",
             "slop-code report runs/a runs/b -o both.html --pass-policy core-cases",
