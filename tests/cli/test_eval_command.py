@@ -356,7 +356,10 @@ def test_merge_takes_results_from_copies_of_the_run(folder, slop_code):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["eval", "nowhere"], "nowhere: there is no such folder"),
+        (
+            ["eval", "nowhere"],
+            "nowhere: there is no such folder; give the folder that holds <problem>/<checkpoint>/snapshot",
+        ),
         (["eval", "good", "nowhere"], "nowhere: there is no such folder"),
         (["eval", "file"], "file: not a folder"),
         (["eval", "empty"], "empty: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"),

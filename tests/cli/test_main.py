@@ -310,11 +310,14 @@ class TestEvalSnapshot:
         ("changes", "message"),
         [
             ({"-p": "no-such-problem"}, "no problem 'no-such-problem' in problems: there are none"),
-            ({"-p": "./no/such"}, "no/such/config.yaml: no such file"),
+            ({"-p": "./no/such"}, "no/such: no such folder; in no there are none"),
             ({"-c": "9"}, "words: no checkpoint '9'; there are checkpoint_1, checkpoint_2"),
             ({"-c": "checkpoint_x"}, "words: no checkpoint 'checkpoint_x'; there are checkpoint_1, checkpoint_2"),
             ({"-e": "no-such-environment"}, "no-such-environment: no such environment; shipped are "),
-            ({"DIR": "no-such-folder"}, "no-such-folder: there is no such folder"),
+            (
+                {"DIR": "no-such-folder"},
+                "no-such-folder: there is no such folder; give the folder that holds the submission's files",
+            ),
             ({"DIR": "/dev/null"}, "/dev/null: not a folder"),
             ({"-o": "/dev/null/out"}, "/dev/null/out"),
             ({"-o": "/proc/out"}, "/proc/out"),

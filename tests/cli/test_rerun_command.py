@@ -32,8 +32,9 @@ def stored(tmp_path, monkeypatch):
         (["--snapshot", "stored"], "no problem 'words' in problems: there are none; give the path of its folder"),
         (["--snapshot", "stored", "-p", str(DATA / "words"), "-e", "nowhere.yaml"], "nowhere.yaml"),
         (["--snapshot", "stored", "-p", str(DATA / "words")], "lies inside the submission"),
+        (["--snapshot", str(DATA / "words"), "-p", str(DATA / "words")], "words: this is the problem's folder, not a"),
     ],
-    ids=["-o", "several", "none", "own", "snapshot", "problem", "environment", "inside"],
+    ids=["-o", "several", "none", "own", "snapshot", "problem", "environment", "inside", "own-folder"],
 )
 def test_wrong_options_are_usage_errors_and_write_nothing(stored, capsys, arguments, words):
     files = sorted(stored.rglob("*"))

@@ -174,7 +174,7 @@ def test_open_submission_makes_the_path_absolute(tree, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("missing", "missing: there is no such folder"),
+        ("missing", "missing: there is no such folder; give the folder"),
         ("tree/main.py", "not a folder; give the folder"),
         ("tree/main.py/x", "not a folder; give the folder"),
         ("loop", "loop: cannot be read"),

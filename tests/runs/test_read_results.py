@@ -165,7 +165,7 @@ def test_an_evaluation_of_some_tests_is_no_verdict(save, tmp_path):
 def test_two_results_for_one_checkpoint_are_a_mistake(save, tmp_path):
     save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
     save("run/words/copy", "checkpoint_1", {"a": "failed"})
-    with pytest.raises(ResultError, match="two results for words checkpoint_1"):
+    with pytest.raises(ResultError, match=r"two results for words checkpoint_1: .*/checkpoint_1 and .*/copy;"):
         entries(tmp_path / "run")
 
 

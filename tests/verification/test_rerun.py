@@ -79,7 +79,7 @@ def test_no_stored_result_is_written_over(world, stored, given):
     ("keys", "gone", "words"),
     [
         ({}, "snapshot", "no such folder; give --snapshot"),
-        ({"problem_name": "deeds"}, None, "no problem 'deeds' in .*; give the path of its folder, or --problems-dir"),
+        ({"problem_name": "deeds"}, None, "no problem 'deeds' in .*; give the path of its folder, or its parent"),
         ({"problem_name": "../words"}, None, "which is no name; give -p"),
         ({"checkpoint_name": "checkpoint_9"}, None, "no checkpoint 'checkpoint_9'"),
     ],

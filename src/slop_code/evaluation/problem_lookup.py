@@ -29,15 +29,21 @@ def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
     """A folder with a config.yaml, or the name of such a folder in the problems folder."""
     given = Path(name_or_path)
     if "/" in name_or_path or os.path.exists(given / "config.yaml"):
+        if not os.path.lexists(given):
+            raise UsageError(f"{given}: no such folder; in {given.parent} {_list_problems(given.parent)}")
         return ProblemConfig.from_yaml(given)
     folder = problems_folder(problems_dir)
     if os.path.isdir(folder / name_or_path):
         return ProblemConfig.from_yaml(folder / name_or_path)
-    known = sorted(path.parent.name for path in folder.glob("*/config.yaml"))
-    there = f"there are {', '.join(known)}" if known else "there are none"
     raise UsageError(
-        f"no problem {name_or_path!r} in {folder}: {there}; give the path of its folder, or --problems-dir"
+        f"no problem {name_or_path!r} in {folder}: {_list_problems(folder)}; "
+        f"give the path of its folder, or its parent as --problems-dir or ${PROBLEMS_VARIABLE}"
     )
+
+
+def _list_problems(folder: Path) -> str:
+    known = sorted(path.parent.name for path in folder.glob("*/config.yaml"))
+    return f"there are {', '.join(known)}" if known else "there are none"
 
 
 def problem_of(name: str, given: str | None, problems_dir: Path | None) -> ProblemConfig:

@@ -218,6 +218,9 @@ class PytestRunner:
     def check_folders_are_disjoint(self) -> None:
         """Raises UsageError if the problem, the cache or the output is in the submission, which could read it there."""
         submission = open_submission(self.submission_path)
+        if self.problem.path.resolve() == submission:
+            step = "give the folder that holds the submission's files"
+            raise UsageError(f"{self.submission_path}: this is the problem's folder, not a submission; {step}")
         for path in self._hidden():
             if path.resolve().is_relative_to(submission):
                 raise UsageError(f"{path} lies inside the submission {submission}; keep them apart")

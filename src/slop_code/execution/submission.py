@@ -40,10 +40,9 @@ def open_submission(path: Path) -> Path:
     try:
         resolved = path.resolve(strict=True)
         os.listdir(resolved)
-    except NotADirectoryError:
-        raise SubmissionError(f"{path}: not a folder; give the folder that holds the submission's files") from None
-    except FileNotFoundError:
-        raise SubmissionError(f"{path}: there is no such folder") from None
+    except (NotADirectoryError, FileNotFoundError) as error:
+        fact = "not a folder" if isinstance(error, NotADirectoryError) else "there is no such folder"
+        raise SubmissionError(f"{path}: {fact}; give the folder that holds the submission's files") from None
     except (OSError, RuntimeError) as error:  # before 3.13 a loop of links is a RuntimeError
         raise SubmissionError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return resolved

@@ -33,7 +33,7 @@ def merge_copies(run: DiscoveredRun, copies: Sequence[Path]) -> DiscoveredRun:
     """
     for copy in copies:
         if not copy.is_dir():
-            raise UsageError(f"{copy}: there is no such folder")
+            raise UsageError(f"{copy}: there is no such folder; give a copy of the run")
     expected, issues = ExpectedDigests(), list(run.issues)
     for copy in copies if run.submissions else ():
         folders = [copy / _relative(submission, run) for submission in run.submissions]

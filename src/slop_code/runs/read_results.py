@@ -64,14 +64,16 @@ class RunResults:
 
         A result that cannot be read is a checkpoint without a verdict, with the reason.
         """
-        seen: set[tuple[str, str]] = set()
+        sources: dict[tuple[str, str], Path] = {}
         before: tuple[str, str, PassedByTest] | None = None
         for located in self._located():
             entry = located.read(self)
             line = entry.line
-            if (line.problem, line.checkpoint) in seen:
-                raise ResultError(f"{self.folder}: two results for {line.problem} {line.checkpoint}; keep one of them")
-            seen.add((line.problem, line.checkpoint))
+            names, source = (line.problem, line.checkpoint), entry.folder or self.folder / LINES_FILE
+            if names in sources:
+                both = f"{sources[names]} and {source}"
+                raise ResultError(f"two results for {line.problem} {line.checkpoint}: {both}; keep one of them")
+            sources[names] = source
             if entry.results is not None and line.state == "evaluated":
                 passed = passed_by_test(entry.results)
                 if before is not None and before[0] == line.problem:

@@ -40,10 +40,9 @@ def text_of(name: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    if not os.path.lexists(folder):
-        raise UsageError(f"{folder}: there is no such folder")
     if not folder.is_dir():
-        raise UsageError(f"{folder}: not a folder; give the folder that holds {LAYOUT}")
+        fact = "not a folder" if os.path.lexists(folder) else "there is no such folder"
+        raise UsageError(f"{folder}: {fact}; give the folder that holds {LAYOUT}")
     if SNAPSHOT in folder.resolve().parts:
         raise UsageError(f"{folder}: lies in a snapshot, where nothing is ever written; give the folder that holds it")
 
