@@ -163,6 +163,22 @@ def test_verbose_is_taken_before_and_after_the_command(arguments, verbose):
     assert parser().parse_args(arguments).verbose is verbose
 
 
+@pytest.mark.parametrize(
+    ("arguments", "program", "unknown"),
+    [
+        (["report", "run", "--pass-polcy", "any"], "slop-code report", "--pass-polcy any; was '--pass-policy' meant?"),
+        (["report", "run", "--pass-polcy=any"], "slop-code report", "--pass-polcy=any; was '--pass-policy' meant?"),
+        (["cache", "warm", "--zzz"], "slop-code cache warm", "--zzz"),
+        (["--versoin"], "slop-code", "--versoin; was '--version' meant?"),
+    ],
+)
+def test_an_unknown_option_is_an_error_of_its_command(arguments, program, unknown, in_this_process):
+    status, shown, error = in_this_process(*arguments)
+    assert (status, shown) == (2, "")
+    assert error.startswith(f"usage: {program} [-h]")
+    assert error.endswith(f"\n{program}: error: unrecognized arguments: {unknown}\n")
+
+
 @pytest.mark.parametrize("verbose", [True, False])
 def test_verbose_logs_to_standard_error_with_control_characters_escaped(verbose, in_this_process, monkeypatch):
     def list_and_log():

@@ -57,6 +57,22 @@ class CommandParser(argparse.ArgumentParser):
             help=f"{verbose}; {VERBOSE_HELP}" if verbose else VERBOSE_HELP,
         )
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Unknown arguments are an error already here, so that the usage of the command is printed with it."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._similar_option(unknown)}")
+        return parsed, unknown
+
+    def _similar_option(self, unknown: Sequence[str]) -> str:
+        import difflib
+
+        options = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        similar = [
+            name for option in options for name in difflib.get_close_matches(option, self._option_string_actions)
+        ]
+        return f"; was {similar[0]!r} meant?" if similar else ""
+
     def error(self, message: str) -> NoReturn:
         """Words of a command line may be names of files, which come from anywhere."""
         super().error(escape_control(message, MAX_TEXT_BYTES))
