@@ -76,7 +76,7 @@ def test_a_ledger_that_cannot_be_read(make_problem, text, fact):
 
 @pytest.fixture
 def evaluated(make_problem, make_submission, evaluate, tmp_path):
-    """`evaluated(names)`: the result of a problem with these under quarantine, and its folder."""
+    """`evaluated(names)`: the result of a problem with these under quarantine, stored and verified."""
 
     def run(*names, **config):
         ledger = json.dumps({"tests": [{"test": f"test_checkpoint_1.py::{name}"} for name in names]})
@@ -84,6 +84,8 @@ def evaluated(make_problem, make_submission, evaluate, tmp_path):
         submission = make_submission({"main.py": "print('hello')"})
         results = evaluate(problem, submission, output_dir=tmp_path)
         results.save(tmp_path / "evaluation.json")
+        for given in (None, problem):
+            assert verify(tmp_path, read_document(tmp_path / "evaluation.json"), given).findings == []
         return results
 
     return run
@@ -101,15 +103,13 @@ def test_quarantined_tests_do_not_count(evaluated, tmp_path):
     assert results.passed["all-cases"]
     assert (results.pass_counts["Core"], results.total_counts["Core"]) == (1, 1)
     assert CorrectnessResults.load(tmp_path / "evaluation.json") == results
-    assert verify(tmp_path, read_document(tmp_path / "evaluation.json")).findings == []
 
 
-def test_one_set_of_parameters_alone_and_no_test_that_only_marks_itself(evaluated, tmp_path):
+def test_one_set_of_parameters_alone_and_no_test_that_only_marks_itself(evaluated):
     results = evaluated("test_shaky[1]", parallel=2, parallel_by="test")
     assert [test.id for test in results.tests if test.quarantined] == ["test_shaky[1]"]
     assert (results.pass_counts["Core"], results.total_counts["Core"]) == (1, 3)
     assert not results.passed["all-cases"]
-    assert verify(tmp_path, read_document(tmp_path / "evaluation.json")).findings == []
 
 
 def test_a_result_that_puts_a_test_under_quarantine_by_itself_is_found_out(evaluated, tmp_path):
@@ -124,6 +124,16 @@ def test_a_result_that_puts_a_test_under_quarantine_by_itself_is_found_out(evalu
     path.write_text(json.dumps(data))
     found = verify(tmp_path, read_document(path)).findings
     assert {one.kind for one in found} >= {"markers", "total_counts", "passed"}
+
+    roster = tmp_path / ".scbench" / "roster.json"
+    listed = json.loads(roster.read_text())
+    for test in listed["tests"]:
+        if "test_shaky" in test["nodeid"] or "TestStory" in test["nodeid"]:
+            test["markers"] = ["quarantined"]
+    roster.write_text(json.dumps(listed))
+    found = verify(tmp_path, read_document(path)).findings
+    assert [one.location for one in found] == [f"test_checkpoint_1.py::test_shaky[{number}]" for number in (1, 2)]
+    assert {one.raw for one in found} == {"marked parametrize in .scbench/stream.jsonl"}
 
 
 def test_all_of_them_is_no_pass(evaluated):

@@ -33,6 +33,10 @@ STORED = CorrectnessResults.load(Path(__file__).parents[1] / "data" / "results" 
             "digests.submission: stored a, the snapshot is not what was evaluated, it has b",
         ),
         (Discrepancy("summary", "state", "a", "b"), "state: stored a, checkpoint_results.jsonl says b"),
+        (
+            Discrepancy("quarantine", "f::t", "quarantined", "not quarantined"),
+            "f::t: stored quarantined, by tests/flaky.json of the problem it is not quarantined",
+        ),
         (Discrepancy("contradiction", "f::t", "passed in x", "failed in y"), "f::t: passed in x, but failed in y"),
         (Discrepancy("status", "f::status", "a", "b"), "f::status status: stored a, the raw reports say b"),
         (Discrepancy("status", "f::\x1b[2J\n", "a", "b"), "f::\\x1b[2J\\n status: stored a, the raw reports say b"),

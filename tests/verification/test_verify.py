@@ -382,6 +382,104 @@ def test_a_test_that_was_taken_out_of_nearly_everything(result):
     ]
 
 
+def mark(nodeid, *markers):
+    """Sets the markers of a test wherever a file of the evidence has them."""
+
+    def change(data):
+        tests = [*data.get("tests", []), *([data] if data.get("kind") == "result" else [])]
+        for test in tests:
+            if test["nodeid"] == nodeid:
+                test["markers"] = list(markers)
+
+    return change
+
+
+NOTHING = "test_checkpoint_2.py::test_nothing"
+NOT_PASSED = {SHOUTS_TWO: ["slow"], NOTHING: ["error"], LATER: ["skip", "functionality"]}
+ROSTER_FILE = f".scbench/{ROSTER}"
+
+
+def forge_quarantine(path):
+    """Puts the tests that did not pass into quarantine, in the roster and the result."""
+    for name, markers in NOT_PASSED.items():
+        edit(path.parent / ".scbench" / ROSTER, mark(name, "quarantined", *markers))
+        consistently(path, in_test(name, markers=["quarantined", *markers]))
+
+
+def test_a_quarantine_that_the_judge_did_not_have_is_a_finding(result):
+    path = result()
+    forge_quarantine(path)
+    assert read_document(path).derived["passed"]["all-cases"]
+    texts = {name: ", ".join(markers) for name, markers in NOT_PASSED.items()}
+    found = [
+        differ(name, f"marked quarantined, {text} in {ROSTER_FILE}", f"marked {text} in {LINES}")
+        for name, text in texts.items()
+    ]
+    assert found_in(path) == found
+    assert found_in(path, ProblemConfig.from_yaml(DATA / "words")) == [
+        *found,
+        *(("quarantine", name, "quarantined", "not quarantined") for name in NOT_PASSED),
+    ]
+
+
+def test_a_forged_group_marker_is_a_finding(result):
+    path = result()
+    for name in (SHOUTS_TWO, LATER):
+        edit(path.parent / ".scbench" / ROSTER, mark(name, "error"))
+        consistently(path, in_test(name, markers=["error"], group_type="Error"))
+    assert read_document(path).derived["passed"]["all-non-error-cases"]
+    assert found_in(path) == [
+        differ(SHOUTS_TWO, f"marked error in {ROSTER_FILE}", f"marked slow in {LINES}"),
+        differ(LATER, f"marked error in {ROSTER_FILE}", f"marked skip, functionality in {LINES}"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["collected", "result"])
+def test_both_lists_of_markers_in_the_stream_are_compared(result, kind):
+    path = result()
+    change = mark(SHOUTS, "error")
+    edit_stream(path.parent / ".scbench", lambda line: change(line) if line["kind"] == kind else None)
+    assert found_in(path) == [differ(SHOUTS, f"not marked in {ROSTER_FILE}", f"marked error in {LINES}")]
+
+
+def test_markers_are_compared_in_every_pair(pair):
+    evaluated_in_pairs(pair)
+    for name in ("test_checkpoint_1.py::test_says", SHOUTS):
+        edit(pair.parent / ".scbench" / ROSTER, mark(name, "quarantined"))
+        consistently(pair, in_test(name, markers=["quarantined"]))
+    assert found_in(pair) == [
+        differ(name, f"marked quarantined in {ROSTER_FILE}", f"not marked in .scbench/{number}/{STREAM}")
+        for number, name in enumerate(("test_checkpoint_1.py::test_says", SHOUTS), start=1)
+    ]
+
+
+def test_a_quarantine_in_all_evidence_is_compared_with_the_ledger(result):
+    path = result()
+    forge_quarantine(path)
+    for name, markers in NOT_PASSED.items():
+        edit_stream(path.parent / ".scbench", mark(name, "quarantined", *markers))
+    assert found_in(path) == []
+    assert not_checked(path)[-2:] == [f"quarantine of {', '.join(NOT_PASSED)}: give -p PROBLEM", NO_SNAPSHOT]
+    words = ProblemConfig.from_yaml(DATA / "words")
+    assert found_in(path, words) == [("quarantine", name, "quarantined", "not quarantined") for name in NOT_PASSED]
+    assert not_checked(path, words) == [NO_SNAPSHOT]
+
+
+def test_a_test_of_the_ledger_that_was_not_in_quarantine_is_a_finding(result, tmp_path):
+    shutil.copytree(DATA / "words", tmp_path / "words")
+    (tmp_path / "words" / "tests" / "flaky.json").write_text(json.dumps({"tests": [{"test": SHOUTS}]}))
+    found = found_in(result(), ProblemConfig.from_yaml(tmp_path / "words"))
+    assert ("quarantine", SHOUTS, "not quarantined", "quarantined") in found
+
+
+def test_a_group_for_the_reserved_marker_is_a_finding(result):
+    path = result()
+    edit(path, setting("provenance", "groups", "quarantined", to="Error"))
+    assert found_in(path) == [
+        differ("provenance.groups", "a group for quarantined", "config.yaml cannot name this marker")
+    ]
+
+
 @pytest.mark.parametrize(
     ("log", "counts"),
     [

@@ -21,6 +21,7 @@ MAX_SHORT_TEXT = 100
 NEVER_CHECKED = "digests of environment and image, isolation, versions, times of the whole: no raw report has them"
 _SAYS = {
     "digest": "the problem has",
+    "quarantine": "by tests/flaky.json of the problem it is",
     "snapshot": "the snapshot is not what was evaluated, it has",
     "summary": "checkpoint_results.jsonl says",
 }

@@ -1,4 +1,4 @@
-"""Contradictions between the reports of a pytest run, each of which is written by a plugin of its own."""
+"""Contradictions between the files of the evidence, each of which is written by a program or plugin of its own."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM
+from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, ROSTER, STREAM
 from slop_code.evaluation.reports.raw_test import ParsedReport
-from slop_code.execution.sandbox import LOG
+from slop_code.execution.sandbox import LOG, REPORTS_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from slop_code.evaluation.evidence import Evidence
     from slop_code.evaluation.reports.raw_test import RawTest
+    from slop_code.evaluation.roster import Roster
 
 Tests = dict[str, "RawTest"]
 
@@ -126,6 +127,30 @@ def _counts(pair: Evidence, name: str, tests: Tests) -> Iterator[Discrepancy]:
         if printed[status] < count:
             texts = f"{count} in {pair.folder}/{name}", f"{printed[status]} in the last line of {pair.folder}/{LOG}"
             yield Discrepancy(CONTRADICTION, f"number of tests {status}", *texts)
+
+
+def marker_contradictions(roster: Roster, evidence: Sequence[Evidence]) -> Iterator[Discrepancy]:
+    """Tests whose markers in the roster, which decide what they count for, are not those in the stream of a judge.
+
+    The evaluator tells each judge which tests are in quarantine, so the stream has that marker as well. A stream has
+    the markers twice: where it lists the collected tests, and with each result.
+    """
+    expected = {entry.nodeid: entry.markers for entry in roster.entries}
+    differing: dict[str, list[str]] = {}
+    for pair in evidence:
+        stream = pair.stream
+        collected = [(entry.nodeid, entry.markers) for entry in stream.collected]
+        results = [(test.nodeid, test.markers) for test in stream.results.values()]
+        for nodeid, markers in dict.fromkeys([*collected, *results]):
+            if nodeid in expected and markers != expected[nodeid]:
+                differing.setdefault(nodeid, []).append(f"{_marked(markers)} in {pair.folder}/{STREAM}")
+    for nodeid, texts in differing.items():
+        listed = f"{_marked(expected[nodeid])} in {REPORTS_DIR}/{ROSTER}"
+        yield Discrepancy(CONTRADICTION, nodeid, listed, " and ".join(texts))
+
+
+def _marked(markers: Sequence[str]) -> str:
+    return f"marked {', '.join(markers)}" if markers else "not marked"
 
 
 def last_line(log: str) -> Counter[str] | None:

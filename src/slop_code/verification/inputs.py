@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import SlopCodeError
+from slop_code.evaluation.groups import QUARANTINED
+from slop_code.evaluation.quarantine import read_ledger
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.submission import read_tree
 from slop_code.runs.run_layout import SNAPSHOT
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.evaluation.roster import Roster
 
 _LAST_OWN_OPTION = "-vv"
 """The words of the command after this option and before its last word are the pytest arguments."""
@@ -34,6 +37,16 @@ def problem_discrepancies(stored: CorrectnessResults, problem: ProblemConfig) ->
         yield Discrepancy("digest", "provenance.checkpoints", as_text(provenance.checkpoints), as_text(names))
     if provenance.groups != groups:
         yield Discrepancy("digest", "provenance.groups", as_text(provenance.groups), as_text(groups))
+
+
+def quarantine_discrepancies(roster: Roster, problem: ProblemConfig) -> Iterator[Discrepancy]:
+    """Tests that are in quarantine in the roster or in the problem's ledger, but not in both."""
+    ledger = read_ledger(problem)
+    for entry in roster.entries:
+        recorded, covered = QUARANTINED in entry.markers, ledger.covers(entry.nodeid)
+        if recorded != covered:
+            stored, listed = (QUARANTINED if value else f"not {QUARANTINED}" for value in (recorded, covered))
+            yield Discrepancy("quarantine", entry.nodeid, stored, listed)
 
 
 def snapshot_discrepancies(stored: CorrectnessResults, folder: Path) -> tuple[list[Discrepancy], list[str]]:
@@ -64,6 +77,14 @@ def command_discrepancies(stored: CorrectnessResults) -> Iterator[Discrepancy]:
         if arguments != stored.provenance.pytest_args:
             recorded = as_text(stored.provenance.pytest_args)
             yield _contradiction("provenance.pytest_args", recorded, as_text(arguments), "provenance.command")
+
+
+def reserved_marker_discrepancies(stored: CorrectnessResults) -> Iterator[Discrepancy]:
+    """No config.yaml may name this marker. It may name all others, even built-in ones and those of pytest."""
+    if QUARANTINED in stored.provenance.groups:
+        yield Discrepancy(
+            CONTRADICTION, "provenance.groups", f"a group for {QUARANTINED}", "config.yaml cannot name this marker"
+        )
 
 
 def _contradiction(field: str, value: str, other: str, where: str) -> Discrepancy:

@@ -14,9 +14,16 @@ from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import DERIVED, CorrectnessResults, TestResult
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
 from slop_code.execution.sandbox import REPORTS_DIR
-from slop_code.verification.contradictions import Discrepancy, contradictions
+from slop_code.verification.contradictions import Discrepancy, contradictions, marker_contradictions
 from slop_code.verification.damage import find_damage, read_pairs, stray_folders
-from slop_code.verification.inputs import as_text, command_discrepancies, problem_discrepancies, snapshot_discrepancies
+from slop_code.verification.inputs import (
+    as_text,
+    command_discrepancies,
+    problem_discrepancies,
+    quarantine_discrepancies,
+    reserved_marker_discrepancies,
+    snapshot_discrepancies,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +34,9 @@ if TYPE_CHECKING:
     from slop_code.verification.stored_document import Document
 
 _ROUNDING = {"rel_tol": 1e-6, "abs_tol": 1e-3}
+MAX_NAMES = 10
+"""Names in a text about what could not be checked."""
+
 _FIELDS_OF_ALL_REPORTS = ("status", "checkpoint", "group_type")
 """Fields whose values do not depend on the report that a test was read from."""
 
@@ -64,14 +74,17 @@ def verify(folder: Path, document: Document, problem: ProblemConfig | None = Non
         *_pairs(stored, folder, pairs),
         *(Discrepancy("raw report", entry.location, "whole", entry.fact) for entry in damage),
         *(discrepancy for pair in evidence for discrepancy in contradictions(pair)),
+        *(marker_contradictions(roster, evidence) if isinstance(roster, Roster) else []),
         *(Discrepancy("test", name, "listed twice", "once") for name in document.duplicates),
         *regraded,
         *snapshot,
         *command_discrepancies(stored),
+        *reserved_marker_discrepancies(stored),
         *(problem_discrepancies(stored, problem) if problem else []),
+        *(quarantine_discrepancies(roster, problem) if problem and isinstance(roster, Roster) else []),
     ]
-    groups = [] if problem else _unchecked_groups(stored)
-    unchecked = [*unchecked, *groups, *_versions(stored), *no_snapshot]
+    without_problem = [] if problem else [*_unchecked_groups(stored), *_unchecked_quarantine(stored)]
+    unchecked = [*unchecked, *without_problem, *_versions(stored), *no_snapshot]
     return Verification(stored, findings, list(dict.fromkeys(unchecked)), with_problem=problem is not None)
 
 
@@ -133,7 +146,15 @@ def _unchecked_groups(stored: CorrectnessResults) -> Iterator[str]:
         if test.checkpoint == stored.checkpoint_name and not {"error", "regression"} & set(test.markers):
             markers |= set(test.markers) - known
     if markers:
-        yield f"groups of tests marked {', '.join(sorted(markers)[:10])}: give -p PROBLEM"
+        yield f"groups of tests marked {', '.join(sorted(markers)[:MAX_NAMES])}: give -p PROBLEM"
+
+
+def _unchecked_quarantine(stored: CorrectnessResults) -> Iterator[str]:
+    """The evidence has the tests that the judge was told of, but only the problem has the ledger."""
+    names = [test.nodeid for test in stored.tests if test.quarantined]
+    if names:
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        yield f"quarantine of {', '.join(names[:MAX_NAMES])}{more}: give -p PROBLEM"
 
 
 def _versions(stored: CorrectnessResults) -> Iterator[str]:
