@@ -21,6 +21,7 @@ from slop_code import (
     load_problem,
     load_results,
 )
+from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 
 LARDER = Path(__file__).resolve().parents[1] / "examples/problems/larder"
 DRIFTING = Path(__file__).resolve().parents[1] / "examples/runs/drifting/larder/checkpoint_2/snapshot"
@@ -68,7 +69,13 @@ def test_a_cache_folder_that_cannot_be_made_is_an_infrastructure_error(tmp_path,
         evaluate(DRIFTING, LARDER, 2, unsandboxed)
 
 
-@pytest.mark.parametrize("blocked", [".in-use.lock", "../out/.scbench/pytest.log"], ids=["lock", "evidence"])
+@pytest.mark.parametrize(
+    "blocked",
+    [
+        pytest.param(".in-use.lock", id="lock"),
+        pytest.param("../out/.scbench/pytest.log", id="evidence", marks=pytest.mark.e2e),
+    ],
+)
 def test_a_file_that_cannot_be_locked_or_removed_is_an_infrastructure_failure(
     tmp_path, unsandboxed, monkeypatch, blocked
 ):
@@ -162,3 +169,27 @@ def test_a_cancelled_evaluation_ends_before_the_task_does(
         return opened
 
     assert [folder for folder in asyncio.run(cancelled()) if folder.exists()] == []
+
+
+@pytest.mark.e2e
+@pytest.mark.usefixtures("shared_cache_by_default")
+def test_by_default_a_problem_is_evaluated_in_its_own_environment(need_bubblewrap):
+    need_bubblewrap()
+    hitcount = LARDER.with_name("hitcount")
+    assert (hitcount / "environment.yaml").is_file()
+    submission = hitcount / "solutions" / "checkpoint_1"
+    assert evaluate(submission, hitcount, 1).passes()
+    assert not evaluate(submission, hitcount, 1, "local").passes()
+
+
+@pytest.mark.e2e
+@pytest.mark.usefixtures("shared_cache_by_default")
+def test_a_cancelled_evaluation_leaves_the_earlier_result_and_its_evidence(unsandboxed, tmp_path):
+    output = tmp_path / "out"
+    evaluate(DRIFTING, LARDER, 1, unsandboxed, output=output)
+    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    with contextlib.closing(CancelToken()) as token, cancel_scope(token):
+        token.cancel()
+        with pytest.raises(EvaluationCancelledError):
+            evaluate(DRIFTING, LARDER, 1, unsandboxed, output=output)
+    assert {path: path.read_bytes() for path in output.rglob("*") if path.is_file()} == before

@@ -13,7 +13,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.origin import make_result_folder, save_with_origin
 from slop_code.evaluation.policy import PassPolicy, as_policy
-from slop_code.evaluation.problem_lookup import find_problem
+from slop_code.evaluation.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.execution.cancellation import CancelToken, cancel_scope
@@ -57,13 +57,13 @@ def evaluate(
     submission: str | Path,
     problem: str | Path | ProblemConfig,
     checkpoint: int | str,
-    environment: str | Path | EnvironmentSpec = "local",
+    environment: str | Path | EnvironmentSpec | None = None,
     *,
     output: str | Path | None = None,
     policy: Policy | str = PassPolicy.ALL_CASES,
     pytest_args: Sequence[str] = (),
 ) -> CorrectnessResults:
-    """Evaluate a submission's folder against a checkpoint.
+    """Evaluate a submission's folder against a checkpoint, by default in the problem's own environment, else `local`.
 
     A failure of the submission is part of the result, never an exception. `results.passes()` answers for `policy`,
     which may be a name or an expression. With `output`, the result and its evidence are stored in that folder.
@@ -71,10 +71,11 @@ def evaluate(
     _check_type("submission", submission, (str, Path), "the path of the submission's folder")
     _check_type("problem", problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")
     _check_type("checkpoint", checkpoint, (int, str), "the number or the name of a checkpoint")
-    _check_type("environment", environment, (str, Path, EnvironmentSpec), "a name, a path or an EnvironmentSpec")
+    environments = (str, Path, EnvironmentSpec, type(None))
+    _check_type("environment", environment, environments, "a name, a path or an EnvironmentSpec")
     _check_type("output", output, (str, Path, type(None)), "the path of a folder, or None")
     config = problem if isinstance(problem, ProblemConfig) else load_problem(problem)
-    spec = environment if isinstance(environment, EnvironmentSpec) else load_environment(environment)
+    spec, given = _environment(config, environment)
     decides = as_policy(policy)
     folder = None if output is None else Path(output)
     runner = PytestRunner(config, config.checkpoint(checkpoint), spec, submission, output_dir=folder)
@@ -83,9 +84,18 @@ def evaluate(
         make_result_folder(folder)
     results = runner.run(list(pytest_args))
     if folder is not None:
-        named = None if isinstance(environment, EnvironmentSpec) else os.fspath(environment)
-        save_with_origin(results, folder / RESULT_FILE, config, named, Path(submission))
+        save_with_origin(results, folder / RESULT_FILE, config, given, Path(submission))
     return results.with_policy(decides)
+
+
+def _environment(
+    problem: ProblemConfig, environment: str | Path | EnvironmentSpec | None
+) -> tuple[EnvironmentSpec, str | None]:
+    """The environment to use, and the name or path that was given."""
+    if isinstance(environment, EnvironmentSpec):
+        return environment, None
+    given = None if environment is None else os.fspath(environment)
+    return load_environment(environment_word(problem, given)), given
 
 
 def _in_thread(function: Callable[Options, Value]) -> Callable[Options, Coroutine[Any, Any, Value]]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.cli.job_progress import interrupts
 from slop_code.cli.main import run
+from slop_code.cli.signals import interrupts
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
@@ -410,12 +410,12 @@ def test_wrong_options_are_usage_errors(bare, slop_code, arguments):
     assert "error: " in err.splitlines()[-1]
 
 
-def test_problems_that_are_elsewhere(bare, slop_code):
-    status, out, _ = slop_code("eval", "good", "--problems-dir", "empty")
-    assert status == 3
-    assert "issue good/words/checkpoint_1: no such problem in empty" in out
-    counted = RunSummary.load(bare / "good" / SUMMARY_FILE).totals.checkpoints
-    assert (counted.planned, counted.not_evaluated) == (1, 1)
+def test_the_wrong_folder_of_problems_is_a_usage_error_and_changes_nothing(bare, slop_code):
+    before = everything(bare)
+    status, out, err = slop_code("eval", "good", "--problems-dir", "empty")
+    assert (status, out) == (2, "")
+    assert err.splitlines() == ["slop-code: words: no such problem in empty"]
+    assert everything(bare) == before
 
 
 @pytest.mark.parametrize("taken", ["results", "summary"])

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from slop_code.attacks.attack import read_corpus
 from slop_code.execution.bubblewrap import bwrap_binary
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.helper import helper_path
@@ -369,3 +370,14 @@ def test_every_kind_of_member_is_unpacked(box: Callable[..., list[str]], helper:
     argv = ["/slop/helper", "init", "--tree", "new", "/tmp/new", "--unpack", "0", "0", "--judge", *look]
     done = subprocess.run(box(argv, helper), input=TREE, capture_output=True, timeout=PATIENCE)
     assert done.stderr.decode().split() == [".", "./a", "./in", "./in/" + "b" * 200, "./link", "./pipe"]
+
+
+def test_the_attack_on_the_launchers_socket_works_where_it_reaches_the_socket(
+    box: Callable[..., list[str]], helper: str, tmp_path: Path
+) -> None:
+    """In a box it must not: no careless evaluator could show that the attack is real."""
+    attack = next(attack for attack in read_corpus() if attack.name == "socket_of_the_launcher")
+    names: dict[str, Any] = {}
+    exec(compile(attack.files["cheat.py"], "cheat.py", "exec"), names)  # noqa: S102  (our own file)
+    with serving(box, helper, tmp_path) as address:
+        assert names["answered"](address)

@@ -11,6 +11,7 @@ from slop_code._version import __version__
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json
 from slop_code.errors import SlopCodeError, UsageError
+from slop_code.evaluation.provenance import platform_name
 from slop_code.execution.bubblewrap.bubblewrap_sandbox import boxes_error
 from slop_code.execution.bubblewrap.bwrap_binary import bwrap_candidates, bwrap_error, working_bwrap
 from slop_code.execution.bubblewrap.cgroups import available as control_groups_available
@@ -82,7 +83,7 @@ class Check:
 
 def checks(engine: Engine) -> Iterator[Check]:
     yield Check("slop-code", True, __version__)
-    yield Check("platform", sys.platform.startswith("linux"), platform.platform(), "isolation: strict needs Linux")
+    yield Check("platform", sys.platform.startswith("linux"), platform_name(), "isolation: strict needs Linux")
     yield Check("python", True, f"{platform.python_version()} ({base_python()})")
     yield _located("uv", lambda: str(uv_paths()[0]), "not found", ALL_TYPES)
     helper = _located("slopbox helper", lambda: str(helper_path()), "not built", LOCAL)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_json, print_step
-from slop_code.errors import UsageError
+from slop_code.errors import UsageError, first_names
 from slop_code.evaluation.origin import Origin, environment_reference
 from slop_code.evaluation.problem_lookup import find_problem, problems_folder
 from slop_code.execution.cache import Cache
@@ -93,6 +93,7 @@ def merge(arguments: argparse.Namespace) -> int:
 def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, partial: bool = False) -> int:
     _refuse_runs_without_snapshots(runs)
     _refuse_empty_runs(runs)
+    _refuse_unknown_problems(runs, problems_folder(arguments.problems_dir))
     executor_class(arguments.executor)
     settings = RunSettings(
         workers=arguments.num_workers,
@@ -139,6 +140,15 @@ def _refuse_empty_runs(runs: Sequence[DiscoveredRun]) -> None:
     for run in runs:
         if not run.submissions and not run.issues:
             raise UsageError(nothing_in(run))
+
+
+def _refuse_unknown_problems(runs: Sequence[DiscoveredRun], problems: Path) -> None:
+    """Nothing can be evaluated with the wrong folder of problems, and summaries of an earlier evaluation stay."""
+    issues = [issue for run in runs for issue in run.issues]
+    known = any(issue.problem is None or (problems / issue.problem).is_dir() for issue in issues)
+    if issues and not known and not any(run.submissions for run in runs):
+        names = first_names(list(dict.fromkeys(issue.problem or "" for issue in issues)), 5)
+        raise UsageError(f"{names}: {issues[0].reason}")
 
 
 def _refuse_runs_without_snapshots(runs: Sequence[DiscoveredRun]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.messages import print_step, print_written
 from slop_code.cli.shared_options import add_environment, add_policy, add_problems_dir
+from slop_code.cli.signals import cancelled_by_signals
 from slop_code.evaluation.origin import make_result_folder, save_with_origin
 from slop_code.evaluation.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
@@ -74,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     runner.check_folders_are_disjoint()
     if arguments.output is not None:
         make_result_folder(arguments.output)
-    results = runner.run(further)
+    with cancelled_by_signals():
+        results = runner.run(further)
     if arguments.output is not None:
         save_with_origin(results, arguments.output / "evaluation.json", problem, environment, arguments.snapshot)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status

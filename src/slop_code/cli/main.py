@@ -90,7 +90,7 @@ def _logs_on_stderr() -> Iterator[None]:
 
 
 def _interrupt(_number: int, _frame: object) -> None:
-    """SIGTERM is handled like SIGINT, so that everything is cleaned up."""
+    """SIGTERM and SIGHUP are handled like SIGINT, so that everything is cleaned up."""
     raise KeyboardInterrupt
 
 
@@ -103,6 +103,8 @@ def run(argv: Sequence[str]) -> int:
     """The command's exit status. Every error that a user can cause ends here, as a message."""
     try:
         signal.signal(signal.SIGTERM, _interrupt)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored under nohup
+            signal.signal(signal.SIGHUP, _interrupt)
         arguments = parser().parse_args(argv)
         with _logs_on_stderr() if arguments.verbose else contextlib.nullcontext():
             status: int = arguments.run(arguments)

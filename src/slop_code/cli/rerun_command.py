@@ -93,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _evaluate(
     stored: CorrectnessResults, folder: Path, test: TestResult | None, arguments: argparse.Namespace
 ) -> CorrectnessResults:
+    from slop_code.cli.signals import cancelled_by_signals
     from slop_code.evaluation.origin import make_result_folder
     from slop_code.reporting.terminal import LiveOutput
     from slop_code.verification.rerun import RerunInputs, evaluate_again, run_single_test, submission_of
@@ -103,10 +104,11 @@ def _evaluate(
     submission = submission_of(stored, folder, given)
     if arguments.output is not None:
         make_result_folder(arguments.output)
-    if test is None:
-        return evaluate_again(stored, folder, submission, print_progress)
     live = LiveOutput(BestEffortStream(sys.stderr if arguments.json else sys.stdout))
-    return run_single_test(test, folder, submission, print_progress, live)
+    with cancelled_by_signals():
+        if test is None:
+            return evaluate_again(stored, folder, submission, print_progress)
+        return run_single_test(test, folder, submission, print_progress, live)
 
 
 def _print_json(changes: RerunChanges, again: CorrectnessResults) -> None:

@@ -37,6 +37,9 @@ FROM_JUDGE = (JSON_REPORT, CTRF_REPORT, STREAM, LOG, SHOWN)
 FROM_EVALUATOR = (EXIT, ROSTER)
 EVIDENCE_FILES = (*FROM_JUDGE, *FROM_EVALUATOR)
 REPORT_LIMIT = 64 * 1024 * 1024
+NO_TESTS = 5
+"""The exit code of a pytest that had no test to run."""
+
 NEVER_RAN = -1
 """The exit code of a pytest that was not started, or that did not end by itself."""
 

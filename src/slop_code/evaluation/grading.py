@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, get_args
 
-from slop_code.evaluation.evidence import Evidence, ReportSource
+from slop_code.evaluation.evidence import NO_TESTS, Evidence, ReportSource
 from slop_code.evaluation.groups import group_for
 from slop_code.evaluation.infrastructure import infrastructure_failure
 from slop_code.evaluation.report import TestResult
@@ -23,7 +23,6 @@ MESSAGE_LIMIT = 16 * 1024
 REASON_LIMIT = 16 * 1024
 CALL_LIMIT = 2 * 1024
 MAX_CALLS = 32
-NO_TESTS = 5
 NOT_IN_ROSTER = "not in the roster of this checkpoint's tests"
 NO_RESULT = "left no result"
 

@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, SlopCodeError
-from slop_code.evaluation.evidence import EXIT
+from slop_code.evaluation.evidence import EXIT, NO_TESTS
 from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.execution.sandbox import TESTS_DIR
 
@@ -22,7 +22,7 @@ _EXIT_CODES = {
     2: "pytest was interrupted (exit code 2)",
     3: "pytest had an internal error (exit code 3)",
     4: "pytest refused its arguments or the tests' conftest.py (exit code 4)",
-    5: "pytest collected no tests (exit code 5)",
+    NO_TESTS: "pytest collected no tests (exit code 5)",
     124: "the subject's box ended before the tests did",
     125: "the boxes could not be opened",
 }
@@ -37,6 +37,8 @@ def infrastructure_failure(evidence: Evidence) -> str | None:
     if evidence.error is not None:
         return evidence.error
     code = evidence.exit.exit_code
+    if code == NO_TESTS and evidence.roster.nodeids and evidence.roster.nodeids <= evidence.deselected:
+        return "the pytest arguments select none of the tests"
     reason = (
         _session_timeout(evidence.exit)
         or collection_failure(code, evidence.collection_errors)

@@ -40,7 +40,10 @@ def evaluation_version() -> str:
 @functools.cache
 def platform_name() -> str:
     """Slow because it reads files, so it is called while the tests run."""
-    return platform.platform()
+    system = os.uname()
+    library = "".join(platform.libc_ver())
+    # As platform.platform(), which starts a process.
+    return f"{system.sysname}-{system.release}-{system.machine}" + (f"-with-{library}" if library else "")
 
 
 def provenance_of(

@@ -142,11 +142,12 @@ class PytestRunner:
         with _verbose_log(self.verbose):
             try:
                 with self.cache.shared_lock():
-                    remove_evidence(self.output_dir)
                     self._prepare(state)
                     self._run_tests(state)
             except (InfrastructureError, OSError) as error:
                 state.evidence = [Evidence.of_failure(error, state.roster)]
+                with contextlib.suppress(OSError):
+                    remove_evidence(self.output_dir)
             state.stopwatch.lap("parse")
             graded = self._grade(state)
             _log.info("graded %d tests: %s", len(graded.tests), graded.infrastructure_failure_reason or "a verdict")
@@ -177,11 +178,11 @@ class PytestRunner:
             state.evidence = read_reports(ended, sessions, self._parse_ctrf)
             for pair in state.evidence:
                 _log.info("%s: %s, tests from %s", pair.folder, pair.exit, pair.source)
+            remove_evidence(self.output_dir)  # not before: a cancelled evaluation leaves an earlier one as it was
             keep_evidence(self.output_dir, sessions, state.evidence, roster)
         changed = submission_change(state.submission, state.tree, after)
         # If there is already another infrastructure failure, its reason is the one to report.
         if changed and self._grade(state).infrastructure_failure_reason is None:
-            remove_evidence(self.output_dir)
             raise changed
 
     def _new_context(self) -> EvaluationContext:

@@ -45,14 +45,14 @@ def control_groups(memory: int, processes: int, root: Path = ROOT) -> Iterator[l
     made: list[Path] = []
     with contextlib.ExitStack() as locks:
         try:
-            for parent, files in _parents(root).items():
-                _remove_abandoned(parent)
-                made.append(_new_group(parent, locks))
-                _set_up(made[-1], files, limits)
-        except OSError:
-            _end(made)
-            made = []
-        try:
+            try:
+                for parent, files in _parents(root).items():
+                    _remove_abandoned(parent)
+                    made.append(_new_group(parent, locks))
+                    _set_up(made[-1], files, limits)
+            except OSError:
+                _end(made)
+                made.clear()
             yield made
             _log_events(made)
         finally:

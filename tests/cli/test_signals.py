@@ -1,0 +1,47 @@
+"""Signals during an evaluation: it is cancelled where it waits, and nothing is raised anywhere else."""
+
+import os
+import signal
+
+import pytest
+
+from slop_code.cli.signals import cancelled_by_signals
+from slop_code.execution.cancellation import wait_for
+
+ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_cancels_the_evaluation(number):
+    before = [signal.getsignal(ending) for ending in ENDING]
+    steps = []
+
+    def evaluate():
+        with cancelled_by_signals():
+            os.kill(os.getpid(), number)
+            steps.append("cleaned up")
+            wait_for(None, 20)
+            steps.append("went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate()
+    assert steps == ["cleaned up"]
+    assert [signal.getsignal(ending) for ending in ENDING] == before
+
+
+def test_after_the_second_signal_ctrl_c_ends_at_once():
+    with cancelled_by_signals():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with cancelled_by_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not wait_for(None, 0)
+    finally:
+        signal.signal(signal.SIGHUP, before)
