@@ -14,12 +14,17 @@ from slop_code import (
     InfrastructureError,
     ProblemConfig,
     ResultError,
+    RunSummary,
+    Shard,
     UsageError,
     evaluate,
     evaluate_async,
     load_environment,
     load_problem,
     load_results,
+    parse_policy,
+    read_lines,
+    read_runs,
 )
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 
@@ -40,13 +45,56 @@ DRIFTING = Path(__file__).resolve().parents[1] / "examples/runs/drifting/larder/
         ({"output": 1}, "output: expected the path of a folder, or None, found 1 (int)"),
         ({"policy": "core =="}, "policy, column 8: expected a group or a number, found the end"),
         ({"policy": 1}, "policy: expected the name of a policy or an expression, found 1 (int)"),
+        ({"checkpoint": 10**5000}, "checkpoint: expected the number or the name of a checkpoint, found a value that"),
+        ({"submission": "a\0"}, "submission: expected the path of the submission's folder, without a NUL character"),
+        ({"submission": "\ud800"}, "submission: expected the path of the submission's folder, in characters that can"),
+        ({"output": "a\0"}, "output: expected the path of a folder, or None, without a NUL character, found 'a\\x00'"),
+        ({"output": Path("\udc00")}, "output: expected the path of a folder, or None, in characters that can be"),
+        ({"problem": "a\0"}, "problem: expected the path or the name of a problem, without a NUL character"),
+        ({"environment": "a\0"}, "environment: expected the name of an environment or the path of its file, without"),
+        ({"pytest_args": None}, "pytest_args: expected a list of arguments for pytest, found None (NoneType)"),
+        ({"pytest_args": 5}, "pytest_args: expected a list of arguments for pytest, found 5 (int)"),
+        ({"pytest_args": [1]}, "pytest_args: expected a list of arguments for pytest, found [1] (list)"),
+        ({"pytest_args": "-x"}, "pytest_args: expected a list of arguments for pytest, found '-x' (str)"),
+        ({"pytest_args": b"-x"}, "pytest_args: expected a list of arguments for pytest, found b'-x' (bytes)"),
+        ({"pytest_args": ["-k\0"]}, "pytest_args: expected a list of arguments for pytest, without a NUL character"),
+        ({"pytest_args": ["\udc80"]}, "pytest_args: expected a list of arguments for pytest, in characters that can"),
     ],
 )
-def test_wrong_arguments_are_refused_before_anything_runs(arguments, message):
+def test_wrong_arguments_are_refused_before_anything_runs(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(tmp_path / "cache"))
     valid = {"submission": DRIFTING, "problem": LARDER, "checkpoint": 2}
     with pytest.raises(UsageError) as refused:
         evaluate(**{**valid, **arguments})
     assert str(refused.value).startswith(message)
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("path", [3, None, b"a", [], "a\0", "\ud800", "a" * 256, "a/" * 2048 + "a"])
+@pytest.mark.parametrize(
+    "load",
+    [
+        load_problem,
+        load_environment,
+        load_results,
+        read_lines,
+        lambda path: read_runs([path]),
+        CorrectnessResults.load,
+        RunSummary.load,
+        ProblemConfig.from_yaml,
+        EnvironmentSpec.from_yaml,
+        lambda path: load_problem(LARDER, [path]),
+    ],
+)
+def test_loaders_refuse_what_is_no_path(load, path):
+    with pytest.raises(UsageError, match=r"^\w+: expected the .*, found .* \(\w+\)$"):
+        load(path)
+
+
+@pytest.mark.parametrize("load", [read_runs, parse_policy, Shard.parse, lambda value: load_problem(LARDER, value)])
+def test_a_number_is_neither_a_path_nor_a_text(load):
+    with pytest.raises(UsageError, match=r"expected .*, found 3 \(int\)$"):
+        load(3)
 
 
 @pytest.fixture

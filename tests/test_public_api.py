@@ -294,6 +294,22 @@ def test_a_ctrf_test_has_the_same_group(runner, file, tags, custom, expected):
         ("checkpoint_2", "error", "checkpoint_2"),
         ("checkpoint_2", ["error"], "checkpoint_9"),
         ("checkpoint_2", ["error"], {}),
+        ("checkpoint_9", ["error"], "checkpoint_2"),
+        ("", [], "checkpoint_2"),
+        (5, [], "checkpoint_2"),
+        *[
+            ("checkpoint_2", markers, "checkpoint_2")
+            for markers in (b"error", [b"error"], [None], None, 5, [["error"]], {"error": 1})
+        ],
+        *[
+            ({"filePath": "test_checkpoint_2.py", "tags": tags}, "checkpoint_2", {})
+            for tags in ([b"error"], [["error"]], [None], {}, "", 0)
+        ],
+        *[
+            ({"filePath": "test_checkpoint_2.py"}, "checkpoint_2", custom)
+            for custom in (None, {"slow": "Slow"}, {"slow": 5}, {"slow": None}, {5: GroupType.ERROR})
+        ],
+        ({"filePath": "test_checkpoint_2.py"}, 10**5000, {}),
     ],
 )
 def test_a_call_that_has_no_group_is_refused(runner, arguments):

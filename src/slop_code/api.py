@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from slop_code.errors import UsageError
+from slop_code._arguments import check_optional_path, check_path, check_type
+from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.origin import make_result_folder, save_with_origin
 from slop_code.evaluation.policy import PassPolicy, as_policy
@@ -35,21 +36,20 @@ def load_problem(problem: str | Path, problems_dir: str | Path | None = None) ->
 
     The default of `problems_dir` is `$SCBENCH_PROBLEMS_DIR`, else the folder `problems`.
     """
-    _check_type("problem", problem, (str, Path), "the path or the name of a problem")
-    folder = None if problems_dir is None else Path(problems_dir)
+    check_path("problem", problem, "the path or the name of a problem")
+    folder = check_optional_path("problems_dir", problems_dir, "the path of a folder")
     return find_problem(os.fspath(problem), folder)
 
 
 def load_environment(environment: str | Path) -> EnvironmentSpec:
     """An environment that ships with the package by its name, or any other by the path of its YAML file."""
-    _check_type("environment", environment, (str, Path), "the name of an environment or the path of its file")
+    check_path("environment", environment, "the name of an environment or the path of its file")
     return load_named_environment(environment)
 
 
 def load_results(path: str | Path) -> CorrectnessResults:
     """A stored result: an `evaluation.json`, or the folder that holds it."""
-    _check_type("path", path, (str, Path), "the path of an evaluation.json")
-    file = Path(path)
+    file = check_path("path", path, "the path of an evaluation.json")
     return CorrectnessResults.load(file / RESULT_FILE if file.is_dir() else file)
 
 
@@ -68,23 +68,22 @@ def evaluate(
     A failure of the submission is part of the result, never an exception. `results.passes()` answers for `policy`,
     which may be a name or an expression. With `output`, the result and its evidence are stored in that folder.
     """
-    _check_type("submission", submission, (str, Path), "the path of the submission's folder")
-    _check_type("problem", problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")
-    _check_type("checkpoint", checkpoint, (int, str), "the number or the name of a checkpoint")
+    snapshot = check_path("submission", submission, "the path of the submission's folder")
+    check_type("problem", problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")
     environments = (str, Path, EnvironmentSpec, type(None))
-    _check_type("environment", environment, environments, "a name, a path or an EnvironmentSpec")
-    _check_type("output", output, (str, Path, type(None)), "the path of a folder, or None")
+    check_type("environment", environment, environments, "a name, a path or an EnvironmentSpec")
+    folder = check_optional_path("output", output, "the path of a folder")
+    arguments = check_pytest_args(pytest_args)
+    decides = as_policy(policy)
     config = problem if isinstance(problem, ProblemConfig) else load_problem(problem)
     spec, given = _environment(config, environment)
-    decides = as_policy(policy)
-    folder = None if output is None else Path(output)
-    runner = PytestRunner(config, config.checkpoint(checkpoint), spec, submission, output_dir=folder)
+    runner = PytestRunner(config, config.checkpoint(checkpoint), spec, snapshot, output_dir=folder)
     runner.check_folders_are_disjoint()
     if folder is not None:
         make_result_folder(folder)
-    results = runner.run(list(pytest_args))
+    results = runner.run(arguments)
     if folder is not None:
-        save_with_origin(results, folder / RESULT_FILE, config, given, Path(submission))
+        save_with_origin(results, folder / RESULT_FILE, config, given, snapshot)
     return results.with_policy(decides)
 
 
@@ -129,8 +128,3 @@ async def _wait_until_done(working: asyncio.Future[Any]) -> None:
     while not working.done():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([working])
-
-
-def _check_type(name: str, value: object, types: tuple[type, ...], expected: str) -> None:
-    if not isinstance(value, types) or isinstance(value, bool):
-        raise UsageError(f"{name}: expected {expected}, found {value!r} ({type(value).__name__})")

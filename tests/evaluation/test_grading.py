@@ -206,3 +206,10 @@ def test_a_pair_has_no_say_in_the_tests_of_another():
     forging = evidence_of(*reported, roster=roster_of("a::1"))
     tests = {test.nodeid: test.status for test in together([forging, pair("b::1")]).tests}
     assert tests == {"a::1": "passed", "b::1": "error"}
+
+
+def test_a_test_in_a_file_of_no_checkpoint_is_a_regression_whatever_its_markers():
+    """The rule of the groups is not asked, as it refuses unknown checkpoints."""
+    rules = GradingRules(["checkpoint_1"], "checkpoint_1", lambda *_: GroupType.ERROR)
+    assert rules.group("helpers", ["error"]) is GroupType.REGRESSION
+    assert rules.group("checkpoint_1", []) is GroupType.ERROR

@@ -15,7 +15,7 @@ from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import EvaluationCancelledError, wait_for
 from slop_code.execution.environment import load_environment
-from slop_code.runs import RunControl, Submission, evaluate_run, evaluate_run_async, executors
+from slop_code.runs import Retries, RunControl, Shard, Submission, evaluate_run, evaluate_run_async, executors
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
 from slop_code.runs.job_records import JobResult
@@ -311,3 +311,70 @@ def test_a_control_wakes_blocking_waits():
             wait_for(None, LONG_S)
     with control.cancel_scope(), pytest.raises(EvaluationCancelledError):
         wait_for(None, LONG_S)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"runs": 3}, "runs: expected the folder of a run, or a list of folders or of Submissions, found 3 (int)"),
+        ({"runs": None}, "runs: expected the folder of a run"),
+        ({"runs": [3]}, "runs: expected the folder of a run"),
+        ({"runs": "a\0"}, "runs: expected the folder of a run"),
+        ({"problems_dir": 3}, "problems_dir: expected the path of a folder, or None, found 3 (int)"),
+        ({"problems": "larder"}, "problems: expected a list of names of problems, found 'larder' (str)"),
+        ({"problems": [3]}, "problems: expected a list of names of problems, found [3] (list)"),
+        ({"environment": 3}, "environment: expected a name, a path, an EnvironmentSpec or None, found 3 (int)"),
+        ({"workers": "2"}, "workers: expected a number, or None, found '2' (str)"),
+        ({"workers": True}, "workers: expected a number, or None, found True (bool)"),
+        ({"executor": "x"}, "no executor 'x' in this installation; there are threads, ray"),
+        ({"executor": 3}, "executor: expected the name of an executor, found 3 (int)"),
+        ({"address": 3}, "address: expected the address of a cluster, or None, found 3 (int)"),
+        ({"retries": 2}, "retries: expected a Retries, or None, found 2 (int)"),
+        ({"overwrite": "no"}, "overwrite: expected True or False, found 'no' (str)"),
+        ({"shard": "1/2"}, "shard: expected a Shard, or None, found '1/2' (str)"),
+        ({"cache": 3}, "cache: expected the path of a folder, or None, found 3 (int)"),
+        ({"control": 5}, "control: expected a RunControl, or None, found 5 (int)"),
+        ({"control": 0}, "control: expected a RunControl, or None, found 0 (int)"),
+    ],
+)
+def test_wrong_arguments_are_refused_though_nothing_has_to_run(tmp_path, given, message):
+    """The folder of the run is empty."""
+    (tmp_path / "run").mkdir()
+    with pytest.raises(UsageError) as refused:
+        list(evaluate_run(**{"runs": tmp_path / "run", "cache": tmp_path / "cache", **given}))
+    assert str(refused.value).startswith(message)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_asynchronous_generator_refuses_a_wrong_control(tmp_path):
+    async def read():
+        return [outcome async for outcome in evaluate_run_async(tmp_path, control=5)]
+
+    with pytest.raises(UsageError, match=r"control: expected a RunControl, or None, found 5 \(int\)"):
+        asyncio.run(read())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Shard(5, 2),
+        lambda: Shard(0, 1),
+        lambda: Shard(1, 0),
+        lambda: Shard("1", 2),
+        lambda: Shard(True, 2),
+        lambda: Retries(-1),
+        lambda: Retries("x"),
+        lambda: Retries(1.5),
+        lambda: Retries(wait_s=-1),
+        lambda: Retries(max_wait_s=float("nan")),
+    ],
+)
+def test_shards_and_retries_refuse_numbers_that_mean_nothing(make):
+    with pytest.raises(UsageError, match="expected"):
+        make()
+
+
+@pytest.mark.parametrize("field", ["problem", "checkpoint", "environment", "path", "output", "run"])
+def test_a_submission_refuses_fields_of_a_wrong_type(loose, field):
+    with pytest.raises(UsageError, match=rf"^{field}: expected .*, found 3 \(int\)$"):
+        replace(loose[0], **{field: 3})

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._arguments import check_command_words
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT
 from slop_code.evaluation.groups import BUILTIN_MARKERS
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
@@ -26,6 +27,10 @@ PLUGIN = "slop_code_judge"
 FIXTURES = "slop_code_fixtures"
 WATCH = "slop_code_watch"
 """Loaded only if `-p` names it: records which files of the tests the submission is shown."""
+
+
+def check_pytest_args(arguments: object) -> list[str]:
+    return check_command_words("pytest_args", arguments, "a list of arguments for pytest")
 
 
 def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), tests: str = TESTS_DIR) -> list[str]:

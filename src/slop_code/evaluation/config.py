@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 
+from slop_code._arguments import check_path, check_type, wrong_argument
 from slop_code._io import digest_of
 from slop_code._yaml import (
     Environment,
@@ -122,7 +123,7 @@ class ProblemConfig(FileModel):
 
     @classmethod
     def from_yaml(cls, problem_dir: Path | str) -> ProblemConfig:
-        folder = Path(problem_dir)
+        folder = check_path("problem_dir", problem_dir, "the path of a problem's folder")
         problem = load_yaml_model(folder / "config.yaml", cls)
         problem._path = folder.absolute()
         return problem
@@ -182,7 +183,12 @@ class ProblemConfig(FileModel):
 
     def checkpoint(self, name_or_number: str | int) -> CheckpointConfig:
         """Looks up an exact name; a number N means `checkpoint_N`, else the checkpoint whose order is N."""
-        wanted = str(name_or_number)
+        expected = "the number or the name of a checkpoint"
+        check_type("checkpoint", name_or_number, (int, str), expected)
+        try:
+            wanted = str(name_or_number)
+        except ValueError as error:  # thousands of digits
+            raise wrong_argument("checkpoint", name_or_number, expected) from error
         if wanted in self.checkpoints:
             return self.checkpoints[wanted]
         if wanted.isascii() and wanted.isdecimal() and len(wanted) < 10:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, get_args
 
 from slop_code.evaluation.evidence import NO_TESTS, Evidence, ReportSource
-from slop_code.evaluation.groups import group_for
+from slop_code.evaluation.groups import GroupType, group_for
 from slop_code.evaluation.infrastructure import infrastructure_failure
 from slop_code.evaluation.report import TestResult
 from slop_code.evaluation.reports.raw_test import RawTest, escape_control
@@ -16,8 +16,6 @@ from slop_code.evaluation.selection import checkpoint_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from slop_code.evaluation.groups import GroupType
 
 MESSAGE_LIMIT = 16 * 1024
 REASON_LIMIT = 16 * 1024
@@ -49,6 +47,12 @@ class GradingRules:
         pytest_args: Sequence[str] = (),
     ) -> GradingRules:
         return cls(checkpoints, current, lambda home, markers, now: group_for(home, markers, now, custom), pytest_args)
+
+    def group(self, home: str, markers: Sequence[str]) -> GroupType:
+        """A test in a file of no checkpoint is a regression test; only a report can name such a test."""
+        if home != self.current and home not in self.checkpoints:
+            return GroupType.REGRESSION
+        return self.group_of(home, markers, self.current)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ def _result(entry: RosterEntry, raw: RawTest, rules: GradingRules) -> TestResult
     return TestResult(
         id=name,
         checkpoint=checkpoint,
-        group_type=rules.group_of(checkpoint, entry.markers, rules.current),
+        group_type=rules.group(checkpoint, entry.markers),
         status=raw.status,
         duration_ms=raw.duration_ms,
         file_path=file_path,

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from slop_code._arguments import check_texts, wrong_argument
 from slop_code.errors import UsageError
 from slop_code.evaluation.selection import checkpoint_of
 
@@ -58,19 +59,44 @@ def group_for(
     return GroupType.CORE
 
 
+def checked_group_for(
+    test_checkpoint: Any, markers: Any, current_checkpoint: Any, custom: Mapping[str, GroupType], ordered: Sequence[str]
+) -> GroupType:
+    """`group_for`, with arguments of a caller; `ordered`: the problem's checkpoints."""
+    home = _checked_checkpoint("test_checkpoint", test_checkpoint, ordered)
+    current = _checked_checkpoint("current_checkpoint", current_checkpoint, ordered)
+    return group_for(home, check_texts("markers", markers, "a list of marker names"), current, custom)
+
+
 def group_of_ctrf_test(test: Mapping[str, Any], checkpoint_name: Any, custom: Any, ordered: Sequence[str]) -> GroupType:
     """`custom`: markers to their configuration or to their group; `ordered`: the problem's checkpoints."""
     path, tags = test.get("filePath"), test.get("tags")
     if not isinstance(path, str) or not path:
         raise UsageError("a CTRF test without filePath has no group: its file says which checkpoint it belongs to")
-    if checkpoint_name not in ordered:
-        raise UsageError(f"no checkpoint {checkpoint_name!r}; there are {', '.join(ordered)}")
-    if not isinstance(tags or [], list) or not isinstance(custom, Mapping):
-        raise UsageError("give (test, checkpoint_name, custom_markers): tags are a list, and custom_markers a mapping")
+    current = _checked_checkpoint("checkpoint_name", checkpoint_name, ordered)
+    names = [] if tags is None else check_texts("tags", tags, "a list of marker names")
     file = PurePosixPath(path)
     home = checkpoint_of(file.name, ordered) or file.stem.removeprefix("test_")
-    groups = {name: GroupType(str(getattr(marker, "group", marker))) for name, marker in custom.items()}
-    return group_for(home, [str(tag).partition("::")[0] for tag in tags or []], checkpoint_name, groups)
+    return group_for(home, [name.partition("::")[0] for name in names], current, _groups_of_markers(custom))
+
+
+def _checked_checkpoint(name: str, value: object, ordered: Sequence[str]) -> str:
+    if not isinstance(value, str) or value not in ordered:
+        raise wrong_argument(name, value, f"one of {', '.join(ordered)}")
+    return value
+
+
+def _groups_of_markers(custom: object) -> dict[str, GroupType]:
+    expected = "a mapping of marker names to their configuration or their group"
+    if not isinstance(custom, Mapping):
+        raise wrong_argument("custom_markers", custom, expected)
+    groups: dict[str, GroupType] = {}
+    for name, marker in custom.items():
+        group = getattr(marker, "group", marker)
+        if not isinstance(name, str) or not isinstance(group, str) or group not in [*GroupType]:
+            raise wrong_argument("custom_markers", custom, f"{expected} ({', '.join(GroupType)})")
+        groups[name] = GroupType(group)
+    return groups
 
 
 def misspelt_markers(roster: Roster, custom: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from slop_code.errors import UsageError
+from slop_code._arguments import check_type
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy_expression import Expression
 
@@ -42,15 +42,12 @@ _RULES: dict[PassPolicy, tuple[str, frozenset[GroupType]]] = {
 
 def parse_policy(text: str) -> Policy:
     """Raises UsageError with the position of an error in an expression."""
+    check_type("policy", text, (str,), "the name of a policy or an expression")
     known = {policy.value: policy for policy in PassPolicy}
     return known.get(text.strip()) or Expression(text, list(known))
 
 
 def as_policy(policy: Policy | str) -> Policy:
-    if not isinstance(policy, str):
-        raise UsageError(
-            f"policy: expected the name of a policy or an expression, found {policy!r} ({type(policy).__name__})"
-        )
     return policy if isinstance(policy, PassPolicy | Expression) else parse_policy(policy)
 
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slop_code._arguments import check_path
 from slop_code._io import read_bounded
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.command import PLUGIN, pytest_command, render_ini
+from slop_code.evaluation.command import PLUGIN, check_pytest_args, pytest_command, render_ini
 from slop_code.evaluation.context import EvaluationContext, ignore_progress
 from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence, weakest_isolation
 from slop_code.evaluation.grading import Grade, GradingRules, grade
-from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, group_for, group_of_ctrf_test
+from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
 from slop_code.evaluation.infrastructure import submission_change
 from slop_code.evaluation.provenance import platform_name, provenance_of, warnings_for
 from slop_code.evaluation.report import CorrectnessResults
@@ -116,7 +117,7 @@ class PytestRunner:
         self.problem = problem
         self.checkpoint = checkpoint
         self.environment = environment
-        self.submission_path = Path(submission_path)
+        self.submission_path = check_path("submission_path", submission_path, "the path of the submission's folder")
         self.output_dir = output_dir
         self.cache = cache or Cache.default()
         self.progress = progress
@@ -133,12 +134,13 @@ class PytestRunner:
 
     def run(self, pytest_args: Sequence[str] | None = None) -> CorrectnessResults:
         """Never raises for failures of the submission, the sandbox or pytest. Raises on cancellation."""
+        arguments = check_pytest_args(() if pytest_args is None else pytest_args)
         submission = open_submission(self.submission_path)
         self.check_folders_are_disjoint()
         self._context = self._new_context()
         platform = start_thread(platform_name)
         tree = start_thread(read_tree, submission)
-        state = _EvaluationState(self._context, submission, list(pytest_args or ()), tree)
+        state = _EvaluationState(self._context, submission, arguments, tree)
         with _verbose_log(self.verbose):
             try:
                 with self.cache.shared_lock():
@@ -323,13 +325,7 @@ class PytestRunner:
         ordered = list(self.problem.checkpoints)
         if isinstance(test_checkpoint, Mapping):
             return group_of_ctrf_test(test_checkpoint, markers, current_checkpoint, ordered)
-        if isinstance(markers, str) or not isinstance(test_checkpoint, str) or not isinstance(current_checkpoint, str):
-            raise UsageError("give (test_checkpoint, markers, current_checkpoint), or a CTRF test as the first")
-        if current_checkpoint not in ordered:
-            raise UsageError(
-                f"{self.problem.name}: no checkpoint {current_checkpoint!r}; there are {', '.join(ordered)}"
-            )
-        return group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups)
+        return checked_group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups, ordered)
 
 
 def _check_and_read_again(state: _EvaluationState) -> SubmissionTree:

@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from slop_code._arguments import check_path
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
@@ -254,13 +255,15 @@ class CorrectnessResults(StoredWhole):
             raise _edited(f"tests holds {'::'.join(duplicates[0])} twice")
         return self
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
+        file = check_path("path", path, "the path of a file")
         text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)
-        write_atomic(path, text + "\n")
+        write_atomic(file, text + "\n")
 
     @classmethod
-    def load(cls, path: Path) -> CorrectnessResults:
-        return load_stored(cls, path, "evaluate the snapshot again")
+    def load(cls, path: Path | str) -> CorrectnessResults:
+        file = check_path("path", path, "the path of an evaluation.json")
+        return load_stored(cls, file, "evaluate the snapshot again")
 
 
 def load_stored(model: type[Record], path: Path, step: str) -> Record:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, field_validator
 
+from slop_code._arguments import check_path
 from slop_code._io import digest_of
 from slop_code._yaml import Environment, FileModel, Text, load_yaml_model
 from slop_code.errors import UsageError
@@ -159,7 +160,7 @@ class EnvironmentSpec(FileModel):
 
     @classmethod
     def from_yaml(cls, path: Path | str) -> EnvironmentSpec:
-        return load_yaml_model(Path(path), cls)
+        return load_yaml_model(check_path("path", path, "the path of an environment file"), cls)
 
     def entry(self, entry_file: str) -> list[str]:
         """The argv that starts a submission; a suffix that the problem's entry_file has already is not added again."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, ValidationError
 
+from slop_code._arguments import check_path
 from slop_code._io import read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
@@ -146,9 +147,10 @@ def write_lines(path: Path, lines: Iterable[CheckpointLine]) -> None:
     write_atomic(path, "".join(json_line(line) for line in ordered))
 
 
-def read_lines(path: Path) -> list[CheckpointLine]:
-    with as_result_errors(path, "evaluate the run again"):
-        raw = read_bounded(path, SIZE_LIMIT).splitlines()
+def read_lines(path: Path | str) -> list[CheckpointLine]:
+    file = check_path("path", path, "the path of a checkpoint_results.jsonl")
+    with as_result_errors(file, "evaluate the run again"):
+        raw = read_bounded(file, SIZE_LIMIT).splitlines()
     lines = []
     for number, line in enumerate(raw, start=1):
         try:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from slop_code._arguments import check_optional_path, check_path, check_type
+from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+from slop_code.execution.environment import EnvironmentSpec
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.report import Attempt
-    from slop_code.execution.environment import EnvironmentSpec
 
 OutcomeSource = Literal["evaluated", "cached", "up_to_date", "rejected"]
 """Evaluated now; taken from the result cache; an existing result was up to date; cannot be evaluated at all."""
@@ -37,8 +38,14 @@ class Submission:
     """Name of the run it belongs to, as the summary shows it."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path))
-        object.__setattr__(self, "output", Path(self.output) if self.output is not None else None)
+        check_type("problem", self.problem, (ProblemConfig,), "a ProblemConfig")
+        check_type("checkpoint", self.checkpoint, (CheckpointConfig,), "a CheckpointConfig")
+        check_type("environment", self.environment, (EnvironmentSpec,), "an EnvironmentSpec")
+        check_type("run", self.run, (str,), "the name of a run")
+        path = check_path("path", self.path, "the path of the submission's folder")
+        output = check_optional_path("output", self.output, "the path of a folder")
+        object.__setattr__(self, "path", path)
+        object.__setattr__(self, "output", output)
 
     @property
     def key(self) -> SubmissionKey:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from slop_code._arguments import check_type, wrong_argument
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.runs.discover import UNNAMED_RUN, issue_for
@@ -33,8 +34,15 @@ class Shard:
     number: int
     count: int
 
+    def __post_init__(self) -> None:
+        check_type("number", self.number, (int,), "a whole number")
+        check_type("count", self.count, (int,), "a whole number")
+        if not 1 <= self.number <= self.count:
+            raise wrong_argument("shard", (self.number, self.count), "a number from 1 to the count of parts")
+
     @classmethod
     def parse(cls, text: str) -> Shard:
+        check_type("shard", text, (str,), "i/N with i from 1 to N, such as 2/8")
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise UsageError(f"--shard {text}: expected i/N with i from 1 to N, such as 2/8")

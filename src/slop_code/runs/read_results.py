@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from slop_code._arguments import check_paths
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.execution.sandbox import REPORTS_DIR
@@ -33,7 +34,7 @@ from slop_code.runs.run_layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 LEVELS = 2
@@ -211,8 +212,9 @@ def check_output(path: Path, option: str = "-o") -> None:
         raise UsageError(f"{path}: a file name of the results themselves; give another name with {option}")
 
 
-def read_runs(given: Sequence[Path]) -> list[RunResults]:
+def read_runs(paths: Path | str | Iterable[Path | str]) -> list[RunResults]:
     """Each path is the folder of a run, of several runs, of a problem or of a result, or an evaluation.json."""
+    given = check_paths("paths", paths, "the folder of a run, or a list of such paths")
     folders = [run for path in given for run in runs_below(folder_of(path))]
     return [RunResults(name, folder) for name, folder in named_runs(folders)]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+from slop_code._arguments import check_type, wrong_argument
 from slop_code.execution.cancellation import CancelToken, cancel_scope
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ class Retries:
     times: int = 2
     wait_s: float = 1.0
     max_wait_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_type("times", self.times, (int,), "a whole number")
+        for name, value in (("times", self.times), ("wait_s", self.wait_s), ("max_wait_s", self.max_wait_s)):
+            check_type(name, value, (int, float), "a number")
+            if not value >= 0:
+                raise wrong_argument(name, value, "at least 0")
 
     def delay(self, retries_made: int) -> float:
         return float(min(self.wait_s * 2 ** min(retries_made, 64), self.max_wait_s))

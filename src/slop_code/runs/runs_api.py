@@ -9,21 +9,30 @@ import os
 import threading
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from slop_code._arguments import (
+    check_items,
+    check_optional_path,
+    check_path,
+    check_texts,
+    check_type,
+    wrong_argument,
+)
 from slop_code.errors import UsageError
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun, discover
+from slop_code.runs.executors import check_executor
 from slop_code.runs.job_records import Submission, SubmissionOutcome
+from slop_code.runs.plan import Shard
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Sequence
-
-    from slop_code.runs.plan import Shard
+    from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
 
     Runs = Path | str | Sequence[Path | str] | Sequence[Submission]
     OutcomeGenerator = Generator[SubmissionOutcome, None, None]
@@ -68,8 +77,7 @@ def in_background(outcomes: Callable[Options, OutcomeGenerator]) -> Callable[Opt
 
     @functools.wraps(outcomes)
     def read_outcomes(*args: Options.args, **options: Options.kwargs) -> OutcomeGenerator:
-        control = cast("RunControl | None", options.get("control")) or RunControl()
-        options["control"] = control
+        control = options["control"] = _checked_control(options.get("control"))
         queue: SimpleQueue[StreamItem] = SimpleQueue()
         background = BackgroundRun(outcomes(*args, **options), control, queue.put)
         try:
@@ -105,7 +113,17 @@ def evaluate_run(
     Never raises for what a submission does. Issues without an outcome of their own are raised as a single UsageError
     after the last outcome. Closing the generator cancels running jobs; a `RunControl` does so from outside.
     """
-    control = control or RunControl()
+    given = _checked_runs(runs)
+    problems_folder = check_optional_path("problems_dir", problems_dir, "the path of a folder")
+    only = check_texts("problems", problems, "a list of names of problems")
+    check_type("workers", workers, (int, NoneType), "a number, or None")
+    check_executor(executor)
+    check_type("address", address, (str, NoneType), "the address of a cluster, or None")
+    check_type("retries", retries, (Retries, NoneType), "a Retries, or None")
+    check_type("overwrite", overwrite, (bool,), "True or False")
+    check_type("shard", shard, (Shard, NoneType), "a Shard, or None")
+    cache_folder = check_optional_path("cache", cache, "the path of a folder")
+    control = _checked_control(control)
     settings = RunSettings(
         workers=workers,
         executor=executor,
@@ -113,10 +131,10 @@ def evaluate_run(
         retries=retries or Retries(),
         overwrite=overwrite,
         shard=shard,
-        partial=bool(problems),
+        partial=bool(only),
     )
-    discovered = _discover(runs, problems_dir, problems, environment)
-    with open_runs(discovered, Cache.default() if cache is None else Cache.at(Path(cache)), settings) as evaluation:
+    discovered = _discover(given, problems_folder, only, _checked_environment(environment))
+    with open_runs(discovered, Cache.at(cache_folder) if cache_folder else Cache.default(), settings) as evaluation:
         yield from evaluation.outcomes_without_jobs()
         if evaluation.plan.jobs:
             with (
@@ -151,7 +169,7 @@ async def evaluate_run_async(*args: Any, **options: Any) -> AsyncGenerator[Submi
     """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[StreamItem] = asyncio.Queue()
-    control = options["control"] = options.get("control") or RunControl()
+    control = options["control"] = _checked_control(options.get("control"))
 
     def send(item: StreamItem) -> None:
         loop.call_soon_threadsafe(queue.put_nowait, item)
@@ -180,19 +198,37 @@ async def _join(background: BackgroundRun) -> None:
         raise cancelled
 
 
+def _checked_control(control: object) -> RunControl:
+    if control is None:
+        return RunControl()
+    if not isinstance(control, RunControl):
+        raise wrong_argument("control", control, "a RunControl, or None")
+    return control
+
+
+def _checked_runs(runs: Runs) -> list[Path | Submission]:
+    expected = "the folder of a run, or a list of folders or of Submissions"
+    given = [runs] if isinstance(runs, str | Path) else check_items("runs", runs, expected)
+    return [item if isinstance(item, Submission) else check_path("runs", item, expected) for item in given]
+
+
+def _checked_environment(environment: EnvironmentSpec | Path | str | None) -> EnvironmentSpec | None:
+    if environment is None or isinstance(environment, EnvironmentSpec):
+        return environment
+    check_path("environment", environment, "a name, a path, an EnvironmentSpec or None")
+    return load_environment(environment)
+
+
 def _discover(
-    runs: Runs,
-    problems_dir: Path | str | None,
+    given: Sequence[Path | Submission],
+    problems_dir: Path | None,
     problems: Collection[str],
-    environment: EnvironmentSpec | Path | str | None,
+    environment: EnvironmentSpec | None,
 ) -> list[DiscoveredRun]:
-    given: Iterable[Path | str | Submission] = [runs] if isinstance(runs, str | Path) else runs
-    folders = [Path(item) for item in given if not isinstance(item, Submission)]
+    folders = [item for item in given if isinstance(item, Path)]
     submissions = tuple(item for item in given if isinstance(item, Submission))
     _check_outputs(submissions)
-    spec = load_environment(environment) if isinstance(environment, str | Path) else environment
-    problems_folder = Path(problems_dir) if problems_dir is not None else None
-    discovered = discover(folders, problems_dir=problems_folder, environment=spec, only=problems)
+    discovered = discover(folders, problems_dir=problems_dir, environment=environment, only=problems)
     return [*discovered, DiscoveredRun(UNNAMED_RUN, None, submissions)] if submissions else discovered
 
 

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
+from slop_code._arguments import check_path
 from slop_code._io import write_atomic
 from slop_code._version import __version__
 from slop_code.errors import InfrastructureError
@@ -108,8 +109,8 @@ class RunSummary(Stored):
         write_atomic(path, self.model_dump_json(indent=2) + "\n")
 
     @classmethod
-    def load(cls, path: Path) -> RunSummary:
-        return load_stored(cls, path, "evaluate the run again")
+    def load(cls, path: Path | str) -> RunSummary:
+        return load_stored(cls, check_path("path", path, "the path of a summary.json"), "evaluate the run again")
 
 
 NAMED: tuple[Policy, ...] = tuple(PassPolicy)

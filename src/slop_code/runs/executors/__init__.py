@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from slop_code._arguments import check_type
 from slop_code.errors import UsageError
 from slop_code.execution.entry_points import load_plugin, plugin_names
 
@@ -45,8 +46,15 @@ class Executor(Protocol):
 
 def executor_class(name: str) -> type[Executor]:
     """A built-in executor, else that of another package, under the entry point `slop_code.executors`."""
+    check_executor(name)
     executor: type[Executor] | None = load_plugin(GROUP, name, BUILT_IN)
-    if executor is not None:
-        return executor
-    names = ", ".join(dict.fromkeys([*BUILT_IN, *plugin_names(GROUP)]))
-    raise UsageError(f"no executor {name!r} in this installation; there are {names}")
+    assert executor is not None
+    return executor
+
+
+def check_executor(name: str) -> None:
+    """Raises UsageError for an unknown name, without an import of the executor."""
+    check_type("executor", name, (str,), "the name of an executor")
+    if name not in BUILT_IN and name not in (others := plugin_names(GROUP)):
+        names = ", ".join(dict.fromkeys([*BUILT_IN, *others]))
+        raise UsageError(f"no executor {name!r} in this installation; there are {names}")
