@@ -65,10 +65,10 @@ def finished_campaign(folder: Path) -> CampaignFolder:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "right"),
+    ("lines_of", "right"),
     [("123", True), ("12", False), ("1233", False), ("122", False)],
 )
-def test_each_checkpoint_has_one_line(tmp_path, numbers, right):
+def test_each_checkpoint_has_one_line(tmp_path, lines_of, right):
     campaign = CampaignFolder(Baseline(tmp_path), tmp_path / "site")
     write_run(tmp_path / "made", {"sums": ["+"] * 3})
     lines = {}
@@ -76,7 +76,7 @@ def test_each_checkpoint_has_one_line(tmp_path, numbers, right):
         results = CorrectnessResults.load(tmp_path / f"made/sums/checkpoint_{number}" / RESULT)
         keys = {"run": "0", "problem": "sums", "checkpoint": f"checkpoint_{number}", "order": int(number)}
         lines[number] = CheckpointLine(**keys, **CheckpointFacts.of(results).model_dump()).model_dump_json() + "\n"
-    (campaign.runs[0] / "checkpoint_results.jsonl").write_text("".join(lines[number] for number in numbers))
+    (campaign.runs[0] / "checkpoint_results.jsonl").write_text("".join(lines[number] for number in lines_of))
     assert (list(checks.wrong_lines(campaign)) == []) is right
 
 
