@@ -194,14 +194,14 @@ def die_with_parent() -> None:
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def install(tool: str, package: str, environment: Environment) -> None:
+def install(tool: str, packages: str, environment: Environment) -> None:
     if shutil.which(tool, path=environment["PATH"]):
         return
     if os.geteuid() or not shutil.which("apt-get", path=environment["PATH"]):
-        raise UnavailableError(f"no {tool} here, and it takes root and apt-get to install it (Debian's {package})")
-    note(f"installing {package}")
+        raise UnavailableError(f"no {tool} here, and it takes root and apt-get to install it (Debian's {packages})")
+    note(f"installing {packages}")
     call(["apt-get", "-qq", "update"], environment)
-    call(["apt-get", "-qq", "install", "-y", "--no-install-recommends", package], environment)
+    call(["apt-get", "-qq", "install", "-y", "--no-install-recommends", *packages.split()], environment)
 
 
 def why_silent(environment: Environment) -> str | None:

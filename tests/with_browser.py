@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 PROGRAM = "SLOP_CODE_TEST_BROWSER"
 MISSING = "SLOP_CODE_TEST_NO_BROWSER"
-CHROMIUM = "chromium"  # the command, and the package
+CHROMIUM = "chromium"
+PACKAGES = "chromium libatomic1"  # the library is for the driver that the tests use
 
 
 def main(command: Sequence[str]) -> int:
@@ -43,7 +44,7 @@ def main(command: Sequence[str]) -> int:
 
 
 def browser(environment: dict[str, str]) -> str:
-    install(CHROMIUM, CHROMIUM, {**environment, "DEBIAN_FRONTEND": "noninteractive"})
+    install(CHROMIUM, PACKAGES, {**environment, "DEBIAN_FRONTEND": "noninteractive"})
     found = shutil.which(CHROMIUM, path=environment["PATH"])
     if found is None:
         raise UnavailableError(f"the package {CHROMIUM} brought no such command; {PROGRAM} can name one")

@@ -256,7 +256,7 @@ def test_what_is_told_to_stop_cleans_up_after_itself(
         done = future.result(PATIENCE_S)
         assert (done.facts.state, done.final) == ("not_evaluated", True)
         assert done.facts.reason == "stopped before its end"
-    assert sessions(nodes.own) + sessions(nodes.other) == []
+    until(lambda: sessions(nodes.own) + sessions(nodes.other) == [])
 
 
 def test_a_submission_that_changed_is_not_mistaken_for_the_planned_one(

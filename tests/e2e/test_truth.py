@@ -170,7 +170,7 @@ ENDS = {
         {"test_one": "passed", "test_two": "failed"},
     ),
     "some deselected": (current(TWO), ("-k", "one"), 0, None, {"test_one": "passed"}),
-    "all deselected": (current(TWO), ("-k", "nothing"), 5, "no tests", {}),
+    "all deselected": (current(TWO), ("-k", "nothing"), 5, "select none of the tests", {}),
     "stopped at the first failure": (
         current("def test_one(): assert False\ndef test_two(): pass\n"),
         ("-x",),

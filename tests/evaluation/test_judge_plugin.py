@@ -143,7 +143,7 @@ EXITS = {
     "2-interrupt": ("def test_one(): raise KeyboardInterrupt\n", (), 2, "interrupted"),
     "3": (PASSES, ("-p", "broken_plugin"), 3, "internal error"),
     "4": (PASSES, ("--no-such-option",), 4, "refused its arguments"),
-    "5": (PASSES, ("-k", "nothing"), 5, "no tests"),
+    "5": (PASSES, ("-k", "nothing"), 5, "select none of the tests"),
     "0-left-early": (
         "import pytest\ndef test_one(): pytest.exit('done', returncode=0)\n",
         (),

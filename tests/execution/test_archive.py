@@ -472,8 +472,10 @@ def test_the_helper_refuses_a_hostile_archive(helper, tmp_path, name):
 TAKEN_BY_PYTHON = {
     "attributes twice": ["a"], "an attribute of no length": ["a"], "an attribute without a value": ["a"],
     "a GNU long name": ["b"], "another owner": ["a"], "another owner with a large number": ["a"],
+    "a size that is no number": [],
 }  # fmt: skip
-"""Without harm: names are checked as tarfile reads them, and owners mean nothing on the host."""
+"""By some versions of tarfile, with these files. Without harm: names are checked as tarfile reads them, owners mean
+nothing on the host, and a member that is left out leaves no report."""
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -481,12 +483,12 @@ def test_hostile_reports_are_refused(tmp_path, name):
     folder = tmp_path / "inner" / "folder"
     folder.mkdir(parents=True)
     answer = HOSTILE[name] + (b"" if name in CUT else exit_status(0) + END)
-    if name in TAKEN_BY_PYTHON:
-        assert archive.unpack_reports(reader(answer), {"t": folder}) == 0
-        assert [path.name for path in folder.iterdir()] == TAKEN_BY_PYTHON[name]
+    try:
+        status = archive.unpack_reports(reader(answer), {"t": folder})
+    except (InfrastructureError, EOFError):
+        pass
     else:
-        with pytest.raises((InfrastructureError, EOFError)):
-            archive.unpack_reports(reader(answer), {"t": folder})
+        assert (status, [path.name for path in folder.iterdir()]) == (0, TAKEN_BY_PYTHON[name])
     assert [path.name for path in tmp_path.iterdir()] == ["inner"]
     assert [path.name for path in folder.parent.iterdir()] == ["folder"]
     for path in folder.rglob("*"):
