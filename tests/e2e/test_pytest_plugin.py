@@ -100,9 +100,10 @@ def test_a_problem_without_a_conftest_is_judged(problem, make_submission, evalua
     assert "\\x1b[2Jfound" in failed["test_says_what_differs"]
 
 
-def test_tests_pass_with_the_command_by_hand(problem, make_submission, environment_spec, cache):
+def test_tests_pass_with_the_command_by_hand(problem, make_submission, environment_spec, cache, tmp_path, monkeypatch):
     submission = make_submission({"main.py": MAIN})
     runner = PytestRunner(problem, problem.checkpoint(1), environment_spec(), submission, cache=cache)
     command = runner.command_by_hand(["-k", "calls or from_us"])
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     done = subprocess.run(["sh", "-c", shlex.join(command)], cwd=submission, capture_output=True, text=True, timeout=60)
     assert "2 passed" in done.stdout, done.stdout + done.stderr

@@ -97,7 +97,14 @@ def plain_pytest(folder: Path, *arguments: str, **variables: str) -> subprocess.
     return subprocess.run(
         [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error", f"--rootdir={folder}", *arguments],
         cwd=folder,
-        env={**kept, "PATH": path, "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1", **variables},
+        env={
+            **kept,
+            "PATH": path,
+            "TMPDIR": str(folder.parent),
+            "COLUMNS": "200",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **variables,
+        },
         capture_output=True,
         text=True,
         timeout=60,
