@@ -53,6 +53,7 @@ int connect_to(const char *path);
 
 /* syscall_filter.c */
 void restrict_calls(void);
+int show_filter_main(int argc, char **argv);
 
 /* handover.c */
 int is_private(const char *variable);

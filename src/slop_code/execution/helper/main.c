@@ -44,6 +44,7 @@ static const struct { const char *name; int (*main)(int argc, char **argv); } mo
     {"reap", reap_main},                 /* unprivileged */
     {"merge-output", merge_output_main}, /* unprivileged */
     {"id", id_main},                     /* unprivileged */
+    {"show-filter", show_filter_main},   /* unprivileged */
     {"check-paths", check_paths_main},   /* root of a container without capabilities */
     {"count", count_main},               /* root of a container that may read everything */
     {"join-cgroups", join_cgroups_main}, /* the evaluator's user */

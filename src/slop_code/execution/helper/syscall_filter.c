@@ -10,6 +10,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -95,9 +96,7 @@ static void emit_rule(struct program *program, const struct rule *rule) {
     for (unsigned i = 0; i < count; i++) program->code[conditions[i]].jf = distance(program, conditions[i]);
 }
 
-/* Not static, as a test loads this file alone and runs the program that it builds. */
-void build_filter(struct program *program);
-void build_filter(struct program *program) {
+static void build_filter(struct program *program) {
     program->length = 0;
     /* A 32-bit program on the same kernel has another architecture, in which the same numbers are other calls. */
     emit_load(program, offsetof(struct seccomp_data, arch));
@@ -110,6 +109,15 @@ void build_filter(struct program *program) {
     program->code[other].jf = distance(program, other);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) emit_rule(program, &rules[i]);
     emit(program, BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+}
+
+/* show-filter: prints the filter as the kernel gets it. A test runs it, instruction by instruction. */
+int show_filter_main(int argc, char **argv) {
+    static struct program program;
+    (void)argc, (void)argv;
+    build_filter(&program);
+    write_all(STDOUT_FILENO, program.code, program.length * sizeof *program.code);
+    return 0;
 }
 
 void restrict_calls(void) {
