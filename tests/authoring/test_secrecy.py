@@ -199,7 +199,7 @@ def test_a_word_that_can_be_read(tmp_path):
         "handed": {"a": "t"},
         "read": ["b"],
         "copied": {},
-        "told": [{"files": ["b"], "way": "file", "test": "t"}],
+        "passed_texts": [{"files": ["b"], "way": "file", "test": "t"}],
     }
     (tmp_path / ".scbench" / "shown.json").write_text(json.dumps(word))
     texts = (PassedText(("b",), PassedBy.FILE, "t"),)

@@ -63,7 +63,7 @@ def interrupts(control: RunControl, stopping: Callable[[], None]) -> Iterator[No
 
 @contextlib.contextmanager
 def _handlers(handlers: Mapping[signal.Signals, Callable[[int, object], None]]) -> Iterator[None]:
-    """In force during the block, but for SIGHUP where it is ignored, as under nohup."""
+    """Install the handlers during the block; an ignored SIGHUP stays ignored, as under nohup."""
     ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
     before = {number: signal.signal(number, handlers[number]) for number in handlers.keys() - ignored}
     try:

@@ -128,7 +128,7 @@ def read_showing(output: Path) -> ShownFiles | None:
             copied=_by_test(record["copied"]),
             texts=tuple(
                 PassedText(tuple(_texts(item["files"])), PassedBy(item["way"]), str(item["test"]))
-                for item in record["told"]
+                for item in record["passed_texts"]
             ),
         )
     except (OSError, TooLargeError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

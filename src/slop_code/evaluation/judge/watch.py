@@ -6,8 +6,8 @@ It is loaded only for `problems check`. It writes a JSON file next to the other 
 - `handed`: files and folders that a call handed over, with the test that did so.
 - `read`: files that the tests themselves opened.
 - `copied`: files that the tests copied to a path outside the tests folder, with the test.
-- `told`: texts of files that the tests read and then passed to a program they started. Each entry has `files` (all
-  files with this text), `way` (`argument`, `environment` or `file`) and `test` (the first that passed it in this way).
+- `passed_texts`: texts of files that the tests read and then passed to a program they started. Each entry has `files`
+  (all files with this text), `way` (`argument`, `environment` or `file`) and `test` (the first that passed it so).
 
 All paths are relative to the tests folder.
 """
@@ -112,7 +112,7 @@ class Watch:
             "handed": self.handed,
             "read": sorted(self.read),
             "copied": self.copied,
-            "told": self.passed_texts.matches,
+            "passed_texts": self.passed_texts.matches,
         }
         with open(self.target, "w", encoding="ascii") as file:
             json.dump(document, file)
