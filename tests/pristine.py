@@ -36,9 +36,11 @@ HOME = "root"
 LISTED = ("tmp", "var/tmp", HOME)
 PROCESSES = "srv/processes"
 CACHES = re.compile(
-    rf"{HOME}/\.cache/(slop-code|slop-code-tests|slop-code-release|uv|pip|zig)/|{HOME}/\.local/share/uv/|tmp/pytest-of-root$"
+    rf"{HOME}/\.cache/(slop-code|slop-code-tests|slop-code-release|uv|pip|zig)/|{HOME}/\.local/share/uv/"
+    rf"|{HOME}/\.ssh$|tmp/pytest-of-root$"
 )
-"""Those of CONTRIBUTING.md; pytest keeps the empty folder in which it made those of its tests."""
+"""Those of CONTRIBUTING.md, and two empty folders: Debian's systemd, which comes with Docker and Chromium, makes .ssh,
+and pytest keeps the one in which it made the folders of its tests."""
 
 SETTINGS = re.compile(
     r"(PIP|UV)_(?!.*_DIR$)|SSL_CERT_(FILE|DIR)$|(REQUESTS|CURL)_CA_BUNDLE$|(https?|no|all)_proxy$", re.I
