@@ -88,6 +88,8 @@ def run(entrypoint):
 
 def pytest_configure(config: pytest.Config) -> None:
     """Side by side, each has a cache of its own, so that a test may count what is left in it."""
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and what tests start would inherit that
     if config.option.markexpr == UNIT:
         # No power cut is tried here. On a busy disk 1,292 calls took 19 of the 113 s of tests/runs.
         os.fsync = lambda _: None
