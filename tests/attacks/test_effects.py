@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 import subprocess
+import sys
 
 import pytest
 
@@ -15,6 +16,14 @@ from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host
 from slop_code.attacks.effects import CHUNK, MARKUP, MAX_BYTES, Observation, ObservedVerdict, observe, observe_verdict
 from slop_code.attacks.leftovers import TAG, files, find_leftovers
 from slop_code.attacks.trial import HONEST
+
+FORK_ON = """
+import os, select
+while not select.select([0], [], [], 0.02)[0]:
+    if os.fork():
+        os._exit(0)
+"""
+"""A process that replaces itself by its child until its standard input is closed."""
 
 
 @pytest.fixture
@@ -121,6 +130,15 @@ def test_a_process_that_is_left(tmp_path, monkeypatch, known):
     cwd = tmp_path if known == "folder" else None
     with subprocess.Popen(argv, stdin=subprocess.PIPE, env=env, cwd=cwd) as process:
         assert list(find_leftovers(tag, tmp_path)) == [f"process {process.pid} is still there"]
+
+
+@pytest.mark.e2e
+def test_a_process_that_lives_on_under_new_numbers_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(leftovers, "END_S", 0.5)
+    tag = secrets.token_hex(8)
+    with subprocess.Popen([sys.executable, "-c", FORK_ON], stdin=subprocess.PIPE, env={TAG: tag}) as process:
+        assert process.wait() == 0
+        assert [text.split()[0] for text in find_leftovers(tag, tmp_path)] == ["process"]
 
 
 @pytest.mark.e2e

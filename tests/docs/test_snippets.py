@@ -109,7 +109,7 @@ def environment(home: Path) -> dict[str, str]:
     unwanted = ("SCBENCH_PROBLEMS_DIR", "PYTHON", "PYTEST")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
-    return {**kept, "PATH": path, "COLUMNS": "80", "LC_ALL": "C.UTF-8", "PWD": str(home)}
+    return {**kept, "PATH": path, "TMPDIR": str(home.parent), "COLUMNS": "80", "LC_ALL": "C.UTF-8", "PWD": str(home)}
 
 
 def needs_docker(page: Path) -> bool:

@@ -29,7 +29,7 @@ MACHINES = {"x86_64": 62, "aarch64": 183}
 EXAMPLE = ROOT / "examples/problems/larder"
 UV = Path(sys.executable).with_name("uv")
 
-pytestmark = [pytest.mark.proof, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(1800)]
 
 
 def build(source: Path, folder: Path) -> Path:

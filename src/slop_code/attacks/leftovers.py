@@ -54,15 +54,25 @@ def processes(tag: str, host_folder: Path) -> Iterator[str]:
     """Processes of the attack, without this process and its ancestors.
 
     They are recognised by the tag in their environment. A process that cleared its environment is recognised by its
-    working directory and its arguments. A process that hides all of these is not recognised. One that was killed, and
-    ends within `END_S`, was not left behind.
+    working directory and its arguments. A process that hides all of these is not recognised. What was killed, and ends
+    within `END_S`, was not left behind; a process that replaces itself by its child again and again was.
     """
     deadline = time.monotonic() + END_S
-    own = set(_ancestors(os.getpid()))
+    while (left := _processes_of_attack(tag, host_folder)) and time.monotonic() < deadline:
+        for pid in left:
+            _wait_for_end(pid, deadline)
+    yield from (f"process {pid} is still there" for pid in left)
+
+
+def _processes_of_attack(tag: str, host_folder: Path) -> list[int]:
+    """Looks again at processes that are new: one that ended while it was looked at may have left a child."""
     marks = (tag.encode(), os.fsencode(host_folder))
-    for pid in sorted(int(path.name) for path in Path("/proc").glob("[0-9]*")):
-        if pid not in own and _belongs_to_attack(Path("/proc", str(pid)), tag, marks) and not _ends(pid, deadline):
-            yield f"process {pid} is still there"
+    seen = set(_ancestors(os.getpid()))
+    left: list[int] = []
+    while not left and (new := {int(path.name) for path in Path("/proc").glob("[0-9]*")} - seen):
+        left = [pid for pid in sorted(new) if _belongs_to_attack(Path("/proc", str(pid)), tag, marks)]
+        seen |= new
+    return left
 
 
 def _belongs_to_attack(process: Path, tag: str, marks: Iterable[bytes]) -> bool:
@@ -75,13 +85,13 @@ def _belongs_to_attack(process: Path, tag: str, marks: Iterable[bytes]) -> bool:
         return False
 
 
-def _ends(pid: int, deadline: float) -> bool:
+def _wait_for_end(pid: int, deadline: float) -> None:
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
-        return not Path("/proc", str(pid)).exists()
+        return
     try:
-        return bool(select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0])
+        select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
     finally:
         os.close(descriptor)
 
