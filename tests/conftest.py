@@ -32,6 +32,10 @@ HERE = Path(__file__).parent
 UNIT = "not e2e"
 LARGE = frozenset(HERE / name for name in ("attacks", "benchmarks", "e2e", "faults", "fuzz", "stability"))
 """Folders of which all is `e2e`: where that is not wanted, they are not even read."""
+USUAL_SIGNALS = {
+    signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler, signal.SIGQUIT: signal.SIG_DFL,
+}  # fmt: skip
+"""Ignored under nohup or in the background of a script; what tests start would inherit that."""
 STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "socket.connect", "subprocess.Popen"}
 started: list[str] = []
 
@@ -88,8 +92,9 @@ def run(entrypoint):
 
 def pytest_configure(config: pytest.Config) -> None:
     """Side by side, each has a cache of its own, so that a test may count what is left in it."""
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and what tests start would inherit that
+    for number, usual in USUAL_SIGNALS.items():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, usual)
     if config.option.markexpr == UNIT:
         # No power cut is tried here. On a busy disk 1,292 calls took 19 of the 113 s of tests/runs.
         os.fsync = lambda _: None

@@ -30,9 +30,6 @@ from tests.marks import in_proof
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-READ_FIRST = {"README.md", "tutorial.md"}
-"""Pages whose commands `make test` runs; `make proof` runs those of all."""
-
 MARK = "@@ snippet"
 IMAGE = "larder-python:1"
 
@@ -133,7 +130,7 @@ def has_commands(page: Path) -> bool:
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     "page",
-    [page if page.name in READ_FIRST else in_proof(page)[0] for page in PAGES if has_commands(page)],
+    [page if page.name == "README.md" else in_proof(page)[0] for page in PAGES if has_commands(page)],
     ids=name_of,
 )
 def test_commands_print_what_is_shown(page: Path, tmp_path: Path, need_docker: Callable[[], None]) -> None:

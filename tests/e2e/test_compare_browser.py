@@ -11,6 +11,7 @@ from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.compare_page import write_comparison
 from tests.e2e.browser import grave_faults, scrolls_sideways
 from tests.factories import write_run
+from tests.marks import in_proof
 
 pytestmark = pytest.mark.e2e
 
@@ -100,6 +101,7 @@ def test_a_count_leads_to_its_tests(page_file, opened):
     assert names(page) == ["test_new"]
 
 
+@pytest.mark.proof
 def test_text_filter_by_keyboard(page_file, opened):
     page = opened(page_file)
     page.keyboard.press("/")
@@ -129,6 +131,7 @@ def test_both_sides_of_a_test(page_file, opened, picture):
     page.wait_for_url(lambda url: "test=" not in url)
 
 
+@pytest.mark.proof
 def test_a_count_takes_the_keyboard_along(page_file, opened):
     page = opened(page_file)
     assert page.title().startswith("base → other – Comparison: ")
@@ -140,6 +143,7 @@ def test_a_count_takes_the_keyboard_along(page_file, opened):
     assert page.evaluate("document.activeElement.id") == "filter-change"
 
 
+@pytest.mark.proof
 def test_arrows_move_through_the_tests(page_file, opened):
     page = opened(page_file)
     rows(page).get_by_role("link").first.focus()
@@ -150,6 +154,7 @@ def test_arrows_move_through_the_tests(page_file, opened):
     assert "test_odd" in dialog.get_by_role("heading", level=2).inner_text()
 
 
+@pytest.mark.proof
 def test_a_link_shows_the_same(page_file, opened):
     page = opened(page_file)
     page.get_by_label("Change").select_option("lost")
@@ -167,6 +172,7 @@ def test_a_link_shows_the_same(page_file, opened):
     assert len(names(fresh)) == 3
 
 
+@pytest.mark.proof
 def test_another_pair_of_runs_can_be_chosen(page_file, opened, picture):
     page = opened(page_file)
     page.get_by_label("Pair").select_option("base → again")
@@ -177,6 +183,7 @@ def test_another_pair_of_runs_can_be_chosen(page_file, opened, picture):
     assert "told later" in open_test(page, "test_worse").inner_text()
 
 
+@pytest.mark.proof
 def test_several_runs_of_a_side_are_counted_together(samples_file, opened, picture):
     page = opened(samples_file)
     assert page.get_by_text("with 3 and 3 runs no p below 0.1 is possible").is_visible()
@@ -189,7 +196,7 @@ def test_several_runs_of_a_side_are_counted_together(samples_file, opened, pictu
     picture(page, "samples")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", *in_proof("dark")])
 @pytest.mark.parametrize("view", ["overview", "detail"])
 def test_axe_finds_no_serious_violation(page_file, opened, picture, scheme, view):
     page = opened(page_file, color_scheme=scheme)
@@ -199,6 +206,7 @@ def test_axe_finds_no_serious_violation(page_file, opened, picture, scheme, view
     picture(page, f"{view}-{scheme}")
 
 
+@pytest.mark.proof
 def test_the_switch_makes_it_dark(page_file, opened):
     page = opened(page_file, color_scheme="light")
     light = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
@@ -206,6 +214,7 @@ def test_the_switch_makes_it_dark(page_file, opened):
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != light
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("view", ["overview", "detail"])
 def test_a_narrow_screen_never_scrolls_sideways(page_file, opened, picture, view):
     page = opened(page_file, width=360)

@@ -112,6 +112,7 @@ def test_an_image_that_declares_a_reserved_volume_is_refused(image, evaluate, ma
     assert "declares /slop/support as a volume" in results.infrastructure_failure_reason
 
 
+@pytest.mark.proof
 def test_set_up_cannot_replace_the_helper(evaluate, make_problem, make_submission):
     """Neither the size of the workspace nor anything else is taken from what set-up may have replaced."""
     lie = "! mv /slop /slopx && ! cp /bin/echo /slop/support/box && ! mv /slop/support /slop/tik"
@@ -122,6 +123,7 @@ def test_set_up_cannot_replace_the_helper(evaluate, make_problem, make_submissio
         assert says(evaluate(problem, submission, sandbox="docker", environment=environment)) == ("passed", None)
 
 
+@pytest.mark.proof
 def test_set_up_cannot_redirect_the_workspace(evaluate, make_problem, make_submission):
     """The workspace would be mounted over our helper, and a program of the submission's be process 1."""
     lie = "mv /app /other; mkdir -p /app/deep; ln -s /slop/support /app/deep/ws"

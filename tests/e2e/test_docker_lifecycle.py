@@ -249,6 +249,7 @@ def test_a_second_evaluation_uses_the_cache(ground):
     assert owned(ground.cache) | owned_images(ground.cache) == before
 
 
+@pytest.mark.proof
 def test_the_same_dependencies_are_set_up_once(ground):
     environment = ground.environment()
     ground.evaluate(ground.submission(**{"requirements.txt": "# none\n"}), environment)

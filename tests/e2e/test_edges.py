@@ -298,12 +298,17 @@ def flip(paths, old, new):
     ("damage", "rebuilt"),
     [
         (lambda root: [path.unlink() for path in root.glob("subjects/*/env/bin/*")], ProgressKind.RUN_SETUP_COMMAND),
-        (
-            lambda root: [path.write_text("") for path in root.glob("subjects/*/env/pyvenv.cfg")],
-            ProgressKind.RUN_SETUP_COMMAND,
+        *in_proof(
+            (
+                lambda root: [path.write_text("") for path in root.glob("subjects/*/env/pyvenv.cfg")],
+                ProgressKind.RUN_SETUP_COMMAND,
+            ),
+            (
+                lambda root: [path.write_text("") for path in root.glob("tests/*/judge/*.py")],
+                ProgressKind.COLLECT_TESTS,
+            ),
+            (lambda root: flip(root.glob("tests/*/tests/test_*.py"), "'x'", "'y'"), ProgressKind.COLLECT_TESTS),
         ),
-        (lambda root: [path.write_text("") for path in root.glob("tests/*/judge/*.py")], ProgressKind.COLLECT_TESTS),
-        (lambda root: flip(root.glob("tests/*/tests/test_*.py"), "'x'", "'y'"), ProgressKind.COLLECT_TESTS),
         (lambda root: flip(root.glob("tests/*/roster.json"), "test_it", "test_at"), ProgressKind.COLLECT_TESTS),
     ],
     ids=["environment", "its settings", "plugin", "tests", "roster"],

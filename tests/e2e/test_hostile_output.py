@@ -18,6 +18,7 @@ import pytest
 
 from slop_code.evaluation import CorrectnessResults
 from tests.e2e.conftest import PATIENCE_S, SLOP_CODE
+from tests.marks import in_proof
 
 pytestmark = pytest.mark.e2e
 
@@ -128,7 +129,7 @@ def test_hostile_texts_are_stored_in_the_result(runs_folder):
     assert len(document) < 4 * MIB
 
 
-@pytest.fixture(scope="module", params=[EVALUATED, FORGED], ids=["evaluated", "forged"])
+@pytest.fixture(scope="module", params=[*in_proof(EVALUATED), FORGED], ids=["evaluated", "forged"])
 def run(request, runs_folder):
     return runs_folder / request.param
 

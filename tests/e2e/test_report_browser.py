@@ -16,6 +16,7 @@ from playwright.sync_api import expect
 from benchmarks.big_run import write_big_run
 from tests.e2e.browser import grave_faults, scrolls_sideways
 from tests.e2e.conftest import PATIENCE_S, SLOP_CODE
+from tests.marks import in_proof
 
 pytestmark = pytest.mark.e2e
 
@@ -125,6 +126,7 @@ def test_the_overview_counts_tests_of_each_checkpoint(report, visit, picture):
     picture(page, "overview", whole=True)
 
 
+@pytest.mark.proof
 def test_an_infrastructure_failure_is_coloured_as_neither(report, visit):
     page = visit(report)
 
@@ -151,6 +153,7 @@ def test_regressions_are_one_click_away(report, visit, history, picture):
     expect_rows(page, broken)
 
 
+@pytest.mark.proof
 def test_the_timeline_shows_the_change_at_each_checkpoint(report, visit, history, picture):
     page = visit(report, LARDER)
     expect_rows(page, history)
@@ -216,6 +219,7 @@ def test_the_dialog_shows_message_calls_and_output(runs_folder, report, visit, h
     picture(page, "detail")
 
 
+@pytest.mark.proof
 def test_a_tests_history_leads_to_the_others(report, visit, history):
     name = sorted(broken_at_3(history))[0]
     page = visit(report, LARDER)
@@ -227,6 +231,7 @@ def test_a_tests_history_leads_to_the_others(report, visit, history):
     expect(dialog.get_by_text("It passed: no texts were stored.")).to_be_visible()
 
 
+@pytest.mark.proof
 def test_the_policy_recolours_without_a_reload(report, visit, picture):
     page = visit(report)
     page.evaluate("window.kept = 1")
@@ -253,12 +258,14 @@ def is_dark(page):
     return max(map(int, solid[0])) < 80
 
 
+@pytest.mark.proof
 def test_dark_by_the_system(report, visit):
     assert not is_dark(visit(report))
     page = visit(report, color_scheme="dark")
     assert is_dark(page)
 
 
+@pytest.mark.proof
 def test_dark_by_the_switch(report, visit):
     page = visit(report)
     page.get_by_label("Theme").select_option("dark")
@@ -284,6 +291,7 @@ def show(page, view):
         page.evaluate("window.scrollTo(0, 0)")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_narrow_screen_never_scrolls_sideways(report, visit, picture, view):
     page = visit(report, VIEWS[view], width=360, height=740)
@@ -292,7 +300,7 @@ def test_a_narrow_screen_never_scrolls_sideways(report, visit, picture, view):
     assert not scrolls_sideways(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", *in_proof("dark")])
 @pytest.mark.parametrize("view", VIEWS)
 def test_nobody_is_kept_out(report, visit, picture, view, scheme):
     page = visit(report, VIEWS[view], color_scheme=scheme, reduced_motion="reduce")
@@ -301,6 +309,7 @@ def test_nobody_is_kept_out(report, visit, picture, view, scheme):
     assert grave_faults(page) == []
 
 
+@pytest.mark.proof
 def test_charts_have_labels_and_tables(report, visit):
     page = visit(report, VIEWS["charts"])
     charts = page.get_by_role("img")
@@ -329,6 +338,7 @@ def in_grid(page):
     return page.evaluate("!!document.activeElement.closest('[role=grid] tbody')")
 
 
+@pytest.mark.proof
 def test_every_view_is_reached_by_keyboard(report, visit, history):
     page = visit(report)
     page.get_by_text(HEADLINE).wait_for()
@@ -362,6 +372,7 @@ def test_every_view_is_reached_by_keyboard(report, visit, history):
     tab_until(page, lambda: not in_grid(page), limit=2)  # the grid is one stop
 
 
+@pytest.mark.proof
 def test_links_show_the_same(report, visit, history):
     name = sorted(broken_at_3(history))[0]
     page = visit(report)
@@ -388,6 +399,7 @@ def test_links_show_the_same(report, visit, history):
     page.get_by_role("dialog").wait_for()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "fragment", ["#view=timeline&run=nobody&problem=none&test=x&checkpoint=y", "#%%%", "#view=x&group=9"]
 )

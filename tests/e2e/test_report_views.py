@@ -51,6 +51,7 @@ def open_row(page, number=0):
 BREAKS = [[case("a")], [case("a"), later(2, "b", "failed")], [case("a", "failed"), later(2, "b", "failed")]]
 
 
+@pytest.mark.proof
 def test_born_failing_is_not_broken(written):
     page = written({"words": BREAKS})
     facts = page.locator(".headline p").all_inner_texts()
@@ -69,6 +70,7 @@ def test_born_failing_is_not_broken(written):
     assert names(page) == ["test_checkpoint_2.py::b"]
 
 
+@pytest.mark.proof
 def test_earlier_checkpoints_without_a_verdict_are_named(written):
     page = written({"words": [[case("a")], "killed", [case("a", "failed")]]})
     assert page.locator(".headline p").all_inner_texts() == [
@@ -78,6 +80,7 @@ def test_earlier_checkpoints_without_a_verdict_are_named(written):
     ]
 
 
+@pytest.mark.proof
 def test_of_several_problems_each_says_where(written):
     page = written({"larder": [[case("a")]], "words": BREAKS})
     (headline,) = page.locator(".headline p").all_inner_texts()
@@ -166,6 +169,7 @@ def test_the_failed_comparison_comes_first(written, picture):
     assert open_row(page, 1).get_by_role("heading", level=3).all_inner_texts()[0] == "Failure"
 
 
+@pytest.mark.proof
 def test_tests_are_filtered_by_status(written):
     first = [case("p"), case("f", "failed"), case("e", "error"), case("s", "skipped")]
     second = [case("p", "failed"), case("f"), case("e", "error"), case("s", "skipped"), later(2, "n")]
@@ -193,6 +197,7 @@ def test_tests_are_filtered_by_status(written):
     assert result.locator("option").all_inner_texts()[1] == "did not pass at the end"
 
 
+@pytest.mark.proof
 def test_a_test_that_cannot_have_been_there_is_absent(written):
     problems = {"words": [[case("a")], "killed", [case("a"), later(2, "b"), later(3, "c", "failed")]]}
     page = written(problems, TIMELINE)
@@ -207,6 +212,7 @@ def test_a_test_that_cannot_have_been_there_is_absent(written):
     assert {re.sub(r"\s+", " ", text).strip() for text in legend} >= {"+× born, failed", "+ born, passed"}
 
 
+@pytest.mark.proof
 def test_tables_scroll_within_the_width_of_a_phone(written, picture):
     other = later(2, "test_json")
     problems = {"words": [[case("test_json"), case("test_other")], "the box could not be started", [other]]}
@@ -230,6 +236,7 @@ def focused(page):
     return page.evaluate("document.activeElement.innerText")
 
 
+@pytest.mark.proof
 def test_the_keyboard_is_never_lost(written):
     page = written({"larder": [[case("a")]], "words": BREAKS})
     whole = page.title()
@@ -253,18 +260,21 @@ def test_the_keyboard_is_never_lost(written):
     assert (focused(page), page.title()) == ("run", whole)
 
 
+@pytest.mark.proof
 def test_the_tab_that_is_shown_is_seen_in_forced_colours(written):
     page = written({"words": BREAKS}, forced_colors="active")
     lines = page.locator("#views a").evaluate_all("all => all.map((e) => getComputedStyle(e).borderBottomColor)")
     assert lines[0] not in lines[1:]
 
 
+@pytest.mark.proof
 def test_only_a_whole_share_is_100_percent(written):
     many = [case(f"{number}", "passed" if number else "failed") for number in range(2001)]
     page = written({"words": [[case("a")], many]}, "#view=charts")
     assert "Core from 100% to 99.9%" in page.get_by_role("img").first.get_attribute("aria-label")
 
 
+@pytest.mark.proof
 def test_tests_whose_names_look_alike(written):
     tests = [case(name, "failed", failure_message=f"of {number}") for number, name in enumerate(["a\nb", r"a\nb"])]
     page = written({"words": [tests]}, TIMELINE)

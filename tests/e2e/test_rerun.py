@@ -105,6 +105,7 @@ def test_an_unchanged_submission_has_the_same_statuses(again):
     assert files(again) == before
 
 
+@pytest.mark.proof
 def test_another_submission_environment_and_file_for_the_result(again):
     (again / MAIN).write_text("print('LOUD')\n")
     (again / "other.yaml").write_text(yaml.safe_dump({"type": "local", "name": "test", "limits": {"processes": 50}}))
@@ -169,6 +170,7 @@ def test_nothing_stored_changes_when_it_is_interrupted(again, started, staying, 
     assert staying.alive() == []
 
 
+@pytest.mark.proof
 def test_what_a_test_prints_is_no_control_sequence(again):
     done = rerun(again, "2J")
     assert done.returncode == 0
@@ -176,6 +178,7 @@ def test_what_a_test_prints_is_no_control_sequence(again):
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.proof
 def test_one_test_that_changed(again):
     (again / MAIN).write_text("print('LOUD')\n")
     done = rerun(again, "test_loud", "--json")
@@ -187,6 +190,7 @@ def test_one_test_that_changed(again):
     assert not any(document["results"]["passed"].values())  # one test is no verdict
 
 
+@pytest.mark.proof
 def test_a_test_that_is_gone(again):
     tests = again / "problems/words/tests/test_checkpoint_1.py"
     tests.write_text(tests.read_text().replace("test_loud", "test_louder"))
@@ -237,6 +241,7 @@ def test_a_result_of_a_run_is_enough(again, elsewhere):
     assert alike(slop_code(elsewhere, "rerun", "../copy/run/words/checkpoint_1/evaluation.json", "test_loud")) is True
 
 
+@pytest.mark.proof
 def test_a_result_of_one_snapshot_is_enough(again, elsewhere):
     (again / "mine.yaml").write_text(yaml.safe_dump(MINE))
     words = ["-p", "problems/words", "-c", "1", "-e", "mine.yaml", "-o", "out"]
