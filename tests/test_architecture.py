@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -44,10 +45,20 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(parsed(path)))
+
+
 def imported(path: Path) -> set[str]:
     """Every module of another package that a file names in an import, wherever it stands."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -56,7 +67,7 @@ def imported(path: Path) -> set[str]:
 
 
 def attributes(path: Path) -> set[str]:
-    return {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+    return {node.attr for node in nodes(path) if isinstance(node, ast.Attribute)}
 
 
 def naming(word: str) -> list[Path]:
@@ -92,7 +103,7 @@ def test_no_module_needs_another_to_be_imported_first():
     """Each can be imported alone where nothing goes round in a circle, and all can be imported together."""
     known = {module_name(path): path for path in SOURCES}
     graph = {
-        name: {need for node in at_once(ast.parse(path.read_text()).body) for need in needs(node, path, known)}
+        name: {need for node in at_once(parsed(path).body) for need in needs(node, path, known)}
         for name, path in known.items()
     }
     assert "slop_code.evaluation.pytest_runner" in graph["slop_code.evaluation"]
@@ -143,7 +154,7 @@ def test_code_of_the_judge_imports_only_the_standard_library_and_pytest(path):
     allowed = {*sys.stdlib_module_names, "pytest", "_pytest"}
     at_import = {
         need.partition(".")[0]
-        for node in at_once(ast.parse(path.read_text()).body)
+        for node in at_once(parsed(path).body)
         if isinstance(node, ast.Import) or not node.level
         for need in needs(node, path, ())
     }
@@ -168,21 +179,19 @@ def test_the_core_loads_only_pydantic_and_yaml():
 
 
 def public_classes(path: Path) -> list[str]:
-    nodes = ast.walk(ast.parse(path.read_text()))
-    return [node.name for node in nodes if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    return [node.name for node in nodes(path) if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
 
 
 def functions(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """With their names, those of methods after the class."""
-    tree = ast.parse(path.read_text())
     methods = {
         node: f"{owner.name}.{node.name}"
-        for owner in ast.walk(tree)
+        for owner in nodes(path)
         if isinstance(owner, ast.ClassDef)
         for node in owner.body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield methods.get(node, node.name), node
 
@@ -212,7 +221,7 @@ def test_no_two_public_classes_have_the_same_name():
 def test_docstrings_of_modules_are_noun_phrases():
     others = [path for folder in (".ci", "benchmarks", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
     files = [*SOURCES, *others, ROOT / "hatch_build.py"]
-    begin = {path: ast.get_docstring(ast.parse(path.read_text())) or "" for path in files}
+    begin = {path: ast.get_docstring(parsed(path)) or "" for path in files}
     assert [str(path.relative_to(ROOT)) for path, text in begin.items() if QUESTION.match(text)] == []
 
 
@@ -220,7 +229,7 @@ def test_bounds_are_called_max_and_min():
     names = [
         (module_name(path), node.id)
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and BOUND.match(node.id)
     ]
     assert names == []
@@ -238,7 +247,7 @@ def test_functions_have_few_parameters():
 
 def defined_names(path: Path) -> Iterator[str]:
     """Of classes, functions, parameters and variables."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
         elif isinstance(node, ast.arg):
@@ -263,7 +272,7 @@ def fixtures_called(name: str) -> list[str]:
     return [
         str(path.relative_to(ROOT))
         for path in sorted((ROOT / "tests").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef)
         and node.name == name
         and any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
