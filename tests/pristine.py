@@ -35,6 +35,7 @@ CLONE = "srv/slop-code"
 HOME = "root"
 LISTED = ("tmp", "var/tmp", HOME)
 PROCESSES = "srv/processes"
+PICTURES = "out/screenshots"
 CACHES = re.compile(
     rf"{HOME}/\.cache/(slop-code|slop-code-tests|slop-code-release|uv|pip|zig)/|{HOME}/\.local/share/uv/"
     rf"|{HOME}/\.ssh$|tmp/pytest-of-root$"
@@ -110,6 +111,7 @@ def main(commands: Sequence[str]) -> int:
             unpack(root, {**environment, "DEBIAN_FRONTEND": "noninteractive"})
             before = sizes_in(root)
             status = run_inside(root, commands)
+            keep_pictures(root)
             left = unexpected(root, before)
     except UnavailableError as error:
         print(error, file=sys.stderr)
@@ -172,6 +174,12 @@ def run_inside(root: Path, commands: Sequence[str]) -> int:
     return subprocess.run(
         [*unshare, "sh", "-c", ENTER, "sh", str(root), *folders, "--", *commands], env=environment, check=False
     ).returncode
+
+
+def keep_pictures(root: Path) -> None:
+    """Pictures of pages that browser tests made in the clone are put where a run in this folder would put them."""
+    if (pictures := root / CLONE / PICTURES).is_dir():
+        shutil.copytree(pictures, REPOSITORY / PICTURES, dirs_exist_ok=True)
 
 
 def sizes_in(root: Path) -> dict[str, int]:
