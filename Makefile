@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# pip takes three times as long; it installs uv alone.
+UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 EXAMPLE := examples/problems/larder
 # As root it brings a Docker daemon where none answers; without one the tests that need it are skipped.
 WITH_DOCKER := $(BIN)/python tests/with_docker.py
@@ -36,15 +38,17 @@ $(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(wildca
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV); test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install -y python3-venv && \
 	  $(PYTHON) -m venv $(VENV); } || { echo "$(PYTHON) -m venv does not work; install python3-venv" >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@awk '/^uv==/ {found = 1} found; found && !/\\$$/ {exit}' requirements-dev.lock > $(VENV)/uv.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock
+	@$(UV_INSTALL) --require-hashes -r requirements-dev.lock
+	@$(UV_INSTALL) --no-deps --editable .
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 # For tests and benchmarks alone: these are large, and nothing else needs them.
 $(VENV)/.test: requirements-test.lock $(VENV)/.installed
 	@echo "· installing what tests need into $(VENV)"
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-test.lock
+	@$(UV_INSTALL) --require-hashes -r requirements-test.lock
 	@touch $@
 
 demo: install
