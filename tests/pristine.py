@@ -38,10 +38,10 @@ PROCESSES = "srv/processes"
 PICTURES = "out/screenshots"
 CACHES = re.compile(
     rf"{HOME}/\.cache/(slop-code|slop-code-tests|slop-code-release|uv|pip|zig)/|{HOME}/\.local/share/uv/"
-    rf"|{HOME}/\.ssh$|tmp/pytest-of-root$"
+    rf"|{HOME}/\.ssh$|tmp/pytest-of-root(/pytest-(\d+|current))?$"
 )
-"""Those of CONTRIBUTING.md, and two empty folders: Debian's systemd, which comes with Docker and Chromium, makes .ssh,
-and pytest keeps the one in which it made the folders of its tests."""
+"""Those of CONTRIBUTING.md, and empty folders: Debian's systemd, which comes with Docker and Chromium, makes .ssh, and
+pytest keeps those in which it made the folders of its tests, with a link."""
 
 SETTINGS = re.compile(
     r"(PIP|UV)_(?!.*_DIR$)|SSL_CERT_(FILE|DIR)$|(REQUESTS|CURL)_CA_BUNDLE$|(https?|no|all)_proxy$", re.I
