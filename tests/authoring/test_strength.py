@@ -119,6 +119,7 @@ def test_an_endless_loop_ends_and_is_caught(bench, cache, need_bubblewrap):
     assert tried.ended.startswith("session timeout of 3 s")
 
 
+@pytest.mark.proof
 def test_mutants_are_counted_by_group_and_a_test_that_never_fails_is_found(bench, cache, need_bubblewrap):
     need_bubblewrap()
     report = check_step(bench(ECHO, budget="5", jobs=2), "strength")

@@ -240,6 +240,7 @@ def kill_one(ground, environment, moment):
     return (names | owned(ground.cache)) - kept(ground.cache)
 
 
+@pytest.mark.proof
 def test_a_second_evaluation_uses_the_cache(ground):
     environment = ground.environment(setup={"commands": ["echo made > made"]})
     submission = ground.submission(what="the same")

@@ -197,6 +197,7 @@ def test_a_changed_file_runs_the_tests_again(problem, loop):
     assert (status, "interrupted" in rest) == (130, True)
 
 
+@pytest.mark.proof
 def test_seed_load_and_parallel_runs_are_printed_live(problem, loop):
     """Live, and nothing of it is a command for the terminal."""
     (problem / "tests/test_checkpoint_1.py").write_text(TESTS.partition("def test_stops")[0] + "    assert not text\n")

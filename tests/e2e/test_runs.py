@@ -139,6 +139,7 @@ class TestTheStore:
         status, said = evaluated(cache, second, "--overwrite")
         assert (status, sorted(outcomes(said))) == (0, [(one, False) for one in sums.checkpoints])
 
+    @pytest.mark.proof
     def test_damaged_entries_are_dropped(self, sums, fresh_cache, evaluated):
         cache = fresh_cache("cache")
         first, second = sums.run("first", salt="a"), sums.run("second", salt="a")
