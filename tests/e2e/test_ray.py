@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -43,6 +44,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("default")]
 
 DRIVER, OTHER, THIRD = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 PATIENCE_S = 100
+START_TRIES = 5
 BUSY = 2
 """Session folders of a job whose boxes are open: the job itself, with its files and its result, and the boxes."""
 
@@ -90,6 +92,30 @@ def _need_ray() -> Iterator[None]:
         yield
 
 
+def started(start: Callable[[], Any]) -> Any:
+    """Ray gives a node 30 s to start, which is too short on a busy machine: what was started is killed, and again."""
+    for _ in range(START_TRIES - 1):
+        before = children()
+        try:
+            return start()
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+            for pid in children() - before:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    return start()
+
+
+def children() -> set[int]:
+    """Processes that this one started."""
+    stats = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            stats[int(path.parent.name)] = path.read_text().rpartition(")")[2].split()
+    return {pid for pid, (_, parent, *_) in stats.items() if int(parent) == os.getpid()}
+
+
 @dataclass
 class Nodes:
     """The driver's machine and another one; what each has in its cache."""
@@ -104,8 +130,10 @@ class Nodes:
         return str(self.cluster.address)
 
     def add(self, ip: str, variables: dict[str, str]) -> Any:
-        return self.cluster.add_node(
-            node_ip_address=ip, num_cpus=1, object_store_memory=STORE, env_vars=variables, wait=True
+        return started(
+            lambda: self.cluster.add_node(
+                node_ip_address=ip, num_cpus=1, object_store_memory=STORE, env_vars=variables, wait=True
+            )
         )
 
 
@@ -141,7 +169,7 @@ def nodes(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         "node_ip_address": DRIVER, "num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False,
         "env_vars": {"SCBENCH_CACHE_DIR": str(own.root)}, "_system_config": SOON,
     }  # fmt: skip
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster = started(lambda: Cluster(initialize_head=True, head_node_args=head))
     try:
         nodes = Nodes(cluster, own, other, None)
         nodes.node = nodes.add(OTHER, {"SCBENCH_CACHE_DIR": str(other.root)})
