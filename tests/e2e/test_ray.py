@@ -93,7 +93,7 @@ def _need_ray() -> Iterator[None]:
 
 
 def started(start: Callable[[], Any]) -> Any:
-    """Ray gives a node 30 s to start, which is too short on a busy machine: what was started is killed, and again."""
+    """Ray gives a node 30 s to start, too short for a busy machine: a late node is killed and started again."""
     for _ in range(START_TRIES - 1):
         before = children()
         try:
