@@ -33,11 +33,14 @@ help:
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(wildcard src/slop_code/execution/helper/*.[ch])
-	@echo "· installing into $(VENV)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+$(BIN)/python:
+	@$(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV); test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install -y python3-venv && \
 	  $(PYTHON) -m venv $(VENV); } || { echo "$(PYTHON) -m venv does not work; install python3-venv" >&2; exit 1; }
+
+HELPER := $(wildcard src/slop_code/execution/helper/*.[ch])
+$(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(HELPER) | $(BIN)/python
+	@echo "· installing into $(VENV)"
 	@awk '/^uv==/ {found = 1} found; found && !/\\$$/ {exit}' requirements-dev.lock > $(VENV)/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock
 	@$(UV_INSTALL) --require-hashes -r requirements-dev.lock
@@ -51,10 +54,17 @@ $(VENV)/.test: requirements-test.lock $(VENV)/.installed
 	@$(UV_INSTALL) --require-hashes -r requirements-test.lock
 	@touch $@
 
+# Debian's packages that tests need, and images made of them.
+$(VENV)/.system: tests/with_browser.py tests/with_docker.py tests/private_daemon.py | $(BIN)/python
+	@$(WITH_BROWSER) $(WITH_DOCKER) true
+	@touch $@
+
 demo: install
 	$(BIN)/slop-code eval-snapshot $(EXAMPLE)/solutions/checkpoint_3 -p $(EXAMPLE) -c 3 -o out/demo
 
-test: lint $(VENV)/.test
+# What comes from PyPI and what comes from Debian is installed side by side.
+test:
+	@$(MAKE) --no-print-directory --jobs=2 lint $(VENV)/.test $(VENV)/.system
 	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m "not proof"
 
 long: install $(VENV)/.test
