@@ -14,6 +14,13 @@ from slop_code.execution.cache_pruning import KINDS, FolderSize, folder_size, pr
 from slop_code.execution.docker.owners import ENTRY, OWNER, machine_id
 
 
+def test_the_rest_of_a_killed_prune_is_removed_by_the_next(empty_cache):
+    for name in (".tmpabc/uv", "uv"):
+        (empty_cache.root / name / "archive-v0").mkdir(parents=True)
+    list(prune_cache(empty_cache, "/no/engine", everything=True))
+    assert {path.name for path in empty_cache.root.iterdir() if path.is_dir()} <= {"sessions", "owners"}
+
+
 @pytest.fixture
 def engine(tmp_path):
     """A command that lists these objects, whoever owns them, and records what it is to remove."""

@@ -11,7 +11,6 @@ from slop_code.execution.manifest import (
     ARCHIVES,
     check_installed,
     damage_removed,
-    matches_record,
     record_installed,
 )
 
@@ -56,9 +55,32 @@ def test_a_wheel_that_differs_from_its_record_is_removed(empty_cache, wheel, cha
         assert not wheel.exists()
 
 
-def test_a_folder_that_is_no_wheel_counts_as_undamaged(tmp_path):
-    (tmp_path / "file").touch()
-    assert matches_record(tmp_path)
+@pytest.mark.parametrize(
+    "left",
+    [["bin/pytest"], ["tool.py"], ["tool-1.dist-info/METADATA"], []],
+    ids=["environment", "wheel", "info", "none"],
+)
+def test_what_a_killed_process_left_of_a_folder_is_removed(empty_cache, left):
+    """Without `pyvenv.cfg` and packages of its own, such an environment would import those of the host."""
+    folder = empty_cache.uv / ARCHIVES / "half"
+    folder.mkdir(parents=True)
+    for name in left:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    with damage_removed(empty_cache):
+        assert not folder.exists()
+
+
+def test_a_folder_is_moved_away_before_its_files_are_removed(empty_cache, made, monkeypatch):
+    def killed(folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("slop_code.execution.cache.remove_tree", killed)
+    with pytest.raises(KeyboardInterrupt), damage_removed(empty_cache):
+        pass
+    (rest,) = empty_cache.uv.glob(".tmp*/made")
+    assert not made.exists()
+    assert (rest / "pyvenv.cfg").exists()
 
 
 def test_an_environment_is_removed_once_it_is_changed(empty_cache, made):

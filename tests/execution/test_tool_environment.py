@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -12,6 +14,8 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.execution.manifest import ARCHIVES
 from slop_code.execution.tool_environment import (
+    PREFIX,
+    REBUILD,
     build_tool_environment,
     remove_abandoned_unpacks,
     run_uv,
@@ -53,9 +57,21 @@ STEP = "is there a network? `slop-code cache warm` fetches them ahead"
 )
 def test_the_first_line_has_the_cause_and_the_next_step(output, cause):
     first, second, *rest = str(tool_failure(ARGV, 2, output)).split("\n")
-    assert first == f"the test tools cannot be installed: {cause}; {STEP}"
+    step = STEP if any(word in output for word in ("fetch", "network")) else REBUILD
+    assert first == f"the test tools cannot be installed: {cause}; {step}"
     assert second == "`uv pip install 'a b'` exited with 2"
     assert "\n".join(rest) == output.strip()
+
+
+@pytest.mark.e2e
+def test_an_environment_that_uses_the_packages_of_the_host_is_refused(tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    ask = [tmp_path / "env/bin/python", "-I", "-c", PREFIX]
+    done = subprocess.run(ask, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tmp_path}/env\n"
+    (tmp_path / "env/pyvenv.cfg").unlink()
+    done = subprocess.run(ask, capture_output=True, text=True)
+    assert (done.returncode, "has no packages of its own" in done.stderr) == (1, True)
 
 
 class ScriptedUv:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.faults import checks, clocks, daemon, damage, disks, plan, repeated_work, signals, sources
+from tests.faults import checks, clocks, cold, daemon, damage, disks, plan, repeated_work, signals, sources
 from tests.faults.baseline import Baseline
 from tests.faults.campaign_folder import CampaignFolder
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PERFORM: Mapping[str, Callable[[CampaignFolder, Fault], Ending]] = {
     **dict.fromkeys(plan.SIGNALS, signals.signalled),
+    **dict.fromkeys(plan.COLD, cold.killed),
     **dict.fromkeys(plan.DISKS, disks.filled),
     "cache-before": damage.of_cache,
     "cache-during": damage.of_cache,

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 PER_CAMPAIGN = 10
 CLOCKED = ("clock", "mtimes")
 SIGNALS = ("kill", "kill-group", "terminate", "interrupt", "interrupt-twice", "interrupt-group")
+COLD = ("cold-fetch", "cold-build", "cold-copy", "cold-roster")
 DISKS = ("disk-run", "disk-cache", "disk-sessions", "disk-tmp")
 DAMAGES = ("cache-before", "cache-during", "result", "raw", "index", "summary")
 SOURCES = ("snapshot-gone", "snapshot-changed", "problem-gone", "problem-changed")
-HOST_KINDS = (*SIGNALS, *DISKS, *DAMAGES, *CLOCKED, *SOURCES)
+HOST_KINDS = (*SIGNALS, *COLD, *DISKS, *DAMAGES, *CLOCKED, *SOURCES)
 DOCKER_KINDS = (*SIGNALS, "daemon-hidden", "daemon-killed")
-SINGLE = frozenset({*SIGNALS, *DISKS, "cache-before", "cache-during", *CLOCKED, *SOURCES, "daemon-hidden"})
+SINGLE = frozenset({*SIGNALS, *COLD, *DISKS, "cache-before", "cache-during", *CLOCKED, *SOURCES, "daemon-hidden"})
 """These also come over a single evaluation; the others are about what a run keeps."""
 
 

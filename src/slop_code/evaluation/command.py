@@ -24,6 +24,7 @@ TOOLS = ("pytest", "pytest-json-ctrf", "pytest-json-report", "pytest-timeout", "
 LOCK = Path(__file__).parent / "test-tools.lock"
 INI = "pytest.ini"
 PLUGIN = "slop_code_judge"
+OWN_PACKAGES = "slop_code_own_packages"
 FIXTURES = "slop_code_fixtures"
 WATCH = "slop_code_watch"
 """Loaded only if `-p` names it: records which files of the tests the submission is shown."""
@@ -49,6 +50,8 @@ def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), 
         f"{tests}/{INI}",
         f"--rootdir={tests}",
         f"--confcutdir={tests}",
+        "-p",
+        OWN_PACKAGES,
         "-p",
         FIXTURES,  # before the other plugin, which may add the submission to sys.path
         "-p",

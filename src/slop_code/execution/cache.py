@@ -200,6 +200,14 @@ def _remove_if_abandoned(folder: Path) -> bool:
     return True
 
 
+def remove_whole(folder: Path, aside: Path) -> None:
+    """Remove a tree that others may use: after a kill it is still whole, or gone; its rest is `.tmp…` in `aside`."""
+    scratch = Path(tempfile.mkdtemp(prefix=".tmp", dir=aside))
+    with contextlib.suppress(FileNotFoundError):  # another evaluator was faster
+        folder.rename(scratch / folder.name)
+    remove_tree(scratch)
+
+
 def remove_path(path: Path) -> None:
     """Remove a file, a link or a tree, if it exists."""
     if path.is_dir() and not path.is_symlink():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.cache import Cache, remove_tree
+from slop_code.execution.cache import Cache, remove_tree, remove_whole
 from slop_code.execution.docker.engine import Engine, LabelledObject
 from slop_code.execution.docker.owners import is_left_over, remove_dead_owners, remove_left_over
 
@@ -45,9 +45,11 @@ def prune_cache(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]
         for folder in cache.remove_abandoned_sessions():
             yield f"{folder}: removed"
         if everything:
+            for rest in cache.root.glob(".tmp*/"):  # of a prune that was killed
+                remove_tree(rest)
             for kind in KINDS:
                 if (cache.root / kind).is_dir():
-                    remove_tree(cache.root / kind)
+                    remove_whole(cache.root / kind, cache.root)
                     yield f"{cache.root / kind}: removed"
         yield from _prune_engine(cache, binary)
 

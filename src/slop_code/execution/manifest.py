@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slop_code.execution.cache import DAMAGE_ERRORS, Cache, file_lock, remove_tree
+from slop_code.execution.cache import DAMAGE_ERRORS, Cache, file_lock, remove_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,12 +180,15 @@ def check_installed(cache: Cache, name: str) -> None:
 
 
 def remove_damaged(cache: Cache) -> None:
-    """Remove environments that differ from their manifest, and wheels that differ from their RECORD."""
+    """Remove every folder that is neither a wheel that equals its RECORD nor an environment that equals its manifest.
+
+    A kill can leave anything half made or half removed, and uv would use it as it is. So a folder counts as damaged
+    unless it is proven whole, and it is moved away before its files are removed.
+    """
     for folder in sorted((cache.uv / ARCHIVES).glob("*/")):
-        is_environment = (folder / "pyvenv.cfg").exists()
-        if not (_is_undamaged(cache, folder.name) if is_environment else matches_record(folder)):
+        if not (matches_record(folder) or _is_undamaged(cache, folder.name)):
             logger.info("removing a damaged folder of uv's cache: %s", folder)
-            remove_tree(folder)
+            remove_whole(folder, cache.uv)
             (cache.uv / INSTALLED / folder.name).unlink(missing_ok=True)
 
 
@@ -199,12 +202,11 @@ def _is_undamaged(cache: Cache, name: str) -> bool:
 
 
 def matches_record(wheel: Path) -> bool:
-    """Whether an unpacked wheel has the files of its RECORD, with their digests, and no others."""
-    if not any(wheel.glob("*.dist-info")):
-        return True  # not a wheel: nothing is known about uv's other folders
-    unrecorded = {path for path in wheel.rglob("*") if not path.is_dir()}
+    """Whether a folder is an unpacked wheel that has the files of its RECORD, with their digests, and no others."""
+    records = list(wheel.glob("*.dist-info/RECORD"))
+    unrecorded = {path for path in wheel.rglob("*") if not path.is_dir()} if records else {wheel}
     try:
-        for record in wheel.glob("*.dist-info/RECORD"):
+        for record in records:
             unrecorded.discard(record)
             for name, digest, *_ in csv.reader(record.read_text().splitlines()):
                 path = Path(os.path.normpath(wheel / name))

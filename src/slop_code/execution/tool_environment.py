@@ -36,11 +36,20 @@ logger = logging.getLogger(__name__)
 
 INSTALL_S = 900.0
 ABANDONED_S = 3600.0
+REBUILD = "if it happens again, `slop-code cache prune --all` removes all that is cached, to be built again"
 LOOKUP_FAILURE = "failed to lookup address"
 """Part of what uv prints then."""
 
 DESCRIPTION = "made.json"
-PREFIX = "import sys; print(sys.prefix)"
+PREFIX = """
+import sys
+if sys.prefix == sys.base_prefix:
+    sys.exit("the environment that uvx made has no packages of its own: Python would use those of the host")
+print(sys.prefix)
+"""
+NETWORK_SIGNS = ("failed to fetch", "error sending request", "client error", "network", "not found in the cache", "dns")
+"""Parts of what uv prints, in lower case, where the package index may be out of reach."""
+
 COMPILE = ("pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url")
 LABEL = re.compile(r"^[^\w`'\"(/]*(?:(?:error|cause|caused by): )?", re.IGNORECASE)
 """Text that uv writes before an error, and before each of its causes."""
@@ -187,9 +196,10 @@ def remove_abandoned_unpacks(uv: Path) -> None:
 
 
 def tool_failure(argv: Sequence[str], exit_code: int | None, output: str) -> ToolInstallationError:
+    network = any(sign in output.lower() for sign in NETWORK_SIGNS)
+    step = "is there a network? `slop-code cache warm` fetches them ahead" if network else REBUILD
     return ToolInstallationError(
-        f"the test tools cannot be installed: {_cause(output) or f'uv exited with {exit_code}'}; "
-        f"is there a network? `slop-code cache warm` fetches them ahead\n"
+        f"the test tools cannot be installed: {_cause(output) or f'uv exited with {exit_code}'}; {step}\n"
         f"`{shlex.join(argv)}` exited with {exit_code}\n{output.strip()}",
         output,
     )
