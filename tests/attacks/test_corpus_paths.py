@@ -51,7 +51,7 @@ def docker_words() -> list[str]:
     return [
         *c.worker_arguments("worker", container, [], covered=True),
         *c.judge_arguments(names, container, JOB, source),
-        *c.subject_arguments(names, container, Limits()),
+        *c.subject_arguments(names, container, Limits(), "/usr/bin"),
     ]
 
 
@@ -60,7 +60,7 @@ def paths(monkeypatch) -> set[str]:
     """Mounts of every box, the files in them that the evaluator put there, and all folders above these."""
     words = [*bubblewrap_words(monkeypatch), *docker_words()]
     found = {path for word in words for path in BOX_PATH.findall(word)}
-    found |= {f"{c.SUPPORT}/{name}" for name in ("box", "run", "bin/uv", "bin/uvx")}
+    found |= {f"{c.SUPPORT}/{name}" for name in ("box", "bin/slop-run", "bin/uv", "bin/uvx")}
     found |= {f"{judge}/plugin/{name}" for judge in (b.JUDGE, c.JUDGE) for name in judge_sources()}
     found |= {f"{environment}/bin/python" for environment in (b.SUBJECT_ENV, c.SUBJECT_ENV)}
     return found | {str(parent) for path in found for parent in PurePosixPath(path).parents}

@@ -273,7 +273,7 @@ class TestEvalSnapshot:
         done = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 1)
         assert "FAILED Core test_checkpoint_1.py::test_upper" in done.stdout
         assert "FAILED Error test_checkpoint_1.py::test_no_word" in done.stdout
-        assert "ran: ['/slop/run', 'python', 'main.py'], expected: 2, found: 0" in done.stdout
+        assert "ran: ['slop-run', 'main.py'], expected: 2, found: 0" in done.stdout
         assert "\\x1b]0;owned\\x07" in done.stdout
         assert done.stdout.startswith("words checkpoint_1\n  core: 0/1\n  error: 0/1\n")
 

@@ -567,7 +567,7 @@ def test_what_a_failed_test_ran_and_printed(judge):
         import subprocess, sys
 
         def call(*words):
-            subprocess.run(["/box/launch", "-c", *words], check=False, executable="/bin/true")
+            subprocess.run(["/box/launch", *words], check=False, executable="/bin/true")
 
         def test_fails():
             call("main.py", "add", "two words")
@@ -589,10 +589,10 @@ def test_what_a_failed_test_ran_and_printed(judge):
             assert 0
         """
     )
-    judged = judge.run(launcher=["/box/launch", "-c"])
+    judged = judge.run(launcher="launch", command=["python"])
     found = {test.nodeid.partition("::")[2]: test for test in judged.evidence.tests}
     assert judged.evidence.source == "json-report"
-    assert found["test_fails"].calls == ("main.py add 'two words'", "/bin/sh -c 'true && true'")
+    assert found["test_fails"].calls == ("python main.py add 'two words'", "/bin/sh -c 'true && true'")
     assert found["test_fails"].output == (
         "--- Captured stdout call ---\nsaid \x1b <b>\n--- Captured stderr call ---\nbeside\n"
     )
@@ -603,7 +603,7 @@ def test_what_a_failed_test_ran_and_printed(judge):
     assert all(len(call) < plugin.CALL_LIMIT + 100 for call in many)
     roster = Roster(judge.run("--collect-only").stream.collected)
     graded = {test.id: test for test in grade([judged.of_roster(roster)], roster, ONE_CHECKPOINT).tests}
-    assert graded["test_fails"].calls == ["main.py add 'two words'", "/bin/sh -c 'true && true'"]
+    assert graded["test_fails"].calls == ["python main.py add 'two words'", "/bin/sh -c 'true && true'"]
     assert graded["test_fails"].output.splitlines()[1] == "said \\x1b <b>"
     assert (graded["test_passes"].calls, graded["test_passes"].output) == ([], None)
 

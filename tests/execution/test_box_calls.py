@@ -40,7 +40,7 @@ def box(need_bubblewrap, tmp_path):
     need_bubblewrap()
     (tmp_path / "tests").mkdir()
     (tmp_path / "gate").mkdir()
-    (tmp_path / "conf").write_text("tests=/tests\nworkspace=/workspace\noutput=1000000\n")
+    (tmp_path / "conf").write_text("tests=/tests\0workspace=/workspace\0output=1000000\0")
 
     def words(argv, mounts):
         mounts = {"/tests": tmp_path / "tests", "/slop/call/conf": tmp_path / "conf", **mounts}
@@ -79,10 +79,10 @@ SEEN = sorted(
 def test_a_call_in_the_other_box_looks_like_a_process_of_this_one(helper, box, tmp_path):
     (tmp_path / "tests/handed.txt").write_text("handed over\n")
     environment = ["env", "-i", "ONLY=this", "EMPTY=", "PATH=/usr/bin:/bin", "PYTEST_CURRENT_TEST=private"]
-    judge = [INTERPRETER, "-c", JUDGE, *environment, "/slop/run", "sh", "-c", SUBJECT, "sh", "/tests/handed.txt"]
+    judge = [INTERPRETER, "-c", JUDGE, *environment, "/slop/slop-run", "sh", "-c", SUBJECT, "sh", "/tests/handed.txt"]
     subject = ["/slop/server", "serve", "3", *GENEROUS]
     argv = ["/slop/server", "init", "--listen", "/slop/gate/socket", "--subject", str(len(subject)), *subject]
-    mounts = {"/slop/server": helper, "/slop/run": helper}
+    mounts = {"/slop/server": helper, "/slop/slop-run": helper}
     done = call(*box([*argv, "--judge", *judge], mounts))
     assert (done.returncode, done.stderr) == (0, b"")
     status, err, out = done.stdout.decode().split("|")
@@ -98,7 +98,7 @@ def two_boxes(box, helper, judge):
     steps = ["--mkdir", "/given/folder", "755", "--listen", "/slop/gate/socket", "--ready", "--admit", "60"]
     argv = ["/slop/pair", "init", *steps, "--send", "given", "/given", "--judge", *judge]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(box(argv, {"/slop/pair": helper, "/slop/run": helper}), **pipes) as first:
+    with subprocess.Popen(box(argv, {"/slop/pair": helper, "/slop/slop-run": helper}), **pipes) as first:
         assert first.stdout.readline() == b"ready 0 0 0\n"
         serve = ["/slop/server", "serve", "/slop/gate/socket", *GENEROUS]
         with subprocess.Popen(box(serve, {"/slop/server": helper})) as second:
@@ -110,7 +110,7 @@ def two_boxes(box, helper, judge):
 
 
 def test_one_box_admits_the_other(helper, box):
-    judge = ["/slop/run", "sh", "-c", "echo for the log; exit 3"]
+    judge = ["/slop/slop-run", "sh", "-c", "echo for the log; exit 3"]
     with two_boxes(box, helper, judge) as (first, second):
         packed, log = first.stdout.read(), first.stderr.read()
         assert (first.wait(60), second.wait(60), log) == (3, 0, b"for the log\n")

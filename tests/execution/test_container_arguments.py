@@ -27,7 +27,7 @@ def values_of(words, option):
 def subject():
     mounts = [Mount("support", c.SUPPORT), Mount("/data", "/data", readonly=False)]
     container = c.ContainerSpec(owner="me", image="image", user=USER, workspace="/w", mounts=mounts)
-    return c.subject_arguments(NAMES, container, Limits(memory=2 << 20, disk=10, processes=50, cpus=1.5))
+    return c.subject_arguments(NAMES, container, Limits(memory=2 << 20, disk=10, processes=50, cpus=1.5), "/usr/bin")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution import helper as helper_package
+from slop_code.execution.bubblewrap.box_arguments import LAUNCHER
 from slop_code.execution.helper import HelperMissingError, helper_path
 
 LIBRARY_SIGNALS = 3 << 31
@@ -36,10 +37,11 @@ def test_a_missing_helper_is_an_infrastructure_error_that_says_how_to_build_it()
 
 
 @pytest.mark.e2e
-def test_it_is_the_launcher_when_it_is_called_run(helper, tmp_path):
-    shutil.copy(helper, tmp_path / "run")
-    done = call(tmp_path / "run")
-    assert (done.returncode, done.stderr) == (125, b"slop-code: usage: run COMMAND...\n")
+def test_it_is_the_launcher_under_the_name_of_that_command(helper, tmp_path):
+    shutil.copy(helper, tmp_path / LAUNCHER)
+    done = call(tmp_path / LAUNCHER)
+    assert done.returncode == 125
+    assert done.stderr.startswith(b"slop-code: cannot read /slop/call/conf")
 
 
 @pytest.mark.e2e

@@ -79,10 +79,10 @@ def helper(request: pytest.FixtureRequest, helpers: dict[str, str]) -> str:
 
 @pytest.fixture
 def box(need_bubblewrap: Callable[[], None], tmp_path: Path) -> Callable[[Sequence[str], str], list[str]]:
-    """bwrap's words for a box with processes of its own, in which the helper is /slop/helper and /slop/run."""
+    """bwrap's words for a box with processes of its own, in which the helper is /slop/helper and /slop/slop-run."""
     need_bubblewrap()
     (tmp_path / "gate").mkdir()
-    (tmp_path / "conf").write_text("tests=/tests\nworkspace=/workspace\noutput=1000\n")
+    (tmp_path / "conf").write_text("tests=/tests\0workspace=/workspace\0output=1000\0")
 
     def words(argv: Sequence[str], helper: str) -> list[str]:
         return [
@@ -91,7 +91,7 @@ def box(need_bubblewrap: Callable[[], None], tmp_path: Path) -> Callable[[Sequen
             "--dev", "/dev", "--dir", "/workspace", "--dir", "/slop/call/done", "--dir", "/slop/shown",
             "--dir", "/tests", "--tmpfs", "/tmp", "--bind", str(tmp_path / "gate"), "/slop/gate",
             "--ro-bind", str(tmp_path / "conf"), "/slop/call/conf",
-            "--ro-bind", helper, "/slop/helper", "--ro-bind", helper, "/slop/run", "--clearenv",
+            "--ro-bind", helper, "/slop/helper", "--ro-bind", helper, "/slop/slop-run", "--clearenv",
             "--setenv", "ASAN_OPTIONS", SANITISERS, "--setenv", "PATH", "/usr/bin:/bin",
             "--chdir", "/workspace", "--", *argv,
         ]  # fmt: skip
@@ -255,7 +255,7 @@ def test_the_launcher_ends_whatever_is_answered(box: Callable[..., list[str]], h
 
         @fuzzed(4, answer=replies | st.none(), output=st.binary(max_size=1200))
         def examples(answer: bytes | None, output: bytes) -> None:
-            argv = box(["/bin/sh", "-c", "/slop/run a b; exit $?"], helper)
+            argv = box(["/bin/sh", "-c", "/slop/slop-run a b; exit $?"], helper)
             pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
             with subprocess.Popen(argv, stdin=subprocess.DEVNULL, **pipes) as process:
                 connection = listener.accept()[0]
@@ -288,7 +288,7 @@ def test_run_does_not_stop(box: Callable[..., list[str]], helper: str, tmp_path:
         listener.listen(8)
         listener.settimeout(PATIENCE)
         with subprocess.Popen(
-            box(["/bin/sh", "-c", "/slop/run a; exit $?"], helper), stdin=subprocess.DEVNULL
+            box(["/bin/sh", "-c", "/slop/slop-run a; exit $?"], helper), stdin=subprocess.DEVNULL
         ) as process:
             with listener.accept()[0] as connection, killed(process):
                 connection.send(REPLY.pack(signal.SIGSTOP, 0))

@@ -39,7 +39,7 @@ def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), 
     problem, checkpoint, tools = context.problem, context.checkpoint, context.tools
     layout = context.sandbox.layout(Path())
     constraints = layout.judge_path("requirements.txt", tools.constraints)
-    entrypoint = [*layout.launcher, *context.environment.entry(problem.entry_file)]
+    entrypoint = layout.entrypoint(context.environment.entry(problem.entry_file))
     return [
         f"{layout.tools}/uvx",
         *uvx_arguments(tools.python, TOOLS, problem.test_dependencies, constraints),

@@ -245,6 +245,7 @@ def judge_request(
             "settings.json": session.folder / "settings.json",
         },
         timeout=timeout,
+        entrypoint=context.environment.entry(context.problem.entry_file),
     )
 
 
@@ -266,7 +267,7 @@ def _judge_environment(
     hash_seed = {} if request.seed is None else {"PYTHONHASHSEED": str(request.seed % HASH_SEEDS)}
     seen = session.environment({**variables_for(problem, checkpoint, layout.tests), **hash_seed})
     path = session.folder / "settings.json"
-    path.write_text(json.dumps(_settings(layout, problem, request, seen)))
+    path.write_text(json.dumps(_settings(layout, context, request, seen)))
     # The judge's own process gets no variable that could make it load a file of the submission.
     return {
         **{name: seen[name] for name in ("PATH", "HOME", "LANG", "TZ")},
@@ -283,7 +284,7 @@ def _judge_environment(
 
 
 def _settings(
-    layout: BoxLayout, problem: ProblemConfig, request: JudgeSelection, seen: Mapping[str, str]
+    layout: BoxLayout, context: EvaluationContext, request: JudgeSelection, seen: Mapping[str, str]
 ) -> dict[str, Any]:
     return {
         "stream": f"{layout.reports}/{STREAM}",
@@ -291,8 +292,9 @@ def _settings(
         "tmpdir": layout.tmp,
         "tests": layout.tests,
         "guard": [layout.workspace, layout.tmp],
-        "in_process": problem.in_process,
+        "in_process": context.problem.in_process,
         "launcher": layout.launcher,
+        "command": context.environment.entry(context.problem.entry_file)[:-1][:1],
         "only": request.only,
         "seed": request.seed,
         "quarantined": list(request.quarantined),

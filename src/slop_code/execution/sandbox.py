@@ -44,11 +44,19 @@ class BoxLayout:
     tools: str
     """A folder with uv, for the subject's PATH."""
 
-    launcher: tuple[str, ...] = ()
-    """Words before every command of the subject."""
+    launcher: str = ""
+    """Name of the launcher, a command of the judge's box; empty: judge and subject share one box."""
 
     judge: str | None = None
     """Folder of the judge's own files, outside of any folder that the subject can rename; None: their host paths."""
+
+    def entrypoint(self, argv: Sequence[str]) -> list[str]:
+        """The command for the tests; `argv` starts the submission in the subject's box.
+
+        The launcher takes the place of the first word, so that no other word changes its position.
+        """
+        command, *rest = argv
+        return [self.launcher or command, *(rest or [command] if self.launcher else rest)]
 
     def judge_path(self, name: str, host: Path) -> str:
         return f"{self.judge}/{name}" if self.judge else str(host)
@@ -149,6 +157,9 @@ class JudgeRequest:
     """The judge's own files and folders, by the names that `BoxLayout.judge_path` takes."""
 
     timeout: float
+    entrypoint: Sequence[str] = ()
+    """The argv that starts the submission in the subject's box."""
+
     interactive: bool = False
     """The judge reads the evaluator's standard input."""
 
@@ -227,9 +238,14 @@ class Sandbox(Protocol):
     def judge(self, job: JudgeJob) -> JudgeResult: ...
 
 
-def launcher_settings(layout: BoxLayout, output: int) -> str:
-    """The file that `slopbox run` reads before each call."""
-    return f"tests={layout.tests}\nworkspace={layout.workspace}\noutput={output}\n"
+def launcher_settings(layout: BoxLayout, request: JudgeRequest, output: int) -> str:
+    """The file that the launcher reads before each call."""
+    command, entry = request.entrypoint[:-1], request.entrypoint[-1:]
+    settings = {
+        "tests": layout.tests, "workspace": layout.workspace, "command": "".join(command[:1]), "entry": "".join(entry),
+        "output": output,
+    }  # fmt: skip
+    return "".join(f"{name}={value}\0" for name, value in settings.items())
 
 
 def sandbox_name(spec: EnvironmentSpec) -> str:

@@ -6,18 +6,12 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from slop_code.execution.bubblewrap import box_arguments
-from slop_code.execution.docker import container_arguments
 from slop_code.reporting.text import file_safe, truncate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HEADLINE_WIDTH = 300
-
-_LAUNCHERS = "|".join(map(re.escape, (box_arguments.LAUNCHER, container_arguments.LAUNCHER)))
-_LAUNCHER = re.compile(rf"'(?:{_LAUNCHERS})', |(?:{_LAUNCHERS}) ")
-"""The launcher in front of a command, as a word of a list or of a line."""
 
 _COMMAND = re.compile(r"(?:[\w.]+: )?ran: ")
 """Start of a line that names the command and not its result."""
@@ -34,7 +28,7 @@ def headline(message: str, width: int = HEADLINE_WIDTH) -> str:
     plain = next((line for line in bare if not _COMMAND.match(line)), bare[0])
     if len(plain) > width:
         plain = next((line for line in bare if _LIST_DIFFERENCE.match(line)), plain)
-    text = _LAUNCHER.sub("", _difference(errors) or plain)
+    text = _difference(errors) or plain
     return truncate(file_safe(text), width)
 
 

@@ -2,8 +2,8 @@
 
 An environment variable names a JSON file with its settings: `stream` (the file of the stream), `environment` (variables
 of the tests and their processes), `tmpdir`, `tests`, `guard` (folders that may not be imported from), `in_process`,
-`launcher` (the first words of every command of the submission), `only` (node ids to run; null: all), `seed` (of the
-order of tests and of `random`; null: neither) and `quarantined` (node ids).
+`launcher` (the first word of every command of the submission), `command` (the words it stands for), `only` (node ids to
+run; null: all), `seed` (of the order of tests and of `random`; null: neither) and `quarantined` (node ids).
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class ImportGuard:
 class Calls:
     """The first commands that the running test started, shell-quoted."""
 
-    def __init__(self, launcher: Sequence[str]) -> None:
-        self.launcher = list(launcher)
+    def __init__(self, launcher: str, command: Sequence[str]) -> None:
+        self.launcher, self.command = launcher, command
         self.commands: list[str] = []
         self.omitted = 0
 
@@ -105,8 +105,9 @@ class Calls:
         if isinstance(argv, str | bytes | os.PathLike):
             return bounded(os.fsdecode(argv), CALL_LIMIT)
         words = [bounded(os.fsdecode(word), CALL_LIMIT) for word in argv[: CALL_LIMIT // 2]]
-        count = len(self.launcher)
-        return bounded(shlex.join(words[count:] if words[:count] == self.launcher else words), CALL_LIMIT)
+        if words and os.path.basename(words[0]) == self.launcher:
+            words[:1] = self.command
+        return bounded(shlex.join(words), CALL_LIMIT)
 
     def take(self) -> list[str]:
         """Returns the commands, and clears them for the next test."""
@@ -123,7 +124,7 @@ class Reporter:
         stream: str,
         tests: str,
         only: Iterable[str] | None = None,
-        launcher: Sequence[str] = (),
+        calls: Calls | None = None,
         seed: int | None = None,
         quarantined: Iterable[str] = (),
     ) -> None:
@@ -136,7 +137,7 @@ class Reporter:
         self.reports: dict[str, list[pytest.TestReport]] = {}
         self.text_size = 0
         self.only = None if only is None else frozenset(only)
-        self.calls = Calls(launcher)
+        self.calls = calls or Calls("", ())
         self.seed = seed
         self.quarantined = frozenset(quarantined)
 
@@ -371,7 +372,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _settings["stream"],
         _settings["tests"],
         only=_settings.get("only"),
-        launcher=_settings.get("launcher", ()),
+        calls=Calls(_settings.get("launcher", ""), _settings.get("command", ())),
         seed=_settings.get("seed"),
         quarantined=_settings.get("quarantined", ()),
     )

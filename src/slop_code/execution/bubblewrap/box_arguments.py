@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, OUTER_NAMESPACES, bwrap, bwrap_files
-from slop_code.execution.bubblewrap.system_mounts import ETC_FILES, further_arguments, system_arguments
+from slop_code.execution.bubblewrap.system_mounts import (
+    ETC_FILES,
+    command_arguments,
+    further_arguments,
+    system_arguments,
+)
 from slop_code.execution.environment import FILE_SIZE, HANDED_SIZE, MIN_INODES
 from slop_code.execution.helper import helper_path
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
@@ -26,7 +31,7 @@ WORKSPACE = "/workspace"
 HOME = "/home/agent"
 SUBJECT_ENV = "/slop/subject"  # the submission's Python environment: written by set-up, then read-only
 TOOLS = "/slop/bin"  # uv and uvx, read-only in every box
-LAUNCHER = "/slop/run"  # the helper under the name that makes it the launcher; only in the judge's box
+LAUNCHER = "slop-run"  # the helper under the name that makes it the launcher; only in the judge's box
 JUDGE = "/slop/judge"  # the plugin and uv's cache; only in the judge's box
 IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]  # the user of all inner boxes, without privileges
 RESOLVER = ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")  # DNS, for boxes with network
@@ -80,6 +85,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, uv_cache: Path, groups
         *system_arguments(), *RESOLVER, *further_arguments(sources),
         # The kernel lets the inner boxes mount /proc only while a /proc without anything mounted over it is visible.
         "--proc", "/proc", "--bind", "/proc", "/box/allproc", "--dev", "/dev",
+        "--symlink", f"{TOOLS}/{LAUNCHER}", f"/box/commands/{LAUNCHER}",
         "--dir", "/tmp", "--dir", "/box/ws", "--dir", "/box/shown", "--dir", "/box/empty",
         *mount_tests_outside(job), keep, str(uv_cache), "/box/uvcache",
         "--bind", str(job.request.reports), "/box/reports", "--bind", str(job.scratch / "tmp"), "/box/judgetmp",
@@ -136,6 +142,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     """The subject's box has the workspace and the files that tests hand over, and nothing that decides the verdict."""
     limits, (uv, uvx) = spec.limits, uv_paths()
     environment = ["--ro-bind", str(job.subject.entry / "env"), SUBJECT_ENV] if job.subject.entry else []
+    path = {name: value for name, value in job.request.environment.items() if name == "PATH"}
     return [
         bwrap(), *IDENTITY, *NAMESPACES, *CONTAINED, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
         *system_arguments(job.hidden), *(RESOLVER if spec.network == "full" else ()), *environment,
@@ -145,7 +152,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         *MOUNT_SHOWN_TESTS, "--ro-bind", "/box/empty", f"{WORKSPACE}/{REPORTS_DIR}",
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
         "--ro-bind", "/box/slopbox", "/slop/box",
-        "--remount-ro", "/", "--chdir", WORKSPACE, "--",
+        "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(path), "--",
         "/slop/box", "serve", "3", str(limits.memory), str(limits.processes), str(limits.disk),
         str(limits.processes + 1),  # serve itself counts too
     ]  # fmt: skip
@@ -160,14 +167,14 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     uv_cache = ["--bind", "/box/uvcache", f"{JUDGE}/uv-cache"] if job.collecting else layer
     return [
         bwrap(), *IDENTITY, *NAMESPACES, *CONTAINED, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
-        *system_arguments(), *(RESOLVER if spec.network == "full" else ()),
+        *system_arguments(), *command_arguments("/box/commands"), *(RESOLVER if spec.network == "full" else ()),
         "--proc", "/proc", "--dev-bind", "/dev", "/dev",
         "--bind", "/box/share", "/tmp", "--tmpfs", HOME, "--bind", "/box/ws", WORKSPACE,
         "--bind", "/box/judgetmp", "/slop/tmp",
         *own, *uv_cache,
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
         *mount_tests_for_judge(job), "--bind", "/box/reports", f"{WORKSPACE}/{REPORTS_DIR}",
-        "--ro-bind", "/box/slopbox", LAUNCHER, "--ro-bind", "/box/slopbox", "/slop/box",
+        "--ro-bind", "/box/slopbox", f"{TOOLS}/{LAUNCHER}", "--ro-bind", "/box/slopbox", "/slop/box",
         "--ro-bind", "/box/conf", "/slop/call/conf", "--bind", "/box/handed/done", "/slop/call/done",
         "--bind", "/box/shown", "/slop/shown", "--ro-bind", "/box/handed/socket", "/slop/gate/socket",
         "--remount-ro", "/", "--chdir", WORKSPACE,

@@ -49,7 +49,7 @@ class BubblewrapSandbox(HostSandbox):
     name = "bubblewrap"
 
     def layout(self, session: Path) -> BoxLayout:
-        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, (LAUNCHER,), JUDGE)
+        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, LAUNCHER, JUDGE)
 
     def subject_env(self, entry: Path) -> str:
         return SUBJECT_ENV
@@ -77,7 +77,7 @@ class BubblewrapSandbox(HostSandbox):
         for name in ("tmp", "empty"):
             (job.scratch / name).mkdir(exist_ok=True)
         limits = self.spec.limits
-        (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), limits.output))
+        (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), job.request, limits.output))
         with control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups:
             argv = outer_arguments(job, self.spec, self.cache.uv, groups)
             request = job.request

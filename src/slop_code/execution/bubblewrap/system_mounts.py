@@ -50,6 +50,16 @@ def system_arguments(hidden: Iterable[Path] = ()) -> list[str]:
     return arguments
 
 
+def command_arguments(folder: str) -> list[str]:
+    """Overlays that add the commands in `folder`, a path of the outer box, to the default path.
+
+    C's execvp(3) and Python's `subprocess` search the default path, /bin and /usr/bin, where a call has no PATH.
+    """
+    covered = [path for path in ("/usr/bin", "/bin") if os.path.isdir(path) and not os.path.islink(path)]
+    layers = ("--overlay-src", folder, "--overlay-src")
+    return [word for path in covered for word in (*layers, path, "--ro-overlay", path)]
+
+
 def further_arguments(paths: Iterable[Path]) -> list[str]:
     """Read-only mounts of paths that are not part of the system."""
     system = system_paths()

@@ -24,7 +24,7 @@ HOME = "/slop/home"
 
 SUPPORT = "/slop/support"  # volume with the helper and uv, read-only in every container
 BOX = f"{SUPPORT}/box"  # the helper
-LAUNCHER = f"{SUPPORT}/run"  # the helper under the name that makes it the launcher
+LAUNCHER = "slop-run"  # the helper under the name that makes it the launcher
 GATE = "/slop/gate"  # volume with the socket that launchers connect to; the subject cannot replace the socket
 JUDGE = "/slop/judge"  # the judge's tests, plugin, reports and uv's cache; the subject's container has nothing of it
 CALL = "/slop/call"  # the launcher's settings, and a marker for each file handed over; only in the judge's container
@@ -155,6 +155,7 @@ def judge_arguments(names: ContainerNames, container: ContainerSpec, job: JudgeJ
         "init", *unpack_steps({"workspace": workspace, "judge": JUDGE, "shown": SHOWN, "call": CALL}, user),
         *(["--copy", SOURCE, workspace, *user.words] if source else []),
         *mount_tests(workspace, writable=collecting),
+        "--command", f"{SUPPORT}/bin/{LAUNCHER}", f"{CALL}/commands",
         "--mkdir", f"{JUDGE}/over/work", "755", "--mkdir", UV_CACHE, "755",
         *[word for path in own for word in ("--mkdir", path, "755", "--chown", path, *user.words)],
         "--mkdir", reports, "755", "--bind", f"{JUDGE}/reports", reports, "rw",
@@ -174,7 +175,8 @@ def mount_tests(workspace: str, *, writable: bool) -> list[str]:
     return ["--mkdir", tests, "755", "--bind", f"{JUDGE}/tests", tests, "rw" if writable else "ro"]
 
 
-def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: Limits) -> list[str]:
+def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: Limits, path: str) -> list[str]:
+    """`path`: the PATH in which the submission's interpreter is found."""
     workspace = container.workspace
     targets = (workspace, "/tmp", f"{workspace}/{TESTS_DIR}", GATE)
     shared = zip(names.shared, targets, (False, False, True, True), strict=True)
@@ -184,7 +186,7 @@ def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: L
         "--network", f"container:{names.of('judge')}", *COMMON, "--read-only",
         "--user", str(container.user), *capabilities(), "--security-opt", "no-new-privileges",
         *limit_arguments(limits),
-        *tmpfs(HOME, f"mode=1777,size={limits.disk}"),
+        "--env", f"PATH={path}", *tmpfs(HOME, f"mode=1777,size={limits.disk}"),
         *tmpfs(f"{workspace}/{REPORTS_DIR}", "ro,mode=555,size=4096"),
         *all_mounts(mounts), "--entrypoint", BOX, container.image,
         "serve", f"{GATE}/socket", str(limits.memory), str(limits.processes), str(limits.disk), "0",

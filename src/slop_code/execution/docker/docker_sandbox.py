@@ -101,7 +101,7 @@ class DockerSandbox:
         return [self.name, *self.engine.daemon_identity(), self.image(), *own]
 
     def layout(self, session: Path) -> BoxLayout:
-        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, f"{c.SUPPORT}/bin", (c.LAUNCHER,), c.JUDGE)
+        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, f"{c.SUPPORT}/bin", c.LAUNCHER, c.JUDGE)
 
     def variables(self) -> Mapping[str, str]:
         pairs = (pair.partition("=") for pair in self.engine_state.image["Config"].get("Env") or ())
@@ -225,7 +225,7 @@ class DockerSandbox:
                     wait_until_ready(self.engine, child, log, measured if source and source.is_folder else None)
                     join_sender()
                     if job.submission is not None:
-                        warning = self._start_subject(names, image)
+                        warning = self._start_subject(names, image, job.request.environment["PATH"])
                     if job.request.interactive:
                         after.enter_context(forward_stdin(child))
                     done = finish(self.engine, child, log, returned_folders(job), job.request.timeout)
@@ -290,7 +290,7 @@ class DockerSandbox:
         for name, path in {"tests": job.request.tests, **job.request.files}.items():
             yield from pack_tree(path, f"judge/{name}", owner=owner if job.collecting else None)
         yield from pack_tree(job.request.shown, "shown", owner=owner)
-        settings = launcher_settings(self.layout(job.scratch), self.spec.limits.output)
+        settings = launcher_settings(self.layout(job.scratch), job.request, self.spec.limits.output)
         yield from pack_file(settings.encode(), "call/conf")
         yield pack_end()
 
@@ -302,10 +302,10 @@ class DockerSandbox:
     def _declared_names(self, names: c.ContainerNames) -> list[str]:
         return [mount.source for box in ("judge", "subject") for mount in self._declared(names, box)]
 
-    def _start_subject(self, names: c.ContainerNames, image: str) -> str:
+    def _start_subject(self, names: c.ContainerNames, image: str, path: str) -> str:
         """The engine's warning: an engine that cannot enforce a limit warns, and starts the container all the same."""
         container = self._container(names, "subject", image=image)
-        answer = self.engine.run(*c.subject_arguments(names, container, self.spec.limits))
+        answer = self.engine.run(*c.subject_arguments(names, container, self.spec.limits, path))
         if answer.exit_code != 0:
             raise self.engine.failure("run", answer.errors)
         return answer.errors.strip()[-MAX_WARNING:]

@@ -25,9 +25,9 @@ def support_identity(machine: str) -> list[str]:
 
 
 def build_support_files(machine: str, folder: Path, cache: Cache) -> None:
-    """`box` and `run` are the helper under both its names; this uv is linked statically, unlike the host's perhaps."""
+    """`box` and `bin/slop-run` are the helper under both its names; this uv is linked statically, unlike the host's."""
     (folder / "bin").mkdir(parents=True)
-    for name in ("box", "run"):
+    for name in ("box", "bin/slop-run"):
         shutil.copyfile(helper_path(machine), folder / name)
         (folder / name).chmod(0o755)
     fetched = folder.with_name("fetched")

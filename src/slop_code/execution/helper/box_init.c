@@ -8,6 +8,7 @@
  *   --bind SOURCE TARGET ro|rw  --chown PATH UID GID        --copy SOURCE TARGET UID GID
  *   --tree NAME PATH            folder for the members of an archive below NAME
  *   --unpack UID GID            unpack a tar archive from stdin
+ *   --command PROGRAM FOLDER    make a program a command in the default path, through a link in the new folder
  *   --cgroup FILE               `cgroup.procs` of a control group that the subject's box enters
  *   --listen SOCKET             socket that launchers connect to
  *   --subject N WORD{N}         start the subject's box, with the listener as its descriptor 3

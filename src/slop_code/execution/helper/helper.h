@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define LAUNCHER_NAME "slop-run"
 #define SOCKET_PATH "/slop/gate/socket"
 #define CONF_PATH "/slop/call/conf"
 #define SHOWN_PATH "/slop/shown"

@@ -1,4 +1,4 @@
-/* Modes of slopbox, chosen by the first argument. Under the name `run`, the program is the launcher. */
+/* Modes of slopbox, chosen by the first argument. Under the name `slop-run`, the program is the launcher. */
 #include "privileged.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static const struct { const char *name; int (*main)(int argc, char **argv); } mo
 
 int main(int argc, char **argv) {
     const char *slash = strrchr(argv[0], '/');
-    if (strcmp(slash ? slash + 1 : argv[0], "run") == 0) return run_main(argc - 1, argv + 1);
+    if (strcmp(slash ? slash + 1 : argv[0], LAUNCHER_NAME) == 0) return run_main(argc - 1, argv + 1);
     errno = 0;
     if (argc < 2) die("usage: slopbox MODE ...");
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)

@@ -3,6 +3,7 @@
 #include "privileged.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,22 @@ static void mount_bind(char **words) {
     if (mount(NULL, words[1], NULL, flags, NULL) != 0) die("cannot restrict the mount %s", words[1]);
 }
 
+/* Makes a program a command: in the folders of the default path, which is searched where a call has no PATH. The
+ * container's root is read-only, so they are covered with themselves and a folder that has a link to the program. */
+static void add_command(char **words) {
+    static const char *const folders[] = {"/usr/bin", "/bin"};
+    char link[PATH_MAX], covered[PATH_MAX] = "", folder[PATH_MAX], options[2 * PATH_MAX + 32];
+    snprintf(link, sizeof link, "%s/%s", words[1], strrchr(words[0], '/') + 1);
+    make_folders(words[1], 0755);
+    if (symlink(words[0], link) != 0) die("cannot make %s", link);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (!realpath(folders[i], folder) || strcmp(folder, covered) == 0) continue; /* /bin is often a link to /usr/bin */
+        snprintf(options, sizeof options, "lowerdir=%s:%s", words[1], folder);
+        if (mount("overlay", folder, "overlay", SAFE_FLAGS | MS_RDONLY, options) != 0) die("cannot mount an overlay on %s", folder);
+        strcpy(covered, folder);
+    }
+}
+
 static void mount_tmpfs(char **words) {
     make_folders(words[0], 0755);
     if (mount("tmpfs", words[0], "tmpfs", SAFE_FLAGS, words[1]) != 0) die("cannot mount %s", words[0]);
@@ -52,6 +69,7 @@ static void unpack_stdin(char **words) { unpack(STDIN_FILENO, (uid_t)atol(words[
 static const struct { const char *name; int words; void (*take)(char **words); } steps[] = {
     {"--mkdir", 2, make_folder},   {"--tmpfs", 2, mount_tmpfs}, {"--overlay", 4, mount_overlay}, {"--bind", 3, mount_bind},
     {"--chown", 3, change_owner},  {"--copy", 4, copy},         {"--tree", 2, name_tree},        {"--unpack", 2, unpack_stdin},
+    {"--command", 2, add_command},
 };
 
 int mount_step(const char *name, char **words, int left) {

@@ -96,8 +96,10 @@ static _Noreturn void become_command(const struct request *request, const int *f
         fprintf(stderr, "slop-code: the subject has no folder %s: %s\n", cwd, strerror(errno));
         _exit(NOT_EXECUTABLE);
     }
+    /* The spawner's own PATH leads to the submission's interpreter, whatever PATH the test gave to the call. */
+    execvpe(argv[0], argv, environment);
     environ = environment;
-    execvp(argv[0], argv);
+    if (errno == ENOENT) execvp(argv[0], argv);
     fprintf(stderr, "slop-code: cannot run %s: %s\n", argv[0], strerror(errno));
     _exit(errno == ENOENT ? NOT_FOUND : NOT_EXECUTABLE);
 }
