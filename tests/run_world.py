@@ -77,11 +77,21 @@ class World:
         return make_plan(runs, self.result_cache, {UNNAMED_RUN: ResultIndex.load(None), **indexes}, **options)
 
     def results(
-        self, submission: Submission, tests: str | Mapping[str, str] = "+", *, args: Sequence[str] = (), **fields: Any
+        self,
+        submission: Submission,
+        tests: str | Mapping[str, str] = "+",
+        *,
+        args: Sequence[str] = (),
+        version: str | None = None,
+        **fields: Any,
     ) -> CorrectnessResults:
         """Those of an evaluation now. `tests`: a mark for each test, or its status by its id."""
         digests = ExpectedDigests().digests(submission).model_dump()
-        made = {"evaluation_version": evaluation_version(), "pytest_args": list(args)}
+        made = {
+            "evaluation_version": version or evaluation_version(),
+            "pytest_args": list(args),
+            "checkpoints": list(submission.problem.checkpoints),
+        }
         names = {"problem_name": submission.problem.name, "checkpoint_name": submission.checkpoint.name}
         return result(tests, digests=digests, provenance=made, **{**names, **fields})
 

@@ -182,7 +182,8 @@ def test_a_missing_snapshot_is_an_infrastructure_failure(folder, slop_code):
     assert status == 3
     assert "no snapshot" in out
     summary = RunSummary.load(folder / "good" / SUMMARY_FILE)
-    assert (summary.totals.checkpoints.planned, summary.totals.checkpoints.evaluated) == (2, 1)
+    counted = summary.totals.checkpoints
+    assert (counted.planned, counted.evaluated, counted.not_looked_at_again) == (2, 2, 1)
     assert [issue.label for issue in summary.issues] == ["good/words/checkpoint_2"]
     status, out, _ = slop_code("eval", "good", "--dry-run", "--json")
     assert (status, [issue["label"] for issue in json.loads(out)["issues"]]) == (3, ["good/words/checkpoint_2"])
@@ -197,7 +198,7 @@ def test_a_bad_run_does_not_affect_another(folder, slop_code):
     assert RunSummary.load(folder / "good" / SUMMARY_FILE).totals.checkpoints.evaluated == 2
     assert everything(folder / "poor/words") == before
     counted = RunSummary.load(folder / "poor" / SUMMARY_FILE).totals.checkpoints
-    assert (counted.planned, counted.not_evaluated) == (2, 2)
+    assert (counted.planned, counted.evaluated, counted.not_looked_at_again) == (2, 2, 2)
 
 
 def test_an_empty_run_does_not_affect_another(folder, slop_code):

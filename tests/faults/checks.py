@@ -101,7 +101,8 @@ def left_over(campaign: CampaignFolder) -> Iterator[str]:
     for run in campaign.runs:
         yield from _strays(run, TOP)
         yield from _strays(run / ".slop-code", OWN)
-        for checkpoint in (run / PROBLEM).iterdir():
+        yield from _strays(run / PROBLEM / ".slop-code", OWN)
+        for checkpoint in (run / PROBLEM).glob("[!.]*"):
             yield from _strays(checkpoint, {"snapshot", RESULT, ".scbench"})
 
 

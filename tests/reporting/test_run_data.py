@@ -22,7 +22,9 @@ from slop_code.reporting.html.page_texts import (
     shortened,
 )
 from slop_code.reporting.html.run_data import changes, milliseconds, report_data
+from slop_code.runs.checkpoint_lines import write_lines
 from slop_code.runs.read_results import read_runs
+from slop_code.runs.run_layout import LINES_FILE
 from tests.factories import case, result
 from tests.reporting.html_runs import store, unpacked
 
@@ -132,6 +134,15 @@ def test_a_checkpoint_without_a_verdict_has_a_reason_and_passes_nothing(tmp_path
     )  # fmt: skip
     assert (damaged["state"], damaged["verdicts"]) == ("not_evaluated", "0000000")
     assert "evaluate the snapshot again" in damaged["reason"]
+
+
+def test_a_checkpoint_that_was_not_looked_at_again_keeps_its_verdict_and_has_the_reason(tmp_path):
+    run = store(tmp_path / "run", [[case("a")]])
+    [entry] = read_runs(run)[0].entries()
+    write_lines(run / LINES_FILE, [entry.line.model_copy(update={"not_looked_at_again": "no such problem"})])
+    [kept] = sheet(run)["checkpoints"]
+    assert (kept["state"], kept["not_looked_at_again"]) == ("evaluated", "no such problem")
+    assert set(kept["verdicts"]) == {"1"}
 
 
 def test_verdicts_are_found_for_each_policy(tmp_path):

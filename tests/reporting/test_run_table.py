@@ -49,6 +49,20 @@ def shown(lines, issues=(), *, terminal=False, width=100):
     return console.file.getvalue().splitlines()
 
 
+def test_a_checkpoint_that_was_not_looked_at_again_keeps_its_verdict_and_has_a_reason():
+    lines = [line(1), line(2, not_looked_at_again="no such problem"), line(3, error=(1, 2))]
+    issue = RunIssue("run", "larder", "checkpoint_2", "no such problem")
+    expected = [
+        "not looked at again run/larder/checkpoint_2: no such problem",
+        "NOT LOOKED AT AGAIN: 2 of 3 checkpoints passed (all-cases); 1 of them keeps its last result",
+    ]
+    assert shown(lines, [issue])[-2:] == expected
+    assert shown(lines, [issue], terminal=True)[-2:] == expected
+    assert "PASSED (not looked at again), core" in shown(lines, [issue])[1]
+    many = [line(number, not_looked_at_again="held") for number in range(1, SHOWN_CHECKPOINTS + 2)]
+    assert f"no verdict 0, not looked at again {len(many)}" in shown(many)[0]
+
+
 def test_few_checkpoints_have_a_line_each():
     lines = [line(1), line(2, error=(1, 2), broke=(3, 1)), unknown(3, "killed\nby memory")]
     assert shown(lines) == [

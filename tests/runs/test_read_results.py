@@ -103,6 +103,23 @@ def test_a_result_that_a_failure_left_there_is_not_its_result(save, tmp_path, la
     assert entry.line.reason.startswith(f"no space; {path} is not its result: slop-code merge")
 
 
+def test_a_result_that_was_not_looked_at_again_says_so_until_it_is_replaced(save, tmp_path):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    [entry] = entries(tmp_path / "run")
+    write_lines(tmp_path / "run" / LINES_FILE, [entry.line.model_copy(update={"not_looked_at_again": "no problem"})])
+    assert entries(tmp_path / "run")[0].line.not_looked_at_again == "no problem"
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "failed"})
+    assert entries(tmp_path / "run")[0].line.not_looked_at_again is None
+
+
+def test_a_problem_folder_that_was_renamed_has_its_results_once(save, tmp_path):
+    save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    write_lines(tmp_path / "run" / LINES_FILE, [entry.line for entry in entries(tmp_path / "run")])
+    (tmp_path / "run/words").rename(tmp_path / "run/wrods")
+    [entry] = entries(tmp_path / "run")
+    assert (entry.line.state, entry.line.evaluation) == ("evaluated", "wrods/checkpoint_1/evaluation.json")
+
+
 def test_the_order_is_the_problems_own(save, tmp_path):
     ordered = ["setup", "extend", "cleanup"]
     save("run/words/setup", "setup", {"a": "passed"}, checkpoints=ordered)

@@ -70,6 +70,26 @@ def test_an_earlier_result_is_replaced_as_a_whole(target, result):
     assert CorrectnessResults.load(target.output / RESULT_FILE)
 
 
+@pytest.mark.parametrize(
+    ("digests", "kept"),
+    [
+        ({}, True),
+        ({"tests": None, "image": None}, True),
+        ({"tests": "other"}, False),
+        ({"environment": "other"}, False),
+        ({"submission": "other"}, False),
+    ],
+)
+def test_an_infrastructure_failure_replaces_a_verdict_only_with_other_inputs(world, target, digests, kept):
+    """A failure before the tests were read knows fewer digests."""
+    path = world.finish(target, "+-")
+    same = CheckpointFacts.of(world.results(target)).digests
+    failure = world.results(target, infrastructure_failure_reason="killed")
+    failure.provenance.digests = same.model_copy(update=digests)
+    deliver(target, JobResult(CheckpointFacts.of(failure), world.archive(failure)), move=False)
+    assert CorrectnessResults.load(path).infrastructure_failure is not kept
+
+
 def test_a_move_that_breaks_off_leaves_no_result_that_counts(target, result, monkeypatch):
     """evaluation.json comes last, and the old one goes first."""
     (target.output / RESULT_FILE).write_text("old")

@@ -86,18 +86,96 @@ def test_regressions_do_not_cross_problems(world, finish):
     assert [(line.problem, line.regressions) for line in concluded(world, run)] == [("ants", None), ("words", None)]
 
 
-def test_an_infrastructure_failure_names_its_own_result_alone(world, finish):
-    """One without any leaves the earlier result there, which is another story."""
-    run = finish("+", "+")
-    first, second = run.submissions
+def test_an_infrastructure_failure_without_a_result_leaves_an_earlier_verdict(world, finish):
+    run = finish("+", "+", "!")
+    first, second, third = run.submissions
     failure = CheckpointFacts.no_verdict("node lost", state="infrastructure_failure", attempts=3)
     written = CheckpointFacts.of(world.results(second, infrastructure_failure_reason="killed"))
     world.finish(second, infrastructure_failure_reason="killed")
-    lines = concluded(world, run, {first.key: failure, second.key: written}, overwrite=True)
-    assert [(line.state, line.reason) for line in lines] == [
-        ("infrastructure_failure", "node lost"), ("infrastructure_failure", "killed"),
-    ]  # fmt: skip
-    assert [line.evaluation for line in lines] == [None, f"words/checkpoint_2/{RESULT_FILE}"]
+    lines = concluded(world, run, {first.key: failure, second.key: written, third.key: failure}, overwrite=True)
+    assert [(line.state, line.reason, line.not_looked_at_again) for line in lines] == [
+        ("evaluated", None, "infrastructure failure: node lost"),
+        ("infrastructure_failure", "killed", None),
+        ("infrastructure_failure", "node lost", None),
+    ]
+    paths = [f"words/checkpoint_{number}/{RESULT_FILE}" for number in (1, 2)]
+    assert [line.evaluation for line in lines] == [*paths, None], "the third result has the facts of another failure"
+
+
+def _missing_problem(world):
+    (world.problems / "words").rename(world.problems / "moved")
+
+
+def _unreadable_problem(world):
+    (world.problems / "words/config.yaml").write_text("checkpoints: [")
+
+
+def _unreadable_tests(world):
+    shutil.rmtree(world.problems / "words/tests")
+
+
+def _wrong_environment(world):
+    world.write({"monday/environment.yaml": "type: nonsense"})
+
+
+def _misnamed_folder(world):
+    (world.folder / "monday/words").rename(world.folder / "monday/wrods")
+
+
+def _misnamed_checkpoints(world):
+    for number in (1, 2):
+        (world.folder / f"monday/words/checkpoint_{number}").rename(world.folder / f"monday/words/part_{number}")
+
+
+def _missing_snapshots(world):
+    for number in (1, 2):
+        shutil.rmtree(world.folder / f"monday/words/checkpoint_{number}/snapshot")
+
+
+CANNOT_BE_EVALUATED = [
+    (_missing_problem, "no such problem"),
+    (_unreadable_problem, "config.yaml"),
+    (_unreadable_tests, "tests"),
+    (_wrong_environment, "environment.yaml"),
+    (_misnamed_folder, "no such problem"),
+    (_misnamed_checkpoints, "the problem has no such checkpoint"),
+    (_missing_snapshots, "no snapshot"),
+]
+
+
+@pytest.mark.parametrize(("damage", "reason"), CANNOT_BE_EVALUATED)
+def test_a_checkpoint_that_cannot_be_evaluated_keeps_its_last_result(world, finish, damage, reason):
+    before = concluded(world, finish("++", "+-"))
+    damage(world)
+    [run] = world.discover()
+    lines = concluded(world, run)
+    changed = {"not_looked_at_again": None, "evaluation": None}
+    assert [line.model_copy(update=changed) for line in lines] == [line.model_copy(update=changed) for line in before]
+    assert all(reason in line.not_looked_at_again for line in lines)
+    assert all((run.folder / line.evaluation).is_file() for line in lines)
+    summary = summarise(lines, world.plan([run]).issues)
+    assert summary.totals.checkpoints.not_looked_at_again == summary.totals.checkpoints.evaluated == 2
+    assert [item.label for item in summary.not_looked_at_again] == [line.label for line in before]
+
+
+def test_a_result_of_another_version_counts_until_there_is_a_new_one(world, finish):
+    run = finish("+")
+    world.finish(run.submissions[0], version="earlier")
+    [line] = concluded(world, run)
+    assert (line.state, line.not_looked_at_again) == ("evaluated", "slop-code evaluates differently now")
+
+
+def test_an_earlier_result_is_no_verdict_on_another_submission(world, finish):
+    finish("+", "+")
+    world.write({"monday/words/checkpoint_1/snapshot/main.py": "changed"})
+    [run] = world.discover()
+    first, second = concluded(world, run)
+    assert (first.state, first.reason) == ("not_evaluated", "not evaluated: the submission changed")
+    _missing_problem(world)
+    [run] = world.discover()
+    states = {line.checkpoint: line.state for line in concluded(world, run)}
+    assert states == {"checkpoint_1": "not_evaluated", "checkpoint_2": "evaluated"}
+    assert second.not_looked_at_again is None
 
 
 @pytest.mark.parametrize(("number", "expected"), [(1, ["1", "3"]), (2, ["2"])])
@@ -109,7 +187,7 @@ def test_a_shard_has_its_own_lines_alone(world, finish, number, expected):
 
 def test_checkpoints_that_only_issues_name_have_lines(world, finish):
     """So that the summary follows from the lines."""
-    finish("+", "+", "+")
+    finish("+", None, None)
     (world.problems / "words/tests/test_checkpoint_2.py").unlink()
     shutil.rmtree(world.folder / "monday/words/checkpoint_3/snapshot")
     world.write({f"monday/unknown/checkpoint_{number}/snapshot/main.py": "" for number in (10, 9)})
@@ -121,6 +199,7 @@ def test_checkpoints_that_only_issues_name_have_lines(world, finish):
         ("words", 3, "checkpoint_3", "not_evaluated"),
     ]  # fmt: skip
     assert next(line.reason for line in lines if line.checkpoint == "checkpoint_3").endswith("no snapshot")
+    assert not any(line.not_looked_at_again for line in lines)
     assert summarise(lines, []).totals == summarise(lines, world.plan([run]).issues).totals
 
 

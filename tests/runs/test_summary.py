@@ -55,7 +55,8 @@ def test_totals_are_sums_over_checkpoints():
             regressions=Regressions(since="checkpoint_1", introduced=2, repaired=0),
         ),
         line(
-            "monday", "words", 3, duration=2.5, pass_counts={"Core": 0}, total_counts={"Core": 1},
+            "monday", "words", 3, duration=2.5, not_looked_at_again="no such problem",
+            pass_counts={"Core": 0}, total_counts={"Core": 1},
             regressions=Regressions(since="checkpoint_2", introduced=1, repaired=4),
         ),
         line(
@@ -66,7 +67,13 @@ def test_totals_are_sums_over_checkpoints():
         line("monday", "words", 5, state="not_evaluated", reason="stopped", attempts=0),
     ]  # fmt: skip
     assert totals_of(lines).model_dump(mode="json") == {
-        "checkpoints": {"planned": 5, "evaluated": 3, "infrastructure_failures": 1, "not_evaluated": 1},
+        "checkpoints": {
+            "planned": 5,
+            "evaluated": 3,
+            "infrastructure_failures": 1,
+            "not_evaluated": 1,
+            "not_looked_at_again": 1,
+        },
         "passed": {
             policy: {"count": {ALL: 1, CORE: 2}.get(policy, 0), "rate": {ALL: 0.2, CORE: 0.4}.get(policy, 0.0)}
             for policy in PassPolicy

@@ -12,8 +12,9 @@ from slop_code.cli.exit_codes import Exit
 from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_json, print_step
 from slop_code.errors import UsageError, first_names
-from slop_code.evaluation.origin import Origin, environment_reference
-from slop_code.evaluation.problem_lookup import find_problem, problems_folder
+from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.origin import remembered_problem
+from slop_code.evaluation.problem_lookup import find_problem, is_problems_folder_given, problems_folder
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
@@ -23,6 +24,7 @@ from slop_code.runs.discover import discover, discover_problem, nothing_in, snap
 from slop_code.runs.executors import executor_class
 from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
+from slop_code.runs.read_results import result_files
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, has_only_results, open_runs
 from slop_code.runs.run_layout import check_folder
@@ -76,8 +78,18 @@ def _check_output(arguments: argparse.Namespace, runs: Sequence[DiscoveredRun]) 
 def evaluate_problem(arguments: argparse.Namespace) -> int:
     spec = _environment(arguments)
     check_folder(arguments.folder)
-    problem = find_problem(arguments.problem or arguments.folder.resolve().name, arguments.problems_dir)
+    problem = _problem_of(arguments)
     return _evaluate([discover_problem(arguments.folder, problem, spec)], arguments)
+
+
+def _problem_of(arguments: argparse.Namespace) -> ProblemConfig:
+    """The problem that the user named, else that of the last evaluation, else the one with the folder's name."""
+    folder = arguments.folder.resolve()
+    if arguments.problem is None and not is_problems_folder_given(arguments.problems_dir):
+        known = remembered_problem(folder.name, [folder, folder.parent])
+        if known is not None:
+            return ProblemConfig.from_yaml(known)
+    return find_problem(arguments.problem or folder.name, arguments.problems_dir)
 
 
 def merge(arguments: argparse.Namespace) -> int:
@@ -93,7 +105,7 @@ def merge(arguments: argparse.Namespace) -> int:
 def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, partial: bool = False) -> int:
     _refuse_runs_without_snapshots(runs)
     _refuse_empty_runs(runs)
-    _refuse_unknown_problems(runs, problems_folder(arguments.problems_dir))
+    _refuse_unknown_problems(runs)
     executor_class(arguments.executor)
     settings = RunSettings(
         workers=arguments.num_workers,
@@ -104,13 +116,14 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
         shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
         partial=partial,
     )
+    _print_remembered(runs, arguments)
     _print_warnings(runs)
     if (count := sum(len(run.submissions) for run in runs)) >= MIN_SLOW_DIGESTS:
         print_step(f"checking {count} submissions")
     with open_runs(runs, Cache.default(), settings, lock=not arguments.dry_run) as evaluation:
         if arguments.dry_run:
             return _print_plan(evaluation, arguments)
-        _store_origin(evaluation.runs, arguments)
+        evaluation.remember_origins(arguments.environment)
         control = RunControl()
         if evaluation.plan.jobs:
             run_with_progress(evaluation, control, arguments)
@@ -120,15 +133,12 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
         return Exit.INTERRUPTED if control.finishing else status
 
 
-def _store_origin(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace) -> None:
-    """Store the paths of problems and environment for `slop-code rerun`, as a result alone does not have them."""
-    origin = Origin(
-        problems_dir=str(problems_folder(arguments.problems_dir).absolute()),
-        environment=environment_reference(arguments.environment),
-    )
-    for run in runs:
-        if run.folder is not None:
-            origin.keep(run.folder)
+def _print_remembered(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace) -> None:
+    """Names the folders of problems that the user did not name, and that are not the default."""
+    used = {submission.problem.path.absolute().parent for run in runs for submission in run.submissions}
+    other = sorted(str(folder) for folder in used - {problems_folder(None).absolute()})
+    if other and not is_problems_folder_given(arguments.problems_dir) and not getattr(arguments, "problem", None):
+        print_step(f"problems as in the last evaluation: {', '.join(other)}; --problems-dir names another folder")
 
 
 def _print_warnings(runs: Sequence[DiscoveredRun]) -> None:
@@ -142,11 +152,12 @@ def _refuse_empty_runs(runs: Sequence[DiscoveredRun]) -> None:
             raise UsageError(nothing_in(run))
 
 
-def _refuse_unknown_problems(runs: Sequence[DiscoveredRun], problems: Path) -> None:
-    """Nothing can be evaluated with the wrong folder of problems, and summaries of an earlier evaluation stay."""
+def _refuse_unknown_problems(runs: Sequence[DiscoveredRun]) -> None:
+    """With the wrong folder of problems nothing can be evaluated. Runs that have results keep them, and say so."""
     issues = [issue for run in runs for issue in run.issues]
-    known = any(issue.problem is None or (problems / issue.problem).is_dir() for issue in issues)
-    if issues and not known and not any(run.submissions for run in runs):
+    unknown = [issue for issue in issues if issue.unknown_problem]
+    evaluated = any(run.folder is not None and result_files(run.folder) for run in runs)
+    if issues and issues == unknown and not evaluated and not any(run.submissions for run in runs):
         names = first_names(list(dict.fromkeys(issue.problem or "" for issue in issues)), 5)
         raise UsageError(f"{names}: {issues[0].reason}")
 
@@ -204,7 +215,7 @@ def _relative_to(folder: Path, lines: Sequence[CheckpointLine], runs: Sequence[D
 def _status(summary: RunSummary, policy: Policy) -> Exit:
     """Passed if every planned checkpoint passed, also where none is planned: a shard may be empty."""
     checkpoints = summary.totals.checkpoints
-    if summary.issues or checkpoints.evaluated < checkpoints.planned:
+    if summary.issues or checkpoints.not_looked_at_again or checkpoints.evaluated < checkpoints.planned:
         return Exit.INFRASTRUCTURE
     return Exit.PASSED if summary.totals.passed[policy].count == checkpoints.planned else Exit.NOT_PASSED
 

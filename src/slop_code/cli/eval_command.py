@@ -75,7 +75,7 @@ def _add_merge(commands: Commands) -> None:
 def _add_grading(parser: argparse.ArgumentParser) -> None:
     add_environment(parser, "environment.yaml of the run or the problem, else local")
     add_policy(parser)
-    add_problems_dir(parser)
+    add_problems_dir(parser, second="else as in the last evaluation, ")
     parser.add_argument("--json", action="store_true", help="print summary.json instead of a table")
 
 

@@ -32,13 +32,14 @@ def add_policy(parser: argparse.ArgumentParser, *, repeatable: bool = False) -> 
     )
 
 
-def add_problems_dir(parser: argparse.ArgumentParser, *, first: str = "") -> None:
-    """`first`: a default that comes before the environment variable."""
+def add_problems_dir(parser: argparse.ArgumentParser, *, first: str = "", second: str = "") -> None:
+    """`first` and `second`: defaults that come before and after the environment variable."""
+    default = f"{first}${PROBLEMS_VARIABLE}, {second}else problems"
     parser.add_argument(
         "--problems-dir",
         type=Path,
         metavar="DIR",
-        help=f"folder in which problems are found by name (default: {first}${PROBLEMS_VARIABLE}, else problems)",
+        help=f"folder in which problems are found by name (default: {default})",
     )
 
 

@@ -1,4 +1,4 @@
-"""Origin of a result: the paths of its problem, environment and snapshot, for `rerun`. No verdict depends on it."""
+"""Origin of a result: the paths of its problem, environment and snapshot, for the next evaluation and `rerun`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORIGIN_FILE = ".slop-code/origin.json"
 
 
 class Origin(Stored):
-    """Paths are absolute. None: `rerun` uses its default."""
+    """Paths are absolute. None: not known."""
 
     problem: str | None = None
     problems_dir: str | None = None
@@ -32,6 +32,9 @@ class Origin(Stored):
 
     def keep(self, folder: Path) -> None:
         """Writes the file next to the result. Errors are ignored, because the result is complete without it."""
+        with contextlib.suppress(ResultError):
+            if load_stored(Origin, folder / ORIGIN_FILE, "") == self:
+                return
         with contextlib.suppress(OSError):
             (folder / ORIGIN_FILE).parent.mkdir(exist_ok=True)
             write_atomic(folder / ORIGIN_FILE, self.model_dump_json(indent=2) + "\n")
@@ -68,8 +71,19 @@ def origin_in(folders: Iterable[Path]) -> Origin:
     return Origin()
 
 
+def remembered_problem(name: str, folders: Iterable[Path]) -> Path | None:
+    """The folder of a problem when a result in one of these folders was made; None where that is not known."""
+    for folder in folders:
+        origin = origin_in([folder])
+        if origin.problem is not None:
+            return Path(origin.problem)
+        if origin.problems_dir is not None and os.path.isdir(os.path.join(origin.problems_dir, name)):
+            return Path(origin.problems_dir) / name
+    return None
+
+
 def _exists(key: str, value: str) -> bool:
-    return os.path.exists(value) or (key == "environment" and not os.path.isabs(value))
+    return os.path.exists(value) if os.path.isabs(value) else key == "environment"
 
 
 def environment_reference(given: str | None) -> str | None:

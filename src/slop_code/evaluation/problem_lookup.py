@@ -25,6 +25,11 @@ def problems_folder(given: Path | None) -> Path:
     return given or Path(os.environ.get(PROBLEMS_VARIABLE) or "problems")
 
 
+def is_problems_folder_given(given: Path | None) -> bool:
+    """Whether the user named the folder of problems, with an option or with the environment variable."""
+    return given is not None or bool(os.environ.get(PROBLEMS_VARIABLE))
+
+
 def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
     """A folder with a config.yaml, or the name of such a folder in the problems folder."""
     given = Path(name_or_path)

@@ -102,12 +102,14 @@ def table(row_kind: str, rows: Rows, policy: Policy, width: int) -> list[Text] |
 
 def row_line(totals: Totals, policy: Policy) -> str:
     several = totals.checkpoints.planned != 1
-    facts = [passed_cell(totals, policy) + (" passed" if several else "")]
+    kept = totals.checkpoints.not_looked_at_again
+    facts = [passed_cell(totals, policy) + (" passed" if several else " (not looked at again)" if kept else "")]
     if totals.checkpoints.evaluated:
         facts += [f"{group.lower()} {rate(totals, group)}" for group in GroupType if totals.pass_rates[group].total]
         facts += [f"{word} {count}" for word, count in zip(("broke", "repaired"), changes(totals), strict=True)]
     if several:
         facts.append(f"no verdict {without_verdict(totals)}")
+        facts += [f"not looked at again {kept}"] if kept else []
     return ", ".join([*facts, *([format_duration(totals.durations.total)] if totals.checkpoints.evaluated else [])])
 
 
@@ -141,8 +143,11 @@ def without_verdict(totals: Totals) -> int:
 def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[StyledLine]:
     """The lines below the tables; the verdict is the last."""
     yield from more_line(summary.runs, SHOWN_RUNS, f" runs: see {SUMMARY}")
-    yield from _reasons("issue", [(issue.label, issue.reason) for issue in summary.issues], "yellow")
-    with_issue = {issue.label for issue in summary.issues}
+    kept = {item.label: item.reason for item in summary.not_looked_at_again}
+    issues = [(issue.label, issue.reason) for issue in summary.issues if issue.label not in kept]
+    yield from _reasons("issue", issues, "yellow")
+    yield from _reasons("not looked at again", list(kept.items()), "yellow")
+    with_issue = {label for label, _ in issues}
     unknown = [line for line in lines if line.state != "evaluated" and line.label not in with_issue]
     unknown.sort(key=lambda line: line.state)  # infrastructure failures before checkpoints that were not started
     yield from _reasons("no verdict", [(line.label, line.reason or "") for line in unknown], "magenta")
@@ -189,6 +194,9 @@ def verdict(summary: RunSummary, policy: Policy) -> StyledLine:
             NO_VERDICT_STYLE,
         )
     counted = f"{passed} of {plural(planned, 'checkpoint')}"
+    if kept := totals.checkpoints.not_looked_at_again:
+        these = "1 of them keeps its" if kept == 1 else f"{kept} of them keep their"
+        return f"NOT LOOKED AT AGAIN: {counted} passed ({policy}); {these} last result", NO_VERDICT_STYLE
     if summary.issues:
         return (
             f"NO VERDICT on the whole: {plural(len(summary.issues), 'issue')}; {counted} passed ({policy})",

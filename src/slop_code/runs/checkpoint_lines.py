@@ -116,6 +116,9 @@ class CheckpointLine(CheckpointFacts):
     evaluation: str | None = None
     """Path of its evaluation.json, relative to the folder of this file."""
 
+    not_looked_at_again: str | None = None
+    """Why the result is an earlier one, which the last evaluation of the run has not looked at; None where it has."""
+
     @property
     def label(self) -> str:
         return "/".join(part for part in (self.run, self.problem, self.checkpoint) if part)

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError, first_names
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.problem_lookup import DEFAULT_ENVIRONMENT, ENVIRONMENT, PROBLEMS_VARIABLE, problems_folder
+from slop_code.evaluation.origin import remembered_problem
+from slop_code.evaluation.problem_lookup import (
+    DEFAULT_ENVIRONMENT,
+    ENVIRONMENT,
+    is_problems_folder_given,
+    problems_folder,
+)
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.job_records import RunIssue, Submission
 from slop_code.runs.run_layout import (
     LAYOUT,
+    RESULT_FILE,
     SNAPSHOT,
     check_folder,
     named_runs,
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
 
 MISNAMED_ENVIRONMENT = "environment.yml"
 SHOWN_NAMES = 10
+_CONTENTS = (SNAPSHOT, RESULT_FILE)
 UNNAMED_RUN = ""
 """Name of the run of submissions that were given without a run folder."""
 
@@ -79,8 +87,7 @@ def discover(
         searched = ", ".join(str(folder) for folder in folders[:3])
         there = f"there {'is' if len(known) == 1 else 'are'} {first_names(known, SHOWN_NAMES) or 'none'}"
         raise UsageError(f"no problem {unknown[0]!r} in {searched}; {there}")
-    explicit = problems_dir is not None or bool(os.environ.get(PROBLEMS_VARIABLE))
-    discovery = _Discovery(problems_folder(problems_dir), explicit, environment, wanted)
+    discovery = _Discovery(problems_folder(problems_dir), is_problems_folder_given(problems_dir), environment, wanted)
     runs = [discovery.run(name, folder) for name, folder in named]
     return runs if len(runs) == 1 else [_with_issue_if_empty(run) for run in runs]
 
@@ -120,7 +127,7 @@ def nothing_in(run: DiscoveredRun) -> str:
 class _Discovery:
     problems: Path
     explicit: bool
-    """Whether the user named the folder of problems."""
+    """Whether the user named the folder of problems. Otherwise a problem is where it was the last time."""
 
     environment: EnvironmentSpec | None
     only: frozenset[str]
@@ -141,15 +148,17 @@ class _Discovery:
 
     def problem(self, run: DiscoveredRun, within: Path, folder: Path) -> Iterator[Submission | RunIssue]:
         """Submissions and issues of a problem; none for the folder of no problem, such as a folder of logs."""
-        path = self.problems / folder.name
+        known = None if self.explicit else remembered_problem(folder.name, [folder, within])
+        path = known or self.problems / folder.name
         try:
             if not os.path.isdir(path):
-                yield from _issues_of_snapshots(run, folder, self.missing()) if os.path.isdir(folder) else ()
+                issues = list(_issues_of_checkpoints(run, folder, self.missing())) if os.path.isdir(folder) else []
+                yield from (replace(issue, unknown_problem=True) for issue in issues)
                 return
             try:
                 problem = self.load(path)
             except UsageError as error:
-                issues = list(_issues_of_snapshots(run, folder, str(error)))
+                issues = list(_issues_of_checkpoints(run, folder, str(error)))
                 yield from issues or [RunIssue(run.name, folder.name, None, str(error))]
                 return
             spec = self.environment or environment_in(folder, within, problem.path)
@@ -171,11 +180,11 @@ class _Discovery:
         return reason if self.explicit else f"{reason}; give --problems-dir"
 
 
-def _issues_of_snapshots(run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
-    """An issue for each checkpoint of a problem that cannot be loaded."""
-    names = [name for name in names_in(folder) if os.path.lexists(folder / name / SNAPSHOT)]
+def _issues_of_checkpoints(run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
+    """An issue for each checkpoint of a problem that cannot be loaded: each folder with a snapshot or a result."""
+    names = [name for name in names_in(folder) if any(os.path.lexists(folder / name / file) for file in _CONTENTS)]
     for order, name in enumerate(sorted(names, key=natural_order), start=1):
-        yield RunIssue(run.name, folder.name, name, reason, order)
+        yield RunIssue(run.name, folder.name, name, reason, order, folder / name)
 
 
 def _checkpoints(
@@ -191,21 +200,22 @@ def _checkpoints(
         snapshot = output / SNAPSHOT
         try:
             if not snapshot.is_dir():
-                yield RunIssue(run.name, problem.name, name, f"{snapshot}: no snapshot", order)
+                yield RunIssue(run.name, problem.name, name, f"{snapshot}: no snapshot", order, output)
                 continue
             os.listdir(snapshot)
         except OSError as error:
-            yield RunIssue(run.name, problem.name, name, unreadable(snapshot, error), order)
+            yield RunIssue(run.name, problem.name, name, unreadable(snapshot, error), order, output)
             continue
         if isinstance(spec, UsageError):
-            yield RunIssue(run.name, problem.name, name, str(spec), order)
+            yield RunIssue(run.name, problem.name, name, str(spec), order, output)
             continue
         yield Submission(
             problem=problem, checkpoint=checkpoint, environment=spec, path=snapshot, output=output, run=run.name
         )
     for name in unknown:
         if os.path.lexists(folder / name / SNAPSHOT):
-            yield RunIssue(run.name, problem.name, None, f"{folder / name}: the problem has no such checkpoint")
+            reason = f"{folder / name}: the problem has no such checkpoint"
+            yield RunIssue(run.name, problem.name, None, reason, output=folder / name)
 
 
 def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssue]) -> DiscoveredRun:
@@ -216,7 +226,10 @@ def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssu
     names = Counter(_name_of(submission) for submission in submissions)
     folders = Counter(_real_folder(submission) for submission in submissions)
     duplicates = {_name_of(submission): submission for submission in submissions if names[_name_of(submission)] > 1}
-    issues += [issue_for(submission, "two folders of this run hold this problem") for submission in duplicates.values()]
+    issues += [
+        replace(issue_for(submission, "two folders of this run hold this problem"), output=None)  # two results
+        for submission in duplicates.values()
+    ]
     named_once = [submission for submission in submissions if names[_name_of(submission)] == 1]
     unique = tuple(submission for submission in named_once if folders[_real_folder(submission)] == 1)
     issues += [
@@ -229,7 +242,8 @@ def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssu
 
 def issue_for(submission: Submission, reason: str) -> RunIssue:
     problem, checkpoint = submission.problem, submission.checkpoint.name
-    return RunIssue(submission.run, problem.name, checkpoint, reason, checkpoint_number(problem, checkpoint))
+    order = checkpoint_number(problem, checkpoint)
+    return RunIssue(submission.run, problem.name, checkpoint, reason, order, submission.output)
 
 
 def _name_of(submission: Submission) -> tuple[str, str]:

@@ -68,6 +68,12 @@ class RunIssue:
     order: int | None = None
     """Number of the checkpoint within its problem, from 1."""
 
+    output: Path | None = None
+    """Folder of the checkpoint, which may hold an earlier result."""
+
+    unknown_problem: bool = False
+    """There is no problem with the name of its folder."""
+
     @property
     def label(self) -> str:
         return "/".join(part for part in (self.run, self.problem, self.checkpoint) if part)

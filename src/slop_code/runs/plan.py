@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_type, wrong_argument
-from slop_code.errors import InfrastructureError, UsageError
+from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.discover import UNNAMED_RUN, issue_for
 from slop_code.runs.job_records import Job
 from slop_code.runs.result_cache_key import NO_RESULT, ExpectedDigests, duration_key, result_cache_key, stale_reason
 from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from slop_code.evaluation.report import Digests
     from slop_code.runs.checkpoint_lines import CheckpointFacts
@@ -106,7 +108,25 @@ def make_plan(
     jobs = [_job(items, result_cache, overwrite) for items in wanted.values()]
     longest_first = sorted(jobs, key=lambda job: -(job.expected_s if job.expected_s is not None else float("inf")))
     reasons = {submission.key: reason for items in wanted.values() for submission, _, reason in items}
-    return Plan(tuple(longest_first), tuple(up_to_date), tuple(issues), tuple(rejected), reasons, shard)
+    named = tuple(_named_by_results(issues, submissions))
+    return Plan(tuple(longest_first), tuple(up_to_date), named, tuple(rejected), reasons, shard)
+
+
+def _named_by_results(issues: Sequence[RunIssue], submissions: Sequence[Submission]) -> Iterator[RunIssue]:
+    """Issues with the names in the results of their folders: the folders themselves may have wrong names."""
+    taken = {(submission.run, submission.problem.name, submission.checkpoint.name) for submission in submissions}
+    for issue in issues:
+        path = issue.output / RESULT_FILE if issue.output else None
+        try:
+            results = CorrectnessResults.load(path) if path and os.path.lexists(path) else None
+        except ResultError:
+            results = None
+        if results is None or (issue.run, results.problem_name, results.checkpoint_name) in taken:
+            yield issue
+            continue
+        name, ordered = results.checkpoint_name, results.provenance.checkpoints
+        order = ordered.index(name) + 1 if name in ordered else issue.order
+        yield replace(issue, problem=results.problem_name, checkpoint=name, order=order)
 
 
 def _part(runs: Sequence[DiscoveredRun], shard: Shard | None) -> tuple[list[Submission], list[RunIssue]]:

@@ -88,8 +88,11 @@ class RunResults:
         """All checkpoints that the run has or should have, in order and with their numbers."""
         paths = {os.path.relpath(path, self.folder): path for path in result_files(self.folder)}
         if os.path.lexists(self.folder / LINES_FILE):
-            located = [self._summarised(line, paths) for line in read_lines(self.folder / LINES_FILE)]
-            located += [_locate(path) for path in paths.values()]
+            summarised = [self._summarised(line, paths) for line in read_lines(self.folder / LINES_FILE)]
+            moved = [_locate(path) for path in paths.values()]
+            names = {(item.problem, item.checkpoint) for item in moved}
+            gone = [item for item in summarised if item.is_gone and (item.problem, item.checkpoint) in names]
+            located = [*(item for item in summarised if item not in gone), *moved]
         else:
             located = [_locate(path) for path in paths.values()]
             located += self._missing(located)
@@ -143,10 +146,15 @@ class _LocatedCheckpoint:
 
     path: Path | None
     line: CheckpointLine | None = None
-    """The line of a checkpoint without a result."""
+    """The line of the summary; always there without a result."""
 
     checkpoints: Sequence[str] = ()
     """Names of all checkpoints of the problem, in their order."""
+
+    @property
+    def is_gone(self) -> bool:
+        """The summary names a result that does not exist."""
+        return self.path is None and self.line is not None and self.line.evaluation is not None
 
     def read(self, run: RunResults) -> StoredCheckpoint:
         order: dict[str, object] = {"order": self.order}
@@ -159,7 +167,10 @@ class _LocatedCheckpoint:
         except ResultError as error:
             line = _line(run.name, self.problem, self.checkpoint, CheckpointFacts.no_verdict(str(error)))
             return StoredCheckpoint(line.model_copy(update=order), None, self.path.parent)
-        line = _line(run.name, results.problem_name, results.checkpoint_name, CheckpointFacts.of(results))
+        facts = CheckpointFacts.of(results)
+        if self.line is not None and all(getattr(self.line, name) == value for name, value in facts):
+            order["not_looked_at_again"] = self.line.not_looked_at_again
+        line = _line(run.name, results.problem_name, results.checkpoint_name, facts)
         return StoredCheckpoint(line.model_copy(update=order), results, self.path.parent)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
+from slop_code.evaluation.origin import Origin, environment_reference
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
-from slop_code.runs.discover import checkpoint_number
 from slop_code.runs.executors import executor_class
 from slop_code.runs.job_records import SubmissionOutcome
 from slop_code.runs.plan import make_plan
@@ -18,13 +17,13 @@ from slop_code.runs.read_results import result_files, snapshots_in
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_index import ResultIndex
 from slop_code.runs.run_control import Retries, RunControl
-from slop_code.runs.run_layout import RESULT_FILE
+from slop_code.runs.run_lines import lines_of
 from slop_code.runs.run_lock import lock_runs
 from slop_code.runs.scheduler import SchedulerContext, run_jobs
-from slop_code.runs.summary import NAMED, skipped_lines, summarise, write_summary
+from slop_code.runs.summary import NAMED, summarise, write_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from slop_code.execution.cache import Cache
@@ -88,6 +87,17 @@ class RunEvaluation:
         finally:
             executor.close()
             self.result_cache.trim()
+
+    def remember_origins(self, environment: str | None) -> None:
+        """Stores where the problems are, for the next evaluation and for `rerun`. `environment`: name or path."""
+        reference = environment_reference(environment)
+        for run in self.runs:
+            problems = {item.output.parent: item.problem.path.absolute() for item in run.submissions if item.output}
+            for folder, problem in problems.items() if run.folder else ():
+                Origin(problem=str(problem), environment=reference).keep(folder)
+            parents = {problem.parent for problem in problems.values()}
+            if run.folder and run.within is None and len(parents) == 1:
+                Origin(problems_dir=str(parents.pop()), environment=reference).keep(run.folder)
 
     def outcomes_without_jobs(self) -> Iterator[SubmissionOutcome]:
         """Outcomes of submissions that cannot be evaluated, and of those whose results are up to date."""
@@ -182,44 +192,3 @@ def open_runs(
         indexes = {run.name: ResultIndex.load(run.folder) for run in locked}
         plan = make_plan(locked, result_cache, indexes, overwrite=settings.overwrite, shard=settings.shard)
         yield RunEvaluation(locked, plan, settings, cache, result_cache, indexes)
-
-
-def lines_of(
-    run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts], index: ResultIndex
-) -> list[CheckpointLine]:
-    """A line for every planned checkpoint of a run folder: its facts, or the reason why there is no result.
-
-    A shard has not seen the checkpoint before, so its lines have no regressions.
-    """
-    waiting = {target.key: plan.reason(job, target) for job in plan.jobs for target in job.targets}
-    lines: list[CheckpointLine] = []
-    earlier: tuple[str, str, Path] | None = None
-    for submission in run.submissions:
-        if submission.key not in known and submission.key not in waiting:
-            continue  # an issue, or a submission of another shard
-        assert submission.output is not None
-        path, problem, checkpoint = submission.output / RESULT_FILE, submission.problem, submission.checkpoint.name
-        facts = known.get(submission.key) or CheckpointFacts.no_verdict(f"not evaluated: {waiting[submission.key]}")
-        regressions = None
-        if facts.state == "evaluated":
-            if earlier is not None and earlier[0] == problem.name and plan.shard is None:
-                regressions = index.regressions(path, earlier[2], earlier[1])
-            earlier = problem.name, checkpoint, path
-        line = CheckpointLine(
-            **facts.model_dump(),
-            run=run.name,
-            problem=problem.name,
-            checkpoint=checkpoint,
-            order=checkpoint_number(problem, checkpoint),
-            regressions=regressions,
-            evaluation=os.path.relpath(path, run.folder) if _is_file_of(path, facts, index) else None,
-        )
-        lines.append(line)
-    return [*lines, *skipped_lines(lines, [issue for issue in plan.issues if issue.run == run.name])]
-
-
-def _is_file_of(path: Path, facts: CheckpointFacts, index: ResultIndex) -> bool:
-    """A failure that wrote no file leaves that of an earlier evaluation, which has other facts."""
-    if facts.state == "infrastructure_failure":
-        return index.facts(path) == facts
-    return facts.state == "evaluated" and os.path.lexists(path)

@@ -135,6 +135,7 @@ def evaluate_run(
     )
     discovered = _discover(given, problems_folder, only, _checked_environment(environment))
     with open_runs(discovered, Cache.at(cache_folder) if cache_folder else Cache.default(), settings) as evaluation:
+        evaluation.remember_origins(None if isinstance(environment, EnvironmentSpec | NoneType) else str(environment))
         yield from evaluation.outcomes_without_jobs()
         if evaluation.plan.jobs:
             with (

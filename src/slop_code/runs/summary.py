@@ -8,6 +8,8 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
+from pydantic import Field
+
 from slop_code._arguments import check_path
 from slop_code._io import write_atomic
 from slop_code._version import __version__
@@ -28,10 +30,12 @@ if TYPE_CHECKING:
 
 class Checkpoints(Figures):
     planned: int
-    """Sum of the other fields."""
+    """Sum of the next three fields."""
     evaluated: int
     infrastructure_failures: int
     not_evaluated: int
+    not_looked_at_again: int = 0
+    """Evaluated checkpoints that keep an earlier result."""
 
 
 class Passed(Figures):
@@ -103,6 +107,8 @@ class RunSummary(Stored):
     runs: dict[str, Totals]
     problems: dict[str, ProblemSummary]
     infrastructure_failures: list[LabelledReason]
+    not_looked_at_again: list[LabelledReason] = Field(default_factory=list)
+    """Checkpoints that keep an earlier result, and why."""
     issues: list[LabelledReason]
 
     def save(self, path: Path) -> None:
@@ -141,6 +147,7 @@ def summarise(
         problems.setdefault(line.problem, []).append(line)
     tables = {name: _pass_tables(problems[name], policies) for name in sorted(problems)}
     failed = [line for line in lines if line.state == "infrastructure_failure"]
+    kept = [(line.label, line.not_looked_at_again) for line in lines if line.not_looked_at_again is not None]
     return RunSummary(
         slop_code=__version__,
         totals=totals_of(planned, policies),
@@ -148,6 +155,7 @@ def summarise(
         runs={name: totals_of(runs[name], policies) for name in sorted(runs)},
         problems={name: _problem(problems[name], of_problem) for name, of_problem in tables.items()},
         infrastructure_failures=[LabelledReason(label=line.label, reason=line.reason or "") for line in failed],
+        not_looked_at_again=[LabelledReason(label=label, reason=reason) for label, reason in kept],
         issues=[LabelledReason(label=issue.label, reason=issue.reason) for issue in issues],
     )
 
@@ -162,6 +170,7 @@ def totals_of(lines: Sequence[CheckpointLine], policies: Sequence[Policy] = NAME
             evaluated=len(evaluated),
             infrastructure_failures=failed,
             not_evaluated=len(lines) - len(evaluated) - failed,
+            not_looked_at_again=sum(line.not_looked_at_again is not None for line in lines),
         ),
         passed={policy: _passed(sum(line.passes(policy) for line in lines), len(lines)) for policy in policies},
         pass_rates={group: _group_rate(evaluated, group) for group in GroupType},

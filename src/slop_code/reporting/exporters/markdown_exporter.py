@@ -91,6 +91,8 @@ def row(line: CheckpointLine, policy: Policy, groups: Sequence[GroupType], *, se
     word = "passed" if line.passes(policy) else "**not passed**"
     if not has_verdict(line):
         word = f"**no verdict**: {code(headline(line.reason or line.state), REASON_WIDTH)}"
+    elif line.not_looked_at_again is not None:
+        word += f" (not looked at again: {code(headline(line.not_looked_at_again), REASON_WIDTH)})"
     changes = (str(line.regressions.introduced), str(line.regressions.repaired)) if line.regressions else ("", "")
     return _cells([code(_label(line, several)), word, *(_rate(line, group) for group in groups), *changes])
 

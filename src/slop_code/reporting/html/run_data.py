@@ -131,6 +131,7 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
         "name": name_of(line.checkpoint),
         "state": line.state,
         "reason": short(line.reason) if line.reason else None,
+        "not_looked_at_again": short(line.not_looked_at_again) if line.not_looked_at_again else None,
         "verdicts": "".join("1" if line.passes(policy) else "0" for policy in policies),
         "passed": passed,
         "total": total,

@@ -55,6 +55,7 @@ slop.overview = (() => {
     const checkpoints = all(run).map(({ checkpoint }) => checkpoint);
     const count = (look) => checkpoints.filter(looks(look, context.policy)).length;
     const look = count("failed") ? "failed" : count("none") ? "none" : "passed";
+    const again = checkpoints.filter((checkpoint) => checkpoint.not_looked_at_again).length;
     const { problems } = run;
     const within = (words, test) => {
       const number = problems.filter(({ checkpoints }) => checkpoints.some(test)).length;
@@ -73,6 +74,7 @@ slop.overview = (() => {
         within("not passed", looks("failed", context.policy)),
         within("old tests broke", broke),
         count("none") > 0 && `; ${count("none")} without a verdict`,
+        again > 0 && `; ${again} not looked at again`,
       ),
       facts.map((fact) => h("p", fact)),
     );
@@ -103,6 +105,10 @@ slop.overview = (() => {
     return slop.countCell(count, { look: kind, symbol, href, words });
   }
 
+  /** Why the verdict is an earlier one, which the last evaluation has not looked at. */
+  const kept = ({ not_looked_at_again: reason }) =>
+    reason && h("div", { class: "reason" }, `not looked at again: ${reason}`);
+
   function row(checkpoint, target, context) {
     const here = { ...target, at: checkpoint.name };
     const head = h("th", { scope: "row" }, checkpoint.name);
@@ -122,7 +128,7 @@ slop.overview = (() => {
     return h(
       "tr",
       head,
-      h("td", mark),
+      h("td", mark, kept(checkpoint)),
       context.groups.map((_, group) => counts(checkpoint, group, { ...here, group: context.groups[group] })),
       checkpoint.since === null
         ? [nothing(), nothing()]

@@ -1,0 +1,133 @@
+"""Lines of a run: the facts of each planned checkpoint, and earlier results that no new result has replaced."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
+
+from slop_code.errors import InfrastructureError, UsageError
+from slop_code.execution.submission import open_submission, tree_digest
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
+from slop_code.runs.discover import checkpoint_number
+from slop_code.runs.run_layout import RESULT_FILE, SNAPSHOT
+from slop_code.runs.summary import skipped_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from slop_code.runs.discover import DiscoveredRun
+    from slop_code.runs.job_records import RunIssue, SubmissionKey
+    from slop_code.runs.plan import Plan
+    from slop_code.runs.result_index import ResultIndex
+
+
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    """A checkpoint of the run, before it is compared with the checkpoint before it."""
+
+    problem: str
+    name: str
+    order: int
+    path: Path
+    """Of its evaluation.json, whether that exists or not."""
+
+    facts: CheckpointFacts
+    not_looked_at_again: str | None = None
+
+
+def lines_of(
+    run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts], index: ResultIndex
+) -> list[CheckpointLine]:
+    """A line for every planned checkpoint of a run folder: its facts, or the reason why there is no result.
+
+    A verdict of an earlier evaluation counts until there is a new result. A shard has not seen the checkpoint before,
+    so its lines have no regressions.
+    """
+    issues = [issue for issue in plan.issues if issue.run == run.name]
+    checkpoints = {(item.problem, item.name): item for item in _planned(run, plan, known, index)}
+    for item in _kept_despite_issues(issues, index):
+        checkpoints.setdefault((item.problem, item.name), item)
+    lines: list[CheckpointLine] = []
+    before: _Checkpoint | None = None
+    for item in sorted(checkpoints.values(), key=lambda item: (item.problem, item.order)):
+        regressions = None
+        if item.facts.state == "evaluated":
+            if before is not None and before.problem == item.problem and plan.shard is None:
+                regressions = index.regressions(item.path, before.path, before.name)
+            before = item
+        line = CheckpointLine(
+            **item.facts.model_dump(),
+            run=run.name,
+            problem=item.problem,
+            checkpoint=item.name,
+            order=item.order,
+            regressions=regressions,
+            evaluation=os.path.relpath(item.path, run.folder) if _is_file_of(item, index) else None,
+            not_looked_at_again=item.not_looked_at_again,
+        )
+        lines.append(line)
+    return [*lines, *skipped_lines(lines, issues)]
+
+
+def _planned(
+    run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts], index: ResultIndex
+) -> Iterator[_Checkpoint]:
+    """Submissions that are up to date or have a job; not those with an issue, nor those of another shard."""
+    jobs = {target.key: (job.digest, plan.reason(job, target)) for job in plan.jobs for target in job.targets}
+    for submission in run.submissions:
+        facts = known.get(submission.key)
+        if facts is None and submission.key not in jobs:
+            continue
+        assert submission.output is not None
+        problem, name = submission.problem, submission.checkpoint.name
+        names = problem.name, name, checkpoint_number(problem, name)
+        path = submission.output / RESULT_FILE
+        if facts is not None and facts.state == "evaluated":
+            yield _Checkpoint(*names, path, facts)
+            continue
+        digest, stale = jobs[submission.key]
+        earlier = index.facts(path)
+        if _is_verdict_on(earlier, digest):
+            yield _Checkpoint(*names, path, earlier, stale if facts is None else _failure_text(facts))
+        else:
+            yield _Checkpoint(*names, path, facts or CheckpointFacts.no_verdict(f"not evaluated: {stale}"))
+
+
+def _failure_text(facts: CheckpointFacts) -> str:
+    reason = facts.reason or "no reason given"
+    return f"infrastructure failure: {reason}" if facts.state == "infrastructure_failure" else reason
+
+
+def _is_verdict_on(facts: CheckpointFacts | None, digest: str | None) -> TypeGuard[CheckpointFacts]:
+    """Whether facts are a verdict on the submission with this digest; None where the digest cannot be computed."""
+    if facts is None or facts.state != "evaluated" or facts.digests is None:
+        return False
+    return digest is None or facts.digests.submission == digest
+
+
+def _kept_despite_issues(issues: list[RunIssue], index: ResultIndex) -> Iterator[_Checkpoint]:
+    """Earlier verdicts on checkpoints that cannot be evaluated now."""
+    for issue in issues:
+        if issue.output is None or issue.problem is None or issue.checkpoint is None:
+            continue
+        path = issue.output / RESULT_FILE
+        facts = index.facts(path)
+        if _is_verdict_on(facts, _digest_in(issue.output / SNAPSHOT)):
+            yield _Checkpoint(issue.problem, issue.checkpoint, issue.order or 1, path, facts, issue.reason)
+
+
+def _digest_in(snapshot: Path) -> str | None:
+    """Digest of a snapshot; None where there is none that can be read."""
+    try:
+        return tree_digest(open_submission(snapshot)) if snapshot.is_dir() else None
+    except (UsageError, InfrastructureError, OSError):
+        return None
+
+
+def _is_file_of(item: _Checkpoint, index: ResultIndex) -> bool:
+    """A failure that wrote no file leaves that of an earlier evaluation, which has other facts."""
+    if item.facts.state == "infrastructure_failure":
+        return index.facts(item.path) == item.facts
+    return item.facts.state == "evaluated" and os.path.lexists(item.path)
