@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import pytest
 
@@ -11,6 +12,7 @@ from slop_code.cli.main import run
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.summary import RunSummary
+from tests.plugin_packages import install_package
 
 
 @pytest.fixture
@@ -112,3 +114,89 @@ def test_json_of_a_run_whose_problem_is_gone(world, evaluated, call):
     status, out, _ = call("eval", evaluated, "--json")
     assert status == 3
     assert json.loads(out)["totals"]["checkpoints"]["not_looked_at_again"] == 2
+
+
+EXECUTOR = """
+    import signal
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from slop_code.runs.checkpoint_lines import CheckpointFacts
+    from slop_code.runs.job_records import JobResult
+    from slop_code.runs.result_archive import read_archived_results
+
+    FOLDER = Path(__file__).parent
+
+    class Interrupting:
+        \"\"\"Has a result for each job, and gets as many signals as the file says before the second.\"\"\"
+
+        def __init__(self, slots, address, progress, cache):
+            self.slots = 1
+
+        def prepare(self, wanted):
+            pass
+
+        def submit(self, work):
+            future = Future()
+            signals = (FOLDER / "signals").read_text().split() if work.checkpoint == "checkpoint_2" else []
+            for name in signals:
+                signal.raise_signal(signal.Signals[name])
+            if signals in ([], ["SIGINT"]):
+                archive = (FOLDER / work.checkpoint).read_bytes()
+                future.set_result(JobResult(CheckpointFacts.of(read_archived_results(archive)), archive))
+            return future
+
+        def stop(self, future):
+            assert future.cancel()
+            future.set_running_or_notify_cancel()
+
+        def close(self):
+            pass
+"""
+
+
+@pytest.fixture
+def interrupting(world, evaluated, monkeypatch):
+    """An executor with failed results for a run of three passed checkpoints."""
+    world.problem(count=3)
+    world.run(snapshots={"words": ["a", "b", "c"]})
+    [discovered] = world.discover()
+    site = install_package(
+        world.folder / "site", "slop_code.executors", "interrupting = other_package:Interrupting", EXECUTOR
+    )
+    for submission in discovered.submissions:
+        world.finish(submission, "++")
+        (site / submission.checkpoint.name).write_bytes(world.archive(world.results(submission, "+-")))
+    monkeypatch.delitem(sys.modules, "other_package", raising=False)
+    monkeypatch.syspath_prepend(site)
+    return site
+
+
+@pytest.mark.parametrize(("signals", "done"), [("SIGINT", 2), ("SIGINT SIGINT", 1), ("SIGTERM", 1)])
+def test_an_interrupted_overwrite_leaves_a_summary_of_what_is_there(evaluated, call, interrupting, signals, done):
+    (interrupting / "signals").write_text(signals)
+    status, out, err = call("eval", evaluated, "--overwrite", "--executor", "interrupting", "--no-live-progress")
+    assert status == 130
+    lines = read_lines(evaluated / LINES_FILE)
+    assert [line.passed["all-cases"] for line in lines] == [number > done for number in (1, 2, 3)]
+    again = "to be done again, as asked for"
+    assert [line.not_looked_at_again for line in lines] == [None if number <= done else again for number in (1, 2, 3)]
+    assert RunSummary.load(evaluated / SUMMARY_FILE).totals.passed["all-cases"].count == 3 - done
+    assert err.splitlines()[-1] == (
+        f"· interrupted: {3 - done} of 3 submissions are left, and earlier results of them count until then; "
+        "the same command evaluates all again, without --overwrite only what has no up-to-date result"
+    )
+    assert bool(out) == (signals == "SIGINT")
+
+
+def test_an_interrupted_run_goes_on_with_the_same_command(evaluated, call, interrupting):
+    for number in (1, 2, 3):
+        (evaluated / f"words/checkpoint_{number}" / RESULT_FILE).unlink()
+    (interrupting / "signals").write_text("SIGTERM")
+    command = ["eval", evaluated, "--executor", "interrupting", "--no-live-progress"]
+    status, _, err = call(*command)
+    assert (status, err.splitlines()[-1].endswith("count until then; the same command goes on")) == (130, True)
+    assert [line.state for line in read_lines(evaluated / LINES_FILE)] == ["evaluated", *["not_evaluated"] * 2]
+    (interrupting / "signals").write_text("")
+    assert call(*command)[0] == 1
+    assert [line.state for line in read_lines(evaluated / LINES_FILE)] == ["evaluated"] * 3

@@ -125,12 +125,26 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
             return _print_plan(evaluation, arguments)
         evaluation.remember_origins(arguments.environment)
         control = RunControl()
-        if evaluation.plan.jobs:
-            run_with_progress(evaluation, control, arguments)
-        if control.stopped:
-            raise KeyboardInterrupt
-        status = _conclude(evaluation, arguments)
-        return Exit.INTERRUPTED if control.finishing else status
+        try:
+            if evaluation.plan.jobs:
+                run_with_progress(evaluation, control, arguments)
+        except KeyboardInterrupt:  # before the first job, or after the control was stopped
+            control.stop()
+        status = _conclude(evaluation, arguments, quiet=control.stopped)
+        if not control.finishing:
+            return status
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            print_step(_how_to_go_on(evaluation))
+        return Exit.INTERRUPTED
+
+
+def _how_to_go_on(evaluation: RunEvaluation) -> str:
+    targets = [target.key for job in evaluation.plan.jobs for target in job.targets]
+    left = sum(key not in evaluation.facts for key in targets)
+    state = f"interrupted: {left} of {len(targets)} submissions are left, and earlier results of them count until then"
+    if not evaluation.settings.overwrite:
+        return f"{state}; the same command goes on"
+    return f"{state}; the same command evaluates all again, without --overwrite only what has no up-to-date result"
 
 
 def _print_remembered(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace) -> None:
@@ -174,8 +188,8 @@ def _refuse_runs_without_snapshots(runs: Sequence[DiscoveredRun]) -> None:
             print_step(f"warning: {one_line(message)}")
 
 
-def _conclude(evaluation: RunEvaluation, arguments: argparse.Namespace) -> int:
-    """Writes and prints the summary; returns the exit status."""
+def _conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet: bool = False) -> int:
+    """Writes the summary and prints it, unless `quiet`; returns the exit status."""
     from slop_code.reporting.run_table import show_run
     from slop_code.reporting.terminal import ResultConsole
 
@@ -183,18 +197,20 @@ def _conclude(evaluation: RunEvaluation, arguments: argparse.Namespace) -> int:
     policy: Policy = arguments.pass_policy
     if evaluation.settings.shard is not None:
         summary = without_samples(summary)
-        if not lines and not summary.issues and not arguments.json:
+        if not lines and not summary.issues and not arguments.json and not quiet:
             print("nothing in this shard")
             return Exit.PASSED
     if arguments.output is not None:
         write_summary(arguments.output, _relative_to(arguments.output, lines, evaluation.runs), evaluation.plan.issues)
+    status = _status(summary, policy)
+    if quiet:
+        return status
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         if arguments.json:
             print(summary.model_dump_json(indent=2), flush=True)
         else:
             show_run(summary, lines, policy, ResultConsole())
             sys.stdout.flush()
-    status = _status(summary, policy)
     if status != Exit.PASSED and sys.stderr.isatty() and not arguments.json:
         folders = [str(run.folder) for run in evaluation.runs if run.folder]
         print_step(f"failures in detail: slop-code report {shlex.join(folders)}")
