@@ -96,9 +96,10 @@ def test_wrong_options_are_usage_errors(arguments, said, stored, slop_code):
 def test_a_damaged_result_is_a_checkpoint_without_a_verdict(stored, slop_code):
     folder = stored(count=2)
     (folder / "words/checkpoint_1/evaluation.json").write_text("{")
-    status, printed, _ = slop_code("export", folder, "--format", "csv")
+    status, printed, complaint = slop_code("export", folder, "--format", "csv")
     rows = [line.split(b",") for line in printed.splitlines() if line.startswith(b"monday")]
-    assert status == 0
+    assert status == 3
+    assert complaint.startswith(f"· unreadable result: {folder / 'words/checkpoint_1/evaluation.json'}: ")
     assert [row[4] for row in rows][:2] == [b"not_evaluated", b"evaluated"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 
@@ -200,3 +201,67 @@ def test_an_interrupted_run_goes_on_with_the_same_command(evaluated, call, inter
     (interrupting / "signals").write_text("")
     assert call(*command)[0] == 1
     assert [line.state for line in read_lines(evaluated / LINES_FILE)] == ["evaluated"] * 3
+
+
+@pytest.fixture(params=["damaged", "of another version", "a folder", "gone"])
+def unreadable(request, evaluated):
+    """The path of a result that cannot be read."""
+    path = evaluated / "words/checkpoint_1" / RESULT_FILE
+    document = path.read_text()
+    path.unlink()
+    if request.param == "damaged":
+        path.write_text(document[:-9])
+    elif request.param == "of another version":
+        path.write_text(document.replace('"schema_version": 1', '"schema_version": 2'))
+    elif request.param == "a folder":
+        path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("command", ["report -o {out}", "export --format csv", "export --format junit -o {out}"])
+def test_a_result_that_cannot_be_read_is_named_with_exit_status_3(world, evaluated, call, unreadable, command):
+    name, *options = command.format(out=world.folder / "page.html").split()
+    status, _, err = call(name, evaluated, *options)
+    assert status == 3
+    assert err.startswith(f"· unreadable result: {unreadable}: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("side", ["base", "other"])
+def test_compare_names_a_result_that_cannot_be_read(world, evaluated, call, unreadable, side):
+    other = world.folder / "other"
+    shutil.copytree(evaluated, other)
+    if unreadable.is_dir():
+        (other / unreadable.relative_to(evaluated)).rmdir()
+    world.finish(world.discover("other")[0].submissions[0], "++")
+    sides = [evaluated, other] if side == "base" else [other, evaluated]
+    status, out, err = call("compare", *sides, "--json")
+    assert status == 3
+    assert f"· unreadable result: {unreadable}: " in err
+    assert json.loads(out)["unreadable"][0].startswith(f"{unreadable}: ")
+
+
+def test_eval_names_a_result_that_cannot_be_read(world, evaluated, call, unreadable):
+    exists = unreadable.exists()
+    label = f"· unreadable result: {unreadable}: "
+    assert (label in call("eval", evaluated, "--dry-run")[2]) is exists
+    shutil.move(world.problems, world.folder / "elsewhere")
+    status, out, err = call("eval", evaluated)
+    assert (status, label in err) == (3, exists)
+    assert out.splitlines()[-1] == "NO VERDICT for 1 of 2 checkpoints; 1 passed (all-cases)"
+    assert call("merge", evaluated)[0] == 3
+
+
+def test_a_folder_of_results_that_cannot_be_listed_is_named(evaluated, monkeypatch, call):
+    """Root may list every folder, so that the refusal of the system is put in."""
+    listed = os.listdir
+
+    def refuse(path):
+        if str(path).endswith("checkpoint_1"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    status, _, err = call("export", evaluated, "--format", "csv")
+    assert status == 3
+    assert f"· unreadable result: {evaluated / 'words/checkpoint_1'}: cannot be read: Permission denied\n" in err

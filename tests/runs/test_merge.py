@@ -160,12 +160,14 @@ def test_a_damaged_result_is_none_and_is_named(world, copies, spoil):
 
 @pytest.mark.parametrize("where", ["copy", "run"])
 @pytest.mark.parametrize("spoil", [cut, nonsense, a_link])
-def test_a_good_result_replaces_a_damaged_one(world, copies, spoil, where):
+def test_a_good_result_replaces_a_damaged_one_which_is_named(world, copies, spoil, where):
     folder = copies[0] if where == "copy" else world.folder / "monday"
     put(world, folder, 1, "-")
     spoil(checkpoint_folder(folder, 1) / RESULT_FILE)
     put(world, copies[1], 1, "+")
-    assert merged(world, copies) == {}
+    [reason] = merged(world, copies).values()
+    assert reason.startswith(f"{checkpoint_folder(folder, 1) / RESULT_FILE}: ")
+    assert reason.endswith("another result for this checkpoint is used")
     assert results(world)[0] == "+"
 
 

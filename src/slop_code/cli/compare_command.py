@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_written
+from slop_code.cli.messages import print_written, unreadable_status
 from slop_code.cli.shared_options import add_policy
 from slop_code.errors import UsageError
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 EXIT_HELP = (
     "Exit status: 0 nothing was lost, 1 a test or a checkpoint was lost, 2 wrong use, "
-    "3 nothing was lost, but a checkpoint with a verdict in BASE has none in OTHER, 130 interrupted."
+    "3 nothing was lost, but a checkpoint with a verdict in BASE has none in OTHER, or a result cannot be read, "
+    "130 interrupted."
 )
 
 
@@ -58,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         write_comparison(comparison, sides, sheets, arguments.output)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         _print(comparison, arguments)
-    return status_of(comparison)
+    unreadable = unreadable_status(comparison.unreadable)
+    return status_of(comparison) or unreadable
 
 
 def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.job_progress import run_with_progress
-from slop_code.cli.messages import print_json, print_step
+from slop_code.cli.messages import print_json, print_step, unreadable_status
 from slop_code.errors import UsageError, first_names
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.origin import remembered_problem
@@ -121,6 +121,7 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
     if (count := sum(len(run.submissions) for run in runs)) >= MIN_SLOW_DIGESTS:
         print_step(f"checking {count} submissions")
     with open_runs(runs, Cache.default(), settings, lock=not arguments.dry_run) as evaluation:
+        unreadable_status([text for index in evaluation.indexes.values() for text in index.unreadable.values()])
         if arguments.dry_run:
             return _print_plan(evaluation, arguments)
         evaluation.remember_origins(arguments.environment)

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_written
+from slop_code.cli.messages import print_written, unreadable_status
 from slop_code.cli.shared_options import add_policy
 from slop_code.reporting.exporters import BUILT_IN
 
@@ -22,8 +21,8 @@ def add_to(commands: Commands) -> None:
         "export",
         help="write results as JUnit, CTRF, CSV, Parquet or Markdown",
         description="Write the results of runs in another format. Nothing is evaluated.",
-        epilog="Exit status: 0 written, 2 wrong use, 3 the file cannot be written. "
-        "A result that cannot be read is exported as a checkpoint without a verdict.",
+        epilog="Exit status: 0 written, 2 wrong use, 3 the file cannot be written, or a result cannot be read: it is "
+        "named, and exported as a checkpoint without a verdict.",
         examples=["slop-code export runs/today --format junit -o results.xml", "slop-code export runs/* --format csv"],
     )
     option = parser.add_argument
@@ -45,14 +44,15 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.runs.read_results import check_output, read_runs
 
     write = exporter(arguments.format)
-    entries = (entry for results in read_runs(arguments.runs) for entry in results.entries())
+    runs = read_runs(arguments.runs)
+    entries = (entry for results in runs for entry in results.entries())
     output: Path | None = arguments.output
     if output is None:
         write(entries, sys.stdout.buffer, arguments.pass_policy)
         sys.stdout.buffer.flush()
-        return Exit.PASSED
-    check_output(output)
-    with open_atomic(output) as stream:
-        write(entries, stream, arguments.pass_policy)
-    print_written(output)
-    return Exit.PASSED
+    else:
+        check_output(output)
+        with open_atomic(output) as stream:
+            write(entries, stream, arguments.pass_policy)
+        print_written(output)
+    return unreadable_status([message for results in runs for message in results.unreadable])

@@ -6,15 +6,19 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from slop_code.cli.exit_codes import Exit
 from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.reporting.progress_text import progress_text
+from slop_code.reporting.text import one_line, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from slop_code.execution.progress_events import ProgressEvent
 
 MAX_TEXT_BYTES = 1 << 16
+SHOWN_MESSAGES = 20
 
 
 def print_written(path: Path, note: str = "") -> None:
@@ -28,6 +32,15 @@ def print_json(document: object) -> None:
 def print_step(text: str) -> None:
     """A line on standard error, which leaves standard output to the results."""
     print(f"· {escape_control(text, MAX_TEXT_BYTES)}", file=sys.stderr, flush=True)
+
+
+def unreadable_status(messages: Sequence[str]) -> Exit:
+    """Names each result that cannot be read; the exit status of a command that otherwise succeeded."""
+    for message in messages[:SHOWN_MESSAGES]:
+        print_step(f"unreadable result: {one_line(message)}")
+    if len(messages) > SHOWN_MESSAGES:
+        print_step(f"... and {plural(len(messages) - SHOWN_MESSAGES, 'more unreadable result')}")
+    return Exit.INFRASTRUCTURE if messages else Exit.PASSED
 
 
 def print_progress(event: ProgressEvent) -> None:

@@ -101,6 +101,7 @@ def compare_sides(folders: Sequence[Path], policy: Policy) -> tuple[Comparison, 
             *(warning for side in sides for warning in _duplicate_warnings(side, checkpoints)),
             *(warning for side in sides[1:] for warning in _other_tests_warnings(sides[0], side, checkpoints)),
         ],
+        unreadable=[message for side in sides for message in side.unreadable],
         pairs=[compare_pair(sides[0], other, checkpoints) for other in sides[1:]],
     )
     return comparison, sides, checkpoints

@@ -51,6 +51,9 @@ class Side:
     run_numbers: range
     """Indexes of its runs among those of all sides."""
 
+    unreadable: list[str] = field(default_factory=list)
+    """Results that cannot be read, each with the reason."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunCheckpoint:
@@ -118,6 +121,8 @@ def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], lis
             if key not in checkpoints:
                 checkpoints[key] = CheckpointRuns(*key, line.order, [ABSENT_CHECKPOINT] * len(runs))
             checkpoints[key].add(number, entry, policy)
+    for side in sides:
+        side.unreadable.extend(message for number in side.run_numbers for message in runs[number].unreadable)
     return sides, sorted(checkpoints.values(), key=_order)
 
 

@@ -137,6 +137,8 @@ class Comparison(Stored):
     sides: list[SideRuns]
     """The first is the base."""
     warnings: list[str] = Field(default_factory=list)
+    unreadable: list[str] = Field(default_factory=list)
+    """Results that cannot be read, each with the reason."""
     pairs: list[PairComparison]
 
     @property

@@ -87,8 +87,8 @@ def _merge_submission(submission: Submission, run: DiscoveredRun, copies: Sequen
                 unpack_result(archive, submission.output)
         elif chosen != _statuses(results):
             raise ResultError(f"{folder / RESULT_FILE}: differs from another result for the same submission and tests")
-    if damaged is not None and chosen is None:
-        raise damaged
+    if damaged is not None:
+        raise damaged if chosen is None else ResultError(f"{damaged}; another result for this checkpoint is used")
 
 
 def _statuses(results: CorrectnessResults) -> Statuses:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -108,17 +107,20 @@ def make_plan(
     jobs = [_job(items, result_cache, overwrite) for items in wanted.values()]
     longest_first = sorted(jobs, key=lambda job: -(job.expected_s if job.expected_s is not None else float("inf")))
     reasons = {submission.key: reason for items in wanted.values() for submission, _, reason in items}
-    named = tuple(_named_by_results(issues, submissions))
+    named = tuple(_named_by_results(issues, submissions, indexes))
     return Plan(tuple(longest_first), tuple(up_to_date), named, tuple(rejected), reasons, shard)
 
 
-def _named_by_results(issues: Sequence[RunIssue], submissions: Sequence[Submission]) -> Iterator[RunIssue]:
+def _named_by_results(
+    issues: Sequence[RunIssue], submissions: Sequence[Submission], indexes: Mapping[str, ResultIndex]
+) -> Iterator[RunIssue]:
     """Issues with the names in the results of their folders: the folders themselves may have wrong names."""
     taken = {(submission.run, submission.problem.name, submission.checkpoint.name) for submission in submissions}
     for issue in issues:
         path = issue.output / RESULT_FILE if issue.output else None
+        facts = indexes[issue.run].facts(path) if path else None  # the index names results that cannot be read
         try:
-            results = CorrectnessResults.load(path) if path and os.path.lexists(path) else None
+            results = CorrectnessResults.load(path) if path and facts else None
         except ResultError:
             results = None
         if results is None or (issue.run, results.problem_name, results.checkpoint_name) in taken:

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_paths
@@ -28,9 +28,11 @@ from slop_code.runs.run_layout import (
     SUMMARY_FILE,
     check_folder,
     named_runs,
+    names_in,
     names_or_none,
     natural_order,
     text_of,
+    unreadable,
 )
 
 if TYPE_CHECKING:
@@ -54,21 +56,28 @@ class StoredCheckpoint:
     folder: Path | None = None
     """The folder of evaluation.json and .scbench."""
 
+    error: str | None = None
+    """Why its result cannot be read, or that it is gone."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunResults:
     name: str
     folder: Path
+    unreadable: list[str] = field(default_factory=list, compare=False)
+    """Results and folders that the last call of `entries` could not read, each with the reason."""
 
     def entries(self) -> Iterator[StoredCheckpoint]:
         """Checkpoints by problem, in the problem's order. Each result is read when it is asked for.
 
         A result that cannot be read is a checkpoint without a verdict, with the reason.
         """
+        self.unreadable[:] = unreadable_folders(self.folder)
         sources: dict[tuple[str, str], Path] = {}
         before: tuple[str, str, PassedByTest] | None = None
         for located in self._located():
             entry = located.read(self)
+            self.unreadable.extend([entry.error] if entry.error else [])
             line = entry.line
             names, source = (line.problem, line.checkpoint), entry.folder or self.folder / LINES_FILE
             if names in sources:
@@ -160,13 +169,14 @@ class _LocatedCheckpoint:
         order: dict[str, object] = {"order": self.order}
         if self.path is None:
             assert self.line is not None
-            return StoredCheckpoint(self.line.model_copy(update=order))
+            line = self.line.model_copy(update=order)
+            return StoredCheckpoint(line, error=self.line.reason if self.is_gone else None)
         order["evaluation"] = os.path.relpath(self.path, run.folder)
         try:
             results = CorrectnessResults.load(self.path)
         except ResultError as error:
             line = _line(run.name, self.problem, self.checkpoint, CheckpointFacts.no_verdict(str(error)))
-            return StoredCheckpoint(line.model_copy(update=order), None, self.path.parent)
+            return StoredCheckpoint(line.model_copy(update=order), None, self.path.parent, str(error))
         facts = CheckpointFacts.of(results)
         if self.line is not None and all(getattr(self.line, name) == value for name, value in facts):
             order["not_looked_at_again"] = self.line.not_looked_at_again
@@ -235,6 +245,16 @@ def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:
     own = [folder / RESULT_FILE] if os.path.lexists(folder / RESULT_FILE) else []
     inner = [folder / name for name in names_or_none(folder) if name != SNAPSHOT] if levels else []
     return own + [path for child in inner if child.is_dir() for path in result_files(child, levels - 1)]
+
+
+def unreadable_folders(folder: Path, levels: int = LEVELS) -> list[str]:
+    """The reason for each folder that may hold results and cannot be listed."""
+    try:
+        inner = [folder / name for name in names_in(folder) if name != SNAPSHOT]
+        folders = [child for child in inner if levels and child.is_dir()]
+        return [reason for child in folders for reason in unreadable_folders(child, levels - 1)]
+    except OSError as error:
+        return [unreadable(folder, error)]
 
 
 def snapshots_in(folder: Path, levels: int = LEVELS) -> list[Path]:

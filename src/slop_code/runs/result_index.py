@@ -57,6 +57,8 @@ class ResultIndex:
         self.folder = folder
         self._entries = entries
         self._changed = False
+        self.unreadable: dict[Path, str] = {}
+        """Results that could not be read, each with the reason."""
         self._recent: dict[str, tuple[Stamp, PassedByTest]] = {}
         """The last results that were read: a checkpoint is compared with the checkpoint before it."""
 
@@ -72,13 +74,15 @@ class ResultIndex:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            return CheckpointFacts.no_verdict(f"{path}: cannot be read: {error.strerror}")
+            self.unreadable[path] = f"{path}: cannot be read: {error.strerror}"
+            return CheckpointFacts.no_verdict(self.unreadable[path])
         entry = self._entries.get(self._key(path))
         if entry and entry.stamp == stamp:
             return entry.facts
         try:
             return self._read(path)[0]
         except ResultError as error:
+            self.unreadable[path] = str(error)
             return CheckpointFacts.no_verdict(str(error))
 
     def regressions(self, path: Path, earlier_path: Path, since: str) -> Regressions | None:
