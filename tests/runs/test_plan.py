@@ -372,3 +372,15 @@ def test_each_target_of_a_job_has_its_own_reason(world):
     assert {target.run: plan.reason(job, target) for target in job.targets} == {
         "monday": "no result yet", "tuesday": "the submission changed",
     }  # fmt: skip
+
+
+def test_only_verdicts_on_the_same_inputs_are_kept_from_failures(evaluated):
+    submissions = evaluated.discover()[0].submissions
+    evaluated.finish(submissions[1], version="earlier")
+    evaluated.finish(submissions[2], infrastructure_failure_reason="killed")
+    plan = evaluated.plan(evaluated.discover(), overwrite=True)
+    kept = {key for job in plan.jobs for key in job.verdicts}
+    assert kept == {submission.key for submission in submissions[:2]}
+    evaluated.write({"problems/words/tests/test_checkpoint_1.py": "# changed\n"})
+    plan = evaluated.plan(evaluated.discover())
+    assert {job.verdicts for job in plan.jobs} == {frozenset()}

@@ -70,24 +70,15 @@ def test_an_earlier_result_is_replaced_as_a_whole(target, result):
     assert CorrectnessResults.load(target.output / RESULT_FILE)
 
 
-@pytest.mark.parametrize(
-    ("digests", "kept"),
-    [
-        ({}, True),
-        ({"tests": None, "image": None}, True),
-        ({"tests": "other"}, False),
-        ({"environment": "other"}, False),
-        ({"submission": "other"}, False),
-    ],
-)
-def test_an_infrastructure_failure_replaces_a_verdict_only_with_other_inputs(world, target, digests, kept):
-    """A failure before the tests were read knows fewer digests."""
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_verdict_may_be_kept_from_an_infrastructure_failure(world, target, result, keep):
     path = world.finish(target, "+-")
-    same = CheckpointFacts.of(world.results(target)).digests
     failure = world.results(target, infrastructure_failure_reason="killed")
-    failure.provenance.digests = same.model_copy(update=digests)
-    deliver(target, JobResult(CheckpointFacts.of(failure), world.archive(failure)), move=False)
-    assert CorrectnessResults.load(path).infrastructure_failure is not kept
+    facts = CheckpointFacts.of(failure)
+    assert deliver(target, JobResult(facts, world.archive(failure)), move=False, keep_verdict=keep) == facts
+    assert CorrectnessResults.load(path).infrastructure_failure is not keep
+    deliver(target, result, move=False, keep_verdict=keep)
+    assert not CorrectnessResults.load(path).infrastructure_failure
 
 
 def test_a_move_that_breaks_off_leaves_no_result_that_counts(target, result, monkeypatch):

@@ -143,6 +143,9 @@ class Job:
     cached: bool = False
     """The result cache has it: nothing needs to run."""
 
+    verdicts: frozenset[SubmissionKey] = frozenset()
+    """Targets that have a verdict on the same inputs, which an infrastructure failure must not replace."""
+
     @property
     def label(self) -> str:
         more = f" (and {len(self.targets) - 1} more)" if len(self.targets) > 1 else ""

@@ -88,6 +88,7 @@ def make_plan(
     submissions, issues = _part(runs, shard)
     expected = ExpectedDigests()
     wanted: dict[str, list[tuple[Submission, Digests, str]]] = {}
+    verdicts: set[SubmissionKey] = set()
     up_to_date: list[tuple[Submission, CheckpointFacts]] = []
     rejected: list[tuple[Submission, str]] = []
     for submission in submissions:
@@ -102,9 +103,11 @@ def make_plan(
         if reason is None and facts is not None:
             up_to_date.append((submission, facts))
             continue
+        if facts is not None and stale_reason(facts, digests, facts.evaluation_version) is None:
+            verdicts.add(submission.key)
         key = result_cache_key(submission.environment, digests)
         wanted.setdefault(key or f"unknown {len(wanted)}", []).append((submission, digests, reason or NO_RESULT))
-    jobs = [_job(items, result_cache, overwrite) for items in wanted.values()]
+    jobs = [_job(items, result_cache, overwrite, frozenset(verdicts)) for items in wanted.values()]
     longest_first = sorted(jobs, key=lambda job: -(job.expected_s if job.expected_s is not None else float("inf")))
     reasons = {submission.key: reason for items in wanted.values() for submission, _, reason in items}
     named = tuple(_named_by_results(issues, submissions, indexes))
@@ -140,7 +143,12 @@ def _part(runs: Sequence[DiscoveredRun], shard: Shard | None) -> tuple[list[Subm
     return submissions[shard.number - 1 :: shard.count], issues if shard.number == 1 else []
 
 
-def _job(items: Sequence[tuple[Submission, Digests, str]], result_cache: ResultCache, overwrite: bool) -> Job:
+def _job(
+    items: Sequence[tuple[Submission, Digests, str]],
+    result_cache: ResultCache,
+    overwrite: bool,
+    verdicts: frozenset[SubmissionKey],
+) -> Job:
     submission, digests, reason = items[0]
     key = result_cache_key(submission.environment, digests)
     return Job(
@@ -150,4 +158,5 @@ def _job(items: Sequence[tuple[Submission, Digests, str]], result_cache: ResultC
         reason=reason,
         expected_s=result_cache.expected_duration(duration_key(submission)),
         cached=not overwrite and key is not None and result_cache.has(key),
+        verdicts=verdicts.intersection(submission.key for submission, _, _ in items),
     )

@@ -151,12 +151,12 @@ def _damaged(reason: str) -> ResultError:
     return ResultError(f"damaged result archive: {reason}")
 
 
-def deliver(target: Submission, result: JobResult, *, move: bool) -> CheckpointFacts:
+def deliver(target: Submission, result: JobResult, *, move: bool, keep_verdict: bool = False) -> CheckpointFacts:
     """The facts of the target: a verdict that cannot be written is none. A full disk ends the run.
 
-    `move`: nobody else needs the result's temporary folder.
+    `move`: nobody else needs the result's temporary folder. `keep_verdict`: only a verdict replaces the earlier result.
     """
-    if target.output is None or result.archive is None or _keeps_verdict(target.output, result.facts):
+    if target.output is None or result.archive is None or (keep_verdict and result.facts.state != "evaluated"):
         return result.facts
     try:
         if not (move and result.folder is not None and move_result(result.folder, target.output)):
@@ -173,20 +173,6 @@ def deliver(target: Submission, result: JobResult, *, move: bool) -> CheckpointF
                 f"{message}; make it writable and evaluate the run again", attempts=attempts
             )
     return result.facts
-
-
-def _keeps_verdict(output: Path, facts: CheckpointFacts) -> bool:
-    """Whether facts without a verdict would replace a verdict on the same inputs, which says more."""
-    if facts.state == "evaluated" or facts.digests is None or not os.path.lexists(output / RESULT_FILE):
-        return False
-    try:
-        earlier = CheckpointFacts.of(CorrectnessResults.load(output / RESULT_FILE))
-    except ResultError:
-        return False
-    if earlier.state != "evaluated" or earlier.digests is None:
-        return False
-    before = earlier.digests.model_dump()
-    return all(digest in (before[name], None, "") for name, digest in facts.digests.model_dump().items())
 
 
 def move_result(folder: Path, output: Path) -> bool:

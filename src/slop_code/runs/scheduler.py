@@ -198,7 +198,8 @@ class _Scheduler:
             if len(targets) < len(task.job.targets):
                 self.waiting.append(_Task(replace(task.job, targets=task.job.targets[len(targets) :])))
             for number, target in enumerate(targets, start=1):
-                facts = deliver(target, result, move=number == len(targets))
+                keep = target.key in task.job.verdicts
+                facts = deliver(target, result, move=number == len(targets), keep_verdict=keep)
                 yield SubmissionOutcome(target, facts, source)
         finally:
             _remove_folder(result)
