@@ -97,7 +97,7 @@ def evaluated(world):
 
 
 def compared(*folders, policy=PassPolicy.ALL_CASES):
-    return compare_sides(folders, policy)[0]
+    return compare_sides(folders, policy, samples=True)[0]
 
 
 def kinds(pair):
@@ -329,7 +329,31 @@ def test_copies_of_a_run_are_no_samples(evaluated, world):
     for number, text in enumerate("xyx"):
         evaluated(f"a/run_{number}", {"words": ["+"]}, text)
     comparison = compared(world.folder / "a", evaluated("b", {"words": ["+"]}))
-    assert comparison.warnings == ["a: run_0 and run_2 hold the same submissions: as samples they are one, not two"]
+    assert comparison.warnings == [
+        "a: run_2 has the same submissions as another run, so it counts as no further sample"
+    ]
+    assert [(side.runs, side.copies) for side in comparison.sides] == [
+        (["run_0", "run_1", "run_2"], ["run_2"]),
+        (["b"], []),
+    ]
+
+
+def test_copies_of_a_run_change_no_p(evaluated, world):
+    for number, text in enumerate("xyz"):
+        evaluated(f"a/run_{number}", {"words": ["-"]}, text)
+        evaluated(f"b/run_{number}", {"words": ["+"]}, f"other {text}")
+    (before,) = compared(world.folder / "a", world.folder / "b").pairs
+    evaluated("a/run_3", {"words": ["-"]}, "x")
+    (after,) = compared(world.folder / "a", world.folder / "b").pairs
+    assert (after.significance, after.checkpoints[0].p) == (before.significance, before.checkpoints[0].p)
+    assert after.checkpoints[0].base.runs == 4, "the counts are of all runs"
+
+
+def test_runs_of_a_folder_are_pooled_only_as_samples(evaluated, world):
+    for number in range(2):
+        evaluated(f"a/run_{number}", {"words": ["+"]}, str(number))
+    with pytest.raises(UsageError, match="a: a folder of 2 runs; give --samples if all are samples of the same agent"):
+        compare_sides([world.folder / "a", evaluated("b", {"words": ["+"]})], PassPolicy.ALL_CASES)
 
 
 def test_a_comparison_loads_back(evaluated):

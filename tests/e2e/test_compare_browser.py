@@ -44,7 +44,7 @@ def samples_file(tmp_path_factory):
 
 def written(folder, *sides):
     path = folder / "compare.html"
-    write_comparison(*compare_sides(sides, PassPolicy.ALL_CASES), path)
+    write_comparison(*compare_sides(sides, PassPolicy.ALL_CASES, samples=True), path)
     return path
 
 

@@ -21,7 +21,7 @@ def unpacked(packed):
 
 
 def made(*folders, **options):
-    data, parts = comparison_data(*compare_sides(folders, PassPolicy.ALL_CASES), **options)
+    data, parts = comparison_data(*compare_sides(folders, PassPolicy.ALL_CASES, samples=True), **options)
     return data, {name: unpacked(part) for name, part in parts.items()}
 
 

@@ -22,7 +22,7 @@ ESCAPED = "\\x1b]0;owned\\x07[red]\\r\\nFAKE\\u202e"
 
 def shown(*folders, every=False, terminal=False, width=100):
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=terminal, color_system=None)
-    show_comparison(compare_sides(folders, PassPolicy.ALL_CASES)[0], console, every=every)
+    show_comparison(compare_sides(folders, PassPolicy.ALL_CASES, samples=True)[0], console, every=every)
     return console.file.getvalue().splitlines()
 
 

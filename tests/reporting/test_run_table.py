@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from slop_code.evaluation import GroupType, PassPolicy
+from slop_code.evaluation.report import Digests
 from slop_code.execution import EnvironmentSpec
 from slop_code.reporting.plan_lines import plan_lines, plan_rows
 from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, show_run
@@ -45,7 +46,7 @@ def unknown(number, reason="killed", state="infrastructure_failure", **changes):
 
 def shown(lines, issues=(), *, terminal=False, width=100):
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=terminal, color_system=None)
-    show_run(summarise(lines, issues), lines, PassPolicy.ALL_CASES, console)
+    show_run(summarise(lines, issues, samples=True), lines, PassPolicy.ALL_CASES, console)
     return console.file.getvalue().splitlines()
 
 
@@ -98,15 +99,26 @@ def test_many_checkpoints_have_rows_for_each_problem_and_run():
 
 
 def test_several_runs_have_pass_at_k():
-    said = shown([line(1, run="a"), line(1, core=(0, 5), run="b")])
+    runs = [line(1, run="a"), line(1, core=(0, 5), run="b")]
+    said = shown(runs)
     assert said[:2] == [
         "checkpoint a/larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke -, repaired -, 2.0 s",
         "checkpoint b/larder/checkpoint_1: NOT PASSED, core 0/5, error 2/2, broke -, repaired -, 2.0 s",
     ]
     estimates = [text for text in said if "pass@" in text]
-    assert estimates[0].startswith("checkpoints over 2 runs: 50.0% passed (0.0% to 100% with 95% confidence)")
-    assert estimates[0].endswith(", pass@1 50.0%, pass@2 100%")
-    assert estimates[1].startswith("whole problems over 2 runs: 50.0% passed (")
+    assert estimates == [
+        "checkpoints over 2 runs: 50.0% passed, pass@1 50.0%, pass@2 100%",
+        "whole problems over 2 runs: 50.0% passed, pass@1 50.0%, pass@2 100%",
+    ], "two runs have no interval"
+    said = shown([*runs, line(1, core=(0, 5), run="c")])
+    assert any("whole problems over 3 runs: 33.3% passed (6.1% to 79.2% with 95% confidence)" in text for text in said)
+
+
+def test_a_copy_of_a_run_is_named_and_not_counted():
+    digests = [Digests(submission=name) for name in "xyx"]
+    said = shown([line(1, run=run, digests=digest) for run, digest in zip("abc", digests, strict=True)])
+    assert "checkpoints over 2 runs: 100% passed, pass@1 100%, pass@2 100%" in said
+    assert "c: the same submissions as in another run, so it counts as no further sample" in said
 
 
 def test_one_run_has_no_pass_at_k():

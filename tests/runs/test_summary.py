@@ -5,10 +5,11 @@ import pytest
 import slop_code
 from slop_code.errors import ResultError
 from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.report import Digests
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, Regressions
 from slop_code.runs.job_records import RunIssue
 from slop_code.runs.statistics import mean_bounds, wilson
-from slop_code.runs.summary import RunSummary, summarise, totals_of, without_samples
+from slop_code.runs.summary import RunSummary, summarise, totals_of
 
 ALL, CORE = PassPolicy.ALL_CASES, PassPolicy.CORE_CASES
 NO_TESTS = {"passed": 0, "total": 0, "rate": None}
@@ -38,7 +39,7 @@ def lines_of(table):
 
 
 def samples(table, problem=None, issues=()):
-    summary = summarise(lines_of(table), issues)
+    summary = summarise(lines_of(table), issues, samples=True)
     found = (summary.problems[problem] if problem else summary).samples
     return found.policies[ALL] if found else None
 
@@ -184,7 +185,7 @@ def test_samples_of_a_problem():
 
 
 def test_share_of_runs_that_pass_a_checkpoint():
-    checkpoints = summarise(lines_of(RUNS), []).problems["words"].checkpoints
+    checkpoints = summarise(lines_of(RUNS), [], samples=True).problems["words"].checkpoints
     first = checkpoints["checkpoint_1"]
     assert (first.runs, first.evaluated, first.passed[ALL].count, first.passed[ALL].rate) == (4, 4, 3, 0.75)
     low, high = wilson(3, 4)
@@ -197,11 +198,57 @@ def test_samples_of_several_problems():
     found = samples({"a": {"words": "++", "letters": "+"}, "b": {"words": "+-", "letters": "-"}})
     assert found.checkpoints.rate == pytest.approx((1 + 1 / 3) / 2)
     assert found.checkpoints.pass_at_k == pytest.approx({"1": (1 + 1 / 2 + 1 / 2) / 3, "2": 1.0})
-    assert found.checkpoints.interval.method == "t"
     assert found.solved.rate == 0.5
     assert found.solved.pass_at_k == pytest.approx({"1": 0.5, "2": 1.0})
-    low, high = mean_bounds([1.0, 0.0])
-    assert found.solved.interval.model_dump() == {"low": low, "high": high, "method": "t"}
+    third = samples({
+        "a": {"words": "++", "letters": "+"}, "b": {"words": "+-", "letters": "-"},
+        "c": {"words": "--", "letters": "+"},
+    })  # fmt: skip
+    assert third.checkpoints.interval.method == "t"
+    low, high = mean_bounds([1.0, 0.0, 0.5])
+    assert third.solved.interval.model_dump() == {"low": low, "high": high, "method": "t"}
+
+
+@pytest.mark.parametrize(("marks", "intervals"), [("+-", False), ("+-+", True)])
+def test_two_samples_have_no_interval(marks, intervals):
+    summary = summarise(lines_of({str(number): {"words": mark} for number, mark in enumerate(marks)}), [], samples=True)
+    found = summary.samples.policies[ALL]
+    share = summary.problems["words"].checkpoints["checkpoint_1"].passed[ALL]
+    for interval in (found.checkpoints.interval, found.solved.interval, share.interval):
+        assert (interval is not None) is intervals
+
+
+def test_runs_that_are_not_said_to_be_samples_are_not_pooled():
+    summary = summarise(lines_of(RUNS), [])
+    words = summary.problems["words"]
+    assert (summary.samples, words.samples) == (None, None)
+    assert {share.interval for checkpoint in words.checkpoints.values() for share in checkpoint.passed.values()} == {
+        None
+    }
+    assert words.checkpoints["checkpoint_1"].passed[ALL].rate == 0.75
+
+
+def submitted(run, **submissions):
+    """Lines of a run with the digests of its submissions; None where the digest is not known."""
+    return [
+        line(run, problem, 1, passed=(ALL,), digests=Digests(submission=digest))
+        for problem, digest in submissions.items()
+    ]
+
+
+def test_runs_with_the_same_submissions_count_once():
+    lines = [
+        *submitted("a", words="x", letters="y"),
+        *submitted("b", words="x", letters="z"),
+        *submitted("c", words="x", letters="y"),
+        *submitted("d", words="x", letters=None),
+        *submitted("e", words="x", letters=None),
+    ]
+    found = summarise(lines, [], samples=True)
+    assert (found.samples.runs, found.samples.copies) == (4, ["c"])
+    assert found.problems["words"].checkpoints["checkpoint_1"].runs == 4
+    assert found.totals.checkpoints.planned == 10, "the counts are of all runs"
+    assert summarise([*submitted("a", words="x"), *submitted("b", words="x")], [], samples=True).samples is None
 
 
 def test_k_goes_as_far_as_the_problem_with_the_fewest_runs():
@@ -209,7 +256,7 @@ def test_k_goes_as_far_as_the_problem_with_the_fewest_runs():
     assert list(samples(table).checkpoints.pass_at_k) == ["1", "2"]
     assert samples(table).checkpoints.pass_at_k["1"] == pytest.approx((1 / 3 + 1 / 2) / 2)
     assert list(samples(table, "words").checkpoints.pass_at_k) == ["1", "2", "3"]
-    assert summarise(lines_of(table), []).samples.runs == 3
+    assert summarise(lines_of(table), [], samples=True).samples.runs == 3
 
 
 @pytest.mark.parametrize("reported", [True, False])
@@ -232,7 +279,7 @@ def test_no_verdict_is_no_pass_in_samples(state):
             order=1,
         ),
     ]
-    assert summarise(lines, []).samples.policies[ALL].checkpoints.pass_at_k == {"1": 0.5, "2": 1.0}
+    assert summarise(lines, [], samples=True).samples.policies[ALL].checkpoints.pass_at_k == {"1": 0.5, "2": 1.0}
 
 
 def sample_summary():
@@ -240,7 +287,7 @@ def sample_summary():
         *lines_of(RUNS),
         line("a", "words", 3, state="infrastructure_failure", reason="\x1b[31m \ud800 \x00", duration=0.5),
     ]
-    return summarise(lines, [RunIssue("b", "words", "checkpoint_3", "no snapshot: \udcff")])
+    return summarise(lines, [RunIssue("b", "words", "checkpoint_3", "no snapshot: \udcff")], samples=True)
 
 
 def test_a_stored_summary_loads_as_it_was(tmp_path):
@@ -278,11 +325,3 @@ def test_a_summary_that_is_cut_or_gone_is_named(tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ResultError, match=r"summary\.json: "):
         RunSummary.load(path)
-
-
-def test_a_part_says_nothing_of_all_runs():
-    whole = summarise(lines_of({"monday": {"words": "+-"}, "tuesday": {"words": "++"}}), [])
-    part = without_samples(whole)
-    assert whole.samples is not None
-    assert (part.samples, part.problems["words"].samples) == (None, None)
-    assert part.totals == whole.totals

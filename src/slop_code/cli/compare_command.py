@@ -29,14 +29,15 @@ def add_to(commands: Commands) -> None:
         "compare",
         help="show which tests and checkpoints were gained and lost between evaluated runs",
         description="Compare evaluated runs with BASE: which tests and checkpoints were gained or lost, and whether "
-        "the difference can be chance. A folder of several runs counts as an agent, each run as a sample of it.",
+        "the difference can be chance. With --samples, a folder of several runs is an agent, each run a sample of it.",
         epilog=EXIT_HELP,
-        examples=["slop-code compare runs/monday runs/tuesday", "slop-code compare runs/old runs/new -o diff.html -v"],
+        examples=["slop-code compare runs/monday runs/tuesday", "slop-code compare old-agent new-agent --samples -v"],
         verbose="list every test that differs",
     )
     option = parser.add_argument
-    option("base", metavar="BASE", type=Path, help="an evaluated run, or a folder of such runs")
+    option("base", metavar="BASE", type=Path, help="an evaluated run, or with --samples a folder of such runs")
     option("others", metavar="OTHER", type=Path, nargs="+", help="one or more runs to compare with BASE")
+    option("--samples", action="store_true", help="the runs of each folder are samples of the same agent")
     add_policy(parser)
     option("-o", "--output", metavar="FILE", type=Path, help="write an HTML page, too")
     option("--json", action="store_true", help="print the comparison as JSON instead of a table")
@@ -50,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
         from slop_code.reporting.html.run_page import check_page
 
         check_page(arguments.output)
-    comparison, sides, sheets = compare_sides([arguments.base, *arguments.others], arguments.pass_policy)
+    folders = [arguments.base, *arguments.others]
+    comparison, sides, sheets = compare_sides(folders, arguments.pass_policy, samples=arguments.samples)
     if not any(pair.checkpoints for pair in comparison.pairs):
         raise UsageError(f"{arguments.base}: no problem in common with the others; nothing can be compared")
     if arguments.output is not None:

@@ -28,7 +28,7 @@ from slop_code.runs.read_results import result_files
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, has_only_results, open_runs
 from slop_code.runs.run_layout import check_folder
-from slop_code.runs.summary import without_samples, write_summary
+from slop_code.runs.summary import write_summary
 
 if TYPE_CHECKING:
     import argparse
@@ -115,15 +115,17 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
         overwrite=arguments.overwrite,
         shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
         partial=partial,
+        samples=arguments.samples,
     )
     _print_remembered(runs, arguments)
     _print_warnings(runs)
     if (count := sum(len(run.submissions) for run in runs)) >= MIN_SLOW_DIGESTS:
         print_step(f"checking {count} submissions")
     with open_runs(runs, Cache.default(), settings, lock=not arguments.dry_run) as evaluation:
-        unreadable_status([text for index in evaluation.indexes.values() for text in index.unreadable.values()])
+        damaged = [reason for index in evaluation.indexes.values() for reason in index.unreadable.values()]
+        unreadable = unreadable_status(damaged)  # they are evaluated again, or have no verdict in the end
         if arguments.dry_run:
-            return _print_plan(evaluation, arguments)
+            return _print_plan(evaluation, arguments) or unreadable
         evaluation.remember_origins(arguments.environment)
         control = RunControl()
         try:
@@ -142,6 +144,8 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
 def _how_to_go_on(evaluation: RunEvaluation) -> str:
     targets = [target.key for job in evaluation.plan.jobs for target in job.targets]
     left = sum(key not in evaluation.facts for key in targets)
+    if not left:
+        return "interrupted after the last submission; nothing is left to do"
     state = f"interrupted: {left} of {len(targets)} submissions are left, and earlier results of them count until then"
     if not evaluation.settings.overwrite:
         return f"{state}; the same command goes on"
@@ -152,7 +156,8 @@ def _print_remembered(runs: Sequence[DiscoveredRun], arguments: argparse.Namespa
     """Names the folders of problems that the user did not name, and that are not the default."""
     used = {submission.problem.path.absolute().parent for run in runs for submission in run.submissions}
     other = sorted(str(folder) for folder in used - {problems_folder(None).absolute()})
-    if other and not is_problems_folder_given(arguments.problems_dir) and not getattr(arguments, "problem", None):
+    named = is_problems_folder_given(arguments.problems_dir) or isinstance(arguments.problem, str)  # -p of eval-problem
+    if other and not named:
         print_step(f"problems as in the last evaluation: {', '.join(other)}; --problems-dir names another folder")
 
 
@@ -196,13 +201,13 @@ def _conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet
 
     lines, summary = evaluation.conclude(arguments.pass_policy)
     policy: Policy = arguments.pass_policy
-    if evaluation.settings.shard is not None:
-        summary = without_samples(summary)
-        if not lines and not summary.issues and not arguments.json and not quiet:
-            print("nothing in this shard")
-            return Exit.PASSED
+    empty = not lines and not summary.issues
+    if evaluation.settings.shard is not None and empty and not arguments.json and not quiet:
+        print("nothing in this shard")
+        return Exit.PASSED
     if arguments.output is not None:
-        write_summary(arguments.output, _relative_to(arguments.output, lines, evaluation.runs), evaluation.plan.issues)
+        relative = _relative_to(arguments.output, lines, evaluation.runs)
+        write_summary(arguments.output, relative, evaluation.plan.issues, samples=arguments.samples)
     status = _status(summary, policy)
     if quiet:
         return status

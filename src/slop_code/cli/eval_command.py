@@ -27,12 +27,17 @@ def _add_eval(commands: Commands) -> None:
         help="evaluate whole runs",
         description=f"Evaluate every {LAYOUT} of one or more runs. Results that are up to date are kept.",
         epilog=EXIT_HELP,
-        examples=["slop-code eval runs/today", "slop-code eval runs/a runs/b --problem larder -e local -j 8"],
+        examples=["slop-code eval runs/today", "slop-code eval agent/1 agent/2 agent/3 --samples -e local -j 8"],
     )
     option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help=f"folder with {LAYOUT}")
     option("--problem", action="append", default=[], help="only this problem of the runs; repeatable")
     option("-o", "--output", metavar="DIR", type=Path, help="folder for a summary of all runs together")
+    option(
+        "--samples",
+        action="store_true",
+        help="the runs are samples of the same agent: estimate pass@k and confidence intervals over them",
+    )
     _add_execution(parser)
     _add_grading(parser)
     parser.set_defaults(run=run_eval)
@@ -51,7 +56,7 @@ def _add_eval_problem(commands: Commands) -> None:
     option("-p", "--problem", help="name or path of the problem (default: the folder's name)")
     _add_execution(parser)
     _add_grading(parser)
-    parser.set_defaults(run=run_eval_problem, output=None)
+    parser.set_defaults(run=run_eval_problem, output=None, samples=False)
 
 
 def _add_merge(commands: Commands) -> None:
@@ -69,7 +74,7 @@ def _add_merge(commands: Commands) -> None:
         "copies", nargs="*", type=Path, metavar="COPY", help="another folder of the same run, with results of shards"
     )
     _add_grading(parser)
-    parser.set_defaults(run=run_merge, output=None)
+    parser.set_defaults(run=run_merge, output=None, samples=False)
 
 
 def _add_grading(parser: argparse.ArgumentParser) -> None:

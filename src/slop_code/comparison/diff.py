@@ -88,17 +88,26 @@ def _share(letters: Sequence[str]) -> float | None:
     return letters.count(PASSED) / len(letters) if letters else None
 
 
-def compare_sides(folders: Sequence[Path], policy: Policy) -> tuple[Comparison, list[Side], list[CheckpointRuns]]:
-    """The comparison, and the loaded runs for a page that shows the texts of tests."""
+def compare_sides(
+    folders: Sequence[Path], policy: Policy, *, samples: bool = False
+) -> tuple[Comparison, list[Side], list[CheckpointRuns]]:
+    """The comparison, and the loaded runs for a page that shows the texts of tests.
+
+    `samples`: a folder may hold several runs, which are samples of the same agent.
+    """
     if len(folders) < 2:
         raise UsageError("one side alone; give two folders or more to compare: slop-code compare BASE OTHER")
-    sides, checkpoints = read_sides(folders, policy)
+    sides, checkpoints = read_sides(folders, policy, samples=samples)
     comparison = Comparison(
         slop_code=__version__,
         policy=str(policy),
-        sides=[SideRuns(name=side.name, runs=list(side.runs)) for side in sides],
+        sides=[SideRuns(name=side.name, runs=list(side.runs), copies=_copies(side)) for side in sides],
         warnings=[
-            *(warning for side in sides for warning in _duplicate_warnings(side, checkpoints)),
+            *(
+                f"{side.name}: {run} has the same submissions as another run, so it counts as no further sample"
+                for side in sides
+                for run in _copies(side)
+            ),
             *(warning for side in sides[1:] for warning in _other_tests_warnings(sides[0], side, checkpoints)),
         ],
         unreadable=[message for side in sides for message in side.unreadable],
@@ -113,7 +122,7 @@ def compare_pair(base: Side, other: Side, checkpoints: Sequence[CheckpointRuns])
     common = [runs for runs in checkpoints if runs.problem in both and (_has(base, runs) or _has(other, runs))]
     tests = [change for runs in common for change in _test_changes(runs, base, other)]
     test_counts = Counter((test.problem, test.checkpoint, test.change) for test in tests)
-    changes = with_p([_checkpoint_change(runs, base, other, test_counts) for runs in common])
+    changes = with_p([_checkpoint_change(runs, base, other, test_counts) for runs in common], common, (base, other))
     significance, no_significance = significance_of(base, other, common)
     return PairComparison(
         base=base.name,
@@ -219,15 +228,8 @@ def _count_changes(changes: Iterable[Change | None]) -> dict[Change, int]:
     return {kind: counts[kind] for kind in get_args(Change)}
 
 
-def _duplicate_warnings(side: Side, checkpoints: Sequence[CheckpointRuns]) -> Iterator[str]:
-    """Copies of a run are not independent samples."""
-    known: dict[tuple[str | None, ...], str] = {}
-    for run, number in zip(side.runs, side.run_numbers, strict=True):
-        submissions = tuple(runs.by_run[number].submission for runs in checkpoints)
-        if any(submissions) and submissions in known:
-            first = known[submissions]
-            yield f"{side.name}: {first} and {run} hold the same submissions: as samples they are one, not two"
-        known.setdefault(submissions, run)
+def _copies(side: Side) -> list[str]:
+    return [run for run, number in zip(side.runs, side.run_numbers, strict=True) if number in side.copies]
 
 
 def _other_tests_warnings(base: Side, other: Side, checkpoints: Sequence[CheckpointRuns]) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from slop_code._io import digest_of
+from slop_code.errors import UsageError
 from slop_code.runs.read_results import folder_of, read_runs, runs_below
 from slop_code.runs.run_layout import named_runs, natural_order
 
@@ -51,8 +52,15 @@ class Side:
     run_numbers: range
     """Indexes of its runs among those of all sides."""
 
+    copies: frozenset[int] = frozenset()
+    """Indexes of its runs with the same submissions as another of its runs, which are no further samples."""
+
     unreadable: list[str] = field(default_factory=list)
     """Results that cannot be read, each with the reason."""
+
+    @property
+    def samples(self) -> list[int]:
+        return [number for number in self.run_numbers if number not in self.copies]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +112,19 @@ class CheckpointRuns:
             self.groups[key] = test.group_type
 
 
-def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], list[CheckpointRuns]]:
-    """Each folder is a run, or holds runs that are samples of the same agent."""
+def read_sides(
+    folders: Sequence[Path], policy: Policy, *, samples: bool = False
+) -> tuple[list[Side], list[CheckpointRuns]]:
+    """Each folder is a run. With `samples` it may hold several runs, which are samples of the same agent."""
     sides: list[Side] = []
     runs: list[RunResults] = []
     for name, folder in named_runs([folder_of(path) for path in folders]):
         side_runs = read_runs(runs_below(folder))
+        if len(side_runs) > 1 and not samples:
+            raise UsageError(
+                f"{folder}: a folder of {len(side_runs)} runs; give --samples if all are samples of the same agent, "
+                "else one of them"
+            )
         numbers = range(len(runs), len(runs) + len(side_runs))
         sides.append(Side(name, tuple(run.name for run in side_runs), numbers))
         runs += side_runs
@@ -123,7 +138,20 @@ def read_sides(folders: Sequence[Path], policy: Policy) -> tuple[list[Side], lis
             checkpoints[key].add(number, entry, policy)
     for side in sides:
         side.unreadable.extend(message for number in side.run_numbers for message in runs[number].unreadable)
-    return sides, sorted(checkpoints.values(), key=_order)
+    ordered = sorted(checkpoints.values(), key=_order)
+    return [replace(side, copies=_copies(side, ordered)) for side in sides], ordered
+
+
+def _copies(side: Side, checkpoints: Sequence[CheckpointRuns]) -> frozenset[int]:
+    known: set[tuple[str | None, ...]] = set()
+    copies = []
+    for number in side.run_numbers:
+        submissions = tuple(runs.by_run[number].submission for runs in checkpoints)
+        if submissions in known:
+            copies.append(number)
+        elif any(submissions):
+            known.add(submissions)
+    return frozenset(copies)
 
 
 def _order(checkpoint: CheckpointRuns) -> tuple[str, int, list[tuple[int, str]]]:

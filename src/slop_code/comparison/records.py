@@ -17,6 +17,8 @@ Change = Literal["lost", "gained", "flaky", "rejudged", "came", "went"]
 class SideRuns(Stored):
     name: str
     runs: list[str]
+    copies: list[str] = Field(default_factory=list)
+    """Those of its runs that have the same submissions as another, and are no further samples."""
 
 
 class Verdicts(Figures):

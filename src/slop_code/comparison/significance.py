@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 SEED = 0
 
 
-def with_p(checkpoints: Sequence[CheckpointChange]) -> list[CheckpointChange]:
+def with_p(
+    checkpoints: Sequence[CheckpointChange], runs: Sequence[CheckpointRuns], sides: tuple[Side, Side]
+) -> list[CheckpointChange]:
     """Adds p values where each side has two verdicts or more: Fisher's exact test with Holm's correction."""
-    ps = [_p(checkpoint) for checkpoint in checkpoints]
+    ps = [_p(*(_verdicts(by_run, side) for side in sides)) for by_run in runs]
     corrected = iter(holm([p for p in ps if p is not None]))
     return [
         checkpoint.model_copy(update={"p": p, "p_adjusted": None if p is None else next(corrected)})
@@ -30,20 +32,25 @@ def with_p(checkpoints: Sequence[CheckpointChange]) -> list[CheckpointChange]:
     ]
 
 
-def _p(change: CheckpointChange) -> float | None:
-    if min(change.base.runs, change.other.runs) < 2:
+def _verdicts(runs: CheckpointRuns, side: Side) -> list[bool]:
+    verdicts = [runs.by_run[number].passed for number in side.samples]
+    return [passed for passed in verdicts if passed is not None]
+
+
+def _p(base: Sequence[bool], other: Sequence[bool]) -> float | None:
+    if min(len(base), len(other)) < 2:
         return None
-    return fisher(change.base.passed, change.base.runs, change.other.passed, change.other.runs)
+    return fisher(sum(base), len(base), sum(other), len(other))
 
 
 def significance_of(
     base: Side, other: Side, checkpoints: Sequence[CheckpointRuns]
 ) -> tuple[Significance | None, str | None]:
     """The significance over checkpoints with a verdict in every run, or the reason why there is none."""
-    if single := [side.name for side in (base, other) if len(side.runs) < 2]:
+    if single := [side.name for side in (base, other) if len(side.samples) < 2]:
         are = f"{single[0]} is one run" if len(single) == 1 else f"{single[0]} and {single[1]} are one run each"
         return None, f"{are}: how far runs differ by chance is not known; compare folders of two runs or more"
-    numbers = [*base.run_numbers, *other.run_numbers]
+    numbers = [*base.samples, *other.samples]
     complete: list[CheckpointRuns] = []
     problems: dict[str, list[CheckpointRuns]] = {}
     incomplete_problems: set[str] = set()
@@ -64,14 +71,14 @@ def significance_of(
         return sum(all(checkpoint.by_run[number].passed for checkpoint in group) for group in solvable)
 
     return Significance(
-        smallest_p=smallest_p(len(base.runs), len(other.runs)),
+        smallest_p=smallest_p(len(base.samples), len(other.samples)),
         checkpoints=_difference(base, other, len(complete), passed),
         problems=_difference(base, other, len(solvable), solved) if solvable else None,
     ), None
 
 
 def _difference(base: Side, other: Side, tasks: int, count: Callable[[int], int]) -> Difference:
-    counts = [[count(number) for number in side.run_numbers] for side in (base, other)]
+    counts = [[count(number) for number in side.samples] for side in (base, other)]
     permutation = permutation_test(*counts, seed=SEED)
     return Difference(
         tasks=tasks,

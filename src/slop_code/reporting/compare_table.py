@@ -202,7 +202,8 @@ def significance(comparison: Comparison, pair: PairComparison) -> Iterator[Style
     if tested is None:
         yield f"no p-value: {one_line(pair.no_significance or '')}", "dim"
         return
-    runs = [next(len(side.runs) for side in comparison.sides if side.name == name) for name in (pair.base, pair.other)]
+    samples = {side.name: len(side.runs) - len(side.copies) for side in comparison.sides}
+    runs = [samples[pair.base], samples[pair.other]]
     yield f"checkpoints: {_difference_text(pair, tested.checkpoints, 'checkpoint')}", ""
     if tested.problems:
         yield f"problems solved: {_difference_text(pair, tested.problems, 'problem')}", ""

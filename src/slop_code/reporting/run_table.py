@@ -158,6 +158,11 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
         estimates = summary.samples.policies[policy]
         for what, estimate in (("checkpoints", estimates.checkpoints), ("whole problems", estimates.solved)):
             yield f"{what} over {summary.samples.runs} runs: {estimate_text(estimate)}", ""
+        for run in summary.samples.copies:
+            yield (
+                f"{one_line(run)}: the same submissions as in another run, so it counts as no further sample",
+                "yellow",
+            )
     yield verdict(summary, policy)
 
 

@@ -52,6 +52,9 @@ class RunSettings:
     partial: bool = False
     """Only some problems of the runs are evaluated: no summary is written, as it would replace that of all."""
 
+    samples: bool = False
+    """The runs are samples of the same agent: their common summary has estimates."""
+
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
             raise UsageError(f"workers: expected at least 1, found {self.workers}")
@@ -155,7 +158,8 @@ class RunEvaluation:
                 self.indexes[run.name].save()
         if len(self.runs) == 1 and len(written) == 1 and policy in NAMED:
             return lines, written[0]
-        return lines, summarise(lines, self.plan.issues, tuple(dict.fromkeys((*NAMED, policy))))
+        policies, samples = tuple(dict.fromkeys((*NAMED, policy))), self.settings.samples and not self.settings.shard
+        return lines, summarise(lines, self.plan.issues, policies, samples=samples)
 
     def _may_write_summary(self, run: DiscoveredRun) -> bool:
         """False for a part of a run, and where another evaluator holds its lock."""

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from slop_code.evaluation.policy import Policy
+    from slop_code.runs.checkpoint_lines import CheckpointLine
+
+MIN_INTERVAL_RUNS = 3
+"""Two runs say next to nothing about how far runs differ."""
 
 
 class Figures(BaseModel):
@@ -35,7 +39,7 @@ class Estimate(Figures):
     rate: float
     """The mean over runs."""
     interval: Interval | None
-    """None from a single run."""
+    """None from fewer than three runs, and where all have the same share."""
     pass_at_k: dict[str, float]
     """By k: the chance that at least one of k runs passes, mean over tasks."""
 
@@ -49,6 +53,9 @@ class PolicySamples(Figures):
 
 class Samples(Figures):
     runs: int
+    """Runs with different submissions."""
+    copies: list[str]
+    """Names of runs with the same submissions as another, which are not counted."""
     problems: int
     checkpoints: int
     policies: dict[str, PolicySamples]
@@ -73,7 +80,24 @@ class PassTable:
         return self.passed_by(run) == len(self.checkpoints)
 
 
-def samples_of(problems: Sequence[Mapping[Policy, PassTable]]) -> Samples | None:
+def copies_among(lines: Iterable[CheckpointLine]) -> list[str]:
+    """Names of runs in which every submission is the same as in an earlier run: such a run is no other sample."""
+    runs: dict[str, dict[tuple[str, str], str | None]] = {}
+    for line in lines:
+        digest = line.digests.submission if line.digests else None
+        runs.setdefault(line.run, {})[line.problem, line.checkpoint] = digest
+    known: set[frozenset[tuple[tuple[str, str], str | None]]] = set()
+    copies: list[str] = []
+    for run in sorted(runs):
+        submissions = frozenset(runs[run].items())
+        if submissions in known:
+            copies.append(run)
+        elif all(runs[run].values()):
+            known.add(submissions)
+    return copies
+
+
+def samples_of(problems: Sequence[Mapping[Policy, PassTable]], copies: Sequence[str] = ()) -> Samples | None:
     """None for a single run."""
     some = [next(iter(tables.values())) for tables in problems]
     runs = sorted({run for table in some for run in table.runs})
@@ -81,6 +105,7 @@ def samples_of(problems: Sequence[Mapping[Policy, PassTable]]) -> Samples | None
         return None
     return Samples(
         runs=len(runs),
+        copies=list(copies),
         problems=len(some),
         checkpoints=sum(len(table.checkpoints) for table in some),
         policies={policy: _estimates([tables[policy] for tables in problems], runs) for policy in problems[0]},
@@ -88,7 +113,11 @@ def samples_of(problems: Sequence[Mapping[Policy, PassTable]]) -> Samples | None
 
 
 def share_interval(passed: int, runs: int) -> Interval | None:
-    return _interval(wilson(passed, runs), "wilson") if runs > 1 else None
+    return _interval(wilson(passed, runs), "wilson") if runs >= MIN_INTERVAL_RUNS else None
+
+
+def _mean_interval(shares: Sequence[float]) -> Interval | None:
+    return _interval(mean_bounds(shares), "t") if len(shares) >= MIN_INTERVAL_RUNS else None
 
 
 def _estimates(tables: Sequence[PassTable], runs: Sequence[str]) -> PolicySamples:
@@ -102,12 +131,10 @@ def _estimates(tables: Sequence[PassTable], runs: Sequence[str]) -> PolicySample
     tasks = [(len(table.runs), table.passes(checkpoint)) for table in tables for checkpoint in table.checkpoints]
     problems = [(len(table.runs), sum(map(table.solved_by, table.runs))) for table in tables]
     return PolicySamples(
-        checkpoints=Estimate(
-            rate=statistics.fmean(shares), interval=_interval(mean_bounds(shares), "t"), pass_at_k=_by_k(tasks)
-        ),
+        checkpoints=Estimate(rate=statistics.fmean(shares), interval=_mean_interval(shares), pass_at_k=_by_k(tasks)),
         solved=Estimate(
             rate=statistics.fmean(solved),
-            interval=alone or _interval(mean_bounds(solved), "t"),
+            interval=alone or _mean_interval(solved),
             pass_at_k=_by_k(problems),
         ),
     )

@@ -19,7 +19,7 @@ from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.report import Stored, load_stored
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
 from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
-from slop_code.runs.samples import Figures, Interval, PassTable, Samples, samples_of, share_interval
+from slop_code.runs.samples import Figures, Interval, PassTable, Samples, copies_among, samples_of, share_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,7 +82,7 @@ class Share(Passed):
 
 class CheckpointSummary(Figures):
     runs: int
-    """Runs of the problem; a run without this checkpoint did not pass it."""
+    """Runs of the problem, without copies; a run without this checkpoint did not pass it."""
     evaluated: int
     passed: dict[str, Share]
 
@@ -103,7 +103,7 @@ class RunSummary(Stored):
     slop_code: str
     totals: Totals
     samples: Samples | None
-    """None for a single run."""
+    """None for a single run, and for runs that are not said to be samples of the same agent."""
     runs: dict[str, Totals]
     problems: dict[str, ProblemSummary]
     infrastructure_failures: list[LabelledReason]
@@ -122,8 +122,10 @@ class RunSummary(Stored):
 NAMED: tuple[Policy, ...] = tuple(PassPolicy)
 
 
-def write_summary(folder: Path, lines: Sequence[CheckpointLine], issues: Iterable[RunIssue]) -> RunSummary:
-    summary = summarise(lines, list(issues))
+def write_summary(
+    folder: Path, lines: Sequence[CheckpointLine], issues: Iterable[RunIssue], *, samples: bool = False
+) -> RunSummary:
+    summary = summarise(lines, list(issues), samples=samples)
     try:
         write_lines(folder / LINES_FILE, lines)
         summary.save(folder / SUMMARY_FILE)
@@ -136,24 +138,32 @@ def write_summary(folder: Path, lines: Sequence[CheckpointLine], issues: Iterabl
 
 
 def summarise(
-    lines: Sequence[CheckpointLine], issues: Sequence[RunIssue], policies: Sequence[Policy] = NAMED
+    lines: Sequence[CheckpointLine],
+    issues: Sequence[RunIssue],
+    policies: Sequence[Policy] = NAMED,
+    *,
+    samples: bool = False,
 ) -> RunSummary:
-    """Each checkpoint of a run has a single line: two are a ValueError."""
+    """Each checkpoint of a run has a single line: two are a ValueError.
+
+    `samples`: the runs are samples of the same agent. Only then there are estimates and intervals.
+    """
     planned = [*lines, *skipped_lines(lines, issues)]
     runs: dict[str, list[CheckpointLine]] = {issue.run: [] for issue in issues}
     problems: dict[str, list[CheckpointLine]] = {}
     for line in planned:
         runs.setdefault(line.run, []).append(line)
         problems.setdefault(line.problem, []).append(line)
-    tables = {name: _pass_tables(problems[name], policies) for name in sorted(problems)}
+    copies = copies_among(planned) if samples else []
+    tables = {name: _pass_tables(problems[name], policies, copies) for name in sorted(problems)}
     failed = [line for line in lines if line.state == "infrastructure_failure"]
     kept = [(line.label, line.not_looked_at_again) for line in lines if line.not_looked_at_again is not None]
     return RunSummary(
         slop_code=__version__,
         totals=totals_of(planned, policies),
-        samples=samples_of(list(tables.values())),
+        samples=samples_of(list(tables.values()), copies) if samples else None,
         runs={name: totals_of(runs[name], policies) for name in sorted(runs)},
-        problems={name: _problem(problems[name], of_problem) for name, of_problem in tables.items()},
+        problems={name: _problem(problems[name], tables[name], copies, samples=samples) for name in tables},
         infrastructure_failures=[LabelledReason(label=line.label, reason=line.reason or "") for line in failed],
         not_looked_at_again=[LabelledReason(label=label, reason=reason) for label, reason in kept],
         issues=[LabelledReason(label=issue.label, reason=issue.reason) for issue in issues],
@@ -205,18 +215,14 @@ def skipped_lines(lines: Iterable[CheckpointLine], issues: Iterable[RunIssue]) -
     return list(skipped.values())
 
 
-def without_samples(summary: RunSummary) -> RunSummary:
-    """For a part of the runs: estimates over all of them would be wrong."""
-    problems = {name: problem.model_copy(update={"samples": None}) for name, problem in summary.problems.items()}
-    return summary.model_copy(update={"samples": None, "problems": problems})
-
-
-def _pass_tables(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) -> dict[Policy, PassTable]:
-    """Tables of a problem, by policy."""
+def _pass_tables(
+    lines: Sequence[CheckpointLine], policies: Sequence[Policy], copies: Sequence[str]
+) -> dict[Policy, PassTable]:
+    """Tables of a problem, by policy, without the runs that are copies."""
     order: dict[str, int] = {}
     for line in lines:
         order[line.checkpoint] = min(line.order, order.get(line.checkpoint, line.order))
-    runs = tuple(sorted({line.run for line in lines}))
+    runs = tuple(sorted({line.run for line in lines}.difference(copies)))
     checkpoints = tuple(sorted(order, key=lambda name: (order[name], name)))
     return {
         policy: PassTable(
@@ -226,17 +232,19 @@ def _pass_tables(lines: Sequence[CheckpointLine], policies: Sequence[Policy]) ->
     }
 
 
-def _problem(lines: Sequence[CheckpointLine], tables: Mapping[Policy, PassTable]) -> ProblemSummary:
-    evaluated = Counter(line.checkpoint for line in lines if line.state == "evaluated")
+def _problem(
+    lines: Sequence[CheckpointLine], tables: Mapping[Policy, PassTable], copies: Sequence[str], *, samples: bool
+) -> ProblemSummary:
+    evaluated = Counter(line.checkpoint for line in lines if line.state == "evaluated" and line.run not in copies)
     runs, checkpoints = next((table.runs, table.checkpoints) for table in tables.values())
     return ProblemSummary(
         totals=totals_of(lines, list(tables)),
-        samples=samples_of([tables]),
+        samples=samples_of([tables], copies) if samples else None,
         checkpoints={
             name: CheckpointSummary(
                 runs=len(runs),
                 evaluated=evaluated[name],
-                passed={policy: _share(table.passes(name), len(runs)) for policy, table in tables.items()},
+                passed={policy: _share(table.passes(name), len(runs), samples) for policy, table in tables.items()},
             )
             for name in checkpoints
         },
@@ -247,8 +255,8 @@ def _passed(count: int, planned: int) -> Passed:
     return Passed(count=count, rate=count / planned if planned else None)
 
 
-def _share(count: int, runs: int) -> Share:
-    return Share(count=count, rate=count / runs, interval=share_interval(count, runs))
+def _share(count: int, runs: int, samples: bool) -> Share:
+    return Share(count=count, rate=count / runs, interval=share_interval(count, runs) if samples else None)
 
 
 def _group_rate(evaluated: Iterable[CheckpointLine], group: GroupType) -> GroupRate:
