@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from pathlib import Path
+
 import pytest
 
+from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressKind
+from slop_code.execution.sandbox import sandbox_for
+from slop_code.execution.session import Session
 from slop_code.execution.setup import is_plain, python_dependencies
+from slop_code.execution.uv import base_python
+from tests.conftest import write_files
 from tests.marks import in_proof
 
 SANDBOXES = ["none", "bubblewrap", "docker"]
@@ -195,3 +205,66 @@ def test_files_made_by_set_up_are_there_for_the_tests(evaluate, problem, make_su
     assert [test.status for test in results.tests] == ["passed"], results.tests[0].failure_message
     assert (submission / "changed").read_text() == "x"
     assert (submission / "gone").exists()
+
+
+@pytest.fixture
+def run_on_host(tmp_path, monkeypatch, cache, environment_spec, make_submission):
+    """Sets a submission up and runs it, without tests; the host's interpreter has the packages HOST_ONLY."""
+    base, name = Path(base_python()), f"python{sys.version_info.major}.{sys.version_info.minor}"
+    library = tmp_path / "host/lib" / name
+    (tmp_path / "host/bin").mkdir(parents=True)
+    shutil.copy(base, tmp_path / "host/bin" / name)
+    library.mkdir(parents=True)
+    for path in Path(os.__file__).parent.iterdir():
+        if path.name != "site-packages":
+            (library / path.name).symlink_to(path)
+    write_files(library / "site-packages", HOST_ONLY)
+    monkeypatch.setattr(sys, "_base_executable", str(tmp_path / "host/bin" / name))
+
+    def run_submission(files, environment):
+        spec = environment_spec({"commands": {"command": "python"}, **environment}, sandbox="none")
+        sandbox = sandbox_for(spec, cache)
+        with Session.open(sandbox, make_submission(files)) as session:
+            workspace = tmp_path / "workspace"
+            layer = session.subject.entry / "layer" if session.subject.has_workspace else session.submission
+            shutil.copytree(layer, workspace)
+            argv = ["env", *spec.entry("main.py")]  # finds it through the PATH of the submission
+            return run(argv, env=session.environment({}), log=tmp_path / "log", timeout=60, cwd=workspace)
+
+    return run_submission
+
+
+HOST_ONLY = {
+    "hostonly.py": "__version__ = '1.16.0'\n",
+    "hostonly-1.16.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: hostonly\nVersion: 1.16.0\n",
+    "hostonly-1.16.0.dist-info/INSTALLER": "uv\n",
+    "hostonly-1.16.0.dist-info/RECORD": "hostonly.py,,\n",
+    "six.py": "__version__ = 'that of the host'\n",
+    "six-1.16.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: six\nVersion: 1.16.0\n",
+    "six-1.16.0.dist-info/INSTALLER": "uv\n",
+    "six-1.16.0.dist-info/RECORD": "six.py,,\n",
+}
+INSTALL = {"setup": {"commands": ["uv pip install -r requirements.txt"]}}
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        INSTALL,
+        {},
+        {"setup": {"commands": ["python -c 'import six' || uv pip install -r requirements.txt"]}},
+        {"commands": {"command": "uv run"}},
+        {**INSTALL, "commands": {"command": "uv run"}},
+    ],
+    ids=["set-up command", "requirements", "python in set-up", "uv run", "uv run after a command"],
+)
+def test_a_package_of_the_host_does_not_count_as_installed(run_on_host, environment):
+    done = run_on_host({"requirements.txt": "six==1.16.0\n", "main.py": PRINTS_VERSION}, environment)
+    assert done.exit_code == 0, done.output
+    assert "1.16.0\n" in done.output
+
+
+@pytest.mark.parametrize("command", ["python", "python3", "uv run"])
+def test_a_package_that_only_the_host_has_cannot_be_imported(run_on_host, command):
+    done = run_on_host({"main.py": "import hostonly\n"}, {"commands": {"command": command}})
+    assert "No module named 'hostonly'" in done.output

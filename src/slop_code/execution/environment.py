@@ -174,8 +174,10 @@ class EnvironmentSpec(FileModel):
 
     def interpreter(self) -> str | None:
         """The Python that runs a submission, as the command names it; None for other languages."""
-        word = self.entry("x")[0]
-        return word if os.path.basename(word).startswith("python") else None
+        words = self.entry("x")
+        if os.path.basename(words[0]) == "uv" and words[1:2] == ["run"]:
+            return "python"
+        return words[0] if os.path.basename(words[0]).startswith("python") else None
 
     def digest(self) -> str:
         return digest_of(self.model_dump(mode="json", exclude={"description"}))

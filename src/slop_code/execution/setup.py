@@ -36,7 +36,6 @@ def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) 
     """Run the environment's set-up commands, or install what a Python submission requires; once per content."""
     spec, python = sandbox.spec, sandbox.subject_python()
     commands = [*spec.setup.commands, *spec.setup.eval_commands]
-    offline = {"UV_OFFLINE": "1", "UV_NO_SYNC": "1", "UV_PYTHON": python, "UV_PYTHON_DOWNLOADS": "never"}
     is_python = spec.interpreter() is not None
     if commands:
         steps = python_steps(python, None) if is_python else []
@@ -49,7 +48,7 @@ def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) 
     else:
         return PreparedSubject()
     entry = _load_or_build(sandbox, submission, hidden, kind, content, steps)
-    return PreparedSubject(entry, kind == LAYERS, offline)
+    return PreparedSubject(entry, kind == LAYERS, _test_environment(sandbox, entry, kind))
 
 
 def python_steps(python: str, source: str | None) -> list[list[str]]:
@@ -139,17 +138,33 @@ def _run_step(sandbox: Sandbox, setup_box: SetupBox, command: Sequence[str], dea
 
 
 def _setup_environment(sandbox: Sandbox, scratch: Path) -> dict[str, str]:
-    layout, given = sandbox.layout(scratch), sandbox.variables()
+    layout, given, env = sandbox.layout(scratch), sandbox.variables(), sandbox.subject_env(scratch)
+    path = f"{layout.tools}:{given.get('PATH') or PATH}"
+    own = {"PATH": path, "UV_PYTHON": sandbox.subject_python()}
+    if sandbox.spec.interpreter() is not None:
+        # uv and pip prefer these variables to VIRTUAL_ENV: the host's interpreter has packages of its own.
+        python = f"{env}/bin/python"
+        own = {"PATH": f"{env}/bin:{path}", "UV_PYTHON": python, "PIP_PYTHON": python, "PIP_REQUIRE_VIRTUALENV": "1"}
     return {
         **given,
-        "PATH": f"{layout.tools}:{given.get('PATH') or PATH}",
+        **own,
         "HOME": layout.home,
         "LANG": "C.UTF-8",
         "UV_CACHE_DIR": f"{layout.tmp}/uv",
-        "UV_PYTHON": sandbox.subject_python(),
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_LINK_MODE": "copy",
-        "VIRTUAL_ENV": sandbox.subject_env(scratch),
+        "VIRTUAL_ENV": env,
         **network_variables(),
         **sandbox.spec.environment.env,
     }
+
+
+def _test_environment(sandbox: Sandbox, entry: Path, kind: str) -> dict[str, str]:
+    """Variables that keep uv offline, and on the submission's own environment, while the tests run."""
+    offline = {"UV_OFFLINE": "1", "UV_NO_SYNC": "1", "UV_PYTHON_DOWNLOADS": "never"}
+    if sandbox.spec.interpreter() is None:
+        return {**offline, "UV_PYTHON": sandbox.subject_python()}
+    env = sandbox.subject_env(entry)
+    # Set-up commands may have made the `.venv` that `uv run` takes by itself.
+    project = {"UV_PROJECT_ENVIRONMENT": env} if kind == SUBJECTS else {}
+    return {**offline, **project, "UV_PYTHON": f"{env}/bin/python"}
