@@ -74,11 +74,14 @@ except ValueError:
     sys.exit(2)
 """
 COMPLETIONS = {
-    "right": RIGHT,
-    "no negatives": RIGHT.replace("map(int, sys.argv[1:])", "abs(int(word)) for word in sys.argv[1:]"),
-    "no errors": "import sys\nprint(sum(map(int, sys.argv[1:])))\n",
-    "nothing": "pass\n",
-    "no Python": "I would add up the numbers.\n",
+    "right": {"main.py": RIGHT},
+    "no negatives": {
+        "main.py": RIGHT.replace("map(int, sys.argv[1:])", "abs(int(word)) for word in sys.argv[1:]"),
+    },
+    "no errors": {"main.py": "import sys\nprint(sum(map(int, sys.argv[1:])))\n"},
+    "nothing": {"main.py": "pass\n"},
+    "no Python": {"main.py": "I would add up the numbers.\n"},
+    "no package": {"main.py": RIGHT, "requirements.txt": "a-package-that-nobody-has-published\n"},
 }
 
 
@@ -99,14 +102,18 @@ def make_submissions(folder: Path, count: int) -> list[Submission]:
             problem=problem,
             checkpoint=checkpoint,
             environment=environment,
-            path=write(folder / str(number), {"main.py": f"{kinds[number % len(kinds)]}# {stamp} {number}\n"}),
+            path=write(folder / str(number), {**kinds[number % len(kinds)], "unique": f"{stamp} {number}\n"}),
         )
         for number in range(count)
     ]
 
 
 def reward(facts: CheckpointFacts) -> float | None:
-    """The share of tests that pass; None where there is no verdict: that says nothing about the completion."""
+    """The share of tests that pass; None where there is no verdict: that says nothing about the completion.
+
+    A completion that cannot be set up by its own fault has a verdict, in which every test failed, and so its reward
+    is 0. Otherwise a model could learn to cancel a bad reward with a package that does not exist.
+    """
     total = sum(facts.total_counts.values())
     if facts.state != "evaluated" or not total:
         return None

@@ -54,6 +54,10 @@ class SubmissionError(UsageError):
     """The submission is refused as it stands (not there, not readable, too deep)."""
 
 
+class SubmissionSetupError(SlopCodeError):
+    """The submission cannot be set up, and that is proven to be its own fault: a verdict, not a failure of ours."""
+
+
 class ResultError(UsageError):
     """A stored result is damaged or of another format."""
 

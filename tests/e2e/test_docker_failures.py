@@ -164,14 +164,16 @@ def test_invalid_settings_are_a_config_error(command, tmp_path, settings, messag
 
 
 def test_failing_set_up_is_reported_with_its_output(fails):
-    reason = fails({"setup": {"commands": ["true", "(echo much; seq 9000; echo the last words) >&2; exit 7"]}})
+    commands = ["true", "(echo much; seq 9000; echo the last words) >&2; exit 7"]
+    reason = fails({"setup": {"commands": commands, "on_failure": "infrastructure"}})
     assert reason.splitlines()[0].endswith("exited with 7")
     assert "set-up: `(echo much" in reason
     assert reason.endswith("9000\nthe last words")
 
 
 def test_set_up_has_a_timeout(fails):
-    reason = fails({"setup": {"commands": ["echo begun; trap '' TERM; while :; do sleep 1; done"], "timeout": 5}})
+    commands = ["echo begun; trap '' TERM; while :; do sleep 1; done"]
+    reason = fails({"setup": {"commands": commands, "timeout": 5, "on_failure": "infrastructure"}})
     assert "did not end within the 5 s for set-up" in reason
     assert reason.endswith("begun")
 

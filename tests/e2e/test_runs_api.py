@@ -141,13 +141,14 @@ def test_the_example_of_a_training_loop(boxes):
     argv = [sys.executable, example, "--count", "6", "--workers", "2"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[:6] == [
-        "right          2 with 1.0",
+    assert done.stdout.splitlines()[:7] == [
+        "right          1 with 1.0",
         "no negatives   1 with 0.75",
         "no errors      1 with 0.75",
         "nothing        1 with 0.0",
         "no Python      1 with 0.0",
-        "6 rewards, 0 without a verdict, mean 0.583",
+        "no package     1 with 0.0",
+        "6 rewards, 0 without a verdict, mean 0.417",
     ]
 
 

@@ -189,6 +189,7 @@ def test_what_came_to_no_verdict(make_problem, submission, evaluate, tmp_path, n
 
 
 def test_where_pytest_never_ran(alone, submission, evaluate, tmp_path):
-    results = evaluate(alone, submission, output_dir=tmp_path, environment={"setup": {"commands": ["false"]}})
+    environment = {"setup": {"commands": ["false"], "on_failure": "infrastructure"}}
+    results = evaluate(alone, submission, output_dir=tmp_path, environment=environment)
     with pytest.raises(ResultError, match="pytest never ran: set-up: `false` exited with 1"):
         findings(tmp_path, results, alone)

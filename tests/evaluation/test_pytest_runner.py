@@ -58,7 +58,7 @@ def test_a_failed_set_up_stays_the_reason(make_problem, make_submission, evaluat
         if event.name.startswith("echo") and change == "changed":
             (submission / "more.py").touch()
 
-    commands = {"setup": {"commands": ["echo no such package; exit 3"]}}
+    commands = {"setup": {"commands": ["echo no such package; exit 3"], "on_failure": "infrastructure"}}
     results = evaluate(problem, submission, sandbox="none", environment=commands, progress=write)
     assert results.infrastructure_failure_reason.startswith("set-up: `echo no such package; exit 3` exited with 3")
     assert "no such package" in results.infrastructure_failure_reason.partition("\n")[2]

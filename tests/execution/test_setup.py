@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from slop_code.execution.dependencies import is_plain, python_dependencies
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
-from slop_code.execution.setup import is_plain, python_dependencies
 from slop_code.execution.uv import base_python
 from tests.conftest import write_files
 from tests.marks import in_proof
@@ -151,18 +151,6 @@ def test_extras_of_the_project_s_own_name_are_the_submission_s_own(make_submissi
     assert python_dependencies(submission) == ("pyproject.toml", None)
 
 
-@pytest.mark.parametrize("sandbox", SANDBOXES)
-def test_an_impossible_requirement_is_an_infrastructure_failure(evaluate, problem, make_submission, sandbox):
-    submission = make_submission({"requirements.txt": "six==99.99\n", "main.py": PRINTS_VERSION})
-    results = evaluate(problem, submission, sandbox=sandbox)
-    assert results.infrastructure_failure
-    assert "exited with 1" in results.infrastructure_failure_reason
-    assert "six==99.99" in results.infrastructure_failure_reason
-    assert "No solution found" in results.infrastructure_failure_reason
-    assert not any(results.passed.values())
-    assert [test.status for test in results.tests] == ["error"]
-
-
 @pytest.mark.parametrize(
     ("init", "sandbox"),
     [
@@ -185,15 +173,6 @@ def test_set_up_commands_run_once_per_content(evaluate, problem, make_submission
         )
     assert [event.kind for event in events] == [ProgressKind.RUN_TESTS]
     assert sorted(path.name for path in submission.iterdir()) == ["main.py", "requirements.txt"]
-
-
-@pytest.mark.parametrize("sandbox", SANDBOXES)
-def test_set_up_that_fails_is_no_verdict(evaluate, problem, make_submission, sandbox):
-    environment = {"setup": {"commands": ["echo it went wrong >&2; exit 9"]}}
-    submission = make_submission({"main.py": PRINTS_VERSION})
-    results = evaluate(problem, submission, sandbox=sandbox, environment=environment)
-    assert "exited with 9" in results.infrastructure_failure_reason
-    assert "it went wrong" in results.infrastructure_failure_reason
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)

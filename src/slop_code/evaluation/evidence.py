@@ -44,9 +44,10 @@ NEVER_RAN = -1
 """The exit code of a pytest that was not started, or that did not end by itself."""
 
 MISSING = "is missing"
+SETUP_LIMIT = 16 * 1024
 
-ReportSource = Literal["json-report", "ctrf", "stream"]
-"""From the most to the least detailed."""
+ReportSource = Literal["json-report", "ctrf", "stream", "setup"]
+"""From the most to the least detailed; `setup`: pytest never ran, because the submission's set-up failed."""
 
 Parsed = TypeVar("Parsed")
 ReportParser = Callable[[bytes], ParsedReport]
@@ -64,6 +65,9 @@ class PytestExit(Stored):
 
     error: str | None
     """The failure of the boxes. The files of pytest are not used then."""
+
+    setup_failure: str | None = None
+    """Why the submission cannot be set up, by its own fault: pytest was not started, and every test has failed."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,12 @@ class Evidence:
         ended = PytestExit(pair=pair, exit_code=code, session_timeout=None, error=_failure_text(error))
         return cls(roster, ended)
 
+    @classmethod
+    def of_setup_failure(cls, reason: str, roster: Roster) -> Evidence:
+        """The evidence of an evaluation whose submission cannot be set up, by its own fault."""
+        text = escape_control(f"set-up failed: {reason}", SETUP_LIMIT)
+        return cls(roster, PytestExit(pair=1, exit_code=None, session_timeout=None, error=None, setup_failure=text))
+
     def with_reports(self, folder: Path, parse_ctrf: ReportParser = parse_ctrf) -> Evidence:
         """Never raises: instead of a report that cannot be used, the evidence has the text that says why."""
         return replace(
@@ -110,6 +120,10 @@ class Evidence:
         return None if isinstance(self.exit, str) else self.exit.error
 
     @property
+    def setup_failure(self) -> str | None:
+        return None if isinstance(self.exit, str) else self.exit.setup_failure
+
+    @property
     def exit_code(self) -> int:
         code = None if isinstance(self.exit, str) else self.exit.exit_code
         return NEVER_RAN if code is None else code
@@ -117,13 +131,15 @@ class Evidence:
     @property
     def source(self) -> ReportSource:
         """The best report that can be used."""
+        if self.setup_failure is not None:
+            return "setup"
         if self.error is None and isinstance(self.json_report, ParsedReport):
             return "json-report"
         return "ctrf" if self.error is None and isinstance(self.ctrf, ParsedReport) else "stream"
 
     @functools.cached_property
     def _report(self) -> ParsedReport:
-        if self.error is not None:
+        if self.error is not None or self.setup_failure is not None:
             return ParsedReport((), None, ())
         results, errors = self.stream.results.values(), self.stream.collection_errors
         from_stream = ParsedReport(tuple(results), self.stream.finished, tuple(errors))

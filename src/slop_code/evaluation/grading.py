@@ -60,7 +60,7 @@ class Grade:
     tests: list[TestResult]
     exit_code: int
     infrastructure_failure_reason: str | None
-
+    setup_failure: str | None
     deselected: int
     source: ReportSource
 
@@ -85,6 +85,7 @@ def grade(evidence: Sequence[Evidence], roster: Roster, rules: GradingRules) -> 
         tests=_in_order(roster, tests),
         exit_code=_exit_code([pairs[index].exit_code for index in with_tests]),
         infrastructure_failure_reason=None if reason is None else escape_control(reason, REASON_LIMIT),
+        setup_failure=next((pair.setup_failure for pair in pairs if pair.setup_failure is not None), None),
         deselected=len(_deselected(pairs, roster) & roster.nodeids),
         source=max((pair.source for pair in pairs), key=get_args(ReportSource).index),
     )
@@ -110,7 +111,7 @@ def _tests(pair: Evidence, reported: dict[str, RawTest], rules: GradingRules, mi
         if raw is None and entry.nodeid in pair.deselected:
             continue
         message = f"{missing} (this test was running)" if entry.nodeid == pair.running else missing
-        graded.append((entry, raw or RawTest(entry.nodeid, "error", 0.0, message=message)))
+        graded.append((entry, raw or _missing_test(entry.nodeid, pair, message)))
     known = pair.roster.nodeids
     for nodeid, raw in reported.items():
         if nodeid in known:
@@ -118,6 +119,12 @@ def _tests(pair: Evidence, reported: dict[str, RawTest], rules: GradingRules, mi
         unknown = RawTest(nodeid, "error", raw.duration_ms, message=NOT_IN_ROSTER)
         graded.append((RosterEntry(nodeid, ()), unknown))
     return [_result(entry, raw, rules) for entry, raw in graded]
+
+
+def _missing_test(nodeid: str, pair: Evidence, message: str) -> RawTest:
+    if pair.setup_failure is not None:
+        return RawTest(nodeid, "failed", 0.0, message=pair.setup_failure)
+    return RawTest(nodeid, "error", 0.0, message=message)
 
 
 def _result(entry: RosterEntry, raw: RawTest, rules: GradingRules) -> TestResult:

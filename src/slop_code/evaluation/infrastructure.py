@@ -36,6 +36,8 @@ def infrastructure_failure(evidence: Evidence) -> str | None:
         return f"{EXIT} {evidence.exit}"
     if evidence.error is not None:
         return evidence.error
+    if evidence.setup_failure is not None:
+        return None
     code = evidence.exit.exit_code
     if code == NO_TESTS and evidence.roster.nodeids and evidence.roster.nodeids <= evidence.deselected:
         return "the pytest arguments select none of the tests"

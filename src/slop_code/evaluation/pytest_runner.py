@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._arguments import check_path
 from slop_code._io import read_bounded
-from slop_code.errors import InfrastructureError, UsageError
+from slop_code.errors import InfrastructureError, SubmissionSetupError, UsageError
 from slop_code.evaluation.command import PLUGIN, check_pytest_args, pytest_command, render_ini
 from slop_code.evaluation.context import EvaluationContext, ignore_progress
 from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence, weakest_isolation
@@ -29,6 +29,7 @@ from slop_code.evaluation.roster import Roster, assign_only, assign_pairs, max_p
 from slop_code.evaluation.run_tests import (
     PytestSettings,
     keep_evidence,
+    keep_setup_failure,
     read_reports,
     remove_evidence,
     run_pairs,
@@ -36,6 +37,7 @@ from slop_code.evaluation.run_tests import (
 )
 from slop_code.evaluation.selection import Selection, checkpoint_files, select
 from slop_code.evaluation.staging import Staged, StagingPlan, copy_tests, stage, variables_for
+from slop_code.evaluation.verbose_log import verbose_log
 from slop_code.execution.cache import DAMAGE_ERRORS, Cache
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.manifest import check_manifest
@@ -46,7 +48,7 @@ from slop_code.execution.submission import open_submission, read_tree
 from slop_code.execution.tool_environment import read_tool_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from slop_code.evaluation.config import CheckpointConfig, MarkerConfig, ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
@@ -141,11 +143,11 @@ class PytestRunner:
         platform = start_thread(platform_name)
         tree = start_thread(read_tree, submission)
         state = _EvaluationState(self._context, submission, arguments, tree)
-        with _verbose_log(self.verbose):
+        with verbose_log(self.verbose):
             try:
                 with self.cache.shared_lock():
                     self._prepare(state)
-                    self._run_tests(state)
+                    self._set_up_and_run_tests(state)
             except (InfrastructureError, OSError) as error:
                 state.evidence = [Evidence.of_failure(error, state.roster)]
                 with contextlib.suppress(OSError):
@@ -163,8 +165,20 @@ class PytestRunner:
         state.roster = self._assign_tests(state.staged.roster, state.arguments)
         state.stopwatch.lap("prepare")
 
-    def _run_tests(self, state: _EvaluationState) -> None:
-        """Opens the boxes, runs the tests in them, and reads and keeps the evidence."""
+    def _set_up_and_run_tests(self, state: _EvaluationState) -> None:
+        try:
+            after = self._run_tests(state)
+        except SubmissionSetupError as error:
+            state.stopwatch.lap("setup")
+            after = start_thread(_check_and_read_again, state)
+            state.roster, state.evidence = keep_setup_failure(self.output_dir, state.roster, str(error))
+        changed = submission_change(state.submission, state.tree, after)
+        # If there is already another infrastructure failure, its reason is the one to report.
+        if changed and self._grade(state).infrastructure_failure_reason is None:
+            raise changed
+
+    def _run_tests(self, state: _EvaluationState) -> Callable[[], SubmissionTree]:
+        """Opens the boxes, runs the tests in them, reads and keeps the evidence; returns the submission afterwards."""
         context, roster = state.context, state.roster
         assert state.staged is not None
         settings = PytestSettings(context, state.staged, state.command, self.follow, self.seed, self.interactive)
@@ -182,10 +196,7 @@ class PytestRunner:
                 _log.info("%s: %s, tests from %s", pair.folder, pair.exit, pair.source)
             remove_evidence(self.output_dir)  # not before: a cancelled evaluation leaves an earlier one as it was
             keep_evidence(self.output_dir, sessions, state.evidence, roster)
-        changed = submission_change(state.submission, state.tree, after)
-        # If there is already another infrastructure failure, its reason is the one to report.
-        if changed and self._grade(state).infrastructure_failure_reason is None:
-            raise changed
+        return after
 
     def _new_context(self) -> EvaluationContext:
         return EvaluationContext(self.problem, self.checkpoint, self.environment, self.cache, self.progress)
@@ -248,6 +259,7 @@ class PytestRunner:
             tests=graded.tests,
             pytest_exit_code=graded.exit_code,
             infrastructure_failure_reason=graded.infrastructure_failure_reason,
+            setup_failure=graded.setup_failure,
             isolation=weakest_isolation(state.evidence),
             deselected=graded.deselected,
             phases=state.stopwatch.phases,
@@ -338,24 +350,6 @@ def _check_and_read_again(state: _EvaluationState) -> SubmissionTree:
         message = "a cache entry was damaged while in use; evaluate again, and it is rebuilt"
         raise InfrastructureError(f"{state.context.cache.root}: {message} ({error})") from error
     return read_tree(open_submission(state.submission))
-
-
-@contextlib.contextmanager
-def _verbose_log(verbose: bool) -> Iterator[None]:
-    logger = logging.getLogger("slop_code")
-    if not verbose:
-        yield
-        return
-    level, handler = logger.level, None if logger.hasHandlers() else logging.StreamHandler()
-    logger.setLevel(logging.DEBUG)
-    if handler:
-        logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-        if handler:
-            logger.removeHandler(handler)
 
 
 def prepare_tests(context: EvaluationContext) -> tuple[Roster, Mapping[str, str]]:

@@ -167,6 +167,8 @@ class CorrectnessResults(StoredWhole):
     tests: list[TestResult]
     pytest_exit_code: int
     infrastructure_failure_reason: str | None = None
+    setup_failure: str | None = None
+    """Why the submission cannot be set up, by its own fault. This is a verdict: every test fails with this reason."""
     isolation: Annotated[dict[str, Any], AfterValidator(_is_storable)] = Field(default_factory=dict)
     """Isolation that was in effect."""
     phases: dict[str, Duration] = Field(default_factory=dict)

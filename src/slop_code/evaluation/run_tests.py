@@ -21,6 +21,7 @@ from slop_code.evaluation.evidence import (
     pair_folders,
 )
 from slop_code.evaluation.groups import QUARANTINED
+from slop_code.evaluation.roster import assign_only
 from slop_code.evaluation.staging import JudgeSelection, Staged, judge_request, reports_of
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
@@ -147,6 +148,19 @@ def keep_evidence(
             write_atomic(target / EXIT, pair.exit.model_dump_json() + "\n")
     if output is not None:
         write_atomic(output / REPORTS_DIR / ROSTER, roster.to_json())
+
+
+def keep_setup_failure(output: Path | None, roster: Roster, reason: str) -> tuple[Roster, list[Evidence]]:
+    """The evidence of a submission that cannot be set up, in the output folder too; there is a single pair."""
+    single = assign_only(roster, {entry.nodeid for entry in roster.entries if entry.pair is not None})
+    evidence = Evidence.of_setup_failure(reason, single.of_pair(1))
+    remove_evidence(output)
+    if output is not None:
+        assert isinstance(evidence.exit, PytestExit)
+        (output / REPORTS_DIR).mkdir(parents=True, exist_ok=True)
+        write_atomic(output / REPORTS_DIR / EXIT, evidence.exit.model_dump_json() + "\n")
+        write_atomic(output / REPORTS_DIR / ROSTER, single.to_json())
+    return single, [evidence]
 
 
 def run_concurrently(actions: Sequence[Callable[[], Value]]) -> list[Value]:

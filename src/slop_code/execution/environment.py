@@ -105,6 +105,9 @@ class SetupSpec(FileModel):
     timeout: float = Field(default=300.0, ge=0.001, le=7 * 24 * 3600, allow_inf_nan=False)
     """Seconds for all of set-up, the subject's Python environment included."""
 
+    on_failure: Literal["evidence", "verdict", "infrastructure"] = "evidence"
+    """Whose fault a failure of set-up is: found out by evidence, always the submission's, or never."""
+
 
 class CommandsSpec(FileModel):
     entry_file: str = Field(default=f"{_PLACEHOLDER}.py", min_length=1)

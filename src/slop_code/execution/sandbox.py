@@ -114,6 +114,9 @@ class SetupJob:
     hidden: Sequence[Path] = ()
     """Host paths that the submission must not see."""
 
+    discard: bool = False
+    """Nothing of it is kept."""
+
 
 class SetupBox(Protocol):
     """A box that runs the set-up commands of a submission in sequence."""
@@ -227,7 +230,7 @@ class Sandbox(Protocol):
     def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]: ...
 
     def setup_box(self, job: SetupJob) -> AbstractContextManager[SetupBox]:
-        """Its results are kept when the block ends without an error."""
+        """Its results are kept when the block ends without an error, unless the job says that they are discarded."""
 
     def check_tools(self, entry: Path) -> None:
         """Raise ValueError when what the tool builder made is gone or damaged."""

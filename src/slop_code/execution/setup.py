@@ -2,139 +2,154 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
 import time
-import tomllib
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from slop_code._io import TooLargeError, digest_of, read_bounded
+from slop_code._io import digest_of
 from slop_code._version import __version__
-from slop_code.errors import InfrastructureError
+from slop_code.execution.dependencies import is_plain, python_dependencies
 from slop_code.execution.manifest import check_sample_manifest, write_sample_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, PreparedSubject, SetupJob
+from slop_code.execution.setup_failure import (
+    PROBE_S,
+    SetupStep,
+    SetupStepError,
+    StepKind,
+    is_worth_repeating,
+    setup_error,
+)
 from slop_code.execution.submission import tree_digest
 from slop_code.execution.uv import network_variables, uv_identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from slop_code.execution.process import ProcessResult
     from slop_code.execution.sandbox import Sandbox, SetupBox
 
 LAYERS = "layers"
 """Cache entries with the workspace, as set-up commands left it."""
 
 SUBJECTS = "subjects"
-PLAIN_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^;@/\\]*)?(;[^@/\\]*)?")
-ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SetupPlan:
+    kind: str
+    """Kind of its cache entry."""
+
+    content: str
+    """The part of the submission that the steps depend on."""
+
+    steps: Sequence[SetupStep]
 
 
 def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) -> PreparedSubject:
-    """Run the environment's set-up commands, or install what a Python submission requires; once per content."""
-    spec, python = sandbox.spec, sandbox.subject_python()
-    commands = [*spec.setup.commands, *spec.setup.eval_commands]
-    is_python = spec.interpreter() is not None
-    if commands:
-        steps = python_steps(python, None) if is_python else []
-        steps += [[spec.local.shell or "/bin/sh", "-c", command] for command in commands]
-        kind, content = LAYERS, tree_digest(submission)
-    elif is_python:
-        source, text = python_dependencies(submission)
-        content = text if text is not None and is_plain(text) else (tree_digest(submission) if source else "")
-        kind, steps = SUBJECTS, python_steps(python, source)
-    else:
+    """Run the environment's set-up commands, or install what a Python submission requires; once per content.
+
+    Raises SubmissionSetupError where the submission is at fault, and InfrastructureError for any other failure.
+    """
+    plan = _plan(sandbox, submission)
+    if not plan.steps:
         return PreparedSubject()
-    entry = _load_or_build(sandbox, submission, hidden, kind, content, steps)
-    return PreparedSubject(entry, kind == LAYERS, _test_environment(sandbox, entry, kind))
+    setup = SubjectSetup(sandbox, submission, hidden, plan)
+    try:
+        entry = setup.load_or_build()
+    except SetupStepError as first:
+        # The failed box is gone, with all that it wrote: a disk that it filled has room again.
+        if not is_worth_repeating(first):
+            raise setup_error(sandbox, first, setup.probe) from first
+        try:
+            entry = setup.load_or_build()
+        except SetupStepError as second:
+            raise setup_error(sandbox, second, setup.probe) from second
+    return PreparedSubject(entry, plan.kind == LAYERS, _test_environment(sandbox, entry, plan.kind))
 
 
-def python_steps(python: str, source: str | None) -> list[list[str]]:
+def _plan(sandbox: Sandbox, submission: Path) -> SetupPlan:
+    spec, python = sandbox.spec, sandbox.subject_python()
+    is_python = spec.interpreter() is not None
+    if commands := [*spec.setup.commands, *spec.setup.eval_commands]:
+        steps = python_steps(python, None) if is_python else []
+        shell = spec.local.shell or "/bin/sh"
+        steps += [SetupStep([shell, "-c", command], StepKind.COMMAND) for command in commands]
+        return SetupPlan(LAYERS, tree_digest(submission), steps)
+    if not is_python:
+        return SetupPlan(SUBJECTS, "", [])
+    source, text = python_dependencies(submission)
+    plain = text is not None and is_plain(text)
+    content = text if text is not None and plain else (tree_digest(submission) if source else "")
+    return SetupPlan(SUBJECTS, content, python_steps(python, source, plain=plain))
+
+
+def python_steps(python: str, source: str | None, *, plain: bool = True) -> list[SetupStep]:
     venv = ["uv", "venv", "--quiet", "--no-config", "--relocatable", "--allow-existing", "--python", python]
     install = ["uv", "pip", "install", "--no-config", "--compile-bytecode", "--link-mode=copy"]
-    steps = [[*venv, "{env}"]]
+    steps = [SetupStep([*venv, "{env}"], StepKind.TOOL)]
     if source == "requirements.txt":
         install.append("--no-sources")  # a pyproject.toml next to it is ignored
     if source:
-        steps.append([*install, "--python", "{env}/bin/python", "-r", source])
+        kind = StepKind.PACKAGES if plain else StepKind.OWN_CODE
+        steps.append(SetupStep([*install, "--python", "{env}/bin/python", "-r", source], kind))
     return steps
 
 
-def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
-    """The file that names a Python submission's dependencies, and its text where nothing else matters."""
-    for name in ("requirements.txt", "pyproject.toml"):
-        path = Path(os.path.realpath(submission / name))
-        if submission not in path.parents or not path.is_file():
-            continue  # absent, or a pipe or a link that leads out, which uv must not read
-        try:
-            text = read_bounded(path, 1 << 20).decode("utf-8")
-        except (OSError, UnicodeDecodeError, TooLargeError):
-            return name, None
-        if name == "requirements.txt":
-            return name, text
-        try:
-            settings = tomllib.loads(text)
-        except (ValueError, RecursionError):
-            return None, None
-        project, tools = settings.get("project"), settings.get("tool")
-        if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
-            dependencies = project.get("dependencies")
-            # Settings for uv can make a plain name refer to a file of the submission's own.
-            own_sources = isinstance(tools, dict) and "uv" in tools
-            # So can its own extras, where a dependency has the project's own name.
-            own_sources |= "optional-dependencies" in project
-            if not isinstance(dependencies, list) or "dynamic" in project or own_sources:
-                return name, None
-            return name, "\n".join(map(str, dependencies))
-    return None, None
+@dataclass(frozen=True, slots=True)
+class SubjectSetup:
+    sandbox: Sandbox
+    submission: Path
+    hidden: Sequence[Path]
+    plan: SetupPlan
 
+    def load_or_build(self) -> Path:
+        """The cache entry; raises SetupStepError for a step that fails."""
+        sandbox, steps = self.sandbox, [step.argv for step in self.plan.steps]
+        fixed = [sandbox.spec.environment.env, [__version__, *sandbox.identity(), *uv_identity()]]
+        key = digest_of([self.plan.content, steps, *fixed])
 
-def is_plain(requirements: str) -> bool:
-    """Names and versions only, and no file, folder, link or option that could install the submission's own code."""
-    lines = (line.split("#")[0].strip() for line in requirements.splitlines())
-    return all(not line or (PLAIN_REQUIREMENT.fullmatch(line) and not ARCHIVE.search(line)) for line in lines)
+        def build(scratch: Path) -> None:
+            deadline = time.monotonic() + sandbox.spec.setup.timeout
+            with sandbox.setup_box(self._job(self.submission, scratch)) as setup_box:
+                for step in self.plan.steps:
+                    self._run_step(setup_box, step, scratch, deadline)
+            write_sample_manifest(scratch)
 
+        def load(entry: Path) -> Path:
+            check_sample_manifest(entry)
+            sandbox.check_subject(entry)
+            return entry
 
-def _load_or_build(
-    sandbox: Sandbox, submission: Path, hidden: Sequence[Path], kind: str, content: str, steps: Sequence[Sequence[str]]
-) -> Path:
-    """`content`: the part of the submission that the steps depend on."""
-    fixed = [sandbox.spec.environment.env, [__version__, *sandbox.identity(), *uv_identity()]]
-    key = digest_of([content, steps, *fixed])
+        return sandbox.cache.load_or_build(self.plan.kind, key, build, load)
 
-    def run_setup(scratch: Path) -> None:
-        deadline = time.monotonic() + sandbox.spec.setup.timeout
-        job = SetupJob(
+    def probe(self, argv: Sequence[str]) -> ProcessResult:
+        """Run a command in a new box with the same settings and an empty workspace, of which nothing is kept."""
+        with self.sandbox.cache.session_folder() as folder:
+            empty, scratch = folder / "empty", folder / "scratch"
+            for path in (empty, scratch):
+                path.mkdir()
+            with self.sandbox.setup_box(replace(self._job(empty, scratch), discard=True)) as setup_box:
+                tmp = self.sandbox.layout(scratch).tmp
+                return setup_box.run([word.replace("{tmp}", tmp) for word in argv], PROBE_S)
+
+    def _job(self, submission: Path, scratch: Path) -> SetupJob:
+        return SetupJob(
             submission=submission,
-            environment=_setup_environment(sandbox, scratch),
+            environment=_setup_environment(self.sandbox, scratch),
             scratch=scratch,
-            keep_workspace=kind == LAYERS,
-            hidden=hidden,
+            keep_workspace=self.plan.kind == LAYERS,
+            hidden=self.hidden,
         )
-        env = sandbox.subject_env(scratch)
-        with sandbox.setup_box(job) as setup_box:
-            for step in steps:
-                _run_step(sandbox, setup_box, [word.replace("{env}", env) for word in step], deadline)
-        write_sample_manifest(scratch)
 
-    def load(entry: Path) -> Path:
-        check_sample_manifest(entry)
-        sandbox.check_subject(entry)
-        return entry
-
-    return sandbox.cache.load_or_build(kind, key, run_setup, load)
-
-
-def _run_step(sandbox: Sandbox, setup_box: SetupBox, command: Sequence[str], deadline: float) -> None:
-    shown = command[-1] if command[1] == "-c" else shlex.join(command)
-    sandbox.progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, shown))
-    done = setup_box.run(command, max(0.0, deadline - time.monotonic()))
-    if done.exit_code != 0:
-        limit = f"did not end within the {sandbox.spec.setup.timeout:g} s for set-up"
-        how = limit if done.exit_code is None else f"exited with {done.exit_code}"
-        raise InfrastructureError(f"set-up: `{shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
+    def _run_step(self, setup_box: SetupBox, step: SetupStep, scratch: Path, deadline: float) -> None:
+        env = self.sandbox.subject_env(scratch)
+        step = replace(step, argv=[word.replace("{env}", env) for word in step.argv])
+        self.sandbox.progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, step.shown))
+        done = setup_box.run(step.argv, max(0.0, deadline - time.monotonic()))
+        if done.exit_code != 0:
+            raise SetupStepError(step, done, self.sandbox.spec.setup.timeout)
 
 
 def _setup_environment(sandbox: Sandbox, scratch: Path) -> dict[str, str]:

@@ -88,7 +88,7 @@ def result_lines(
     failures = _failures(results)
     for test in results.tests if every else failures[:MAX_FAILURES]:
         yield _test_title(test), STYLES[test.status]
-        if messages and test.failure_message != results.infrastructure_failure_reason:
+        if messages and test.failure_message not in _reasons(results):
             yield from ((f"    {line}", "") for line in message_lines(test))
     if not every:
         yield from more_line(failures, MAX_FAILURES, " that did not pass; -v shows all")
@@ -102,7 +102,7 @@ def listed_lines(
     yield from _reason(results)
     failures = _failures(results)
     for test in results.tests if every else failures[:MAX_LISTED_FAILURES]:
-        message = test.failure_message if test.failure_message != results.infrastructure_failure_reason else None
+        message = test.failure_message if test.failure_message not in _reasons(results) else None
         yield _test_title(test) + (f": {headline(message, HEADLINE_WIDTH)}" if message else ""), STYLES[test.status]
     if not every:
         yield from more_line(failures, MAX_LISTED_FAILURES, " that did not pass; -v shows all")
@@ -120,9 +120,16 @@ def _test_title(test: TestResult) -> str:
     return f"{test.status.upper()} {test.group_type} {one_line(test.nodeid)}{note}"
 
 
+def _reasons(results: CorrectnessResults) -> tuple[str | None, str | None]:
+    """Texts that all tests share; they are shown once."""
+    return results.infrastructure_failure_reason, results.setup_failure
+
+
 def _reason(results: CorrectnessResults) -> Iterator[StyledLine]:
     if results.infrastructure_failure_reason:
         yield f"reason: {printable(results.infrastructure_failure_reason)}", "magenta"
+    elif results.setup_failure:
+        yield f"reason: {printable(results.setup_failure)}", "red"
 
 
 def _ending(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iterator[StyledLine]:

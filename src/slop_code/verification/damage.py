@@ -66,7 +66,7 @@ def find_damage(
 def _files(stored: CorrectnessResults, pair: Evidence) -> Iterator[tuple[str, str]]:
     if isinstance(pair.exit, str):
         yield EXIT, pair.exit
-    if pair.error is not None:
+    if pair.error is not None or pair.setup_failure is not None:
         return  # the files of such a pair are not used
     verdict = stored.infrastructure_failure_reason is None and stored.evidence != "stream"
     if stored.evidence == "json-report" and isinstance(pair.json_report, str):

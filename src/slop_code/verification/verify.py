@@ -198,6 +198,9 @@ def _outcome(case: _Case) -> Iterator[Discrepancy]:
         reasons = [stored.infrastructure_failure_reason, graded.infrastructure_failure_reason]
         name = "infrastructure_failure_reason"
         yield Discrepancy(name, name, *[reason or "no infrastructure failure" for reason in reasons])
+    if stored.setup_failure != graded.setup_failure:
+        texts = [text or "set-up did not fail" for text in (stored.setup_failure, graded.setup_failure)]
+        yield Discrepancy("setup_failure", "setup_failure", *texts)
     if stored.evidence != graded.source:
         yield Discrepancy("evidence", "evidence", stored.evidence, graded.source)
     # The reports also list tests that the problem's own conftest.py deselects, and the result does not count those.

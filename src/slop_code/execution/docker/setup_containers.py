@@ -114,6 +114,8 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
         spec = WorkerSpec(mounts, steps, parts, measured if source else None, covered=True)
         with worker(docker, job.scratch / "log", spec) as name:
             yield DockerSetupBox(docker, name, user, job)
+            if job.discard:
+                return
             image = docker.engine.commit(name, entry_label(job.scratch), START_S)
         docker.check_mount_targets(image)
         if job.keep_workspace:

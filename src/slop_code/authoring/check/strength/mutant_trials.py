@@ -116,6 +116,8 @@ def mutant_result(
     """The reason, as text, where there is no verdict and the mutant is not the cause."""
     if isinstance(outcome, InfrastructureError):
         return str(outcome)
+    if outcome.setup_failure is not None:
+        return outcome.setup_failure
     reason = outcome.infrastructure_failure_reason
     if reason is None:
         return TriedMutant(mutant, failed(reference, outcome))

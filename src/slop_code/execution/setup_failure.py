@@ -1,0 +1,117 @@
+"""Set-up failures: whether the submission or the infrastructure is at fault, by evidence."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError, SlopCodeError, SubmissionSetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from slop_code.execution.process import ProcessResult
+    from slop_code.execution.sandbox import Sandbox
+
+PROBE_PACKAGE = "iniconfig"
+"""Part of the locked test tools, so that every index that slop-code works with has it."""
+
+PROBE_S = 120.0
+NOT_FOUND = 127
+"""Exit code of a shell that cannot find a program."""
+
+INDEX_HAS_NO_SUCH = "was not found in the package registry"
+NO_PYTHON = "No interpreter found"
+UNSATISFIABLE = 1
+"""Exit code of uv for requirements that cannot be met. For all that keeps it from finding out, it is 2."""
+
+FETCH_FAILED = "Failed to fetch"
+
+
+class StepKind(Enum):
+    TOOL = auto()
+    """Nothing of the submission takes part."""
+
+    PACKAGES = auto()
+    """Installs packages of the index by well-formed names and versions; no code of the submission runs."""
+
+    OWN_CODE = auto()
+    """Code or files of the submission decide what happens."""
+
+    COMMAND = auto()
+    """A command of the environment, in the submission's workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetupStep:
+    argv: Sequence[str]
+    """`{env}` stands for the Python environment."""
+
+    kind: StepKind
+
+    @property
+    def shown(self) -> str:
+        return self.argv[-1] if self.kind is StepKind.COMMAND else shlex.join(self.argv)
+
+
+class SetupStepError(SlopCodeError):
+    """A step failed; nobody has been found at fault yet."""
+
+    def __init__(self, step: SetupStep, done: ProcessResult, timeout: float) -> None:
+        limit = f"did not end within the {timeout:g} s for set-up"
+        how = limit if done.exit_code is None else f"exited with {done.exit_code}"
+        super().__init__(f"`{step.shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
+        self.step, self.done = step, done
+
+
+def is_worth_repeating(error: SetupStepError) -> bool:
+    """A download may fail once by chance. The submission can print this too, and gains one more attempt by it."""
+    return error.step.kind is not StepKind.TOOL and FETCH_FAILED in error.done.output
+
+
+def setup_error(
+    sandbox: Sandbox, error: SetupStepError, probe: Callable[[Sequence[str]], ProcessResult]
+) -> SlopCodeError:
+    """The error to raise. `probe` runs a command in a new box of the same kind, without the submission."""
+    reading, kind = sandbox.spec.setup.on_failure, error.step.kind
+    ours = InfrastructureError(f"set-up: {error}")
+    if reading == "infrastructure" or kind is StepKind.TOOL:
+        return ours
+    theirs = SubmissionSetupError(str(error))
+    if reading == "verdict":
+        return theirs
+    if kind is StepKind.PACKAGES and error.done.exit_code != UNSATISFIABLE:
+        return ours
+    reason = _missing_program(sandbox, error, probe) or _index_failure(sandbox, probe)
+    return theirs if reason is None else InfrastructureError(f"set-up: {reason}: {error}")
+
+
+def _missing_program(
+    sandbox: Sandbox, error: SetupStepError, probe: Callable[[Sequence[str]], ProcessResult]
+) -> str | None:
+    """A command of the environment whose program is nowhere is a mistake in the environment."""
+    if error.step.kind is not StepKind.COMMAND or error.done.exit_code != NOT_FOUND:
+        return None
+    try:
+        word = shlex.split(error.step.argv[-1])[0]
+    except (ValueError, IndexError):
+        return None
+    if "/" in word:
+        return None
+    shell = sandbox.spec.local.shell or "/bin/sh"
+    done = probe([shell, "-c", 'command -v -- "$1"', "sh", word])
+    return None if done.exit_code == 0 else f"{word} is not installed in this environment"
+
+
+def _index_failure(sandbox: Sandbox, probe: Callable[[Sequence[str]], ProcessResult]) -> str | None:
+    """Why the index gives no answer; None: it does. It is asked for a package that is known to exist."""
+    install = ["uv", "pip", "install", "--no-config", "--no-cache", "--no-deps", "--python", sandbox.subject_python()]
+    done = probe([*install, "--target", "{tmp}/probe", PROBE_PACKAGE])
+    if done.exit_code == 0 or INDEX_HAS_NO_SUCH in done.output:
+        return None
+    if sandbox.spec.interpreter() is None and NO_PYTHON in done.output:
+        return None  # an image without Python: its commands do not depend on this index
+    how = f"within {PROBE_S:g} s" if done.exit_code is None else f"for {PROBE_PACKAGE}: {done.output.strip()[-500:]}"
+    return f"the package index gives no answer {how}"
