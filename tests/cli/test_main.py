@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import platform
 import pty
 import shlex
 import shutil
@@ -187,8 +188,9 @@ def test_verbose_logs_to_standard_error_with_control_characters_escaped(verbose,
 
     handlers = list(logging.getLogger("slop_code").handlers)
     monkeypatch.setattr("slop_code.cli.env_command.shipped_environments", list_and_log)
+    monkeypatch.setattr("slop_code.cli.env_command.installed_pythons", list)
     status, shown, logged = in_this_process(*["-v"] * verbose, "env", "ls")
-    assert (status, shown.split()) == (0, ["local", "this", "machine"])
+    assert (status, shown.split()) == (0, ["local", "this", "machine", "python", "none"])
     assert ("DEBUG slop_code.execution: started box\\x1b[0m\n" in logged) is verbose
     assert logging.getLogger("slop_code").handlers == handlers
 
@@ -394,7 +396,8 @@ def test_doctor_reports_a_cache_that_cannot_be_written():
 def test_env_ls_lists_the_shipped_environments():
     done = slop_code("env", "ls")
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["docker-python3.12-uv", "local"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["docker-python3.12-uv", "local", "python"]
+    assert platform.python_version() in done.stdout
 
 
 @pytest.mark.e2e

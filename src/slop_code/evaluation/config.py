@@ -26,6 +26,7 @@ from slop_code.errors import ConfigError as ConfigError
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.execution.assets import asset_variable
+from slop_code.execution.python_version import PythonRequest  # noqa: TC001  (pydantic needs it)
 
 DEFAULT_TIMEOUT = 30.0
 
@@ -66,13 +67,16 @@ class AssetConfig(FileModel):
 
 
 class CheckpointConfig(FileModel):
-    """`env`, `timeout` and `session_timeout` are inherited from the problem."""
+    """`env`, `timeout`, `session_timeout` and `requires_python` are inherited from the problem."""
 
     version: Text | None = None
     order: int = 1
     state: Annotated[CheckpointState, ignoring_case(CheckpointState)] | None = None
     timeout: Seconds = DEFAULT_TIMEOUT
     session_timeout: Seconds | None = None
+    requires_python: PythonRequest | None = None
+    """Version or range of Python that a solution needs."""
+
     env: Environment = Field(default_factory=dict)
     include_prior_tests: bool = True
 
@@ -85,7 +89,7 @@ class CheckpointConfig(FileModel):
     def _inherit(self, name: str, position: int, problem: Mapping[str, Any]) -> CheckpointConfig:
         inherited: dict[str, Any] = {
             key: problem[key]
-            for key in ("timeout", "session_timeout")
+            for key in ("timeout", "session_timeout", "requires_python")
             if key not in self.model_fields_set and problem.get(key) is not None
         }
         if "order" not in self.model_fields_set:
@@ -108,6 +112,7 @@ class ProblemConfig(FileModel):
     env: Environment = Field(default_factory=dict)
     timeout: Seconds | None = None
     session_timeout: Seconds | None = None
+    requires_python: PythonRequest | None = None
     static_assets: dict[AssetName, AssetConfig] = Field(default_factory=dict)
     markers: dict[MarkerName, MarkerConfig] = Field(default_factory=dict)
     test_dependencies: list[str] = Field(default_factory=list)
@@ -203,11 +208,16 @@ class ProblemConfig(FileModel):
     def digest(self, checkpoint: CheckpointConfig) -> str:
         """A digest of all settings that can change a verdict on the checkpoint, and of no others."""
         prose = {"description", "tags", "author", "category", "difficulty", "inspiration", "checkpoints"}
+        inherited = {"requires_python"}
         speed = {"parallel", "parallel_by"}
         own = checkpoint.model_dump(mode="json", exclude={"state", "order"})
+        if own["requires_python"] is None:
+            del own["requires_python"]  # as in results of problems that were written before this key
         names = list(self.checkpoints)
         earlier = names[: names.index(checkpoint.name)]
-        return digest_of([self.model_dump(mode="json", exclude=prose | speed), earlier, checkpoint.name, own])
+        return digest_of(
+            [self.model_dump(mode="json", exclude=prose | speed | inherited), earlier, checkpoint.name, own]
+        )
 
 
 def _mapping(data: Mapping[Any, Any], key: Any) -> Mapping[Any, Any]:

@@ -36,7 +36,11 @@ class EvaluationContext:
 
     @functools.cached_property
     def sandbox(self) -> Sandbox:
-        return sandbox_for(self.environment, self.cache, self.progress)
+        """Raises ConfigError where no Python fits what environment and checkpoint ask for."""
+        spec = self.environment.requiring(self.checkpoint.requires_python)
+        sandbox = sandbox_for(spec, self.cache, self.progress)
+        sandbox.subject_python()
+        return sandbox
 
     @functools.cached_property
     def tools(self) -> ToolEnvironment:

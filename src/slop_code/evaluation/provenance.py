@@ -15,10 +15,13 @@ from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.roster import shared_network
 from slop_code.evaluation.staging import judge_sources
+from slop_code.execution.dependencies import python_requests
+from slop_code.execution.python_version import fits
 from slop_code.execution.sandbox import sandbox_name
+from slop_code.execution.submission import open_submission
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.context import EvaluationContext
@@ -48,22 +51,18 @@ def platform_name() -> str:
 
 def provenance_of(
     context: EvaluationContext,
+    digests: Mapping[str, str | None],
     *,
-    submission: str | None,
-    image: str | None,
-    tests: str | None,
     command: Sequence[str],
     pytest_args: Sequence[str],
 ) -> Provenance:
-    """Digests are None if the evaluation failed before they were computed."""
+    """`digests`: those that are not known from the configuration; None if the evaluation failed before it had them."""
     problem, tools = context.problem, context.installed_tools
     return Provenance(
         digests={
-            "submission": submission,
-            "tests": tests,
+            **digests,
             "config": problem.digest(context.checkpoint),
             "environment": context.environment.digest(),
-            "image": image,
         },
         evaluation_version=evaluation_version(),
         test_dependencies=dict(tools.versions) if tools else {},
@@ -78,9 +77,13 @@ def provenance_of(
 
 
 def warnings_for(
-    context: EvaluationContext, submission_path: Path, staged: Staged | None, submission: SubmissionTree | None
+    context: EvaluationContext,
+    submission_path: Path,
+    staged: Staged | None,
+    submission: SubmissionTree | None,
+    python: str | None,
 ) -> list[str]:
-    """Warnings about ignored settings, tests that do not run, and missing files."""
+    """Warnings about ignored settings, tests that do not run, missing files, and another Python than was asked for."""
     problem, environment = context.problem, context.environment
     warnings = [*problem.warnings, *environment.warnings, *_ignored_settings(environment)]
     shared = shared_network(environment)
@@ -90,6 +93,11 @@ def warnings_for(
     setup = environment.setup
     if not setup.commands and not setup.eval_commands and not os.path.lexists(submission_path / entry):
         warnings.append(f"the submission has no {entry}; is this the right folder, and the right environment?")
+    warnings += [
+        f"the submission asks for Python {escape_control(request, 100)} ({file}), and ran on {python}"
+        for file, request in (python_requests(open_submission(submission_path)) if python else ())
+        if python and not fits(python, request)
+    ]
     if submission is not None and submission.unreadable:
         warnings.append(
             f"{submission.unreadable} of the submission's files and folders cannot be read by this user, and it "

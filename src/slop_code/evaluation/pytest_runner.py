@@ -83,6 +83,9 @@ class _EvaluationState:
 
     stopwatch: _Stopwatch = field(default_factory=_Stopwatch)
     image: str | None = None
+    python: str | None = None
+    """Version of the submission's Python."""
+
     command: list[str] = field(default_factory=list)
     staged: Staged | None = None
     roster: Roster = field(default_factory=lambda: Roster(()))
@@ -159,7 +162,9 @@ class PytestRunner:
         return self._results(state, graded)
 
     def _prepare(self, state: _EvaluationState) -> None:
-        state.image = self._context.sandbox.image()
+        sandbox = self._context.sandbox
+        state.image = sandbox.image()
+        state.python = sandbox.subject_version() if self.environment.interpreter() else None
         state.command = self._build_pytest_command(state.arguments)
         state.staged = self._stage_tests()
         state.roster = self._assign_tests(state.staged.roster, state.arguments)
@@ -265,14 +270,17 @@ class PytestRunner:
             phases=state.stopwatch.phases,
             provenance=provenance_of(
                 state.context,
-                submission=tree.digest if tree else None,
-                image=state.image,
-                tests=state.staged.digest if state.staged else None,
+                {
+                    "submission": tree.digest if tree else None,
+                    "tests": state.staged.digest if state.staged else None,
+                    "image": state.image,
+                    "python": state.python,
+                },
                 command=state.command,
                 pytest_args=state.arguments,
             ),
             evidence=graded.source,
-            warnings=warnings_for(state.context, self.submission_path, state.staged, tree),
+            warnings=warnings_for(state.context, self.submission_path, state.staged, tree, state.python),
         )
 
     def _get_test_files(self, checkpoint_name: str, include_prior_tests: bool) -> list[str]:

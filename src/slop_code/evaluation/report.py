@@ -133,6 +133,8 @@ class Digests(StoredWhole):
     config: str = ""
     environment: str = ""
     image: str | None = None
+    python: str | None = None
+    """No digest, but the version of the submission's Python; None: it is in another language."""
 
 
 class Provenance(StoredWhole):

@@ -6,8 +6,10 @@ import os
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from slop_code._io import TooLargeError, read_bounded
+from slop_code.execution.python_version import normal_request
 
 _NUMBERS = r"(?:[0-9]{1,9}!)?[0-9]{1,9}(?:\.[0-9]{1,9})"
 _SUFFIX = r"(?:[._-]?(?:a|b|c|rc|alpha|beta|pre|preview)[0-9]{0,9})?(?:\.?post[0-9]{1,9})?(?:\.?dev[0-9]{0,9})?"
@@ -56,6 +58,38 @@ def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
                 return name, None
             return name, "\n".join(map(str, dependencies))
     return None, None
+
+
+def python_requests(submission: Path) -> list[tuple[str, str]]:
+    """Versions of Python that a submission asks for, each with the file that does so, as far as it can be read."""
+    requests = []
+    if (settings := _toml(submission, "pyproject.toml")) is not None:
+        project = settings.get("project")
+        wanted = project.get("requires-python") if isinstance(project, dict) else None
+        if isinstance(wanted, str) and normal_request(wanted) is not None:
+            requests.append(("requires-python in pyproject.toml", wanted))
+    first = (_text(submission, ".python-version") or "").strip().splitlines()[:1]
+    if first and normal_request(version := first[0].strip().removeprefix("cpython-").removeprefix("python-")):
+        requests.append((".python-version", version))
+    return requests
+
+
+def _text(submission: Path, name: str) -> str | None:
+    """None: it is absent, not text, too large, or a pipe or a link that leads out of the submission."""
+    path = Path(os.path.realpath(submission / name))
+    if submission not in path.parents or not path.is_file():
+        return None
+    try:
+        return read_bounded(path, 1 << 20).decode("utf-8")
+    except (OSError, UnicodeDecodeError, TooLargeError):
+        return None
+
+
+def _toml(submission: Path, name: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(_text(submission, name) or "")
+    except (ValueError, RecursionError):
+        return None
 
 
 def is_plain(requirements: str) -> bool:

@@ -17,6 +17,7 @@ from slop_code._yaml import Environment, FileModel, Text, load_yaml_model
 from slop_code.errors import UsageError
 from slop_code.execution.docker.extra_mounts import extra_mounts, is_free
 from slop_code.execution.entry_points import plugin_names
+from slop_code.execution.python_version import PythonRequest, combined_request
 from slop_code.execution.sandbox import GROUP as SANDBOXES
 
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
@@ -150,6 +151,9 @@ class EnvironmentSpec(FileModel):
     isolation: Annotated[str, AfterValidator(_isolation)] = "strict"
     """`strict`: the sandbox of this type; `none`; or the name of a sandbox of another package."""
 
+    python: PythonRequest | None = None
+    """Version or range of the submission's Python."""
+
     limits: Limits = Field(default_factory=Limits)
     network: Literal["none", "full"] = "none"
     """While the tests run; set-up always has network."""
@@ -181,6 +185,18 @@ class EnvironmentSpec(FileModel):
         if os.path.basename(words[0]) == "uv" and words[1:2] == ["run"]:
             return "python"
         return words[0] if os.path.basename(words[0]).startswith("python") else None
+
+    def requiring(self, python: str | None) -> EnvironmentSpec:
+        """The same environment for a checkpoint that requires this version of Python too."""
+        return self if python is None else self.model_copy(update={"python": combined_request([self.python, python])})
+
+    def python_request(self) -> str | None:
+        """The Python that the environment asks for, also by a command such as `python3.12`; None: any."""
+        word = self.interpreter()
+        if word is None:
+            return None
+        named = re.fullmatch(r"python(3\.[0-9]{1,5})", os.path.basename(word))
+        return combined_request([self.python, named[1] if named and "/" not in word else None])
 
     def digest(self) -> str:
         return digest_of(self.model_dump(mode="json", exclude={"description"}))

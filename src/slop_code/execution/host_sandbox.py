@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import remove_path
 from slop_code.execution.manifest import ARCHIVES
+from slop_code.execution.python_version import HostPython, host_python
 from slop_code.execution.tool_environment import HostToolBuilder
-from slop_code.execution.uv import base_python, python_identity
+from slop_code.execution.uv import python_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,8 +39,19 @@ class HostSandbox(ABC):
     def variables(self) -> Mapping[str, str]:
         return {}
 
+    @functools.cached_property
+    def python(self) -> HostPython:
+        """The submission's interpreter."""
+        return host_python(self.spec.python_request())
+
     def subject_python(self) -> str:
-        return base_python()
+        return self.python.path
+
+    def subject_version(self) -> str | None:
+        return self.python.version
+
+    def subject_identity(self) -> Sequence[object]:
+        return [self.name, *self.python.identity]
 
     def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]:
         return HostToolBuilder(scratch, self.cache)

@@ -87,14 +87,14 @@ class CapturedOutput:
     errors: str
 
 
-def capture(argv: Sequence[str], timeout: float) -> CapturedOutput:
-    """Run a program in the user's environment and capture its stdout and stderr, within bounds.
+def capture(argv: Sequence[str], timeout: float, env: Mapping[str, str] | None = None) -> CapturedOutput:
+    """Run a program in the user's environment, or the given one, and capture its stdout and stderr, within bounds.
 
     Neither cancellation nor an interrupt on the terminal ends it, since cleaning up uses this too.
     """
     logger.debug("capture: %s", _shown(argv))
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": errors}
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": errors, "env": env}
         try:
             with _start_errors(argv):
                 done = subprocess.run(argv, **streams, timeout=timeout, check=False, start_new_session=True)

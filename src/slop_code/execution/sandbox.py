@@ -214,7 +214,10 @@ class Sandbox(Protocol):
         """Digest of the image that both boxes are made of; None without images."""
 
     def identity(self) -> Sequence[object]:
-        """Part of the key of every cache entry made here: interpreter, machine, image."""
+        """Part of the key of every cache entry made here: the judge's interpreter, machine, image."""
+
+    def subject_identity(self) -> Sequence[object]:
+        """The same for set-up results, with the submission's interpreter."""
 
     def layout(self, session: Path) -> BoxLayout: ...
 
@@ -225,7 +228,10 @@ class Sandbox(Protocol):
         """Path of the Python environment in this cache entry, as the subject sees it."""
 
     def subject_python(self) -> str:
-        """The interpreter for that environment, as an argument of uv."""
+        """The interpreter for that environment, as an argument of uv. Raises ConfigError if none fits the request."""
+
+    def subject_version(self) -> str | None:
+        """Version of that interpreter; None: there is no Python."""
 
     def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]: ...
 

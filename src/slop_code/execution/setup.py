@@ -107,7 +107,7 @@ class SubjectSetup:
     def load_or_build(self) -> Path:
         """The cache entry; raises SetupStepError for a step that fails."""
         sandbox, steps = self.sandbox, [step.argv for step in self.plan.steps]
-        fixed = [sandbox.spec.environment.env, [__version__, *sandbox.identity(), *uv_identity()]]
+        fixed = [sandbox.spec.environment.env, [__version__, *sandbox.subject_identity(), *uv_identity()]]
         key = digest_of([self.plan.content, steps, *fixed])
 
         def build(scratch: Path) -> None:

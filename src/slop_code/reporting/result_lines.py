@@ -166,9 +166,10 @@ def provenance_lines(results: CorrectnessResults) -> Iterator[str]:
     source, isolation = results.provenance, results.isolation
     pytest = source.test_dependencies.get("pytest", "of an unknown version")
     rules = f" (rules {source.evaluation_version})" if source.evaluation_version else ""
-    versions = f"slop-code {source.slop_code}{rules}, pytest {pytest}, Python {source.python}, {source.platform}"
+    python = f"Python {source.python}" + (f" (submission: {own})" if (own := source.digests.python) else "")
+    versions = f"slop-code {source.slop_code}{rules}, pytest {pytest}, {python}, {source.platform}"
     yield one_line(f"by: {versions}")
-    digests = {name: digest for name, digest in source.digests.model_dump().items() if digest}
+    digests = {name: digest for name, digest in source.digests.model_dump(exclude={"python"}).items() if digest}
     yield one_line(f"of: {', '.join(f'{name} {short_digest(digest)}' for name, digest in digests.items())}")
     box = f"{isolation['sandbox']}, network {isolation.get('network', 'unknown')}" if "sandbox" in isolation else "none"
     yield one_line(f"isolation: {box}; tests read from {results.evidence}; {format_duration(results.duration)}")

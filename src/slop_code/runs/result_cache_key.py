@@ -12,6 +12,7 @@ from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import Digests
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.docker.engine import Engine
+from slop_code.execution.python_version import host_python
 from slop_code.execution.submission import open_submission, tree_digest
 
 if TYPE_CHECKING:
@@ -28,19 +29,26 @@ STALE_REASONS = {
     "config": "config.yaml changed",
     "environment": "the environment changed",
     "image": "the image changed",
+    "python": "the submission's Python changed",
 }
+KNOWN_LATER = ("image", "python")
+"""Without the image, a plan does not know them."""
+
 NO_RESULT = "no result yet"
 
 
 def result_cache_key(spec: EnvironmentSpec, digests: Digests, version: str | None = None) -> str | None:
-    """None where the image is not known yet. Without an image, this machine's interpreter is part of the key."""
+    """None where the image is not known yet.
+
+    An image decides on the Python of judge and submission. Without one, both are part of the key.
+    """
     if spec.type == "docker":
         interpreter = digests.image
     else:
         interpreter = f"{platform.machine()} {platform.python_implementation()} {platform.python_version()}"
     if interpreter is None:
         return None
-    inputs = digests.model_dump(mode="json", exclude={"image"})
+    inputs = digests.model_dump(mode="json", exclude={"image", "python"} if spec.type == "docker" else {"image"})
     return digest_of([inputs, interpreter, evaluation_version() if version is None else version])
 
 
@@ -65,7 +73,7 @@ def stale_reason(facts: CheckpointFacts | None, expected: Digests, version: str)
         return facts.reason or NO_RESULT
     for name, reason in STALE_REASONS.items():
         current = getattr(expected, name)
-        if getattr(facts.digests, name) != current and not (name == "image" and current is None):
+        if getattr(facts.digests, name) != current and not (name in KNOWN_LATER and current is None):
             return reason
     return None if facts.evaluation_version == version else "slop-code evaluates differently now"
 
@@ -95,6 +103,7 @@ class ExpectedDigests:
             if problem.path not in self.contents:
                 self.contents[problem.path] = Contents.of(problem)
             tests = tests_digest(problem, checkpoint, self.contents[problem.path])
+            python = host_python_version(spec.requiring(checkpoint.requires_python))
         except UsageError as error:
             return error
         except OSError as error:
@@ -102,8 +111,22 @@ class ExpectedDigests:
         if spec_json not in self.images:
             self.images[spec_json] = local_image_id(spec)
         return Digests(
-            tests=tests, config=problem.digest(checkpoint), environment=spec.digest(), image=self.images[spec_json]
+            tests=tests,
+            config=problem.digest(checkpoint),
+            environment=spec.digest(),
+            image=self.images[spec_json],
+            python=python,
         )
+
+
+def host_python_version(spec: EnvironmentSpec) -> str | None:
+    """Version of the submission's Python on this machine; None for other languages, and where an image decides.
+
+    Raises ConfigError where none fits, so that it is known before anything is evaluated.
+    """
+    if spec.interpreter() is None or spec.type == "docker":
+        return None
+    return host_python(spec.python_request()).version
 
 
 def local_image_id(spec: EnvironmentSpec) -> str | None:

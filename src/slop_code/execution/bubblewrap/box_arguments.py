@@ -6,6 +6,7 @@ and starts the subject's box and the judge's.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, OUTER_NAMESPACES, bwrap, bwrap_files
@@ -50,8 +51,11 @@ def set_environment(environment: Mapping[str, str]) -> list[str]:
     return [word for name, value in environment.items() for word in ("--setenv", name, value)]
 
 
-def setup_arguments(job: SetupJob) -> list[str]:
-    """The set-up box has the host's network, a temporary home, and the workspace as an overlay that is kept."""
+def setup_arguments(job: SetupJob, prefix: str = sys.base_prefix) -> list[str]:
+    """The set-up box has the host's network, a temporary home, and the workspace as an overlay that is kept.
+
+    `prefix`: that of the submission's interpreter.
+    """
     network = [*RESOLVER]
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         if path := job.environment.get(name):
@@ -59,7 +63,7 @@ def setup_arguments(job: SetupJob) -> list[str]:
     uv, uvx = uv_paths()
     return [
         *IDENTITY, *NAMESPACES, *CONTAINED, "--cap-drop", "ALL",
-        *system_arguments(job.hidden), *network,
+        *system_arguments(job.hidden, [prefix]), *network,
         *PROC, "--dev", "/dev",
         "--bind", str(job.scratch / "tmp"), "/tmp", "--bind", str(job.scratch / "home"), HOME,
         "--bind", str(job.scratch / "env"), SUBJECT_ENV,
@@ -71,18 +75,24 @@ def setup_arguments(job: SetupJob) -> list[str]:
     ]  # fmt: skip
 
 
-def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, uv_cache: Path, groups: Sequence[Path] = ()) -> list[str]:
+def outer_arguments(
+    job: JudgeJob,
+    spec: EnvironmentSpec,
+    uv_cache: Path,
+    groups: Sequence[Path] = (),
+    prefix: str = sys.base_prefix,
+) -> list[str]:
     """The whole command. In the outer box `slopbox init` makes the shared mounts, below /box, and both inner boxes."""
     helper, uv_files = str(helper_path()), uv_paths()
     submission = job.submission or job.scratch / "empty"
     entry = job.subject.entry
     lowers = [entry / "layer", submission] if entry and job.subject.has_workspace else [submission]
     sources = [*bwrap_files(), *uv_files, ETC_FILES, *([entry] if entry else [])]
-    keep = writable_while_collecting(job)
+    keep, both = writable_while_collecting(job), (sys.base_prefix, prefix)
     arguments = [
         bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER_NAMESPACES, *CONTAINED,
         "--cap-add", "ALL",
-        *system_arguments(), *RESOLVER, *further_arguments(sources),
+        *system_arguments(prefixes=both), *RESOLVER, *further_arguments(sources, both),
         # The kernel lets the inner boxes mount /proc only while a /proc without anything mounted over it is visible.
         "--proc", "/proc", "--bind", "/proc", "/box/allproc", "--dev", "/dev",
         "--symlink", f"{TOOLS}/{LAUNCHER}", f"/box/commands/{LAUNCHER}",
@@ -100,7 +110,7 @@ def outer_arguments(job: JudgeJob, spec: EnvironmentSpec, uv_cache: Path, groups
     if spec.network == "full":
         arguments.remove("--unshare-net")
     below = ":".join(f"/box/below/{number}" for number in range(len(lowers)))
-    subject = subject_arguments(job, spec)
+    subject = subject_arguments(job, spec, prefix)
     return [
         *arguments, "--", "/box/slopbox", "init", *scratch_steps(spec.limits.disk),
         "--overlay", below, "/box/scratch/up", "/box/scratch/work", "/box/ws",
@@ -138,14 +148,14 @@ def writable_while_collecting(job: JudgeJob) -> str:
     return "--bind" if job.collecting else "--ro-bind"
 
 
-def subject_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
+def subject_arguments(job: JudgeJob, spec: EnvironmentSpec, prefix: str) -> list[str]:
     """The subject's box has the workspace and the files that tests hand over, and nothing that decides the verdict."""
     limits, (uv, uvx) = spec.limits, uv_paths()
     environment = ["--ro-bind", str(job.subject.entry / "env"), SUBJECT_ENV] if job.subject.entry else []
     path = {name: value for name, value in job.request.environment.items() if name == "PATH"}
     return [
         bwrap(), *IDENTITY, *NAMESPACES, *CONTAINED, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
-        *system_arguments(job.hidden), *(RESOLVER if spec.network == "full" else ()), *environment,
+        *system_arguments(job.hidden, [prefix]), *(RESOLVER if spec.network == "full" else ()), *environment,
         *PROC, *HIDE_PID_1, "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
         "--remount-ro", "/dev",
         "--bind", "/box/share", "/tmp", "--bind", "/box/scratch/home", HOME, "--bind", "/box/ws", WORKSPACE,

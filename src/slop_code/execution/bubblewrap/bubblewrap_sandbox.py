@@ -20,7 +20,7 @@ from slop_code.execution.bubblewrap.box_arguments import (
 )
 from slop_code.execution.bubblewrap.bwrap_binary import PROBE_S, bwrap, working_bwrap
 from slop_code.execution.bubblewrap.cgroups import control_groups
-from slop_code.execution.bubblewrap.system_mounts import is_within
+from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
 from slop_code.execution.helper import helper_path
@@ -58,8 +58,8 @@ class BubblewrapSandbox(HostSandbox):
         """Where no helper was built, `helper_path` raises."""
         if not sys.platform.startswith("linux"):
             return f"bubblewrap needs Linux, this is {sys.platform}; use an environment with isolation: none"
-        if is_within(Path(sys.base_prefix).resolve(), ["/tmp", WORKSPACE]):
-            return f"the interpreter lies in {sys.base_prefix}, where submissions write; use one outside of /tmp"
+        if (error := mount_error(sys.base_prefix) or mount_error(self.python.prefix)) is not None:
+            return error
         helper_path()
         if working_bwrap() is None:
             return (
@@ -71,7 +71,7 @@ class BubblewrapSandbox(HostSandbox):
     def prepare_setup(self, job: SetupJob) -> BubblewrapSetupBox:
         for name in ("layer", "work"):
             (job.scratch / name).mkdir()
-        return BubblewrapSetupBox(job)
+        return BubblewrapSetupBox(job, self.python.prefix)
 
     def judge(self, job: JudgeJob) -> JudgeResult:
         for name in ("tmp", "empty"):
@@ -79,7 +79,7 @@ class BubblewrapSandbox(HostSandbox):
         limits = self.spec.limits
         (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), job.request, limits.output))
         with control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups:
-            argv = outer_arguments(job, self.spec, self.cache.uv, groups)
+            argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
             request = job.request
             done = run(argv, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
         return JudgeResult(
@@ -97,10 +97,12 @@ class BubblewrapSandbox(HostSandbox):
 @dataclass(frozen=True, slots=True)
 class BubblewrapSetupBox:
     job: SetupJob
+    prefix: str
+    """Of the submission's interpreter."""
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         unprivileged = ["/slop/box", "restrict", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
-        argv = [bwrap(), *setup_arguments(self.job), *unprivileged, *command]
+        argv = [bwrap(), *setup_arguments(self.job, self.prefix), *unprivileged, *command]
         with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
             files = [str(group / "cgroup.procs") for group in groups]
             joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]

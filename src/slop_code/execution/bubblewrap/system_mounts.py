@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
 ETC = (
@@ -21,22 +21,25 @@ ETC_FILES = Path(__file__).parent / "etc"
 
 
 @functools.cache
-def system_paths() -> tuple[str, ...]:
-    """Host paths that have the same path in a box; the interpreter's prefix too, where it is not in /usr."""
+def system_paths(*prefixes: str) -> tuple[str, ...]:
+    """Host paths that have the same path in a box; the prefixes of its interpreters too, where they are not in /usr.
+
+    Without prefixes it is that of slop-code's own interpreter.
+    """
     etc = [Path("/etc") / name for name in ETC]
     for pattern in ETC_GLOBS:
         etc += sorted(Path("/etc").glob(pattern))
     paths = [Path(root) for root in ROOTS] + etc
-    prefix = Path(sys.base_prefix).resolve()
-    if not is_within(prefix, ["/usr", "/opt"]):
-        paths.append(prefix)
+    for prefix in dict.fromkeys(Path(prefix).resolve() for prefix in prefixes or (sys.base_prefix,)):
+        if not is_within(prefix, ["/usr", "/opt"]):
+            paths.append(prefix)
     return tuple(str(path) for path in paths if path.exists())
 
 
-def system_arguments(hidden: Iterable[Path] = ()) -> list[str]:
+def system_arguments(hidden: Iterable[Path] = (), prefixes: Sequence[str] = ()) -> list[str]:
     """bwrap's arguments that mount the system; `hidden` folders within it are covered."""
     arguments: list[str] = []
-    paths = system_paths()
+    paths = system_paths(*prefixes)
     for path in paths:
         if Path(path).is_symlink() and Path(path).parent == Path("/"):
             arguments += ["--symlink", os.readlink(path), path]
@@ -60,11 +63,21 @@ def command_arguments(folder: str) -> list[str]:
     return [word for path in covered for word in (*layers, path, "--ro-overlay", path)]
 
 
-def further_arguments(paths: Iterable[Path]) -> list[str]:
+def further_arguments(paths: Iterable[Path], prefixes: Sequence[str] = ()) -> list[str]:
     """Read-only mounts of paths that are not part of the system."""
-    system = system_paths()
+    system = system_paths(*prefixes)
     wanted = [str(path) for path in paths if not is_within(path, system)]
     return [word for path in wanted for word in ("--ro-bind", path, path)]
+
+
+def mount_error(prefix: str) -> str | None:
+    """Why an interpreter with this prefix cannot be mounted in a box; None if it can."""
+    folder, home = Path(prefix).resolve(), Path.home().resolve()
+    if is_within(folder, ["/tmp", "/workspace"]):
+        return f"the interpreter lies in {folder}, where submissions write; use one outside of /tmp"
+    if is_within(home, [folder]):
+        return f"the interpreter's folder {folder} holds the home folder, which no box may see; use another one"
+    return None
 
 
 def is_within(path: Path, roots: Iterable[str | Path]) -> bool:

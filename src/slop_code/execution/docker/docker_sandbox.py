@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of
-from slop_code.errors import InfrastructureError
+from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.archive import pack_end, pack_file, pack_tree
 from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
@@ -29,6 +29,7 @@ from slop_code.execution.docker.support_volume import build_support_files, suppo
 from slop_code.execution.environment import HANDED_SIZE
 from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+from slop_code.execution.python_version import FIND
 from slop_code.execution.sandbox import BoxLayout, JudgeJob, JudgeResult, SetupJob, launcher_settings
 from slop_code.execution.submission import RESERVED, TreeSummary, summarize
 
@@ -57,6 +58,12 @@ class EngineState:
     image: Mapping[str, Any]
     objects: set[str]
     """Names of volumes and digests of images; new objects are added when they are made."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePython:
+    path: str
+    version: str
 
 
 class DockerSandbox:
@@ -112,8 +119,49 @@ class DockerSandbox:
 
     def subject_python(self) -> str:
         """The image's own: the program that the command names; Python 3 is often not called python."""
+        if (request := self.spec.python_request()) is not None:
+            return self._image_python(request).path
         word = self.spec.interpreter()
         return word if word and os.path.basename(word) != "python" else "3"
+
+    def subject_version(self) -> str | None:
+        if self.spec.interpreter() is None:
+            return None
+        try:
+            return self._image_python(self.spec.python_request() or self.subject_python()).version
+        except ConfigError:
+            return None
+
+    def subject_identity(self) -> Sequence[object]:
+        """The image decides which interpreters there are, and the steps of set-up name the one that is used."""
+        return self.identity()
+
+    def _image_python(self, request: str) -> ImagePython:
+        """The interpreter of the image that fits; it is asked once."""
+
+        def build(scratch: Path) -> None:
+            answers = [self._ask_uv(*FIND, *words, request) for words in ((), ("--show-version",))]
+            (scratch / "python").write_text("\n".join(answers))
+
+        def load(entry: Path) -> ImagePython:
+            path, version = (entry / "python").read_text().split("\n")
+            return ImagePython(path, version)
+
+        try:
+            return self.cache.load_or_build("pythons", digest_of([*self.identity(), request]), build, load)
+        except InfrastructureError as error:
+            if "o interpreter found" not in str(error):
+                raise
+            raise ConfigError(
+                f"no Python of the image {self.settings.image} fits {request}; use an image that has one, "
+                "or ask for another with `python` in the environment"
+            ) from error
+
+    def _ask_uv(self, *words: str) -> str:
+        plain = ["--rm", *c.COMMON, *c.labels(self.owner), "--network", "none", *c.capabilities()]
+        variables = ["--env", "UV_PYTHON_DOWNLOADS=never", "--env", f"HOME={c.HOME}"]
+        mounts = [*self.support_volume.words, "--entrypoint", f"{c.SUPPORT}/bin/uv"]
+        return self.engine.check_output("run", *plain, *variables, *mounts, self.image(), *words).strip()
 
     def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]:
         """An image that cannot be used is rejected before anything is made for it."""

@@ -11,13 +11,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from slop_code._version import __version__
-from slop_code.errors import InfrastructureError
+from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.runs.executors.ray.shipping import received_problem, unpack
 from slop_code.runs.executors.worker import run_job
 from slop_code.runs.job_records import JobResult
+from slop_code.runs.result_cache_key import host_python_version
 
 if TYPE_CHECKING:
     from slop_code.runs.job_records import JobRequest
@@ -87,12 +88,14 @@ def _job(
         with cancel_scope(token), cache.shared_lock(), cache.session_folder() as folder:
             problem_folder = received_problem(cache, problem.digest, lambda: ray.get(problem.reference))
             unpack(ray.get(submission.reference), folder / "submission", submission.digest)
+            checkpoint = request.problem.checkpoints[request.checkpoint]
+            host_python_version(request.environment.requiring(checkpoint.requires_python))
             local = replace(request, problem=request.problem.at(problem_folder), submission=folder / "submission")
             (folder / "result").mkdir()
             return replace(run_job(local, cache, lambda: folder / "result"), folder=None)
     except EvaluationCancelledError as error:
         return JobResult.failed(str(error), request.attempts, final=True)
-    except InfrastructureError as error:
+    except (InfrastructureError, ConfigError) as error:
         return failed(str(error))
     except OSError as error:
         return failed(f"{error.filename or 'the cache'}: {error.strerror}")
