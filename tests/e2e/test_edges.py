@@ -147,8 +147,8 @@ def test_a_docker_environment_never_runs_on_the_host(tmp_path):
 )
 def test_hostile_project_files_declare_no_dependencies(tmp_path, text):
     (tmp_path / "pyproject.toml").write_text(text)
-    source, content = python_dependencies(tmp_path)
-    assert (source, content) in ((None, None), ("pyproject.toml", None))
+    found = python_dependencies(tmp_path)
+    assert (found.source, found.text) in ((None, None), ("pyproject.toml", None))
 
 
 def test_waiting_with_many_descriptors_and_for_ever(tmp_path):

@@ -88,7 +88,8 @@ PROJECT = '[project]\nname = "x"\nversion = "1"\n'
     ],
 )
 def test_dependencies_come_from_requirements_or_pyproject(make_submission, files, expected):
-    assert python_dependencies(make_submission(files)) == expected
+    found = python_dependencies(make_submission(files))
+    assert (found.source, found.text) == expected
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,8 @@ def test_links_are_followed_inside_the_submission_alone(tmp_path, target, expect
     (submission / "list").write_text("six")
     (tmp_path / "outside").write_text("six")
     (submission / "requirements.txt").symlink_to(target)
-    assert python_dependencies(submission) == expected
+    found = python_dependencies(submission)
+    assert (found.source, found.text) == expected
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +150,8 @@ def test_extras_of_the_project_s_own_name_are_the_submission_s_own(make_submissi
     """uv would take them from the file, so that a plain name stood for whatever the submission likes."""
     own = 'dependencies = ["six[more]"]\n[project.optional-dependencies]\nmore = ["evil @ file:///workspace/evil"]\n'
     submission = make_submission({"pyproject.toml": PROJECT + own})
-    assert python_dependencies(submission) == ("pyproject.toml", None)
+    found = python_dependencies(submission)
+    assert (found.source, found.text) == ("pyproject.toml", None)
 
 
 @pytest.mark.parametrize(

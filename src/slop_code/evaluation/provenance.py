@@ -15,7 +15,7 @@ from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.roster import shared_network
 from slop_code.evaluation.staging import judge_sources
-from slop_code.execution.dependencies import python_requests
+from slop_code.execution.dependencies import dependency_warnings, python_requests
 from slop_code.execution.python_version import fits
 from slop_code.execution.sandbox import sandbox_name
 from slop_code.execution.submission import open_submission
@@ -91,13 +91,17 @@ def warnings_for(
         warnings.append(f"parallel is ignored: with {shared} all pairs would share one network")
     entry = environment.entry(problem.entry_file)[-1]
     setup = environment.setup
-    if not setup.commands and not setup.eval_commands and not os.path.lexists(submission_path / entry):
+    has_commands = setup.commands or setup.eval_commands
+    if not has_commands and not os.path.lexists(submission_path / entry):
         warnings.append(f"the submission has no {entry}; is this the right folder, and the right environment?")
-    warnings += [
-        f"the submission asks for Python {escape_control(request, 100)} ({file}), and ran on {python}"
-        for file, request in (python_requests(open_submission(submission_path)) if python else ())
-        if python and not fits(python, request)
-    ]
+    if python is not None:
+        folder = open_submission(submission_path)
+        warnings += [] if has_commands else dependency_warnings(folder)
+        warnings += [
+            f"the submission asks for Python {escape_control(request, 100)} ({file}), and ran on {python}"
+            for file, request in python_requests(folder)
+            if not fits(python, request)
+        ]
     if submission is not None and submission.unreadable:
         warnings.append(
             f"{submission.unreadable} of the submission's files and folders cannot be read by this user, and it "

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from slop_code._io import TooLargeError, read_bounded
+from slop_code.execution.package_managers import (
+    pdm_requirements,
+    poetry_project_requirements,
+    poetry_requirements,
+    uses_index_only,
+)
 from slop_code.execution.python_version import normal_request
 
 _NUMBERS = r"(?:[0-9]{1,9}!)?[0-9]{1,9}(?:\.[0-9]{1,9})"
@@ -23,71 +31,169 @@ _NAME = "[A-Za-z0-9](?:[A-Za-z0-9._-]{0,99}[A-Za-z0-9])?"
 PLAIN_REQUIREMENT = re.compile(
     rf"{_NAME}(?:\s*\[\s*{_NAME}(?:\s*,\s*{_NAME}){{0,50}}\s*\])?"
     rf"(?:\s*{_VERSION}(?:\s*,\s*{_VERSION}){{0,50}})?"
-    rf"(?:\s*;\s*{_MARKER}(?:\s+(?:and|or)\s+{_MARKER}){{0,50}})?",
+    rf"(?:\s*;\s*{_MARKER}(?:\s+(?:and|or)\s+{_MARKER}){{0,50}})?"
+    r"(?:\s+--hash=sha256:[0-9a-f]{64}){0,1000}",
     re.ASCII,
 )
 """Strict, so that uv can parse whatever matches: a failure is then not one of the file."""
 
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
+LIMIT = 8 << 20
+UNREADABLE = ("Pipfile", "environment.yml", "environment.yaml", "conda.yaml", "conda-lock.yml")
+"""Files that name dependencies, and that nothing here can read."""
 
 
-def python_dependencies(submission: Path) -> tuple[str | None, str | None]:
-    """The file that names a Python submission's dependencies, and its text where nothing else matters."""
-    for name in ("requirements.txt", "pyproject.toml"):
-        path = Path(os.path.realpath(submission / name))
-        if submission not in path.parents or not path.is_file():
-            continue  # absent, or a pipe or a link that leads out, which uv must not read
-        try:
-            text = read_bounded(path, 1 << 20).decode("utf-8")
-        except (OSError, UnicodeDecodeError, TooLargeError):
-            return name, None
-        if name == "requirements.txt":
-            return name, text
-        try:
-            settings = tomllib.loads(text)
-        except (ValueError, RecursionError):
-            return None, None
-        project, tools = settings.get("project"), settings.get("tool")
-        if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
-            dependencies = project.get("dependencies")
-            # Settings for uv can make a plain name refer to a file of the submission's own.
-            own_sources = isinstance(tools, dict) and "uv" in tools
-            # So can its own extras, where a dependency has the project's own name.
-            own_sources |= "optional-dependencies" in project
-            if not isinstance(dependencies, list) or "dynamic" in project or own_sources:
-                return name, None
-            return name, "\n".join(map(str, dependencies))
-    return None, None
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """Dependencies as one file names them."""
+
+    source: str | None = None
+    """The file; None: there are none."""
+
+    text: str | None = None
+    """All that their installation depends on; None: it may depend on the whole submission."""
+
+    requirements: str | None = None
+    """A requirements file made of the source; None: uv reads the source itself."""
+
+    export: bool = False
+    """uv makes a requirements file of its lock first."""
+
+    locked: bool = False
+    """Complete, so that no dependency of a dependency is added."""
+
+    @property
+    def plain(self) -> bool:
+        """Only packages of the index are installed, and no code of the submission runs."""
+        if self.export:
+            return self.text is not None
+        return self.text is not None and is_plain(self.text)
+
+
+def python_dependencies(submission: Path) -> Dependencies:
+    """From requirements.txt, else from a lock, else from the project's own file."""
+    readers = (_requirements_txt, _uv_lock, _poetry_lock, _pdm_lock, _pyproject, _setup_py, _setup_cfg)
+    return next(filter(None, (reader(submission) for reader in readers)), Dependencies())
+
+
+def dependency_warnings(submission: Path) -> list[str]:
+    """Files that name dependencies, and that do not count."""
+    source = python_dependencies(submission).source
+    warnings = [
+        f"{name} of the submission cannot be read, so its packages are not installed; requirements.txt can"
+        for name in UNREADABLE
+        if _is_file(submission, name)
+    ]
+    if _is_file(submission, "pyproject.toml") and _toml(submission, "pyproject.toml") is None:
+        warnings.append("pyproject.toml of the submission cannot be parsed, so it names no dependencies")
+    ignored = [name for name in ("uv.lock", "poetry.lock", "pdm.lock") if _is_file(submission, name) and source != name]
+    return [*warnings, *(f"{name} of the submission is ignored: {_reason(source)}" for name in ignored)]
+
+
+def _reason(source: str | None) -> str:
+    return f"dependencies come from {source}" if source else "it cannot be used, and nothing else names dependencies"
+
+
+def _requirements_txt(submission: Path) -> Dependencies | None:
+    name = "requirements.txt"
+    return Dependencies(name, _text(submission, name)) if _is_file(submission, name) else None
+
+
+def _uv_lock(submission: Path) -> Dependencies | None:
+    project, lock = _text(submission, "pyproject.toml"), _toml(submission, "uv.lock")
+    if project is None or not lock or not isinstance((_toml(submission, "pyproject.toml") or {}).get("project"), dict):
+        return None
+    text = f"{_text(submission, 'uv.lock')}\n{project}" if uses_index_only(lock) else None
+    return Dependencies("uv.lock", text, export=True, locked=True)
+
+
+def _poetry_lock(submission: Path) -> Dependencies | None:
+    requirements = poetry_requirements(_toml(submission, "poetry.lock") or {})
+    if requirements is None:
+        return None
+    return Dependencies("poetry.lock", requirements, requirements, locked=True)
+
+
+def _pdm_lock(submission: Path) -> Dependencies | None:
+    requirements = pdm_requirements(_toml(submission, "pdm.lock") or {})
+    if requirements is None:
+        return None
+    return Dependencies("pdm.lock", requirements, requirements, locked=True)
+
+
+def _pyproject(submission: Path) -> Dependencies | None:
+    name = "pyproject.toml"
+    settings = _toml(submission, name) or {}
+    project, tools = settings.get("project"), settings.get("tool")
+    if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
+        dependencies = project.get("dependencies")
+        # Settings for uv can make a plain name refer to a file of the submission's own.
+        own_sources = isinstance(tools, dict) and "uv" in tools
+        # So can its own extras, where a dependency has the project's own name.
+        own_sources |= "optional-dependencies" in project
+        if not isinstance(dependencies, list) or "dynamic" in project or own_sources:
+            return Dependencies(name)
+        return Dependencies(name, "\n".join(map(str, dependencies)))
+    poetry = tools.get("poetry") if isinstance(tools, dict) else None
+    if not isinstance(poetry, dict) or not isinstance(poetry.get("dependencies"), dict):
+        return None
+    requirements = poetry_project_requirements(poetry["dependencies"])
+    return Dependencies(name, requirements, requirements)  # what only Poetry understands, its build backend reads
+
+
+def _setup_py(submission: Path) -> Dependencies | None:
+    """Only a script that looks like one of setuptools is run: any program may have this name."""
+    text = _text(submission, "setup.py")
+    return Dependencies("setup.py") if text and "setup(" in text and "install_requires" in text else None
+
+
+def _setup_cfg(submission: Path) -> Dependencies | None:
+    """uv does not read it without a setup.py."""
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(_text(submission, "setup.cfg") or "")
+        listed = parser.get("options", "install_requires", fallback="")
+    except configparser.Error:
+        return None
+    text = "\n".join(line.strip() for line in listed.splitlines() if line.strip())
+    return Dependencies("setup.cfg", text, text) if text else None
 
 
 def python_requests(submission: Path) -> list[tuple[str, str]]:
     """Versions of Python that a submission asks for, each with the file that does so, as far as it can be read."""
     requests = []
-    if (settings := _toml(submission, "pyproject.toml")) is not None:
-        project = settings.get("project")
-        wanted = project.get("requires-python") if isinstance(project, dict) else None
-        if isinstance(wanted, str) and normal_request(wanted) is not None:
-            requests.append(("requires-python in pyproject.toml", wanted))
+    project = (_toml(submission, "pyproject.toml") or {}).get("project")
+    wanted = project.get("requires-python") if isinstance(project, dict) else None
+    if isinstance(wanted, str) and normal_request(wanted) is not None:
+        requests.append(("requires-python in pyproject.toml", wanted))
     first = (_text(submission, ".python-version") or "").strip().splitlines()[:1]
     if first and normal_request(version := first[0].strip().removeprefix("cpython-").removeprefix("python-")):
         requests.append((".python-version", version))
     return requests
 
 
-def _text(submission: Path, name: str) -> str | None:
-    """None: it is absent, not text, too large, or a pipe or a link that leads out of the submission."""
+def _is_file(submission: Path, name: str) -> bool:
+    """Whether there is such a file, and not a pipe or a link that leads out, which uv must not read."""
     path = Path(os.path.realpath(submission / name))
-    if submission not in path.parents or not path.is_file():
+    return submission in path.parents and path.is_file()
+
+
+def _text(submission: Path, name: str) -> str | None:
+    """None: it is absent, not text, or too large."""
+    if not _is_file(submission, name):
         return None
     try:
-        return read_bounded(path, 1 << 20).decode("utf-8")
+        path = Path(os.path.realpath(submission / name))
+        return read_bounded(path, LIMIT if name.endswith(".lock") else 1 << 20).decode("utf-8")
     except (OSError, UnicodeDecodeError, TooLargeError):
         return None
 
 
 def _toml(submission: Path, name: str) -> dict[str, Any] | None:
+    """None: it is absent, or cannot be parsed."""
+    text = _text(submission, name)
     try:
-        return tomllib.loads(_text(submission, name) or "")
+        return None if text is None else tomllib.loads(text)
     except (ValueError, RecursionError):
         return None
 

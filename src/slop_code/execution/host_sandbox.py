@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from slop_code.execution.sandbox import SetupBox, SetupJob, ToolBuilder
 
 
+class HostSetupBox:
+    """Part of the boxes for set-up that is the same in all sandboxes of this machine."""
+
+    job: SetupJob
+
+    def put(self, name: str, text: str) -> None:
+        (self.job.scratch / "tmp" / name).write_text(text)
+
+
 class HostSandbox(ABC):
     name: str
 

@@ -123,6 +123,9 @@ class SetupBox(Protocol):
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult: ...
 
+    def put(self, name: str, text: str) -> None:
+        """Write a file into the box's folder of temporary files, before any command runs."""
+
 
 class ToolBuilder(Protocol):
     """An environment of uv, which builds the tests' environment for the judge's interpreter."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code._version import __version__
-from slop_code.execution.dependencies import is_plain, python_dependencies
+from slop_code.execution.dependencies import Dependencies, python_dependencies
 from slop_code.execution.manifest import check_sample_manifest, write_sample_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, PreparedSubject, SetupJob
@@ -45,6 +45,8 @@ class SetupPlan:
     """The part of the submission that the steps depend on."""
 
     steps: Sequence[SetupStep]
+    requirements: str | None = None
+    """A requirements file that the steps use."""
 
 
 def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) -> PreparedSubject:
@@ -73,28 +75,40 @@ def _plan(sandbox: Sandbox, submission: Path) -> SetupPlan:
     spec, python = sandbox.spec, sandbox.subject_python()
     is_python = spec.interpreter() is not None
     if commands := [*spec.setup.commands, *spec.setup.eval_commands]:
-        steps = python_steps(python, None) if is_python else []
+        steps = python_steps(python, Dependencies()) if is_python else []
         shell = spec.local.shell or "/bin/sh"
         steps += [SetupStep([shell, "-c", command], StepKind.COMMAND) for command in commands]
         return SetupPlan(LAYERS, tree_digest(submission), steps)
     if not is_python:
         return SetupPlan(SUBJECTS, "", [])
-    source, text = python_dependencies(submission)
-    plain = text is not None and is_plain(text)
-    content = text if text is not None and plain else (tree_digest(submission) if source else "")
-    return SetupPlan(SUBJECTS, content, python_steps(python, source, plain=plain))
+    needed = python_dependencies(submission)
+    if needed.text is not None and needed.plain:
+        content = needed.text
+    else:
+        content = tree_digest(submission) if needed.source else ""
+    return SetupPlan(SUBJECTS, content, python_steps(python, needed), needed.requirements)
 
 
-def python_steps(python: str, source: str | None, *, plain: bool = True) -> list[SetupStep]:
+def python_steps(python: str, dependencies: Dependencies) -> list[SetupStep]:
     venv = ["uv", "venv", "--quiet", "--no-config", "--relocatable", "--allow-existing", "--python", python]
     install = ["uv", "pip", "install", "--no-config", "--compile-bytecode", "--link-mode=copy"]
     steps = [SetupStep([*venv, "{env}"], StepKind.TOOL)]
+    source = dependencies.source
+    if source is None:
+        return steps
+    if dependencies.export:
+        export = ["uv", "export", "--quiet", "--no-config", "--frozen", "--offline", "--no-emit-project", "--no-dev"]
+        export += ["--python", "{env}/bin/python", "--output-file", "{tmp}/exported.txt"]
+        steps.append(SetupStep(export, StepKind.OWN_CODE))
+        source = "{tmp}/exported.txt"
+    elif dependencies.requirements is not None:
+        source = "{tmp}/requirements.txt"
+    if dependencies.locked:
+        install.append("--no-deps")
     if source == "requirements.txt":
         install.append("--no-sources")  # a pyproject.toml next to it is ignored
-    if source:
-        kind = StepKind.PACKAGES if plain else StepKind.OWN_CODE
-        steps.append(SetupStep([*install, "--python", "{env}/bin/python", "-r", source], kind))
-    return steps
+    kind = StepKind.PACKAGES if dependencies.plain else StepKind.OWN_CODE
+    return [*steps, SetupStep([*install, "--python", "{env}/bin/python", "-r", source], kind)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +127,8 @@ class SubjectSetup:
         def build(scratch: Path) -> None:
             deadline = time.monotonic() + sandbox.spec.setup.timeout
             with sandbox.setup_box(self._job(self.submission, scratch)) as setup_box:
+                if self.plan.requirements is not None:
+                    setup_box.put("requirements.txt", self.plan.requirements)
                 for step in self.plan.steps:
                     self._run_step(setup_box, step, scratch, deadline)
             write_sample_manifest(scratch)
@@ -144,8 +160,8 @@ class SubjectSetup:
         )
 
     def _run_step(self, setup_box: SetupBox, step: SetupStep, scratch: Path, deadline: float) -> None:
-        env = self.sandbox.subject_env(scratch)
-        step = replace(step, argv=[word.replace("{env}", env) for word in step.argv])
+        env, tmp = self.sandbox.subject_env(scratch), self.sandbox.layout(scratch).tmp
+        step = replace(step, argv=[word.replace("{env}", env).replace("{tmp}", tmp) for word in step.argv])
         self.sandbox.progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, step.shown))
         done = setup_box.run(step.argv, max(0.0, deadline - time.monotonic()))
         if done.exit_code != 0:

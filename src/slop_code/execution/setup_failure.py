@@ -47,7 +47,7 @@ class StepKind(Enum):
 @dataclass(frozen=True, slots=True)
 class SetupStep:
     argv: Sequence[str]
-    """`{env}` stands for the Python environment."""
+    """`{env}` stands for the Python environment, `{tmp}` for the folder of temporary files."""
 
     kind: StepKind
 

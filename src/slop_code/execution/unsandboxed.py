@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import remove_path
 from slop_code.execution.helper import helper_path
-from slop_code.execution.host_sandbox import HostSandbox
+from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
 from slop_code.execution.process import ProcessResult, run
 from slop_code.execution.sandbox import LOG, REPORTS_DIR, TESTS_DIR, BoxLayout, JudgeJob, JudgeResult, SetupJob
 from slop_code.execution.submission import RESERVED
@@ -87,7 +87,7 @@ def mount_tests(tests: Path, workspace: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class UnsandboxedSetupBox:
+class UnsandboxedSetupBox(HostSetupBox):
     job: SetupJob
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:

@@ -24,7 +24,7 @@ from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
 from slop_code.execution.helper import helper_path
-from slop_code.execution.host_sandbox import HostSandbox
+from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
 from slop_code.execution.process import ProcessResult, run
 from slop_code.execution.sandbox import (
     BoxLayout,
@@ -95,7 +95,7 @@ class BubblewrapSandbox(HostSandbox):
 
 
 @dataclass(frozen=True, slots=True)
-class BubblewrapSetupBox:
+class BubblewrapSetupBox(HostSetupBox):
     job: SetupJob
     prefix: str
     """Of the submission's interpreter."""

@@ -132,6 +132,13 @@ class DockerSetupBox:
     user: c.User
     job: SetupJob
 
+    def put(self, name: str, text: str) -> None:
+        file = self.job.scratch / "put"
+        file.write_text(text)
+        file.chmod(0o644)
+        self.docker.engine.check_output("cp", str(file), f"{self.container}:{self.docker.layout(file).tmp}/{name}")
+        file.unlink()
+
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         environment = {**self.job.environment, **certificate_variables()}
         words = [c.BOX, "merge-output", *command]

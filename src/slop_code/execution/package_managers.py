@@ -1,0 +1,125 @@
+"""Files of package managers, as requirements: the locks of uv, Poetry and PDM, and Poetry's own dependencies."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_VERSION = re.compile(r"[A-Za-z0-9.+!]+")
+_MARKER = re.compile(r"[A-Za-z0-9_ .,'\"()<>=!~*+-]*")
+ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn")
+"""Keys of packages that do not come from an index."""
+
+
+def uses_index_only(lock: Mapping[str, Any]) -> bool:
+    """Whether every package of a uv.lock, except the project itself, comes from an index."""
+    return all(_is_indexed(package) for package in _packages(lock))
+
+
+def _is_indexed(package: Mapping[str, Any]) -> bool:
+    source = package.get("source")
+    if not isinstance(source, dict):
+        return False
+    return "registry" in source or source in ({"virtual": "."}, {"editable": "."})
+
+
+def poetry_requirements(lock: Mapping[str, Any]) -> str | None:
+    """None: it is no such lock, or it needs more than an index."""
+    packages = list(_packages(lock))
+    if not packages or any("source" in package for package in packages if _is_needed(package, "main")):
+        return None
+    return _requirements([package for package in packages if _is_needed(package, "main")], "markers", "main")
+
+
+def pdm_requirements(lock: Mapping[str, Any]) -> str | None:
+    """None: it is no such lock, or it needs more than an index."""
+    packages = [package for package in _packages(lock) if _is_needed(package, "default")]
+    if not packages or any(key in package for package in packages for key in ELSEWHERE):
+        return None
+    return _requirements(packages, "marker", "default")
+
+
+def poetry_project_requirements(dependencies: Mapping[str, Any]) -> str | None:
+    """Requirements for `[tool.poetry.dependencies]`; None: only Poetry can read them."""
+    lines = [
+        _poetry_requirement(name, value)
+        for name, value in dependencies.items()
+        if name.lower() != "python" and not (isinstance(value, dict) and value.get("optional") is True)
+    ]
+    return None if None in lines else "".join(f"{line}\n" for line in lines)
+
+
+def _poetry_requirement(name: str, value: Any) -> str | None:
+    settings = value if isinstance(value, dict) else {"version": value}
+    version, extras, markers = settings.get("version"), settings.get("extras", []), settings.get("markers", "")
+    if settings.keys() - {"version", "extras", "markers", "optional"} or not isinstance(version, str):
+        return None
+    specifier = pep440_specifier(version)
+    known = isinstance(extras, list) and all(isinstance(extra, str) and _NAME.fullmatch(extra) for extra in extras)
+    if specifier is None or not known or not _NAME.fullmatch(name):
+        return None
+    if not isinstance(markers, str) or not _MARKER.fullmatch(markers):
+        return None
+    own = f"[{','.join(extras)}]" if extras else ""
+    return f"{name}{own}{specifier}" + (f" ; {markers}" if markers else "")
+
+
+def pep440_specifier(constraint: str) -> str | None:
+    """The same as Poetry's constraint, such as `^1.2`; None: there is none."""
+    parts = [_pep440_part(part.strip()) for part in constraint.split(",")]
+    return None if None in parts else ",".join(part for part in parts if part)
+
+
+def _pep440_part(part: str) -> str | None:
+    if part == "*":
+        return ""
+    if match := re.fullmatch(r"([\^~])\s*([0-9]+(?:\.[0-9]+){0,3})", part):
+        numbers = [int(number) for number in match[2].split(".")]
+        first = next((index for index, number in enumerate(numbers) if number), len(numbers) - 1)
+        index = first if match[1] == "^" else min(1, len(numbers) - 1)
+        end = [*numbers[:index], numbers[index] + 1]
+        return f">={match[2]},<{'.'.join(map(str, end))}"
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)*(?:\.\*)?", part):
+        return f"=={part}"
+    return part if re.fullmatch(r"(?:>=|<=|==|!=|~=|>|<)\s*[A-Za-z0-9.!+*]+", part) else None
+
+
+def _packages(lock: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    packages = lock.get("package")
+    for package in packages if isinstance(packages, list) else ():
+        yield package if isinstance(package, dict) else {}
+
+
+def _is_needed(package: Mapping[str, Any], group: str) -> bool:
+    """Whether the project itself needs it; older formats do not tell it from tools of development."""
+    if package.get("optional") is True:
+        return False
+    groups, category = package.get("groups"), package.get("category", "main")
+    return group in groups if isinstance(groups, list) else category == "main"
+
+
+def _requirements(packages: list[dict[str, Any]], marker_key: str, group: str) -> str | None:
+    lines = [_requirement(package, marker_key, group) for package in packages]
+    names = [package.get("name") for package in packages if not package.get("extras")]
+    if any(line is None for line in lines) or len(set(map(str, names))) != len(names):
+        return None  # two versions of a package, of which markers of other packages choose one
+    return "".join(f"{line}\n" for line in dict.fromkeys(lines))
+
+
+def _requirement(package: Mapping[str, Any], marker_key: str, group: str) -> str | None:
+    name, version, marker = package.get("name"), package.get("version"), package.get(marker_key)
+    if isinstance(marker, dict):
+        marker = marker.get(group)
+    if not isinstance(name, str) or not isinstance(version, str) or not isinstance(marker, str | None):
+        return None
+    if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version) or not _MARKER.fullmatch(marker or ""):
+        return None
+    files = package.get("files")
+    hashes = [entry.get("hash") for entry in files if isinstance(entry, dict)] if isinstance(files, list) else []
+    checked = [f"--hash={value}" for value in hashes if isinstance(value, str) and _HASH.fullmatch(value)]
+    return " ".join([f"{name}=={version}", *([f"; {marker}"] if marker else []), *checked])

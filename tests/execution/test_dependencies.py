@@ -1,0 +1,267 @@
+"""Dependencies of every package manager, installed for real."""
+
+from __future__ import annotations
+
+import pytest
+
+from slop_code.execution.dependencies import dependency_warnings, python_dependencies
+from slop_code.execution.package_managers import pep440_specifier, poetry_project_requirements
+from slop_code.execution.process import run
+from slop_code.execution.sandbox import sandbox_for
+from slop_code.execution.session import Session
+from tests.marks import in_proof
+
+WHEEL = "sha256:8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"
+SDIST = "sha256:1e61c37477a1626458e36f7b1d82aa5c9b094fa4802892072e49de9c44c4c926"
+PROJECT = '[project]\nname = "own"\nversion = "1"\nrequires-python = ">=3.8"\n'
+ANY_SIX = f'{PROJECT}dependencies = ["six"]\n'
+FILES = f"""\
+files = [
+    {{file = "six-1.16.0-py2.py3-none-any.whl", hash = "{WHEEL}"}},
+    {{file = "six-1.16.0.tar.gz", hash = "{SDIST}"}},
+]
+"""
+POETRY = """\
+[tool.poetry]
+name = "own"
+version = "1"
+description = ""
+authors = []
+package-mode = false
+
+[tool.poetry.dependencies]
+python = ">=3.8"
+six = "1.16.0"
+
+[tool.poetry.group.dev.dependencies]
+no-such-package-by-far = "*"
+
+[build-system]
+requires = ["poetry-core"]
+build-backend = "poetry.core.masonry.api"
+"""
+POETRY_LOCK = f"""\
+[[package]]
+name = "six"
+version = "1.16.0"
+description = ""
+optional = false
+python-versions = ">=2.7"
+groups = ["main"]
+markers = "python_version >= \\"3.0\\""
+{FILES}
+[[package]]
+name = "no-such-package-by-far"
+version = "1.0"
+optional = false
+python-versions = "*"
+groups = ["dev"]
+files = []
+
+[metadata]
+lock-version = "2.1"
+python-versions = ">=3.8"
+content-hash = "00"
+"""
+PDM_LOCK = f"""\
+[metadata]
+groups = ["default", "dev"]
+strategy = ["inherit_metadata"]
+lock_version = "4.5.0"
+
+[[package]]
+name = "six"
+version = "1.16.0"
+requires_python = ">=2.7"
+summary = ""
+groups = ["default"]
+{FILES}
+[[package]]
+name = "no-such-package-by-far"
+version = "1.0"
+groups = ["dev"]
+files = []
+"""
+UV_LOCK = f"""\
+version = 1
+revision = 3
+requires-python = ">=3.8"
+
+[[package]]
+name = "own"
+version = "1"
+source = {{ virtual = "." }}
+dependencies = [{{ name = "six" }}]
+
+[package.metadata]
+requires-dist = [{{ name = "six" }}]
+
+[[package]]
+name = "six"
+version = "1.16.0"
+source = {{ registry = "https://index.example/simple" }}
+sdist = {{ url = "https://index.example/six-1.16.0.tar.gz", hash = "{SDIST}", size = 34041 }}
+wheels = [
+    {{ url = "https://index.example/six-1.16.0-py2.py3-none-any.whl", hash = "{WHEEL}", size = 11053 }},
+]
+"""
+SETUP_PY = (
+    'from setuptools import setup\nsetup(name="own", version="1", py_modules=[], install_requires=["six==1.16.0"])\n'
+)
+SETUP_CFG = "[metadata]\nname = own\n[options]\ninstall_requires =\n    six == 1.16.0\n    # nothing else\n"
+HATCH = f"""\
+{PROJECT}dynamic = ["dependencies"]
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[tool.hatch.build.targets.wheel]
+bypass-selection = true
+[tool.hatch.metadata.hooks.custom]
+"""
+HATCH_HOOK = """\
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+
+class Hook(MetadataHookInterface):
+    def update(self, metadata):
+        metadata["dependencies"] = ["six==1.16.0"]
+"""
+MANAGERS = {
+    "requirements": ({"requirements.txt": f"six==1.16.0 --hash={WHEEL}\n"}, "requirements.txt", True),
+    "project": ({"pyproject.toml": f'{PROJECT}dependencies = ["six==1.16.0"]\n'}, "pyproject.toml", True),
+    "uv": ({"pyproject.toml": ANY_SIX, "uv.lock": UV_LOCK}, "uv.lock", True),
+    "poetry": ({"pyproject.toml": POETRY}, "pyproject.toml", True),
+    "poetry.lock": ({"pyproject.toml": POETRY, "poetry.lock": POETRY_LOCK}, "poetry.lock", True),
+    "pdm": ({"pyproject.toml": ANY_SIX, "pdm.lock": PDM_LOCK}, "pdm.lock", True),
+    "hatch": ({"pyproject.toml": HATCH, "hatch_build.py": HATCH_HOOK}, "pyproject.toml", False),
+    "setup.py": ({"setup.py": SETUP_PY}, "setup.py", False),
+    "setup.cfg": ({"setup.cfg": SETUP_CFG}, "setup.cfg", True),
+}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "expected"),
+    [
+        ("*", ""),
+        ("^1.2.3", ">=1.2.3,<2"),
+        ("^0.2.3", ">=0.2.3,<0.3"),
+        ("^0.0.3", ">=0.0.3,<0.0.4"),
+        ("^0.0", ">=0.0,<0.1"),
+        ("^0", ">=0,<1"),
+        ("~1.2.3", ">=1.2.3,<1.3"),
+        ("~1", ">=1,<2"),
+        ("1.2.*", "==1.2.*"),
+        ("1.2", "==1.2"),
+        (">=1.2,<2.0", ">=1.2,<2.0"),
+        ("^1.0 || ^2.0", None),
+        ("latest", None),
+        ("-e .", None),
+    ],
+)
+def test_constraints_of_poetry_become_specifiers(constraint, expected):
+    assert pep440_specifier(constraint) == expected
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "expected"),
+    [
+        ({"python": "^3.8"}, ""),
+        ({"six": "^1.16", "attrs": {"version": "*", "optional": True}}, "six>=1.16,<2\n"),
+        ({"x": {"version": "1", "extras": ["a", "b"], "markers": "os_name == 'nt'"}}, "x[a,b]==1 ; os_name == 'nt'\n"),
+        ({"x": {"path": "../x"}}, None),
+        ({"x": [{"version": "1", "python": "<3.9"}]}, None),
+        ({"x": {"version": "1", "markers": "os_name\n-e ."}}, None),
+    ],
+)
+def test_dependencies_of_poetry_become_requirements(dependencies, expected):
+    assert poetry_project_requirements(dependencies) == expected
+
+
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_the_file_that_names_the_dependencies_is_found(make_submission, manager):
+    files, source, plain = MANAGERS[manager]
+    found = python_dependencies(make_submission(files))
+    assert (found.source, found.plain) == (source, plain)
+
+
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_dependencies_of_every_package_manager_are_installed(
+    cache, environment_spec, make_submission, tmp_path, manager
+):
+    submission = make_submission({**MANAGERS[manager][0], "main.py": "import six\nprint(six.__version__)\n"})
+    sandbox = sandbox_for(environment_spec(sandbox="none"), cache)
+    with Session.open(sandbox, submission) as session:
+        argv = ["env", "python", str(submission / "main.py")]
+        done = run(argv, env=session.environment({}), log=tmp_path / "log", timeout=60)
+    assert (done.output, done.exit_code) == ("1.16.0\n", 0)
+
+
+@pytest.mark.parametrize(
+    ("manager", "sandbox"),
+    [("uv", "bubblewrap"), ("poetry.lock", "docker"), *in_proof(("poetry.lock", "bubblewrap"), ("uv", "docker"))],
+)
+def test_locks_are_installed_in_boxes(evaluate, make_problem, make_submission, manager, sandbox):
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == '1.16.0\\n'\n"})
+    submission = make_submission({**MANAGERS[manager][0], "main.py": "import six\nprint(six.__version__)\n"})
+    results = evaluate(problem, submission, sandbox=sandbox)
+    assert [test.status for test in results.tests] == ["passed"], (
+        results.infrastructure_failure_reason or results.tests[0].failure_message
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "source"),
+    [
+        ({"setup.py": "print(input())\n"}, None),
+        ({"setup.cfg": "[flake8]\nmax-line-length = 100\n"}, None),
+        ({"setup.cfg": "[options\n"}, None),
+        ({"uv.lock": UV_LOCK}, None),
+        ({"uv.lock": "[", "pyproject.toml": ANY_SIX}, "pyproject.toml"),
+        ({"poetry.lock": "package = 1\n", "pyproject.toml": POETRY}, "pyproject.toml"),
+        (
+            {
+                "poetry.lock": POETRY_LOCK.replace("groups", '[package.source]\ntype = "git"\nurl = "x"\n#', 1),
+                "pyproject.toml": POETRY,
+            },
+            "pyproject.toml",
+        ),
+        ({"pdm.lock": PDM_LOCK.replace("groups", 'path = "./own"\ngroups')}, None),
+        ({"pdm.lock": PDM_LOCK.replace('name = "six"', 'name = "-e ."')}, None),
+        ({"pdm.lock": PDM_LOCK.replace('version = "1.16.0"', 'version = "1\\n-e ."')}, None),
+    ],
+)
+def test_files_that_name_no_dependencies(make_submission, files, source):
+    assert python_dependencies(make_submission(files)).source == source
+
+
+def test_a_lock_with_files_of_the_submission_is_not_plain(make_submission):
+    own = UV_LOCK.replace('{ registry = "https://index.example/simple" }', '{ directory = "six" }')
+    found = python_dependencies(make_submission({"pyproject.toml": ANY_SIX, "uv.lock": own}))
+    assert (found.source, found.plain) == ("uv.lock", False)
+
+
+@pytest.mark.parametrize(
+    ("files", "warnings"),
+    [
+        ({}, []),
+        ({"Pipfile": ""}, ["Pipfile of the submission cannot be read"]),
+        ({"environment.yml": "", "requirements.txt": ""}, ["environment.yml of the submission cannot be read"]),
+        ({"pyproject.toml": "[project"}, ["pyproject.toml of the submission cannot be parsed"]),
+        (
+            {"requirements.txt": "", "uv.lock": UV_LOCK, "pyproject.toml": ANY_SIX},
+            ["uv.lock of the submission is ignored: dependencies come from requirements.txt"],
+        ),
+        ({"uv.lock": UV_LOCK}, ["uv.lock of the submission is ignored: it cannot be used"]),
+        (MANAGERS["poetry.lock"][0], []),
+    ],
+)
+def test_files_that_do_not_count_are_warnings(make_submission, files, warnings):
+    found = dependency_warnings(make_submission(files))
+    assert [warning[: len(expected)] for warning, expected in zip(found, warnings, strict=True)] == warnings
+
+
+def test_a_pipfile_is_a_warning_beside_the_verdict(evaluate, make_problem, make_submission):
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass\n"})
+    results = evaluate(problem, make_submission({"main.py": "", "Pipfile": "[packages]\nsix = '*'\n"}), sandbox="none")
+    assert any(warning.startswith("Pipfile of the submission cannot be read") for warning in results.warnings)
+    assert results.passed["all-cases"]
