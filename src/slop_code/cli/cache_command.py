@@ -13,6 +13,7 @@ from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_progress
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.context import tools_for
+from slop_code.evaluation.test_lock import read_test_lock
 from slop_code.execution.cache import Cache
 from slop_code.execution.cache_pruning import KINDS, RESULTS, folder_size, prune_cache
 from slop_code.execution.environment import load_environment
@@ -81,11 +82,11 @@ def _add_prune(actions: Commands) -> None:
 
 def run_warm(arguments: argparse.Namespace) -> int:
     store = Cache.default()
-    wanted = [(), *[tuple(ProblemConfig.from_yaml(path).test_dependencies) for path in arguments.problems]]
+    problems = [ProblemConfig.from_yaml(path) for path in arguments.problems]
     with store.shared_lock():
         sandbox = sandbox_for(load_environment(arguments.environment), store, print_progress)
-        for extra in dict.fromkeys(wanted):
-            tools = tools_for(sandbox, extra)
+        for problem in (None, *problems):
+            tools = tools_for(sandbox, problem, read_test_lock(problem) if problem else None)
             print(f"ready: {len(tools.versions)} packages, pytest {tools.versions['pytest']}")
     return Exit.PASSED
 

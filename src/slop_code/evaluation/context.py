@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
+from slop_code.evaluation.test_lock import read_test_lock
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.tool_environment import build_tool_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
@@ -44,7 +43,12 @@ class EvaluationContext:
 
     @functools.cached_property
     def tools(self) -> ToolEnvironment:
-        return tools_for(self.sandbox, self.problem.test_dependencies)
+        return tools_for(self.sandbox, self.problem, self.test_lock)
+
+    @functools.cached_property
+    def test_lock(self) -> str | None:
+        """The lock of the problem's test_dependencies."""
+        return read_test_lock(self.problem)
 
     @property
     def installed_tools(self) -> ToolEnvironment | None:
@@ -52,6 +56,7 @@ class EvaluationContext:
         return self.__dict__.get("tools")
 
 
-def tools_for(sandbox: Sandbox, test_dependencies: Sequence[str] = ()) -> ToolEnvironment:
-    """Installs the tools, or takes them from the cache."""
-    return build_tool_environment(sandbox, TOOL, TOOLS, LOCK, test_dependencies)
+def tools_for(sandbox: Sandbox, problem: ProblemConfig | None = None, test_lock: str | None = None) -> ToolEnvironment:
+    """Installs the tools, and the test_dependencies of the problem, or takes them from the cache."""
+    extra = problem.test_dependencies if problem else ()
+    return build_tool_environment(sandbox, TOOL, TOOLS, LOCK, extra, test_lock)

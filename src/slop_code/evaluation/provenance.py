@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code._version import __version__
+from slop_code.errors import first_names
 from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.groups import misspelt_markers
 from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.roster import shared_network
 from slop_code.evaluation.staging import judge_sources
+from slop_code.evaluation.test_lock import COMMAND
 from slop_code.execution.dependencies import dependency_warnings, python_requests
 from slop_code.execution.python_version import fits
 from slop_code.execution.sandbox import sandbox_name
@@ -66,6 +68,7 @@ def provenance_of(
         },
         evaluation_version=evaluation_version(),
         test_dependencies=dict(tools.versions) if tools else {},
+        test_lock=None if context.test_lock is None else digest_of([context.test_lock]),
         python=tools.python_version if tools else platform.python_version(),
         platform=platform_name(),
         slop_code=__version__,
@@ -107,6 +110,9 @@ def warnings_for(
             f"{submission.unreadable} of the submission's files and folders cannot be read by this user, and it "
             f"runs without them, the first: {escape_control(submission.first, NAME_LIMIT)}; make them readable"
         )
+    if (tools := context.installed_tools) is not None and tools.resolved is not None:
+        names = first_names(problem.test_dependencies, 5)
+        warnings.append(f"test_dependencies ({names}) were resolved on {tools.resolved}; `{COMMAND}` pins them")
     if staged is not None:
         warnings += [f"tests/{name} belongs to no checkpoint and is not run" for name in staged.unattributed]
         warnings += misspelt_markers(staged.roster, problem.markers)

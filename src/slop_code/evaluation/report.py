@@ -142,6 +142,8 @@ class Provenance(StoredWhole):
     evaluation_version: str = ""
     """Results of two versions may differ for the same submission."""
     test_dependencies: dict[str, str] = Field(default_factory=dict)
+    test_lock: str | None = None
+    """Digest of the problem's lock of its test_dependencies; None: there is none."""
     python: str = ""
     platform: str = ""
     slop_code: str = ""

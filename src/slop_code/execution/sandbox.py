@@ -82,6 +82,8 @@ class ToolEnvironment:
 
     python_version: str
     versions: Mapping[str, str]
+    resolved: str | None = None
+    """The day on which packages of a problem without a lock were resolved."""
 
     @property
     def constraints(self) -> Path:

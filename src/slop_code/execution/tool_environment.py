@@ -9,6 +9,7 @@ import platform
 import re
 import shlex
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,9 @@ print(sys.prefix)
 NETWORK_SIGNS = ("failed to fetch", "error sending request", "client error", "network", "not found in the cache", "dns")
 """Parts of what uv prints, in lower case, where the package index may be out of reach."""
 
+UNIVERSAL = ("--universal", "--python-version", "3.11")
+"""Options of a lock that holds on all platforms, and for every Python that a judge may have."""
+
 COMPILE = ("pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url")
 LABEL = re.compile(r"^[^\w`'\"(/]*(?:(?:error|cause|caused by): )?", re.IGNORECASE)
 """Text that uv writes before an error, and before each of its causes."""
@@ -65,28 +69,36 @@ class ToolInstallationError(InfrastructureError):
 
 
 def build_tool_environment(
-    sandbox: Sandbox, tool: str, packages: Sequence[str], lock_file: Path, extra: Sequence[str] = ()
+    sandbox: Sandbox,
+    tool: str,
+    packages: Sequence[str],
+    lock_file: Path,
+    extra: Sequence[str] = (),
+    extra_lock: str | None = None,
 ) -> ToolEnvironment:
     """Fill uv's cache so that `uvx` finds the tool with its packages offline, every file checked by its hash.
 
-    The packages are in the lock file; `extra` are further packages of a problem.
+    The packages are in the lock file; `extra` are further packages of a problem. Without a lock of their own, their
+    versions are resolved now.
     """
     lock = lock_file.read_text()
-    key = digest_of([tool, list(packages), list(extra), lock, *sandbox.identity(), *uv_identity()])
+    key = digest_of([tool, list(packages), list(extra), lock, extra_lock, *sandbox.identity(), *uv_identity()])
 
     def build(scratch: Path) -> None:
         sandbox.progress(ProgressEvent(ProgressKind.INSTALL_TEST_TOOLS, ", ".join([*packages, *extra])))
         with damage_removed(sandbox.cache), sandbox.tool_builder(scratch) as builder:
             python, python_version = builder.python()
-            requirements = lock + _lock_extra(builder, python, extra, lock)
+            requirements = lock + (lock_packages(builder, python, extra, lock) if extra_lock is None else extra_lock)
             constraints = builder.put("requirements.txt", requirements)
             versions = _install(builder, python, constraints)
             arguments = uvx_arguments(python, packages, extra, constraints)
             run_uv(builder, "uvx", [*arguments, tool, "--version"])
             prefix = run_uv(builder, "uvx", [*arguments, "--from", tool, "python", "-c", PREFIX]).splitlines()[-1]
             installed = record_installed(sandbox.cache, Path(prefix))
+        resolved = datetime.now(UTC).date().isoformat() if extra and extra_lock is None else None
         description = {
             "python": python, "python_version": python_version, "versions": versions, "installed": installed,
+            "resolved": resolved,
         }  # fmt: skip
         (scratch / "requirements.txt").write_text(requirements)
         (scratch / DESCRIPTION).write_text(json.dumps(description, sort_keys=True))
@@ -134,12 +146,16 @@ def uvx_arguments(python: str, packages: Sequence[str], extra: Sequence[str], co
     return ["--python", python, "--constraints", constraints, *wanted]
 
 
-def _lock_extra(builder: ToolBuilder, python: str, extra: Sequence[str], lock: str) -> str:
-    """Requirements with hashes for a problem's further packages; packages of the lock keep the lock's version."""
+def lock_packages(
+    builder: ToolBuilder, python: str, extra: Sequence[str], lock: str, options: Sequence[str] = ()
+) -> str:
+    """Requirements with hashes for further packages; packages of the lock keep the lock's version."""
     if not extra:
         return ""
     wanted = builder.put("extra.in", "\n".join(extra) + "\n")
-    compiled = run_uv(builder, "uv", [*COMPILE, "--python", python, "-c", builder.put("lock.txt", lock), wanted])
+    compiled = run_uv(
+        builder, "uv", [*COMPILE, *options, "--python", python, "-c", builder.put("lock.txt", lock), wanted]
+    )
     blocks = re.split(r"(?m)^(?=[A-Za-z0-9])", compiled)
     known = set(re.findall(r"(?m)^([A-Za-z0-9._-]+)==", lock))
     return "".join(block for block in blocks if block.strip() and block.split("==")[0] not in known)

@@ -11,6 +11,7 @@ from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import Digests
 from slop_code.evaluation.staging import Contents, tests_digest
+from slop_code.evaluation.test_lock import read_test_lock
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.python_version import host_python
 from slop_code.execution.submission import open_submission, tree_digest
@@ -103,6 +104,7 @@ class ExpectedDigests:
             if problem.path not in self.contents:
                 self.contents[problem.path] = Contents.of(problem)
             tests = tests_digest(problem, checkpoint, self.contents[problem.path])
+            read_test_lock(problem)  # a damaged one is rejected before anything is evaluated
             python = host_python_version(spec.requiring(checkpoint.requires_python))
         except UsageError as error:
             return error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from slop_code._io import write_atomic
 from slop_code.authoring.check.findings import StepOutcome
 from slop_code.authoring.check.steps import CheckReport, StepReport, check_step
 from slop_code.authoring.check.workbench import Effort, Workbench
@@ -12,6 +13,8 @@ from slop_code.authoring.problem_folders import CONFIG, environment_for
 from slop_code.errors import ConfigError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem_lookup import ENVIRONMENT
+from slop_code.evaluation.test_lock import lock_path, make_test_lock
+from slop_code.execution.sandbox import sandbox_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +33,8 @@ class CheckRequest:
     environment: str | None = None
     effort: Effort = field(default_factory=Effort)
     quarantine: bool = False
+    lock: bool = False
+    """Write the lock of the problem's test_dependencies first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ def check_problem(folder: Path, request: CheckRequest, listener: CheckListener) 
     if isinstance(bench, StepReport):
         return _blocked_report(folder, bench, request, listener)
     listener.began(bench.problem.name, folder, bench.environment.name)
+    if request.lock:
+        _lock(bench, listener)
     reports = []
     for name in request.steps:
         report = check_step(bench, name)
@@ -100,6 +107,17 @@ def _blocked_report(folder: Path, report: StepReport, request: CheckRequest, lis
     for step_report in reports:
         listener.done(step_report, folder)
     return CheckReport(name, folder, None, reports)
+
+
+def _lock(bench: Workbench, listener: CheckListener) -> None:
+    path = lock_path(bench.problem)
+    if not bench.problem.test_dependencies:
+        listener.changed(f"{path}: not written, since the problem has no test_dependencies")
+        return
+    sandbox = sandbox_for(bench.environment, bench.cache, bench.progress)
+    with bench.cache.shared_lock():
+        write_atomic(path, make_test_lock(sandbox, bench.problem))
+    listener.changed(f"{path}: written; every evaluation uses these versions of test_dependencies")
 
 
 def _quarantine(bench: Workbench, findings: Sequence[Finding], listener: CheckListener) -> None:

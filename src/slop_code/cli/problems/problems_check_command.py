@@ -54,6 +54,7 @@ def add_to(commands: Commands) -> None:
     option("--seed", type=int, metavar="N", help="seed of the first random order of tests (default: 1)")
     option("--budget", metavar="N", help="mutants for each checkpoint, or a time such as 5m (default: 20)")
     option("--quarantine", action="store_true", help="add flaky tests to tests/flaky.json")
+    option("--lock", action="store_true", help="first pin test_dependencies, with hashes, in tests/requirements.lock")
     option("--json", action="store_true", help="print the findings as JSON")
     option("--sarif", type=Path, metavar="FILE", help="also write the findings as SARIF 2.1.0")
     option(
@@ -79,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         environment=arguments.environment,
         effort=_effort(arguments),
         quarantine=arguments.quarantine,
+        lock=arguments.lock,
     )
     _validate(request, arguments)
     folders = problem_folders(arguments.problems, arguments.problems_dir)

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.errors import InfrastructureError, UsageError
+from slop_code.errors import ConfigError, InfrastructureError, UsageError
 from slop_code.evaluation.context import tools_for
+from slop_code.evaluation.test_lock import read_test_lock
 from slop_code.execution.cancellation import CancelToken, cancel_scope
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.sandbox import sandbox_for
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Future
 
+    from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.job_records import JobRequest, JobResult, Submission
@@ -40,15 +42,14 @@ class ThreadExecutor:
     def prepare(self, wanted: Sequence[Submission]) -> None:
         """Fetch images and test tools once; a machine that can evaluate nothing of this raises at once."""
         different = {
-            (submission.environment.digest(), tuple(submission.problem.test_dependencies)): submission
-            for submission in wanted
+            (submission.environment.digest(), *_tools_key(submission.problem)): submission for submission in wanted
         }
         failures = []
         for submission in different.values():
             try:
                 sandbox = sandbox_for(submission.environment, self._cache, self._progress)
-                tools_for(sandbox, submission.problem.test_dependencies)
-            except (InfrastructureError, OSError) as error:
+                tools_for(sandbox, submission.problem, read_test_lock(submission.problem))
+            except (InfrastructureError, ConfigError, OSError) as error:
                 failures.append(error)
         if failures and len(failures) == len(different):
             raise failures[0]
@@ -84,3 +85,8 @@ class ThreadExecutor:
     def close(self) -> None:
         self._pool.shutdown()
         self._closing.close()
+
+
+def _tools_key(problem: ProblemConfig) -> tuple[tuple[str, ...], Path | None]:
+    """Problems with equal keys share their test tools; each may have a lock of its own."""
+    return tuple(problem.test_dependencies), problem.path if problem.test_dependencies else None
