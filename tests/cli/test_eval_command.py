@@ -499,3 +499,59 @@ def test_another_package_brings_an_executor(bare, slop_code, monkeypatch):
     assert status == 3
     assert "no verdict good/words/checkpoint_1: checkpoint_1 refused at nowhere" in out.splitlines()
     assert slop_code("eval", "good", "--executor", "nothing")[2].endswith("there are threads, ray, refusing\n")
+
+
+def files_of(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "lines"),
+    [
+        (
+            ["eval", "poor", "--group", "Core"],
+            1,
+            ["poor/words/checkpoint_1: PART ONLY, no verdict: 1 of 1 chosen tests passed, 0 left out",
+             "poor/words/checkpoint_2: PART ONLY, no verdict: 0 of 1 chosen tests passed, 1 left out",
+             "  FAILED Core test_checkpoint_2.py::test_two_words"],
+        ),
+        (
+            ["eval", "good", "--test", "test_checkpoint_2.py::test_two_words"],
+            0,
+            ["good/words/checkpoint_2: PART ONLY, no verdict: 1 of 1 chosen tests passed, 1 left out"],
+        ),
+        (
+            ["eval-problem", "good/words", "-k", "two_words"],
+            0,
+            ["words/checkpoint_2: PART ONLY, no verdict: 1 of 1 chosen tests passed, 1 left out"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_part_of_the_tests_leaves_the_results_of_a_run_as_they_are(folder, capsys, arguments, status, lines):
+    before = {name: files_of(folder / name) for name in ("good", "poor")}
+    assert run([*arguments, "--no-live-progress"]) == status
+    assert [line.removeprefix("good/") if "eval-problem" in arguments else line
+            for line in capsys.readouterr().out.splitlines()] == lines  # fmt: skip
+    assert {name: files_of(folder / name) for name in ("good", "poor")} == before
+
+
+def test_the_results_of_a_part_are_stored_on_request(folder, capsys):
+    assert run(["eval", "good", "--group", "Core", "-o", "part", "--json", "--no-live-progress"]) == 0
+    (first, second) = json.loads(capsys.readouterr().out)
+    assert (first["submission"], first["left_out"], first["reason"]) == ("good/words/checkpoint_1", 0, None)
+    assert second["tests"] == {"test_checkpoint_2.py::test_two_words": "passed"}
+    stored = json.loads((folder / "part" / second["submission"] / "evaluation.json").read_text())
+    assert (stored["deselected"], any(stored["passed"].values())) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--test", "gone.py"], "no checkpoint has a test that was selected"),
+        (["--test", "-x"], "--test -x: expected a node id"),
+        (["--group", "Core", "--overwrite"], "cannot be used with a selection of tests"),
+    ],
+)
+def test_a_selection_that_makes_no_sense_is_wrong_use(folder, capsys, arguments, message):
+    assert run(["eval", "good", *arguments, "--no-live-progress"]) == 2
+    assert message in capsys.readouterr().err

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_json, print_step, unreadable_status
+from slop_code.cli.part_evaluation import evaluate_part
+from slop_code.cli.shared_options import selection_words
 from slop_code.errors import UsageError, first_names
+from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.origin import remembered_problem
 from slop_code.evaluation.problem_lookup import find_problem, is_problems_folder_given, problems_folder
@@ -51,7 +54,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
     runs = discover(arguments.runs, problems_dir=arguments.problems_dir, environment=spec, only=arguments.problem)
     _check_output(arguments, runs)
     status = _evaluate(runs, arguments, partial=bool(arguments.problem))
-    if arguments.problem and not arguments.dry_run and not arguments.shard:
+    if arguments.problem and not (arguments.dry_run or arguments.shard or selection_words(arguments)):
         given = f" -e {shlex.quote(arguments.environment)}" if arguments.environment is not None else ""
         command = f"slop-code merge RUN_DIR{given}"
         print_step(f"no summary was written, as only a part was evaluated; `{command}` writes that of the whole run")
@@ -119,6 +122,8 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
     )
     _print_remembered(runs, arguments)
     _print_warnings(runs)
+    if words := check_pytest_args(selection_words(arguments)):
+        return evaluate_part(runs, settings, words, arguments)
     if (count := sum(len(run.submissions) for run in runs)) >= MIN_SLOW_DIGESTS:
         print_step(f"checking {count} submissions")
     with open_runs(runs, Cache.default(), settings, lock=not arguments.dry_run) as evaluation:

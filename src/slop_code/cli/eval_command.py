@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP
-from slop_code.cli.shared_options import add_environment, add_policy, add_problems_dir, whole_number
+from slop_code.cli.shared_options import add_environment, add_policy, add_problems_dir, add_selection, whole_number
 
 if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
@@ -38,6 +38,7 @@ def _add_eval(commands: Commands) -> None:
         action="store_true",
         help="the runs are samples of the same agent: estimate pass@k and confidence intervals over them",
     )
+    add_selection(parser)
     _add_execution(parser)
     _add_grading(parser)
     parser.set_defaults(run=run_eval)
@@ -54,6 +55,7 @@ def _add_eval_problem(commands: Commands) -> None:
     option = parser.add_argument
     option("folder", type=Path, metavar="DIR", help="folder with <checkpoint>/snapshot")
     option("-p", "--problem", help="name or path of the problem (default: the folder's name)")
+    add_selection(parser)
     _add_execution(parser)
     _add_grading(parser)
     parser.set_defaults(run=run_eval_problem, output=None, samples=False)

@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.messages import print_step, print_written
-from slop_code.cli.shared_options import add_environment, add_policy, add_problems_dir
+from slop_code.cli.shared_options import (
+    add_environment,
+    add_policy,
+    add_problems_dir,
+    add_selection,
+    selection_words,
+)
 from slop_code.cli.signals import cancelled_by_signals
+from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.origin import make_result_folder, save_with_origin
 from slop_code.evaluation.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
@@ -48,8 +55,14 @@ def add_to(commands: Commands) -> None:
     add_environment(parser)
     option("-o", "--output", metavar="OUT", type=Path, help="folder for evaluation.json and the raw reports")
     add_policy(parser)
-    option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match (pytest -k)")
-    option("--pytest-arg", action="append", default=[], metavar="ARG", help="another argument for pytest; repeatable")
+    add_selection(parser)
+    option(
+        "--pytest-arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="another argument for pytest, such as -l; repeatable",
+    )
     add_problems_dir(parser)
     option("--json", action="store_true", help="print evaluation.json instead of a table")
     option("--print-command", action="store_true", help="print the pytest command and exit without running it")
@@ -67,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         output_dir=arguments.output,
         progress=lambda event: _show_progress(event, verbose=arguments.verbose, quiet=arguments.json),
     )
-    further = [*(["-k", arguments.keyword] if arguments.keyword else []), *arguments.pytest_arg]
+    further = check_pytest_args([*selection_words(arguments), *arguments.pytest_arg])
     if arguments.print_command:
         print(shlex.join(runner.command_by_hand(further)))
         return Exit.PASSED

@@ -24,10 +24,10 @@ class Exit(IntEnum):
 
 
 def exit_for(results: CorrectnessResults, policy: Policy) -> Exit:
-    """Where tests were deselected there is no verdict by a policy: every test that ran has to pass."""
+    """For a part of the tests there is no verdict by a policy: every test that ran has to pass."""
     if results.infrastructure_failure:
         return Exit.INFRASTRUCTURE
-    if results.deselected:
+    if results.partial:
         good = all(test.status == "passed" or test.quarantined for test in results.tests)
         return Exit.PASSED if good else Exit.NOT_PASSED
     return Exit.PASSED if results.passes(policy) else Exit.NOT_PASSED

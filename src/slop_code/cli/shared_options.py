@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import UsageError
+from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, parse_policy
 from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE
 from slop_code.evaluation.reports.raw_test import escape_control
@@ -45,6 +46,26 @@ def add_problems_dir(parser: argparse.ArgumentParser, *, first: str = "", second
 
 def add_environment(parser: argparse.ArgumentParser, default: str = "the problem's own, else local") -> None:
     parser.add_argument("-e", "--environment", help=f"name or path of the environment (default: {default})")
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Options that select tests; the result is never a verdict."""
+    option = parser.add_argument
+    option("-k", dest="keyword", metavar="EXPRESSION", help="run only the tests that match (pytest -k)")
+    option("-m", dest="marker", metavar="EXPRESSION", help="run only the tests with these markers (pytest -m)")
+    option("--group", action="append", default=[], help=f"run only this group: {', '.join(GroupType)}; repeatable")
+    option("--test", action="append", default=[], metavar="NODE_ID", help="run only this test or file; repeatable")
+
+
+def selection_words(arguments: argparse.Namespace) -> list[str]:
+    """The arguments for pytest that the options of `add_selection` stand for."""
+    words = ["-k", arguments.keyword] if arguments.keyword else []
+    words += ["-m", arguments.marker] if arguments.marker else []
+    words += [f"--group={name}" for name in arguments.group]
+    for name in arguments.test:
+        if name.startswith("-"):
+            raise UsageError(f"--test {escape_control(name, MAX_TEXT_BYTES)}: expected a node id")
+    return [*words, *arguments.test]
 
 
 def add_problem_paths(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code._arguments import check_command_words
 from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT
 from slop_code.evaluation.groups import BUILTIN_MARKERS
+from slop_code.evaluation.pytest_arguments import parse_pytest_args
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.tool_environment import uvx_arguments
 
@@ -31,7 +32,9 @@ WATCH = "slop_code_watch"
 
 
 def check_pytest_args(arguments: object) -> list[str]:
-    return check_command_words("pytest_args", arguments, "a list of arguments for pytest")
+    words = check_command_words("pytest_args", arguments, "a list of arguments for pytest")
+    parse_pytest_args(words)
+    return words
 
 
 def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), tests: str = TESTS_DIR) -> list[str]:

@@ -48,6 +48,14 @@ class GradingRules:
     ) -> GradingRules:
         return cls(checkpoints, current, lambda home, markers, now: group_for(home, markers, now, custom), pytest_args)
 
+    def home(self, nodeid: str) -> str:
+        """The checkpoint that a test belongs to, by the name of its file."""
+        file = PurePosixPath(nodeid.partition("::")[0])
+        return checkpoint_of(file.name, self.checkpoints) or file.stem.removeprefix("test_")
+
+    def group_of_entry(self, entry: RosterEntry) -> GroupType:
+        return self.group(self.home(entry.nodeid), entry.markers)
+
     def group(self, home: str, markers: Sequence[str]) -> GroupType:
         """A test in a file of no checkpoint is a regression test; only a report can name such a test."""
         if home != self.current and home not in self.checkpoints:
@@ -129,8 +137,7 @@ def _missing_test(nodeid: str, pair: Evidence, message: str) -> RawTest:
 
 def _result(entry: RosterEntry, raw: RawTest, rules: GradingRules) -> TestResult:
     file_path, _, name = entry.nodeid.partition("::")
-    file = PurePosixPath(file_path)
-    checkpoint = checkpoint_of(file.name, rules.checkpoints) or file.stem.removeprefix("test_")
+    checkpoint = rules.home(entry.nodeid)
     passed = raw.status == "passed"
     return TestResult(
         id=name,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.evidence import Evidence, PytestExit
     from slop_code.execution.submission import SubmissionTree
 
+SELECTS_NONE = "the pytest arguments select none of the tests"
 _EXIT_CODES = {
     2: "pytest was interrupted (exit code 2)",
     3: "pytest had an internal error (exit code 3)",
@@ -40,7 +41,7 @@ def infrastructure_failure(evidence: Evidence) -> str | None:
         return None
     code = evidence.exit.exit_code
     if code == NO_TESTS and evidence.roster.nodeids and evidence.roster.nodeids <= evidence.deselected:
-        return "the pytest arguments select none of the tests"
+        return SELECTS_NONE
     reason = (
         _session_timeout(evidence.exit)
         or collection_failure(code, evidence.collection_errors)

@@ -22,6 +22,7 @@ from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
 from slop_code.evaluation.infrastructure import submission_change
 from slop_code.evaluation.provenance import platform_name, provenance_of, warnings_for
+from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawTest, escape_control
@@ -165,9 +166,10 @@ class PytestRunner:
         sandbox = self._context.sandbox
         state.image = sandbox.image()
         state.python = sandbox.subject_version() if self.environment.interpreter() else None
-        state.command = self._build_pytest_command(state.arguments)
+        arguments = parse_pytest_args(state.arguments)
+        state.command = self._build_pytest_command(arguments.options)
         state.staged = self._stage_tests()
-        state.roster = self._assign_tests(state.staged.roster, state.arguments)
+        state.roster = self._assign_tests(state.staged.roster, arguments)
         state.stopwatch.lap("prepare")
 
     def _set_up_and_run_tests(self, state: _EvaluationState) -> None:
@@ -224,15 +226,18 @@ class PytestRunner:
         names = self._get_test_files(self.checkpoint.name, self.checkpoint.include_prior_tests)
         return select(self.problem.path / "tests", list(self.problem.checkpoints), names)
 
-    def _assign_tests(self, roster: Roster, arguments: Sequence[str]) -> Roster:
-        if self.only is None:
-            pairs = max_pairs_for(self.problem, self.environment, arguments)
-            return assign_pairs(roster, self.problem.parallel_by, min(pairs, self.max_pairs or pairs))
-        known = roster.nodeids
-        if missing := [name for name in self.only if name not in known]:
-            location, name = f"{self.problem.name} {self.checkpoint.name}", escape_control(missing[0], NAME_LIMIT)
-            raise UsageError(f"{location}: {name} is no longer among the tests; run the checkpoint again as a whole")
-        return assign_only(roster, frozenset(self.only))
+    def _assign_tests(self, roster: Roster, arguments: PytestArguments) -> Roster:
+        location = f"{self.problem.name} {self.checkpoint.name}"
+        chosen = chosen_tests(roster, arguments, self._rules().group_of_entry, location)
+        if self.only is not None:
+            if missing := [name for name in self.only if name not in roster.nodeids]:
+                gone = f"{escape_control(missing[0], NAME_LIMIT)} is no longer among the tests"
+                raise UsageError(f"{location}: {gone}; run the checkpoint again as a whole")
+            chosen = list(self.only)
+        if chosen is not None:
+            return assign_only(roster, frozenset(chosen))
+        pairs = max_pairs_for(self.problem, self.environment, arguments.options)
+        return assign_pairs(roster, self.problem.parallel_by, min(pairs, self.max_pairs or pairs))
 
     def check_folders_are_disjoint(self) -> None:
         """Raises UsageError if the problem, the cache or the output is in the submission, which could read it there."""
@@ -249,9 +254,11 @@ class PytestRunner:
         return [self.problem.path, self.cache.root, *output, *self.hidden]
 
     def _grade(self, state: _EvaluationState) -> Grade:
+        return grade(state.evidence, state.roster, self._rules(state.arguments))
+
+    def _rules(self, arguments: Sequence[str] = ()) -> GradingRules:
         names = list(self.problem.checkpoints)
-        rules = GradingRules(names, self.checkpoint.name, self._determine_group_type, state.arguments)
-        return grade(state.evidence, state.roster, rules)
+        return GradingRules(names, self.checkpoint.name, self._determine_group_type, arguments)
 
     def _results(self, state: _EvaluationState, graded: Grade) -> CorrectnessResults:
         tree = None
@@ -311,8 +318,10 @@ class PytestRunner:
         )
         plan = replace(self._staging_plan(), command=pytest_command(bare))
         staged = stage(bare, plan)
-        tests = str(staged.tests)
-        command = pytest_command(bare, pytest_args, tests)
+        tests, arguments = str(staged.tests), parse_pytest_args(pytest_args)
+        command = pytest_command(bare, arguments.options, tests)
+        if (chosen := chosen_tests(staged.roster, arguments, self._rules().group_of_entry, "here")) is not None:
+            command[-1:] = [f"{tests}/{name}" for name in chosen]
         plugin = command.index(PLUGIN)
         modules = f"{staged.plugin}:." if self.problem.in_process else str(staged.plugin)
         own = {"UV_CACHE_DIR": str(self.cache.uv), "PYTHONPATH": modules}

@@ -29,6 +29,7 @@ from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, as_policy, passes
+from slop_code.evaluation.pytest_arguments import select_part
 from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001  (pydantic reads it)
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class CorrectnessResults(StoredWhole):
     """Seconds of prepare, setup, tests and parse."""
     provenance: Provenance = Provenance()
     deselected: int = Field(default=0, ge=0)
-    """Number of tests that pytest arguments deselected; unless it is 0, there is no verdict and no policy passes."""
+    """Number of tests that pytest arguments left out; unless it is 0, there is no verdict and no policy passes."""
     evidence: str = ""
     """The report that the tests were read from."""
     warnings: list[str] = Field(default_factory=list)
@@ -216,6 +217,11 @@ class CorrectnessResults(StoredWhole):
         return _counts(test.group_type for test in self._counted_tests)
 
     @property
+    def partial(self) -> bool:
+        """Whether only a part of the tests was asked for: there is no verdict, even if that part is all of them."""
+        return self.deselected > 0 or select_part(self.provenance.pytest_args)
+
+    @property
     def _counted_tests(self) -> list[TestResult]:
         return [test for test in self.tests if not test.quarantined]
 
@@ -227,7 +233,7 @@ class CorrectnessResults(StoredWhole):
     def passes(self, policy: Policy | str | None = None) -> bool:
         """Whether this policy passes. The default is the policy of `with_policy`, else `all-cases`."""
         chosen = self._policy if policy is None else as_policy(policy)
-        no_verdict = self.infrastructure_failure or self.deselected > 0
+        no_verdict = self.infrastructure_failure or self.partial
         return passes(chosen, self.pass_counts, self.total_counts, no_verdict)
 
     @model_validator(mode="wrap")

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.reports.raw_test import shortened
 from slop_code.reporting.headline import headline
 from slop_code.reporting.terminal import ResultConsole, print_lines
@@ -155,11 +156,25 @@ def verdict(results: CorrectnessResults, policy: Policy) -> StyledLine:
     if results.infrastructure_failure:
         return "INFRASTRUCTURE FAILURE: no verdict", "bold magenta"
     passed, total = sum(results.pass_counts.values()), sum(results.total_counts.values())
-    if results.deselected:
+    if results.partial:
         return f"PART ONLY, no verdict: {passed} of {total} chosen tests passed, {results.deselected} left out", "bold"
     good = results.passes(policy)
     word = "PASSED" if good else "NOT PASSED"
     return f"{word} ({policy}): {passed} of {total} tests passed", "bold green" if good else "bold red"
+
+
+def part_lines(label: str, results: CorrectnessResults | None, reason: str | None) -> Iterator[StyledLine]:
+    """A part of the tests of a checkpoint in a run; `reason`: why there are no results."""
+    if results is None:
+        yield f"{one_line(label)}: no verdict: {first_line(reason or 'not evaluated')}", "magenta"
+        return
+    text, style = verdict(results, PassPolicy.ALL_CASES)
+    yield f"{one_line(label)}: {text}", style
+    yield from ((f"  {line}", style) for line, style in _reason(results))
+    failures = _failures(results)
+    for test in failures[:MAX_LISTED_FAILURES]:
+        yield f"  {_test_title(test)}", STYLES[test.status]
+    yield from more_line(failures, MAX_LISTED_FAILURES, " that did not pass")
 
 
 def provenance_lines(results: CorrectnessResults) -> Iterator[str]:

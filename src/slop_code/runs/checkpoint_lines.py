@@ -51,7 +51,8 @@ class CheckpointFacts(Stored):
     @classmethod
     def of(cls, results: CorrectnessResults) -> CheckpointFacts:
         """A result with pytest arguments, or of a part of the tests, is no verdict of a run."""
-        if arguments := results.provenance.pytest_args:
+        arguments = results.provenance.pytest_args
+        if arguments and not results.infrastructure_failure:
             return cls.no_verdict(f"evaluated with pytest arguments: {' '.join(arguments)}")
         if results.deselected:
             return cls.no_verdict(f"evaluated without {results.deselected} of its tests")

@@ -99,6 +99,9 @@ class JobRequest:
     hidden: tuple[Path, ...] = ()
     """Folders that the submission must not see, as they hold results of others."""
 
+    pytest_args: tuple[str, ...] = ()
+    """Arguments that select a part of the tests, so that there is no verdict."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobResult:

@@ -55,6 +55,9 @@ class RunSettings:
     samples: bool = False
     """The runs are samples of the same agent: their common summary has estimates."""
 
+    pytest_args: tuple[str, ...] = ()
+    """Arguments that select a part of the tests: results have no verdict, and belong in a folder outside the runs."""
+
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
             raise UsageError(f"workers: expected at least 1, found {self.workers}")
@@ -118,6 +121,7 @@ class RunEvaluation:
             retries=self.settings.retries,
             overwrite=self.settings.overwrite,
             hidden=self._hidden_folders(),
+            pytest_args=self.settings.pytest_args,
         )
         with contextlib.closing(run_jobs(self.plan.jobs, context)) as events:
             for event in events:
@@ -130,9 +134,8 @@ class RunEvaluation:
         outputs = [
             submission.output
             for run in self.runs
-            if run.folder is None
             for submission in run.submissions
-            if submission.output
+            if submission.output and not (run.folder and submission.output.is_relative_to(run.folder))
         ]
         for output in outputs:
             with contextlib.suppress(OSError):  # reported when the result is written

@@ -47,6 +47,8 @@ class SchedulerContext:
     hidden: tuple[Path, ...] = ()
     """Folders that no submission may see."""
 
+    pytest_args: tuple[str, ...] = ()
+
 
 @dataclass(slots=True)
 class _Task:
@@ -145,6 +147,7 @@ class _Scheduler:
             attempts=task.attempts,
             weight=weight,
             hidden=self.context.hidden,
+            pytest_args=self.context.pytest_args,
         )
         try:
             future = self.context.executor.submit(request)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.groups import QUARANTINED
+from slop_code.evaluation.pytest_arguments import options_of
 from slop_code.evaluation.quarantine import read_ledger
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.submission import read_tree
@@ -74,7 +75,7 @@ def command_discrepancies(stored: CorrectnessResults) -> Iterator[Discrepancy]:
         yield _contradiction("checkpoint_name", name, as_text(ordered), "provenance.checkpoints")
     if _LAST_OWN_OPTION in command:
         arguments = command[command.index(_LAST_OWN_OPTION) + 1 : -1]
-        if arguments != stored.provenance.pytest_args:
+        if arguments != options_of(stored.provenance.pytest_args):
             recorded = as_text(stored.provenance.pytest_args)
             yield _contradiction("provenance.pytest_args", recorded, as_text(arguments), "provenance.command")
 

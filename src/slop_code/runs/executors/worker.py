@@ -51,6 +51,7 @@ def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: Progres
         request.problem,
         request.problem.checkpoints[request.checkpoint],
         request.environment,
+        request.pytest_args,
         output_dir=output,
         cache=cache,
         progress=progress,

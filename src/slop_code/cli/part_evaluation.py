@@ -1,0 +1,134 @@
+"""Evaluation of a part of the tests over whole runs: printed, never stored with the runs, and no verdict."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.exit_codes import Exit, exit_for
+from slop_code.cli.job_progress import run_with_progress
+from slop_code.cli.messages import print_json, print_step
+from slop_code.errors import UsageError
+from slop_code.evaluation.infrastructure import SELECTS_NONE
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.execution.cache import Cache
+from slop_code.runs.run_control import RunControl
+from slop_code.runs.run_evaluation import open_runs
+from slop_code.runs.run_layout import RESULT_FILE
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from slop_code.runs.discover import DiscoveredRun
+    from slop_code.runs.job_records import Submission
+    from slop_code.runs.run_evaluation import RunEvaluation, RunSettings
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    label: str
+    results: CorrectnessResults | None
+    reason: str | None
+    """Why there are no results."""
+
+    @property
+    def empty(self) -> bool:
+        """No test of this checkpoint was selected."""
+        if self.results is None:
+            return self.reason is None
+        return (self.results.infrastructure_failure_reason or "").startswith(SELECTS_NONE)
+
+
+def evaluate_part(
+    runs: Sequence[DiscoveredRun], settings: RunSettings, words: Sequence[str], arguments: argparse.Namespace
+) -> int:
+    """The results of the runs, their summaries and the result cache stay as they are."""
+    if arguments.dry_run or arguments.shard or arguments.overwrite:
+        raise UsageError("--dry-run, --shard and --overwrite cannot be used with a selection of tests")
+    with _output_folder(arguments.output) as folder:
+        part = [_with_outputs(run, folder) for run in runs]
+        settings = replace(settings, overwrite=True, pytest_args=tuple(words))
+        with open_runs(part, Cache.default(), settings, lock=False) as evaluation:
+            control = RunControl()
+            run_with_progress(evaluation, control, arguments)
+            found = list(_results(evaluation))
+            if control.stopped:
+                raise KeyboardInterrupt
+    chosen = [result for result in found if not result.empty]
+    if found and not chosen:
+        raise UsageError("no checkpoint has a test that was selected")
+    _show(chosen, len(found) - len(chosen), arguments)
+    if arguments.output is not None:
+        print_step(f"results of this part, without a verdict, are in {arguments.output}")
+    return Exit.INTERRUPTED if control.finishing else _status(chosen, arguments)
+
+
+@contextlib.contextmanager
+def _output_folder(given: Path | None) -> Iterator[Path]:
+    """The folder from the user, else one that is removed at the end."""
+    if given is not None:
+        yield given
+        return
+    folder = Path(tempfile.mkdtemp(prefix="slop-code-part-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _with_outputs(run: DiscoveredRun, folder: Path) -> DiscoveredRun:
+    return replace(run, submissions=tuple(replace(item, output=folder / item.label) for item in run.submissions))
+
+
+def _results(evaluation: RunEvaluation) -> Iterator[PartResult]:
+    for submission in (submission for run in evaluation.runs for submission in run.submissions):
+        yield _result_of(submission, evaluation)
+    for issue in evaluation.plan.issues:
+        yield PartResult(issue.label, None, issue.reason)
+
+
+def _result_of(submission: Submission, evaluation: RunEvaluation) -> PartResult:
+    assert submission.output is not None
+    path, facts = submission.output / RESULT_FILE, evaluation.facts.get(submission.key)
+    if facts is not None and path.exists():
+        return PartResult(submission.label, CorrectnessResults.load(path), None)
+    unselected = facts is not None and facts.state == "not_evaluated"
+    return PartResult(submission.label, None, None if unselected else facts.reason if facts else "not evaluated")
+
+
+def _show(chosen: Sequence[PartResult], empty: int, arguments: argparse.Namespace) -> None:
+    from slop_code.reporting.result_lines import part_lines
+    from slop_code.reporting.terminal import ResultConsole, print_lines
+
+    if arguments.json:
+        print_json([_document(result) for result in chosen])
+        return
+    console = ResultConsole()
+    for result in chosen:
+        print_lines(console, part_lines(result.label, result.results, result.reason))
+    if empty:
+        print_step(f"{empty} checkpoints have no test that was selected")
+
+
+def _document(part: PartResult) -> dict[str, object]:
+    results = part.results
+    return {
+        "submission": part.label,
+        "reason": part.reason if results is None else results.infrastructure_failure_reason,
+        "tests": {} if results is None else {test.nodeid: test.status for test in results.tests},
+        "left_out": 0 if results is None else results.deselected,
+    }
+
+
+def _status(chosen: Sequence[PartResult], arguments: argparse.Namespace) -> Exit:
+    """The gravest of all: no result, then a test that did not pass."""
+    statuses = [
+        Exit.INFRASTRUCTURE if part.results is None else exit_for(part.results, arguments.pass_policy)
+        for part in chosen
+    ]
+    return max(statuses, default=Exit.PASSED)

@@ -1,0 +1,147 @@
+"""Arguments for pytest from the user: options that are passed on, and the selection of tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
+from slop_code.evaluation.roster import normal_nodeid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from slop_code.evaluation.roster import Roster, RosterEntry
+
+GROUP = "--group"
+"""Our own: pytest never sees it."""
+
+FILTERS = ("-k", "-m", "--deselect")
+WITH_VALUE = frozenset({
+    *FILTERS, GROUP, "-p", "-r", "-W", "--tb", "--maxfail", "--durations", "--durations-min", "--capture", "--color",
+    "--show-capture", "--verbosity", "--log-level", "--log-cli-level", "--timeout", "--timeout-method",
+})  # fmt: skip
+"""Options whose value may be the next word. The value of any other option is written after `=`."""
+
+REFUSED = frozenset({
+    "--collect-only", "--co", "--ignore", "--ignore-glob", "--pyargs", "--rootdir", "--confcutdir", "--noconftest",
+    "--import-mode", "--override-ini", "-o", "-c", "--config-file", "--keep-duplicates", "--collect-in-virtualenv",
+    "--doctest-modules", "--doctest-glob", "--continue-on-collection-errors", "--last-failed", "--lf",
+    "--failed-first", "--ff", "--new-first", "--nf", "--stepwise", "--sw", "--stepwise-skip", "--sw-skip",
+    "--setup-only", "--setup-plan", "--fixtures", "--fixtures-per-test", "--markers", "--help", "-h", "--version",
+    "-V", "-n", "--",
+})  # fmt: skip
+"""Options that change what pytest collects, or with which it runs no test at all."""
+
+STEP = "select tests by node id, -k, -m or --group"
+
+
+@dataclass(frozen=True, slots=True)
+class PytestArguments:
+    options: tuple[str, ...] = ()
+    """Passed on to pytest."""
+
+    tests: tuple[str, ...] = ()
+    """Node ids of tests, classes, files or folders."""
+
+    groups: tuple[GroupType, ...] = ()
+    filtered: bool = False
+    """Whether an option lets pytest deselect tests."""
+
+    @property
+    def select(self) -> bool:
+        """Whether only a part of the tests is asked for, which is never a verdict."""
+        return bool(self.tests or self.groups or self.filtered)
+
+
+def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
+    """Raises UsageError for options that change in another way what is collected."""
+    options: list[str] = []
+    tests: list[str] = []
+    groups: list[GroupType] = []
+    filtered = False
+    rest = iter(words)
+    for word in rest:
+        name, value = _split(word)
+        if name in REFUSED or word.startswith("@"):
+            raise UsageError(f"{escape_control(word, NAME_LIMIT)}: changes what pytest collects; {STEP}")
+        if not name:
+            tests.append(_test(word))
+            continue
+        given = [word]
+        if value is None and name in WITH_VALUE:
+            value = next(rest, None)
+            if value is None:
+                raise UsageError(f"{name}: needs a value")
+            given.append(value)
+        filtered |= name in FILTERS
+        if name == GROUP:
+            groups.append(_group(value or ""))
+        else:
+            options += given
+    return PytestArguments(tuple(options), tuple(tests), tuple(groups), filtered)
+
+
+def _split(word: str) -> tuple[str, str | None]:
+    """The option's name, empty where the word is none, and the value that the word itself has."""
+    if not word.startswith("-") or word == "-":
+        return "", None
+    name, equals, value = word.partition("=")
+    if not word.startswith("--") and len(word) > 2 and (word[:2] in WITH_VALUE or word[:2] in REFUSED):
+        return word[:2], word[2:]
+    return name, value if equals else None
+
+
+def _test(word: str) -> str:
+    return normal_nodeid(word).removeprefix("tests/").rstrip("/")
+
+
+def _group(name: str) -> GroupType:
+    for group in GroupType:
+        if group.lower() == name.lower():
+            return group
+    raise UsageError(f"--group {escape_control(name, NAME_LIMIT)}: no such group; there are {', '.join(GroupType)}")
+
+
+def select_part(words: Sequence[str]) -> bool:
+    """Whether the arguments of a stored result ask for a part; any that are refused today count as such."""
+    try:
+        return parse_pytest_args(words).select
+    except UsageError:
+        return True
+
+
+def options_of(words: Sequence[str]) -> list[str]:
+    """The part of a stored result's arguments that pytest got; all of them if any is refused today."""
+    try:
+        return list(parse_pytest_args(words).options)
+    except UsageError:
+        return list(words)
+
+
+def chosen_tests(
+    roster: Roster, arguments: PytestArguments, group_of: Callable[[RosterEntry], GroupType], location: str
+) -> list[str] | None:
+    """The tests that node ids and groups choose, in order; None: all. Raises UsageError if they choose none."""
+    if not arguments.tests and not arguments.groups:
+        return None
+    for word in arguments.tests:
+        if not any(_is_within(entry.nodeid, word) for entry in roster.entries):
+            hint = "the value of an option is written --option=value"
+            raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}; {hint}")
+    chosen = [
+        entry.nodeid
+        for entry in roster.entries
+        if (not arguments.tests or any(_is_within(entry.nodeid, word) for word in arguments.tests))
+        and (not arguments.groups or group_of(entry) in arguments.groups)
+    ]
+    if not chosen:
+        raise UsageError(f"{location}: no test that was chosen is in {GROUP} {', '.join(arguments.groups)}")
+    return chosen
+
+
+def _is_within(nodeid: str, word: str) -> bool:
+    """Whether a node id is the given one, or belongs to the function, class, file or folder that it names."""
+    return nodeid == word or (nodeid.startswith(word) and nodeid[len(word) :].startswith(("::", "[", "/")))

@@ -1,0 +1,112 @@
+"""Arguments for pytest: a part of the tests is asked for openly, or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.pytest_arguments import (
+    PytestArguments,
+    chosen_tests,
+    options_of,
+    parse_pytest_args,
+    select_part,
+)
+from slop_code.evaluation.roster import Roster, RosterEntry
+from tests.factories import result
+
+NAMES = ("test_checkpoint_1.py::test_a", "test_checkpoint_1.py::test_ab[1]", "sub/test_checkpoint_2.py::TestB::test_c")
+ROSTER = Roster(tuple(RosterEntry(name, ("error",) if "test_c" in name else ()) for name in NAMES))
+
+
+@pytest.mark.parametrize(
+    ("words", "parsed"),
+    [
+        ([], PytestArguments()),
+        (["-l", "--tb=short", "-vv"], PytestArguments(("-l", "--tb=short", "-vv"))),
+        (["--tb", "short", "-p", "x"], PytestArguments(("--tb", "short", "-p", "x"))),
+        (["-k", "a or b"], PytestArguments(("-k", "a or b"), filtered=True)),
+        (["-ka"], PytestArguments(("-ka",), filtered=True)),
+        (["-m", "not slow"], PytestArguments(("-m", "not slow"), filtered=True)),
+        (["--deselect=a.py::t"], PytestArguments(("--deselect=a.py::t",), filtered=True)),
+        (["--deselect", "a.py::t"], PytestArguments(("--deselect", "a.py::t"), filtered=True)),
+        (["--group", "Core", "--group=error"], PytestArguments((), (), (GroupType.CORE, GroupType.ERROR))),
+        (["a.py::test_x[1-2]", "-x"], PytestArguments(("-x",), ("a.py::test_x[1-2]",))),
+        (["tests/a.py", ".evaluation_tests/b.py::t", "sub/"], PytestArguments((), ("a.py", "b.py::t", "sub"))),
+        (["--own-option", "--other=x"], PytestArguments(("--own-option", "--other=x"))),
+    ],
+)
+def test_options_and_selection_are_told_apart(words, parsed):
+    assert parse_pytest_args(words) == parsed
+    assert select_part(words) == parsed.select == bool(parsed.tests or parsed.groups or parsed.filtered)
+    assert options_of(words) == list(parsed.options)
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["--ignore=a.py", "--ignore", "--collect-only", "--co", "-c", "-cother.ini", "-opython_files=x.py", "--pyargs",
+     "--rootdir=/", "--lf", "-n2", "--", "@file", "--import-mode=append", "--noconftest"],
+)  # fmt: skip
+def test_anything_else_that_changes_what_is_collected_is_refused(word):
+    with pytest.raises(UsageError, match=r"changes what pytest collects; select tests by node id, -k, -m or --group"):
+        parse_pytest_args([word, "x"])
+    assert select_part([word])
+    assert options_of([word]) == [word]
+
+
+@pytest.mark.parametrize("word", ["-k", "-m", "--deselect", "--group", "--tb"])
+def test_an_option_without_its_value_would_take_the_tests_folder_for_it(word):
+    with pytest.raises(UsageError, match=f"^{word}: needs a value"):
+        parse_pytest_args(["-l", word])
+
+
+def chosen(*words):
+    def group_of(entry):
+        return GroupType.ERROR if "error" in entry.markers else GroupType.CORE
+
+    return chosen_tests(ROSTER, parse_pytest_args(words), group_of, "words checkpoint_2")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], None),
+        (["-k", "x"], None),
+        (["test_checkpoint_1.py"], NAMES[:2]),
+        (["test_checkpoint_1.py::test_a"], NAMES[:1]),
+        (["test_checkpoint_1.py::test_ab"], NAMES[1:2]),
+        (["sub"], NAMES[2:]),
+        (["sub/test_checkpoint_2.py::TestB", "test_checkpoint_1.py::test_a"], (NAMES[0], NAMES[2])),
+        (["--group=Core"], NAMES[:2]),
+        (["--group=Core", "--group=Error"], NAMES),
+        (["--group=Error", "sub"], NAMES[2:]),
+    ],
+)
+def test_node_ids_and_groups_choose_tests(words, expected):
+    assert chosen(*words) == (None if expected is None else list(expected))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["test_checkpoint_1.py::test_"], "no test test_checkpoint_1.py::test_; the value of an option is written"),
+        (["test_a"], "words checkpoint_2: no test test_a"),
+        (["test_checkpoint_1.py", "gone.py"], "no test gone.py"),
+        (["--own", "value"], "no test value; the value of an option is written --option=value"),
+        (["--group=Error", "test_checkpoint_1.py"], "no test that was chosen is in --group Error"),
+        (["--group=cores"], "--group cores: no such group; there are Core, Functionality, Error, Regression"),
+    ],
+)
+def test_what_chooses_nothing_is_wrong_use(words, message):
+    with pytest.raises(UsageError) as caught:
+        chosen(*words)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("words", [["-k", "test"], ["--group=Core"], ["test_checkpoint_1.py"], ["--ignore=x"]])
+def test_a_selection_of_all_tests_is_no_verdict_either(words):
+    complete = result({"test_a": "passed"})
+    assert complete.passes()
+    part = result({"test_a": "passed"}, provenance={"pytest_args": words})
+    assert (part.deselected, part.partial, part.passes(), any(part.passed.values())) == (0, True, False, False)
