@@ -548,10 +548,22 @@ def test_the_results_of_a_part_are_stored_on_request(folder, capsys):
     ("arguments", "message"),
     [
         (["--test", "gone.py"], "no checkpoint has a test that was selected"),
-        (["--test", "-x"], "--test -x: expected a node id"),
+        (["--test=-x"], "--test -x: expected a node id"),
         (["--group", "Core", "--overwrite"], "cannot be used with a selection of tests"),
     ],
 )
 def test_a_selection_that_makes_no_sense_is_wrong_use(folder, capsys, arguments, message):
     assert run(["eval", "good", *arguments, "--no-live-progress"]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_failure_of_the_tests_themselves_is_not_retried(folder, capsys):
+    """A syntax error in the tests stays one, however often it is tried."""
+    (folder / "problems/words/tests/test_checkpoint_2.py").write_text("def test_two_words(:\n")
+    assert run(["eval", "good", "--no-live-progress"]) == 3
+    shown = capsys.readouterr()
+    assert "RETRYING" not in shown.out + shown.err
+    (line,) = [line for line in read_lines(folder / "good" / LINES_FILE) if line.checkpoint == "checkpoint_2"]
+    assert (line.state, line.attempts) == ("infrastructure_failure", 1)
+    kept = folder / "good/words/checkpoint_2/.scbench/collection"
+    assert "SyntaxError" in (kept / "pytest.log").read_text()

@@ -226,7 +226,7 @@ class TestEvalSnapshot:
             ("poor", ["-c", "1"], 1, "NOT PASSED (all-cases): 0 of 2 tests passed"),
             ("good", ["-c", "1", "-k", "upper"], 0, "PART ONLY, no verdict: 1 of 1 chosen tests passed, 1 left out"),
             ("good", ["-c", "1", "--pytest-arg=-k", "--pytest-arg=not upper"], 0, "PART ONLY, no verdict: 1 of 1"),
-            ("good", ["-c", "1", "-m", "error"], 3, "INFRASTRUCTURE FAILURE: no verdict"),
+            ("good", ["-c", "1", "-m", "error"], 0, "PART ONLY, no verdict: 1 of 1 chosen tests passed, 1 left out"),
             ("good", ["-c", "2", "--group", "Regression"], 0, "PART ONLY, no verdict: 2 of 2 chosen tests passed, 1"),
             ("good", ["-c", "2", "--group", "Core", "--group", "regression"], 0, "PART ONLY, no verdict: 3 of 3"),
             ("good", ["-c", "2", "--test", "test_checkpoint_2.py"], 0, "PART ONLY, no verdict: 1 of 1 chosen tests"),
@@ -268,13 +268,20 @@ class TestEvalSnapshot:
         assert {"pytest.log", "pytest-report.json", "ctrf-report.json"} <= kept
         assert "test_two_words" in (tmp_path / ".scbench" / "pytest.log").read_text()
 
-    def test_an_infrastructure_failure_is_written_too(self, boxes, make_problem, good, tmp_path):
+    def test_an_infrastructure_failure_is_written_too(self, boxes, make_problem, problem, good, tmp_path):
         broken = make_problem({"test_checkpoint_1.py": "import no_such_module\n"})
         done = slop_code("eval-snapshot", good, "-p", broken.path, "-c", 1, "-o", tmp_path)
         assert done.returncode == 3
         assert "no_such_module" in done.stdout
         loaded = CorrectnessResults.load(tmp_path / "evaluation.json")
         assert "no_such_module" in loaded.infrastructure_failure_reason
+        kept = tmp_path / ".scbench" / "collection"
+        assert {path.name for path in kept.iterdir()} == {"pytest.log", "stream.jsonl", "exit.json"}
+        assert "no_such_module" in (kept / "pytest.log").read_text()
+        ended = json.loads((kept / "exit.json").read_text())
+        assert (ended["exit_code"], ended["error"]) == (2, loaded.infrastructure_failure_reason)
+        assert slop_code("eval-snapshot", good, "-p", problem.path, "-c", 1, "-o", tmp_path).returncode == 0
+        assert not kept.exists()
 
     def test_a_failure_says_what_was_run_expected_and_found(self, boxes, problem, poor):
         done = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 1)

@@ -146,6 +146,8 @@ def paired(make_problem):
         ("alone", ["-k", "words"]),
         ("alone", ["-k", "nothing_at_all"]),
         ("alone", ["-x"]),
+        ("alone", ["test_checkpoint_1.py", "-l"]),
+        ("paired", ["--group", "Core"]),
         ("paired", []),
         ("paired", ["-k", "words"]),
     ],
@@ -153,7 +155,7 @@ def paired(make_problem):
 def test_results_with_pytest_arguments_are_verified(request, submission, evaluate, tmp_path, kind, arguments):
     problem = request.getfixturevalue(kind)
     results = evaluate(problem, submission, 2, output_dir=tmp_path, pytest_args=arguments)
-    assert (results.deselected > 0) == ("-k" in arguments)
+    assert (results.deselected > 0) == results.partial == (arguments not in ([], ["-x"]))
     assert findings(tmp_path, results, problem) == []
 
 

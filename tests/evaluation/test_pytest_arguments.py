@@ -17,7 +17,7 @@ from slop_code.evaluation.roster import Roster, RosterEntry
 from tests.factories import result
 
 NAMES = ("test_checkpoint_1.py::test_a", "test_checkpoint_1.py::test_ab[1]", "sub/test_checkpoint_2.py::TestB::test_c")
-ROSTER = Roster(tuple(RosterEntry(name, ("error",) if "test_c" in name else ()) for name in NAMES))
+ROSTER = Roster(tuple(RosterEntry(name, ("error",) if "TestB" in name else ()) for name in NAMES))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ PROVENANCE = Provenance(
     platform="linux",
     slop_code="0.1.0",
     command=["uvx", "pytest"],
-    pytest_args=["-k", "x"],
+    pytest_args=["-l"],
 )
 
 

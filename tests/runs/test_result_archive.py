@@ -16,7 +16,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.evaluation.evidence import EVIDENCE_FILES
 from slop_code.runs import result_archive as module
-from slop_code.runs.result_archive import pack_result, read_archived_results, unpack_result
+from slop_code.runs.result_archive import add_attempts, pack_result, read_archived_results, unpack_result
 
 FILES = {"evaluation.json": "{}", ".scbench/pytest.log": "log", ".scbench/first/stream.jsonl": "stream"}
 RESULTS = {
@@ -78,6 +78,19 @@ def of_type(name, kind):
 def test_a_packed_result_unpacks_to_the_same_files(tmp_path):
     unpack_result(pack_result(write(tmp_path / "a", FILES)), tmp_path / "deep" / "b")
     assert read(tmp_path / "deep" / "b") == FILES
+
+
+def test_earlier_attempts_go_into_folders_of_their_own(tmp_path):
+    attempts = [write(tmp_path / "1", FILES), None, write(tmp_path / "3", {"evaluation.json": "[]"})]
+    archives = [None if folder is None else pack_result(folder) for folder in attempts]
+    unpack_result(add_attempts(pack_result(write(tmp_path / "a", FILES)), archives), tmp_path / "b")
+    assert read(tmp_path / "b") == {
+        **FILES,
+        ".scbench/attempt-1/evaluation.json": "{}",
+        ".scbench/attempt-1/pytest.log": "log",
+        ".scbench/attempt-1/first-stream.jsonl": "stream",
+        ".scbench/attempt-3/evaluation.json": "[]",
+    }
 
 
 @pytest.mark.parametrize("name", EVIDENCE_FILES)

@@ -120,6 +120,20 @@ def failed(reason="killed", *, state="infrastructure_failure", final=False):
     return JobResult(CheckpointFacts.no_verdict(reason, state=state, attempts=1), final=final)
 
 
+def test_what_a_retried_attempt_left_is_kept_with_the_result(bench):
+    def answer(work, stop):
+        if work.attempts:
+            return bench.good(work)
+        results = bench.world.results(bench.targets[work.submission], infrastructure_failure_reason="killed")
+        return JobResult(CheckpointFacts.of(results), bench.world.archive(results))
+
+    events = list(bench.run_jobs(Scripted(answer)))
+    assert [event.facts.state for event in outcomes(events)] == ["evaluated"] * 3
+    kept = bench.world.folder / "monday/words/checkpoint_1/.scbench/attempt-1" / RESULT_FILE
+    assert CorrectnessResults.load(kept).infrastructure_failure_reason == "killed"
+    assert bench.result(1).attempts == [Attempt(reason="killed", duration=1.5)]
+
+
 def outcomes(events):
     return [event for event in events if isinstance(event, SubmissionOutcome)]
 

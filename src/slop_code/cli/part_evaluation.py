@@ -56,13 +56,13 @@ def evaluate_part(
         with open_runs(part, Cache.default(), settings, lock=False) as evaluation:
             control = RunControl()
             run_with_progress(evaluation, control, arguments)
-            found = list(_results(evaluation))
+            parts = list(_results(evaluation))
             if control.stopped:
                 raise KeyboardInterrupt
-    chosen = [result for result in found if not result.empty]
-    if found and not chosen:
+    chosen = [result for result in parts if not result.empty]
+    if parts and not chosen:
         raise UsageError("no checkpoint has a test that was selected")
-    _show(chosen, len(found) - len(chosen), arguments)
+    _show(chosen, len(parts) - len(chosen), arguments)
     if arguments.output is not None:
         print_step(f"results of this part, without a verdict, are in {arguments.output}")
     return Exit.INTERRUPTED if control.finishing else _status(chosen, arguments)

@@ -33,6 +33,12 @@ EXIT = "exit.json"
 ROSTER = "roster.json"
 """The roster of all pairs."""
 
+COLLECTION = "collection"
+"""Folder of what a failed collection of the tests left."""
+
+ATTEMPT = "attempt-"
+"""Folders of the evidence of earlier attempts, counted from 1. No verdict depends on them."""
+
 FROM_JUDGE = (JSON_REPORT, CTRF_REPORT, STREAM, LOG, SHOWN)
 FROM_EVALUATOR = (EXIT, ROSTER)
 EVIDENCE_FILES = (*FROM_JUDGE, *FROM_EVALUATOR)

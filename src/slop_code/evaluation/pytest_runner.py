@@ -20,7 +20,7 @@ from slop_code.evaluation.context import EvaluationContext, ignore_progress
 from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence, weakest_isolation
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
-from slop_code.evaluation.infrastructure import submission_change
+from slop_code.evaluation.infrastructure import SELECTS_NONE, submission_change
 from slop_code.evaluation.provenance import platform_name, provenance_of, warnings_for
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
 from slop_code.evaluation.report import CorrectnessResults
@@ -29,6 +29,7 @@ from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawT
 from slop_code.evaluation.roster import Roster, assign_only, assign_pairs, max_pairs_for
 from slop_code.evaluation.run_tests import (
     PytestSettings,
+    keep_collection,
     keep_evidence,
     keep_setup_failure,
     read_reports,
@@ -37,7 +38,7 @@ from slop_code.evaluation.run_tests import (
     sessions_for,
 )
 from slop_code.evaluation.selection import Selection, checkpoint_files, select
-from slop_code.evaluation.staging import Staged, StagingPlan, copy_tests, stage, variables_for
+from slop_code.evaluation.staging import CollectionError, Staged, StagingPlan, copy_tests, stage, variables_for
 from slop_code.evaluation.verbose_log import verbose_log
 from slop_code.execution.cache import DAMAGE_ERRORS, Cache
 from slop_code.execution.concurrency import start_thread
@@ -91,6 +92,8 @@ class _EvaluationState:
     staged: Staged | None = None
     roster: Roster = field(default_factory=lambda: Roster(()))
     evidence: list[Evidence] = field(default_factory=list)
+    permanent: bool = False
+    """Another attempt would fail in the same way."""
 
 
 class PytestRunner:
@@ -154,8 +157,10 @@ class PytestRunner:
                     self._set_up_and_run_tests(state)
             except (InfrastructureError, OSError) as error:
                 state.evidence = [Evidence.of_failure(error, state.roster)]
+                state.permanent = isinstance(error, CollectionError) and error.permanent
                 with contextlib.suppress(OSError):
                     remove_evidence(self.output_dir)
+                    keep_collection(self.output_dir, error)
             state.stopwatch.lap("parse")
             graded = self._grade(state)
             _log.info("graded %d tests: %s", len(graded.tests), graded.infrastructure_failure_reason or "a verdict")
@@ -264,7 +269,7 @@ class PytestRunner:
         tree = None
         with contextlib.suppress(InfrastructureError):  # already reported as the reason, unless another came first
             tree = state.tree()
-        return CorrectnessResults(
+        results = CorrectnessResults(
             problem_name=self.problem.name,
             checkpoint_name=self.checkpoint.name,
             duration=time.monotonic() - state.stopwatch.began,
@@ -289,6 +294,8 @@ class PytestRunner:
             evidence=graded.source,
             warnings=warnings_for(state.context, self.submission_path, state.staged, tree, state.python),
         )
+        reason = results.infrastructure_failure_reason or ""
+        return results.with_failure_kind(permanent=state.permanent or reason.startswith(SELECTS_NONE))
 
     def _get_test_files(self, checkpoint_name: str, include_prior_tests: bool) -> list[str]:
         """The files of the tests folder to copy: the checkpoint's tests, those of prior ones, then all others."""

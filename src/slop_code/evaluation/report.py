@@ -188,12 +188,23 @@ class CorrectnessResults(StoredWhole):
     """Earlier attempts, each an infrastructure failure."""
 
     _policy: Policy = PrivateAttr(default=PassPolicy.ALL_CASES)
+    _permanent_failure: bool = PrivateAttr(default=False)
 
     def with_policy(self, policy: Policy | str) -> Self:
         """The same result, for which `passes()` answers by this policy. The policy is not stored."""
         copy = self.model_copy()
         copy._policy = as_policy(policy)
         return copy
+
+    def with_failure_kind(self, *, permanent: bool) -> Self:
+        """The same result, whose infrastructure failure another attempt cannot change. That is not stored."""
+        copy = self.model_copy()
+        copy._permanent_failure = permanent
+        return copy
+
+    @property
+    def permanent_failure(self) -> bool:
+        return self._permanent_failure and self.infrastructure_failure
 
     def __eq__(self, other: object) -> bool:
         """Compares all stored fields; the policy is not stored."""

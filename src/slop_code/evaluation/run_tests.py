@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from slop_code._io import keep_ends, open_regular, write_atomic
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.evidence import (
+    ATTEMPT,
+    COLLECTION,
     EVIDENCE_FILES,
     EXIT,
     FROM_JUDGE,
@@ -22,7 +24,15 @@ from slop_code.evaluation.evidence import (
 )
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.roster import assign_only
-from slop_code.evaluation.staging import JudgeSelection, Staged, judge_request, reports_of
+from slop_code.evaluation.staging import (
+    LOG_LIMIT,
+    CollectionError,
+    JudgeSelection,
+    Staged,
+    judge_request,
+    reports_of,
+)
+from slop_code.execution.cache import remove_path
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
@@ -39,7 +49,6 @@ if TYPE_CHECKING:
 
 SESSION_BASE_S = 60.0
 SESSION_TEST_S = 1.0
-LOG_LIMIT = 16 << 20
 CHUNK = 1 << 16
 POLL_S = 0.05
 Value = TypeVar("Value")
@@ -122,12 +131,24 @@ def remove_evidence(output: Path | None) -> None:
         return
     top = output / REPORTS_DIR
     numbered = [folder for folder in top.glob("[1-9]*") if folder.name.isdecimal()]
+    for folder in (top / COLLECTION, *top.glob(f"{ATTEMPT}[1-9]*")):
+        remove_path(folder)
     for folder in (top, *numbered):
         for name in EVIDENCE_FILES:
             (folder / name).unlink(missing_ok=True)
     for folder in numbered:
         with contextlib.suppress(OSError):  # files of others stay
             folder.rmdir()
+
+
+def keep_collection(output: Path | None, error: Exception) -> None:
+    """Writes what a failed collection of the tests left; nothing for other errors."""
+    if output is None or not isinstance(error, CollectionError):
+        return
+    folder = output / REPORTS_DIR / COLLECTION
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in error.files.items():
+        write_atomic(folder / name, content)
 
 
 def keep_evidence(

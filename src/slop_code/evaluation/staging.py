@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from slop_code._io import digest_of
+from slop_code._io import digest_of, keep_ends
 from slop_code._version import __version__
 from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation import judge
 from slop_code.evaluation.command import FIXTURES, INI, OWN_PACKAGES, PLUGIN, WATCH, render_ini
-from slop_code.evaluation.evidence import ROSTER, STREAM
+from slop_code.evaluation.evidence import EXIT, NO_TESTS, ROSTER, STREAM, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
 from slop_code.evaluation.quarantine import read_ledger
@@ -25,7 +25,7 @@ from slop_code.evaluation.selection import Selection, checkpoint_files, checkpoi
 from slop_code.execution.assets import asset_environment, copy_assets, walk
 from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.execution.sandbox import TESTS_DIR, JudgeRequest
+from slop_code.execution.sandbox import LOG, TESTS_DIR, JudgeRequest
 from slop_code.execution.session import Session
 
 if TYPE_CHECKING:
@@ -33,12 +33,33 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.context import EvaluationContext
+    from slop_code.evaluation.reports.stream import Stream
     from slop_code.execution.sandbox import BoxLayout
 
 ASSETS = "assets"
 COLLECT_S = 120.0
+LOG_LIMIT = 16 << 20
+PERMANENT_EXITS = (0, 1, 2, 4, NO_TESTS)
+"""Exit codes with which pytest itself says what is wrong with the tests."""
+
 HASH_SEEDS = 1 << 32
 SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
+
+
+class CollectionError(InfrastructureError):
+    """The tests of a checkpoint cannot be collected."""
+
+    def __init__(self, reason: str, exit_code: int | None, reports: Path) -> None:
+        super().__init__(reason, exit_code)
+        self.permanent = exit_code in PERMANENT_EXITS
+        """Trying again changes nothing: no submission takes part, and pytest ended by itself."""
+
+        keep_ends(reports / LOG, LOG_LIMIT)
+        present = [reports / name for name in (STREAM, LOG) if (reports / name).is_file()]
+        ended = PytestExit(pair=1, exit_code=exit_code, session_timeout=None, error=reason)
+        self.files = {path.name: path.read_bytes() for path in present}
+        """Everything that the collection left, by the names of the files."""
+        self.files[EXIT] = (ended.model_dump_json() + "\n").encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,19 +223,25 @@ def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -
     with Session.open(context.sandbox, None) as session:
         argv = [*command[:-1], "--collect-only", command[-1]]
         request = judge_request(session, context, folder, argv, COLLECT_S)
-        judged = session.judge(request)
-        done, stream = judged.done, read_stream(request.reports / STREAM)
-    if done.exit_code is None:
-        raise InfrastructureError(f"collecting the tests did not end within {COLLECT_S:g} s\n{done.output}")
-    reason = collection_failure(done.exit_code, stream.collection_errors)
-    names = list(problem.checkpoints)
-    files = {entry.nodeid.partition("::")[0] for entry in stream.collected}
-    if not reason and all(checkpoint_of(PurePosixPath(file).name, names) != checkpoint.name for file in files):
-        reason = f"no test of {checkpoint.name} itself was collected; is tests/test_{checkpoint.name}.py empty?"
-    if reason or not stream.collected:
-        raise InfrastructureError(f"{reason or 'no tests were collected'}\n{done.output}".strip(), done.exit_code)
+        done = session.judge(request).done
+        stream = read_stream(request.reports / STREAM)
+        if (reason := _collection_failure(problem, checkpoint, done.exit_code, stream)) is not None:
+            raise CollectionError(f"{reason}\n{done.output}".strip(), done.exit_code, request.reports)
     ledger = read_ledger(problem)
     return Roster(tuple(_quarantined(entry) if ledger.covers(entry.nodeid) else entry for entry in stream.collected))
+
+
+def _collection_failure(
+    problem: ProblemConfig, checkpoint: CheckpointConfig, exit_code: int | None, stream: Stream
+) -> str | None:
+    if exit_code is None:
+        return f"collecting the tests did not end within {COLLECT_S:g} s"
+    if reason := collection_failure(exit_code, stream.collection_errors):
+        return reason
+    names, files = list(problem.checkpoints), {entry.nodeid.partition("::")[0] for entry in stream.collected}
+    if all(checkpoint_of(PurePosixPath(file).name, names) != checkpoint.name for file in files):
+        return f"no test of {checkpoint.name} itself was collected; is tests/test_{checkpoint.name}.py empty?"
+    return None
 
 
 def _quarantined(entry: RosterEntry) -> RosterEntry:

@@ -10,12 +10,14 @@ import os
 import re
 import tarfile
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from slop_code._io import open_regular, write_atomic
 from slop_code.errors import InfrastructureError, ResultError
+from slop_code.evaluation.evidence import ATTEMPT
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
 from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
@@ -23,8 +25,7 @@ from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from slop_code.runs.job_records import JobResult, Submission
 
@@ -48,16 +49,35 @@ _EXPECTED = re.compile(rf"{re.escape(RESULT_FILE)}|{re.escape(REPORTS_DIR)}(/{_N
 
 def pack_result(folder: Path) -> bytes:
     """Equal files make equal archives. Links, unexpected names and raw files beyond the limits are left out."""
+
+    def read(name: str, limit: int) -> bytes:
+        with open_regular(folder / name) as source:
+            return source.read(limit + 1)
+
+    return _pack([RESULT_FILE, *sorted(_raw_files(folder))], read, folder)
+
+
+def add_attempts(archive: bytes, attempts: Sequence[bytes | None]) -> bytes:
+    """The archive with the files of earlier attempts, each in a folder of its own; None: an attempt left nothing."""
+    contents = _contents(archive)
+    for number, attempt in enumerate(attempts, start=1):
+        for name, content in _contents(attempt).items() if attempt else ():
+            inner = name.removeprefix(f"{REPORTS_DIR}/").replace("/", "-")
+            contents[f"{REPORTS_DIR}/{ATTEMPT}{number}/{inner}"] = content
+    return _pack(list(contents), lambda name, _: contents[name], Path())
+
+
+def _pack(names: Sequence[str], read: Callable[[str, int], bytes], folder: Path) -> bytes:
+    """`read` gets a name and the number of bytes beyond which a file is left out."""
     packed, left = io.BytesIO(), MAX_UNPACKED - tarfile.RECORDSIZE
     with (
         gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=COMPRESSION_LEVEL, mtime=0) as stream,
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
     ):
-        for name in [RESULT_FILE, *sorted(_raw_files(folder))][:MAX_FILES]:
+        for name in names[:MAX_FILES]:
             left -= 2 * tarfile.BLOCKSIZE  # the header, and the padding of the last block
             limit = max(0, min(left, SIZE_LIMIT if name == RESULT_FILE else MAX_RAW_FILE))
-            with open_regular(folder / name) as source:
-                content = source.read(limit + 1)
+            content = read(name, limit)
             if len(content) > limit:
                 if name == RESULT_FILE:
                     raise ResultError(f"{folder / name}: larger than {SIZE_LIMIT} bytes")

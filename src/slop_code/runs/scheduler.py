@@ -18,7 +18,7 @@ from slop_code.execution.cache import remove_tree
 from slop_code.execution.cancellation import MAX_WAIT_S, EvaluationCancelledError
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobRequest, JobResult, JobRetrying, JobStarted, SubmissionOutcome
-from slop_code.runs.result_archive import deliver, read_archived_results
+from slop_code.runs.result_archive import add_attempts, deliver, read_archived_results
 from slop_code.runs.result_cache_key import duration_key, key_of_result
 from slop_code.runs.run_control import Retries, RunControl
 
@@ -54,6 +54,9 @@ class SchedulerContext:
 class _Task:
     job: Job
     attempts: tuple[Attempt, ...] = ()
+    archives: tuple[bytes | None, ...] = ()
+    """What each of them left."""
+
     claim: ResultClaim | None = None
     weight: int = 0
     """Slots that the task takes while it runs; stored, as the executor's slots may change meanwhile."""
@@ -175,12 +178,14 @@ class _Scheduler:
         result = _result_of(future, task)
         if result.facts.state == "infrastructure_failure" and not result.final and self._may_retry(task):
             _remove_folder(result)
+            task.archives = (*task.archives, result.archive)
             attempt = Attempt(reason=result.facts.reason or "no reason", duration=result.facts.duration)
             delay = self.context.retries.delay(len(task.attempts))
             task.attempts = (*task.attempts, attempt)
             self._delay(task, delay)
             yield JobRetrying(task.job, attempt, delay)
             return
+        result = _with_attempts(result, task)
         self._put_into_cache(task.job, result)
         yield from self._deliver(task, result, "evaluated")
 
@@ -246,6 +251,18 @@ def _result_of(future: Future[JobResult], task: _Task) -> JobResult:
     if error is None:
         return future.result()
     return JobResult.failed(f"the executor lost this job: {type(error).__name__}: {error}", task.attempts)
+
+
+def _with_attempts(result: JobResult, task: _Task) -> JobResult:
+    """The result with the evidence of earlier attempts; without it where that does not fit."""
+    if result.archive is None or not any(task.archives):
+        return result
+    try:
+        archive = add_attempts(result.archive, task.archives)
+    except ResultError:
+        return result
+    _remove_folder(result)
+    return replace(result, archive=archive, folder=None)
 
 
 def _targets_of(job: Job, facts: CheckpointFacts) -> tuple[Submission, ...]:

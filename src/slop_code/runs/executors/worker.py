@@ -60,4 +60,4 @@ def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: Progres
     )
     results = results.model_copy(update={"attempts": list(request.attempts)})
     results.save(output / RESULT_FILE)
-    return JobResult(CheckpointFacts.of(results), pack_result(output), folder=output)
+    return JobResult(CheckpointFacts.of(results), pack_result(output), final=results.permanent_failure, folder=output)
