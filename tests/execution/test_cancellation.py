@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import select
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from slop_code.errors import InfrastructureError
 from slop_code.execution import process
 from slop_code.execution.cache import Cache, file_lock
 from slop_code.execution.cancellation import (
@@ -21,6 +23,7 @@ from slop_code.execution.cancellation import (
     EvaluationCancelledError,
     cancel_scope,
     check_cancelled,
+    deadline,
     wait_for,
 )
 
@@ -251,3 +254,22 @@ def test_a_cancelled_build_leaves_nothing_and_the_next_build_succeeds(token, tmp
         Cache(tmp_path).load_or_build("kind", "key", build, Path)
     assert [path.name for path in (tmp_path / "kind").iterdir()] == [".key.lock"]
     assert (Cache(tmp_path).load_or_build("kind", "key", build, Path) / "half").exists()
+
+
+def test_a_deadline_ends_a_wait_with_its_message():
+    with pytest.raises(InfrastructureError, match=r"^it took too long$"), deadline(0.01, "it took too long"):
+        wait_for(None, PATIENCE_S)
+
+
+@pytest.mark.parametrize("seconds", [None, PATIENCE_S])
+def test_a_deadline_that_does_not_strike_changes_nothing(seconds):
+    with deadline(seconds, "late"):
+        assert not wait_for(None, 0.0)
+    check_cancelled()
+
+
+def test_cancellation_from_outside_is_no_deadline():
+    with contextlib.closing(CancelToken()) as token, cancel_scope(token):
+        token.cancel()
+        with pytest.raises(EvaluationCancelledError), deadline(PATIENCE_S, "late"):
+            wait_for(None, PATIENCE_S)

@@ -9,6 +9,23 @@ from slop_code.execution.docker.engine import Engine, LabelledObject, _labels
 from slop_code.execution.docker.owners import OWNER
 from slop_code.execution.progress_events import ProgressKind
 
+PULL_S = 60.0
+
+
+@pytest.mark.e2e
+def test_the_deadline_of_a_pull_is_named(engine):
+    """The engine waits for its own end, which only the deadline brings."""
+    waiting = engine("[ $1 = pull ] && exec tail -f /dev/null; echo 'No such image: x' >&2; exit 1")
+    with pytest.raises(InfrastructureError, match=r"image x: it was not pulled within the 0\.2 s of timeouts\.image"):
+        waiting.image("x", print, 0.2)
+
+
+@pytest.mark.e2e
+def test_objects_are_removed_one_by_one_where_a_missing_one_keeps_the_others(engine, calls):
+    """podman removes nothing if one of several names is missing."""
+    engine("[ $# -gt 4 ] && exit 1; true").remove(containers=["a", "b"])
+    assert calls() == ["rm --force --volumes a b", "rm --force --volumes a", "rm --force --volumes b"]
+
 
 @pytest.mark.parametrize(
     ("text", "message"),
@@ -60,7 +77,7 @@ def test_an_image_is_pulled_when_it_is_not_there(engine, calls, tmp_path):
     image = engine(
         f'case "$1" in pull) touch {tmp_path}/pulled;; *) [ -e {tmp_path}/pulled ] && echo \'[{{"Id": "x"}}]\' '
         "|| { echo 'Error: No such image: x' >&2; exit 1; };; esac"
-    ).image("x", events.append)
+    ).image("x", events.append, PULL_S)
     assert image == {"Id": "x"}
     assert [(event.kind, event.name) for event in events] == [(ProgressKind.PULL_IMAGE, "x")]
     assert [call.split()[0] for call in calls()] == ["image", "pull", "image"]
@@ -68,7 +85,7 @@ def test_an_image_is_pulled_when_it_is_not_there(engine, calls, tmp_path):
 
 @pytest.mark.e2e
 def test_an_image_that_is_there_is_not_pulled(engine, calls):
-    assert engine('echo \'[{"Id": "x"}]\'').image("x", print) == {"Id": "x"}
+    assert engine('echo \'[{"Id": "x"}]\'').image("x", print, PULL_S) == {"Id": "x"}
     assert len(calls()) == 1
 
 
@@ -84,13 +101,13 @@ def test_an_image_that_is_there_is_not_pulled(engine, calls):
 def test_an_image_that_cannot_be_pulled_is_an_infrastructure_failure(engine, error, message):
     refusing = engine(f"[ $1 = pull ] && echo '{error}' >&2 || echo 'No such image: x' >&2; exit 1")
     with pytest.raises(InfrastructureError, match=message):
-        refusing.image("x", print)
+        refusing.image("x", print, PULL_S)
 
 
 @pytest.mark.e2e
 def test_a_name_that_looks_like_an_option_is_a_name(engine, calls):
     with pytest.raises(InfrastructureError, match="image --help: not here"):
-        engine("echo 'No such image' >&2; exit 1").image("--help", print)
+        engine("echo 'No such image' >&2; exit 1").image("--help", print, PULL_S)
     assert [call.split()[-2:] for call in calls()] == [["--", "--help"]] * 2
 
 
@@ -98,13 +115,13 @@ def test_a_name_that_looks_like_an_option_is_a_name(engine, calls):
 @pytest.mark.parametrize("script", ["true", "echo []", "echo Usage: something", "echo '{}'"])
 def test_a_command_that_is_no_engine_is_reported(engine, script):
     with pytest.raises(InfrastructureError, match="it is no container engine"):
-        engine(script).image("x", print)
+        engine(script).image("x", print, PULL_S)
 
 
 @pytest.mark.e2e
 def test_a_daemon_that_fails_is_not_asked_to_pull(engine, calls):
     with pytest.raises(InfrastructureError, match="no daemon answers"):
-        engine("echo 'Cannot connect to the Docker daemon' >&2; exit 1").image("x", print)
+        engine("echo 'Cannot connect to the Docker daemon' >&2; exit 1").image("x", print, PULL_S)
     assert len(calls()) == 1
 
 

@@ -20,6 +20,7 @@ from slop_code.execution.tool_environment import (
     remove_abandoned_unpacks,
     run_uv,
     tool_failure,
+    tools_too_late,
 )
 
 ARGV = ["uv", "pip", "install", "a b"]
@@ -72,6 +73,13 @@ def test_an_environment_that_uses_the_packages_of_the_host_is_refused(tmp_path):
     (tmp_path / "env/pyvenv.cfg").unlink()
     done = subprocess.run(ask, capture_output=True, text=True)
     assert (done.returncode, "has no packages of its own" in done.stderr) == (1, True)
+
+
+def test_the_deadline_of_the_tools_is_named():
+    message = str(tools_too_late(["uv", "pip", "install", "x"], 900.0, "Resolved 3 packages\n"))
+    first, *output = message.split("\n")
+    assert "`uv pip install` did not end within the 900 s of timeouts.tools; set a longer one" in first
+    assert output == ["Resolved 3 packages"]
 
 
 class ScriptedUv:

@@ -53,13 +53,26 @@ PROBLEM = {
 
         @pytest.mark.slow
         @pytest.mark.error
-        def test_everything(run, assets, checkpoint_name, entrypoint_argv, tmp_path):
+        def test_everything(run, assets, checkpoint_name, entrypoint_argv, tmp_path, conftest_saw):
             run("a", "b", cwd=tmp_path).expect("a b\\n")
             assert assets["stop-words"].read_text() == "the\\n"
             assert checkpoint_name == os.environ["SCBENCH_CHECKPOINT"] == "checkpoint_1"
             assert os.environ["COLOUR"] == "red"
             assert os.environ["SCBENCH_ASSET_STOP_WORDS"] == str(assets["stop-words"])
+            folder = os.environ["SCBENCH_ASSETS_DIR"]
+            assert os.path.samefile(os.path.join(folder, "stop-words"), assets["stop-words"])
+            assert conftest_saw == [folder, str(assets["stop-words"])]
             assert os.path.isabs(entrypoint_argv[-1])
+        """,
+    "tests/conftest.py": """
+        import os
+        import pytest
+
+        SEEN = [os.environ["SCBENCH_ASSETS_DIR"], os.environ["SCBENCH_ASSET_STOP_WORDS"]]
+
+        @pytest.fixture
+        def conftest_saw():
+            return SEEN
         """,
     "tests/test_checkpoint_2.py": "def test_later(run):\n    run('later').expect('never')\n",
 }

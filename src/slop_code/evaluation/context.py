@@ -51,6 +51,11 @@ class EvaluationContext:
         return read_test_lock(self.problem)
 
     @property
+    def test_timeout(self) -> float:
+        """Seconds for each test."""
+        return self.environment.timeouts.test or self.checkpoint.timeout
+
+    @property
     def installed_tools(self) -> ToolEnvironment | None:
         """None: the evaluation failed before its test tools were installed."""
         return self.__dict__.get("tools")

@@ -41,6 +41,7 @@ from slop_code.evaluation.selection import Selection, checkpoint_files, select
 from slop_code.evaluation.staging import CollectionError, Staged, StagingPlan, copy_tests, stage, variables_for
 from slop_code.evaluation.verbose_log import verbose_log
 from slop_code.execution.cache import DAMAGE_ERRORS, Cache
+from slop_code.execution.cancellation import deadline
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.manifest import check_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -152,7 +153,9 @@ class PytestRunner:
         state = _EvaluationState(self._context, submission, arguments, tree)
         with verbose_log(self.verbose):
             try:
-                with self.cache.shared_lock():
+                seconds = self.environment.timeouts.evaluation
+                late = f"the evaluation did not end within the {seconds} s of timeouts.evaluation"
+                with self.cache.shared_lock(), deadline(seconds, late):
                     self._prepare(state)
                     self._set_up_and_run_tests(state)
             except (InfrastructureError, OSError) as error:

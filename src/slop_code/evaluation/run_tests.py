@@ -35,6 +35,7 @@ from slop_code.evaluation.staging import (
 from slop_code.execution.cache import remove_path
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
+from slop_code.execution.environment import TimeoutsSpec
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.roster import Roster
     from slop_code.execution.session import Session
 
+NO_TIMEOUTS = TimeoutsSpec()
 SESSION_BASE_S = 60.0
 SESSION_TEST_S = 1.0
 CHUNK = 1 << 16
@@ -94,10 +96,11 @@ def _run_pair(settings: PytestSettings, session: Session, own: Roster, pair: int
         [entry.nodeid for entry in own.entries if QUARANTINED in entry.markers],
     )
     live = {} if settings.follow is None else {"PYTHONUNBUFFERED": "1"}
-    timeout = None if settings.interactive else session_timeout(context.checkpoint, len(own.entries))
+    limit = session_timeout(context.checkpoint, len(own.entries), context.environment.timeouts)
+    timeout = None if settings.interactive else limit
     try:
-        limit = float("inf") if timeout is None else timeout
-        request = judge_request(session, context, staged.folder, settings.command, limit, selection)
+        seconds = float("inf") if timeout is None else timeout
+        request = judge_request(session, context, staged.folder, settings.command, seconds, selection)
         environment = {**request.environment, **live}
         with follow_file(request.reports / LOG, settings.follow):
             judged = session.judge(replace(request, environment=environment, interactive=settings.interactive))
@@ -111,9 +114,10 @@ def _run_pair(settings: PytestSettings, session: Session, own: Roster, pair: int
     )
 
 
-def session_timeout(checkpoint: CheckpointConfig, tests: int) -> float:
+def session_timeout(checkpoint: CheckpointConfig, tests: int, timeouts: TimeoutsSpec = NO_TIMEOUTS) -> float:
     """Unless configured, it is long enough for every test to reach its own timeout."""
-    return checkpoint.session_timeout or SESSION_BASE_S + (checkpoint.timeout + SESSION_TEST_S) * tests
+    test = timeouts.test or checkpoint.timeout
+    return timeouts.session or checkpoint.session_timeout or SESSION_BASE_S + (test + SESSION_TEST_S) * tests
 
 
 def read_reports(evidence: Sequence[Evidence], sessions: Sequence[Session], parse_ctrf: ReportParser) -> list[Evidence]:

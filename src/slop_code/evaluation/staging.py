@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from slop_code.execution.sandbox import BoxLayout
 
 ASSETS = "assets"
-COLLECT_S = 120.0
 LOG_LIMIT = 16 << 20
 PERMANENT_EXITS = (0, 1, 2, 4, NO_TESTS)
 """Exit codes with which pytest itself says what is wrong with the tests."""
@@ -219,23 +218,22 @@ def judge_sources() -> dict[str, Path]:
 
 
 def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -> Roster:
-    problem, checkpoint = context.problem, context.checkpoint
     with Session.open(context.sandbox, None) as session:
         argv = [*command[:-1], "--collect-only", command[-1]]
-        request = judge_request(session, context, folder, argv, COLLECT_S)
+        timeout = context.environment.timeouts.collection
+        request = judge_request(session, context, folder, argv, timeout)
         done = session.judge(request).done
         stream = read_stream(request.reports / STREAM)
-        if (reason := _collection_failure(problem, checkpoint, done.exit_code, stream)) is not None:
+        late = f"collecting the tests did not end within the {timeout:g} s of timeouts.collection"
+        reason = late if done.exit_code is None else _collection_failure(context, done.exit_code, stream)
+        if reason is not None:
             raise CollectionError(f"{reason}\n{done.output}".strip(), done.exit_code, request.reports)
-    ledger = read_ledger(problem)
+    ledger = read_ledger(context.problem)
     return Roster(tuple(_quarantined(entry) if ledger.covers(entry.nodeid) else entry for entry in stream.collected))
 
 
-def _collection_failure(
-    problem: ProblemConfig, checkpoint: CheckpointConfig, exit_code: int | None, stream: Stream
-) -> str | None:
-    if exit_code is None:
-        return f"collecting the tests did not end within {COLLECT_S:g} s"
+def _collection_failure(context: EvaluationContext, exit_code: int, stream: Stream) -> str | None:
+    problem, checkpoint = context.problem, context.checkpoint
     if reason := collection_failure(exit_code, stream.collection_errors):
         return reason
     names, files = list(problem.checkpoints), {entry.nodeid.partition("::")[0] for entry in stream.collected}

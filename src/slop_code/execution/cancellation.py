@@ -10,7 +10,7 @@ import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from slop_code.errors import SlopCodeError
+from slop_code.errors import InfrastructureError, SlopCodeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +69,42 @@ def cancel_scope(token: CancelToken) -> Iterator[None]:
         yield
     finally:
         _CURRENT.reset(reset)
+
+
+@contextlib.contextmanager
+def deadline(seconds: float | None, message: str) -> Iterator[None]:
+    """Waits in this block raise InfrastructureError with this message once the time is over; None: never.
+
+    Cancellation from outside still ends the block as before.
+    """
+    if seconds is None:
+        yield
+        return
+    outer = _CURRENT.get()
+    with contextlib.closing(CancelToken()) as token, contextlib.closing(CancelToken()) as ended:
+        watcher = threading.Thread(target=_watch, args=(token, ended, outer, time.monotonic() + seconds), daemon=True)
+        watcher.start()
+        try:
+            with cancel_scope(token):
+                yield
+        except EvaluationCancelledError:
+            if outer is not None and outer.is_cancelled():
+                raise
+            raise InfrastructureError(message) from None
+        finally:
+            ended.cancel()
+            watcher.join()
+
+
+def _watch(token: CancelToken, ended: CancelToken, outer: CancelToken | None, end: float) -> None:
+    """Cancel the token at the end of the time, or with the outer token, unless the block ended before."""
+    poll = select.poll()
+    for waited in (ended, outer):
+        if waited is not None:
+            poll.register(waited, select.POLLIN)
+    poll.poll(max(0.0, end - time.monotonic()) * 1000)
+    if not ended.is_cancelled():
+        token.cancel()
 
 
 def check_cancelled() -> None:

@@ -81,6 +81,7 @@ def _command_line(value: Any) -> Any:
 
 Size = Annotated[int, BeforeValidator(parse_size)]
 Mounts = Annotated[list[str | dict[str, Any]] | dict[str, Any], PlainValidator(_mounts)]
+Seconds = Annotated[float, Field(ge=0.001, le=7 * 24 * 3600, allow_inf_nan=False)]
 CommandLine = Annotated[str, BeforeValidator(_command_line)]
 
 
@@ -103,11 +104,33 @@ class SetupSpec(FileModel):
     commands: list[str] = Field(default_factory=list)
     eval_commands: list[str] = Field(default_factory=list)
     resume_commands: list[str] = Field(default_factory=list)
-    timeout: float = Field(default=300.0, ge=0.001, le=7 * 24 * 3600, allow_inf_nan=False)
+    timeout: Seconds = 300.0
     """Seconds for all of set-up, the subject's Python environment included."""
 
     on_failure: Literal["evidence", "verdict", "infrastructure"] = "evidence"
     """Whose fault a failure of set-up is: found out by evidence, always the submission's, or never."""
+
+
+class TimeoutsSpec(FileModel):
+    """Seconds; that of set-up is `setup.timeout`. None: the problem's own, or none at all."""
+
+    image: Seconds = 3600.0
+    """For pulling the image."""
+
+    tools: Seconds = 900.0
+    """For each step of installing the test tools."""
+
+    collection: Seconds = 120.0
+    """For collecting the tests."""
+
+    test: Seconds | None = None
+    """For each test, instead of the problem's `timeout`."""
+
+    session: Seconds | None = None
+    """For pytest as a whole, instead of the problem's `session_timeout`."""
+
+    evaluation: Seconds | None = None
+    """For the whole evaluation, from installing the test tools to reading the reports."""
 
 
 class CommandsSpec(FileModel):
@@ -155,6 +178,7 @@ class EnvironmentSpec(FileModel):
     """Version or range of the submission's Python."""
 
     limits: Limits = Field(default_factory=Limits)
+    timeouts: TimeoutsSpec = Field(default_factory=TimeoutsSpec)
     network: Literal["none", "full"] = "none"
     """While the tests run; set-up always has network."""
 

@@ -63,7 +63,7 @@ class HostSandbox(ABC):
         return [self.name, *self.python.identity]
 
     def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]:
-        return HostToolBuilder(scratch, self.cache)
+        return HostToolBuilder(scratch, self.cache, self.spec.timeouts.tools)
 
     @abstractmethod
     def prepare_setup(self, job: SetupJob) -> SetupBox:

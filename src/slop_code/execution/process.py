@@ -87,6 +87,10 @@ class CapturedOutput:
     errors: str
 
 
+class NoAnswerError(InfrastructureError):
+    """A program did not end in time."""
+
+
 def capture(argv: Sequence[str], timeout: float, env: Mapping[str, str] | None = None) -> CapturedOutput:
     """Run a program in the user's environment, or the given one, and capture its stdout and stderr, within bounds.
 
@@ -99,7 +103,7 @@ def capture(argv: Sequence[str], timeout: float, env: Mapping[str, str] | None =
             with _start_errors(argv):
                 done = subprocess.run(argv, **streams, timeout=timeout, check=False, start_new_session=True)
         except subprocess.TimeoutExpired:
-            raise InfrastructureError(f"`{shlex.join(argv[:3])}` gave no answer within {timeout:g} s") from None
+            raise NoAnswerError(f"`{shlex.join(argv[:3])}` gave no answer within {timeout:g} s") from None
         outputs = [_head(stream, MAX_OUTPUT).decode("utf-8", "replace") for stream in (output, errors)]
     logger.debug("exit code %s: %s", done.returncode, argv[0])
     return CapturedOutput(done.returncode, *outputs)

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-INSTALL_S = 900.0
 ABANDONED_S = 3600.0
 REBUILD = "if it happens again, `slop-code cache prune --all` removes all that is cached, to be built again"
 LOOKUP_FAILURE = "failed to lookup address"
@@ -164,8 +163,8 @@ def lock_packages(
 class HostToolBuilder:
     """uv on the host; it reads no configuration of the user's."""
 
-    def __init__(self, scratch: Path, cache: Cache) -> None:
-        self.scratch, self.cache = scratch / "uv", cache
+    def __init__(self, scratch: Path, cache: Cache, timeout: float) -> None:
+        self.scratch, self.cache, self.timeout = scratch / "uv", cache, timeout
         self.scratch.mkdir()
         self.folder = str(self.scratch)
         cache.uv.mkdir(parents=True, exist_ok=True)
@@ -192,7 +191,9 @@ class HostToolBuilder:
         argv = [str(uv_paths()[tool == "uvx"]), *arguments]
         with file_lock(self.cache.root / ".uv.lock"):
             remove_abandoned_unpacks(self.cache.uv)
-            done = run(argv, env=environment, log=self.scratch / "log", timeout=INSTALL_S, cwd=self.scratch)
+            done = run(argv, env=environment, log=self.scratch / "log", timeout=self.timeout, cwd=self.scratch)
+        if done.exit_code is None:
+            raise tools_too_late(argv, self.timeout, done.output)
         if done.exit_code != 0:
             raise tool_failure(argv, done.exit_code, done.output)
         return (self.scratch / "log").read_text(errors="replace")
@@ -211,7 +212,13 @@ def remove_abandoned_unpacks(uv: Path) -> None:
                 remove_path(left)
 
 
-def tool_failure(argv: Sequence[str], exit_code: int | None, output: str) -> ToolInstallationError:
+def tools_too_late(argv: Sequence[str], timeout: float, output: str = "") -> ToolInstallationError:
+    limit = f"`{shlex.join(argv[:3])}` did not end within the {timeout:g} s of timeouts.tools"
+    step = "set a longer one, or fetch them ahead with `slop-code cache warm`"
+    return ToolInstallationError(f"the test tools cannot be installed: {limit}; {step}\n{output}".strip(), output)
+
+
+def tool_failure(argv: Sequence[str], exit_code: int, output: str) -> ToolInstallationError:
     network = any(sign in output.lower() for sign in NETWORK_SIGNS)
     step = "is there a network? `slop-code cache warm` fetches them ahead" if network else REBUILD
     return ToolInstallationError(

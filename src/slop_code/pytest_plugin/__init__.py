@@ -8,6 +8,7 @@ submission can write to the judge's working directory, so the plugin reads nothi
 from __future__ import annotations
 
 import os
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,7 @@ from .failure_messages import escape_unprintable
 from .fixtures import OPTIONS, ProblemFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping, Sequence
     from pathlib import Path
 
     from slop_code.evaluation import ProblemConfig
@@ -33,7 +34,14 @@ _options_used = pytest.StashKey[bool]()
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
-    """Adds only options that are used and not declared: a conftest that is loaded later may declare its own."""
+    """Adds only options that are used and not declared: a conftest that is loaded later may declare its own.
+
+    Before that, the variables of assets are set, since a conftest may read them when it is imported.
+    """
+    if not IN_JUDGE:
+        problem, _ = _problem_of(early_config, early_config.known_args_namespace.file_or_dir)
+        if problem:
+            set_asset_variables(early_config, problem)
     yield
     groups = [parser._anonymous, *parser._groups]
     missing = OPTIONS.keys() - {name for group in groups for option in group.options for name in option.names()}
@@ -47,7 +55,7 @@ def pytest_load_initial_conftests(
 def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.has_plugin(NAME):
         return
-    problem, error = (None, "") if IN_JUDGE else _problem_of(config)
+    problem, error = (None, "") if IN_JUDGE else _problem_of(config, config.args)
     if not (IN_JUDGE or problem or error or config.stash.get(_options_used, False)):
         return
     for line in MARKERS:
@@ -65,9 +73,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(ConfigErrorHeader(error))
 
 
-def _problem_of(config: pytest.Config) -> tuple[ProblemConfig | None, str]:
-    """The problem that the tests belong to, or the error in its configuration."""
-    paths = [config.invocation_params.dir / word.partition("::")[0] for word in config.args]
+def _problem_of(config: pytest.Config, words: Sequence[str]) -> tuple[ProblemConfig | None, str]:
+    """The problem that the tests belong to, or the error in its configuration; `words` name the tests."""
+    paths = [config.invocation_params.dir / word.partition("::")[0] for word in words or [""]]
     folders = (folder for path in paths for folder in (path, *path.parents))
     problem_folder = next((folder for folder in folders if _looks_like_a_problem(folder)), None)
     if problem_folder is None:
@@ -89,6 +97,28 @@ def _looks_like_a_problem(folder: Path) -> bool:
     except OSError:
         return False
     return all(any(line.startswith(key) for line in lines) for key in ("entry_file:", "checkpoints:"))
+
+
+def set_missing(config: pytest.Config, variables: Mapping[str, str]) -> None:
+    """Sets variables that have no value yet, until pytest ends."""
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    for name in variables.keys() - os.environ.keys():
+        patch.setenv(name, variables[name])
+
+
+def set_asset_variables(config: pytest.Config, problem: ProblemConfig) -> None:
+    """As in an evaluation, one folder has every asset under its name; here they are links."""
+    from slop_code.execution.assets import ASSETS_DIR_VARIABLE, asset_variable
+
+    variables = {asset_variable(name): str(path) for name, path in problem.assets.items()}
+    if problem.assets and ASSETS_DIR_VARIABLE not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="slop-code-assets-")
+        config.add_cleanup(folder.cleanup)
+        variables[ASSETS_DIR_VARIABLE] = folder.name
+        for name, path in problem.assets.items():
+            os.symlink(path.resolve(), os.path.join(folder.name, name))
+    set_missing(config, variables)
 
 
 class ConfigErrorHeader:
@@ -113,15 +143,8 @@ class LocalProblem:
 
     def set_variables(self, config: pytest.Config) -> None:
         """Variables that are set already keep their values."""
-        from slop_code.execution.assets import asset_variable
-
-        variables = {asset_variable(name): str(path) for name, path in self.problem.assets.items()}
         if self.checkpoint:
-            variables |= {**self.checkpoint.env, "SCBENCH_CHECKPOINT": self.checkpoint.name}
-        patch = pytest.MonkeyPatch()
-        config.add_cleanup(patch.undo)
-        for name in variables.keys() - os.environ.keys():
-            patch.setenv(name, variables[name])
+            set_missing(config, {**self.checkpoint.env, "SCBENCH_CHECKPOINT": self.checkpoint.name})
 
     def pytest_report_header(self) -> str:
         checkpoint = f", {self.checkpoint.name}" if self.checkpoint else ""

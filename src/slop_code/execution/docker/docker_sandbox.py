@@ -87,7 +87,10 @@ class DockerSandbox:
         """Objects that killed evaluators left are removed now."""
         engine = self.engine
         image, containers, volumes, images = run_concurrently(
-            lambda: engine.image(self.settings.image, self.progress), engine.containers, engine.volumes, engine.images
+            lambda: engine.image(self.settings.image, self.progress, self.spec.timeouts.image),
+            engine.containers,
+            engine.volumes,
+            engine.images,
         )
         removed = remove_left_over(engine, containers, volumes)
         return EngineState(image, {volume.name for volume in volumes} - set(removed) | images)

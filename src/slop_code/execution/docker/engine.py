@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.docker.owners import ENTRY, OWNER
-from slop_code.execution.process import CapturedOutput, capture
+from slop_code.execution.process import CapturedOutput, NoAnswerError, capture
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 2000
 NO_MESSAGE = "it printed nothing; look into the daemon's own log"
 ANSWER_S = 120.0
-PULL_S = 3600.0
 UNREACHABLE = (
     "cannot connect to the docker daemon",
     "error during connect",
@@ -86,12 +85,12 @@ class Engine:
             return f"{self.binary}: the daemon's disk is full; `slop-code cache prune --all` makes room"
         return None
 
-    def image(self, name: str, progress: ProgressCallback) -> dict[str, Any]:
+    def image(self, name: str, progress: ProgressCallback, pull_timeout: float) -> dict[str, Any]:
         """The engine's description of an image, which is pulled when it is not there."""
         answer = self.run("image", "inspect", "--", name)
         if answer.exit_code != 0 and any(word in answer.errors.lower() for word in ("no such image", "not known")):
             progress(ProgressEvent(ProgressKind.PULL_IMAGE, name))
-            self.pull(name)
+            self.pull(name, pull_timeout)
             answer = self.run("image", "inspect", "--", name)
         if answer.exit_code != 0:
             raise self.failure("image inspect", answer.errors)
@@ -101,8 +100,12 @@ class Engine:
             raise self.failure("image inspect", f"it is no container engine: {answer.output}") from None
         return description
 
-    def pull(self, name: str) -> None:
-        answer = self.run("pull", "--quiet", "--", name, timeout=PULL_S)
+    def pull(self, name: str, timeout: float) -> None:
+        try:
+            answer = self.run("pull", "--quiet", "--", name, timeout=timeout)
+        except NoAnswerError:
+            limit = f"it was not pulled within the {timeout:g} s of timeouts.image"
+            raise InfrastructureError(f"image {name}: {limit}; pull it ahead, or set a longer one") from None
         if answer.exit_code != 0:
             unknown = f"image {name}: not here, and it cannot be pulled; build or load it, or correct docker.image"
             raise InfrastructureError(
@@ -142,15 +145,20 @@ class Engine:
         return objects
 
     def remove(self, containers: Iterable[str] = (), volumes: Iterable[str] = (), images: Iterable[str] = ()) -> None:
-        """Remove those that still exist; a missing object is no failure."""
+        """Remove those that still exist; a missing object is no failure.
+
+        podman removes none of several objects if one of them is missing, so each is then removed alone.
+        """
         commands = (
             (("rm", "--force", "--volumes"), containers),
             (("volume", "rm", "--force"), volumes),
             (("rmi", "--force"), images),
         )
         for command, names in commands:
-            if listed := list(names):
-                self.run(*command, *listed)
+            listed = list(names)
+            if listed and self.run(*command, *listed).exit_code != 0 and len(listed) > 1:
+                for name in listed:
+                    self.run(*command, name)
 
 
 def _objects(text: str) -> list[dict[str, Any]]:

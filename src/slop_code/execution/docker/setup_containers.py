@@ -15,10 +15,10 @@ from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, wait_until_ready
-from slop_code.execution.process import ProcessResult, open_piped, run
+from slop_code.execution.process import NoAnswerError, ProcessResult, open_piped, run
 from slop_code.execution.sandbox import PATH, SetupJob
 from slop_code.execution.submission import RESERVED
-from slop_code.execution.tool_environment import INSTALL_S, compile_bytecode, tool_failure
+from slop_code.execution.tool_environment import compile_bytecode, tool_failure, tools_too_late
 from slop_code.execution.uv import network_variables
 
 if TYPE_CHECKING:
@@ -181,7 +181,11 @@ class DockerToolBuilder:
         }  # fmt: skip
         argv = [f"{c.SUPPORT}/bin/{tool}", *arguments]
         words = c.exec_arguments(self.container, self.user, self.folder, environment, argv)
-        answer = self.docker.engine.run(*words, timeout=INSTALL_S)
+        timeout = self.docker.spec.timeouts.tools
+        try:
+            answer = self.docker.engine.run(*words, timeout=timeout)
+        except NoAnswerError:
+            raise tools_too_late(argv, timeout) from None
         if answer.exit_code != 0:
             raise tool_failure(argv, answer.exit_code, answer.errors)
         return answer.output
