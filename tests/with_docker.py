@@ -108,19 +108,26 @@ def images(environment: Environment, *, strict: bool) -> Environment:
 
 def image(name: str, options: Sequence[str], environment: Environment) -> str:
     """Its full name, once the daemon has it as this recipe makes it."""
-    full, suite = f"{name}:latest", debian_suite()
-    recipe = digest([suite, *options])
+    full, recipe = f"{name}:latest", digest([debian_suite(), *options])
     query = ["docker", "image", "inspect", full, "--format", f'{{{{index .Config.Labels "{LABEL}"}}}}']
     with contextlib.suppress(UnavailableError):
         if call(query, environment) == recipe:
             return full
+    tar = image_tar(name, options, environment)
+    call(["docker", "import", "--change", f"LABEL {LABEL}={recipe}", str(tar), full], environment)
+    return full
+
+
+def image_tar(name: str, options: Sequence[str], environment: Environment) -> Path:
+    """Its files, made where the cache has none."""
+    suite = debian_suite()
+    recipe = digest([suite, *options])
     tar = cache_folder(environment) / f"{name}-{suite}-{platform.machine()}-{recipe}.tar"
     if not tar.exists():
         install("mmdebstrap", "mmdebstrap", environment)
         note(f"making the image {name}")
         make_tar(tar, [*options, suite], environment)
-    call(["docker", "import", "--change", f"LABEL {LABEL}={recipe}", str(tar), full], environment)
-    return full
+    return tar
 
 
 def make_tar(tar: Path, options: Sequence[str], environment: Environment) -> None:
