@@ -12,6 +12,7 @@ import pytest
 
 from slop_code.evaluation import ProblemConfig, PytestRunner
 from slop_code.execution.cache import Cache
+from slop_code.execution.docker.engine import Engine
 from slop_code.execution.environment import EnvironmentSpec
 from tests.faults.baseline import write_snapshot
 
@@ -82,8 +83,11 @@ def test_podman_judges_and_leaves_nothing_behind(podman, tmp_path):
         statuses[kind] = [test.status for test in results.tests]
     assert statuses == {"good": ["passed", "passed"], "wrong": ["failed", "passed"]}
 
-    def listed(*words):
+    def run(*words):
         return subprocess.run([podman, *words], capture_output=True, text=True, check=True).stdout.split()
 
-    assert listed("ps", "--all", "--quiet") == []
-    assert {name.rpartition("-")[2] for name in listed("volume", "ls", "--quiet")} == {"support", "tools"}
+    assert run("ps", "--all", "--quiet") == []
+    assert {name.rpartition("-")[2] for name in run("volume", "ls", "--quiet")} == {"support", "tools"}
+    run("create", "--name", "there", docker["image"], "true")
+    Engine(str(podman)).remove(["missing", "there"])
+    assert run("ps", "--all", "--quiet") == []

@@ -68,7 +68,7 @@ PROBLEM = {
         import os
         import pytest
 
-        SEEN = [os.environ["SCBENCH_ASSETS_DIR"], os.environ["SCBENCH_ASSET_STOP_WORDS"]]
+        SEEN = [os.environ.get("SCBENCH_ASSETS_DIR"), os.environ.get("SCBENCH_ASSET_STOP_WORDS")]
 
         @pytest.fixture
         def conftest_saw():

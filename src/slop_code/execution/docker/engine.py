@@ -147,7 +147,8 @@ class Engine:
     def remove(self, containers: Iterable[str] = (), volumes: Iterable[str] = (), images: Iterable[str] = ()) -> None:
         """Remove those that still exist; a missing object is no failure.
 
-        podman removes none of several objects if one of them is missing, so each is then removed alone.
+        podman removes none of several objects if one of them is missing, and does not call that a failure. So those
+        that the command does not print as removed are removed one by one.
         """
         commands = (
             (("rm", "--force", "--volumes"), containers),
@@ -156,8 +157,9 @@ class Engine:
         )
         for command, names in commands:
             listed = list(names)
-            if listed and self.run(*command, *listed).exit_code != 0 and len(listed) > 1:
-                for name in listed:
+            removed = self.run(*command, *listed).output.split() if listed else []
+            for name in listed if len(listed) > 1 else ():
+                if name not in removed:
                     self.run(*command, name)
 
 
