@@ -8,7 +8,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from slop_code._io import read_bounded
 from slop_code.errors import InfrastructureError, SubmissionSetupError, UsageError
 from slop_code.evaluation.command import PLUGIN, check_pytest_args, pytest_command, render_ini
 from slop_code.evaluation.context import EvaluationContext, ignore_progress
+from slop_code.evaluation.evaluation_state import EvaluationState
 from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence, weakest_isolation
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
@@ -61,40 +62,6 @@ if TYPE_CHECKING:
 __all__ = ["BUILTIN_MARKERS", "PytestRunner", "prepare_tests", "run_checkpoint_pytest"]
 
 _log = logging.getLogger("slop_code.evaluation")
-
-
-class _Stopwatch:
-    def __init__(self) -> None:
-        self.phases: dict[str, float] = {"prepare": 0.0, "setup": 0.0, "tests": 0.0, "parse": 0.0}
-        self.began = self.last = time.monotonic()
-
-    def lap(self, phase: str) -> None:
-        now = time.monotonic()
-        self.phases[phase] += now - self.last
-        self.last = now
-
-
-@dataclass(slots=True)
-class _EvaluationState:
-    """Intermediate values of an evaluation. After an infrastructure failure, the result has those that are known."""
-
-    context: EvaluationContext
-    submission: Path
-    arguments: list[str]
-    tree: Callable[[], SubmissionTree]
-    """Waits for the digest of the submission before the tests."""
-
-    stopwatch: _Stopwatch = field(default_factory=_Stopwatch)
-    image: str | None = None
-    python: str | None = None
-    """Version of the submission's Python."""
-
-    command: list[str] = field(default_factory=list)
-    staged: Staged | None = None
-    roster: Roster = field(default_factory=lambda: Roster(()))
-    evidence: list[Evidence] = field(default_factory=list)
-    permanent: bool = False
-    """Another attempt would fail in the same way."""
 
 
 class PytestRunner:
@@ -150,7 +117,7 @@ class PytestRunner:
         self._context = self._new_context()
         platform = start_thread(platform_name)
         tree = start_thread(read_tree, submission)
-        state = _EvaluationState(self._context, submission, arguments, tree)
+        state = EvaluationState(self._context, submission, arguments, tree)
         with verbose_log(self.verbose):
             try:
                 seconds = self.environment.timeouts.evaluation
@@ -170,7 +137,7 @@ class PytestRunner:
         platform()
         return self._results(state, graded)
 
-    def _prepare(self, state: _EvaluationState) -> None:
+    def _prepare(self, state: EvaluationState) -> None:
         sandbox = self._context.sandbox
         state.image = sandbox.image()
         state.python = sandbox.subject_version() if self.environment.interpreter() else None
@@ -180,7 +147,7 @@ class PytestRunner:
         state.roster = self._assign_tests(state.staged.roster, arguments)
         state.stopwatch.lap("prepare")
 
-    def _set_up_and_run_tests(self, state: _EvaluationState) -> None:
+    def _set_up_and_run_tests(self, state: EvaluationState) -> None:
         try:
             after = self._run_tests(state)
         except SubmissionSetupError as error:
@@ -192,7 +159,7 @@ class PytestRunner:
         if changed and self._grade(state).infrastructure_failure_reason is None:
             raise changed
 
-    def _run_tests(self, state: _EvaluationState) -> Callable[[], SubmissionTree]:
+    def _run_tests(self, state: EvaluationState) -> Callable[[], SubmissionTree]:
         """Opens the boxes, runs the tests in them, reads and keeps the evidence; returns the submission afterwards."""
         context, roster = state.context, state.roster
         assert state.staged is not None
@@ -261,14 +228,14 @@ class PytestRunner:
         output = [self.output_dir] if self.output_dir else []
         return [self.problem.path, self.cache.root, *output, *self.hidden]
 
-    def _grade(self, state: _EvaluationState) -> Grade:
+    def _grade(self, state: EvaluationState) -> Grade:
         return grade(state.evidence, state.roster, self._rules(state.arguments))
 
     def _rules(self, arguments: Sequence[str] = ()) -> GradingRules:
         names = list(self.problem.checkpoints)
         return GradingRules(names, self.checkpoint.name, self._determine_group_type, arguments)
 
-    def _results(self, state: _EvaluationState, graded: Grade) -> CorrectnessResults:
+    def _results(self, state: EvaluationState, graded: Grade) -> CorrectnessResults:
         tree = None
         with contextlib.suppress(InfrastructureError):  # already reported as the reason, unless another came first
             tree = state.tree()
@@ -367,7 +334,7 @@ class PytestRunner:
         return checked_group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups, ordered)
 
 
-def _check_and_read_again(state: _EvaluationState) -> SubmissionTree:
+def _check_and_read_again(state: EvaluationState) -> SubmissionTree:
     """The submission after the tests. The staged tests and the tools must be unchanged too."""
     assert state.staged is not None
     try:

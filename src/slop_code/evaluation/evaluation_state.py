@@ -1,0 +1,52 @@
+"""State of one evaluation: the values of its steps, and the time that each phase took."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slop_code.evaluation.roster import Roster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from slop_code.evaluation.context import EvaluationContext
+    from slop_code.evaluation.evidence import Evidence
+    from slop_code.evaluation.staging import Staged
+    from slop_code.execution.submission import SubmissionTree
+
+
+class Stopwatch:
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {"prepare": 0.0, "setup": 0.0, "tests": 0.0, "parse": 0.0}
+        self.began = self.last = time.monotonic()
+
+    def lap(self, phase: str) -> None:
+        now = time.monotonic()
+        self.phases[phase] += now - self.last
+        self.last = now
+
+
+@dataclass(slots=True)
+class EvaluationState:
+    """Intermediate values of an evaluation. After an infrastructure failure, the result has those that are known."""
+
+    context: EvaluationContext
+    submission: Path
+    arguments: list[str]
+    tree: Callable[[], SubmissionTree]
+    """Waits for the digest of the submission before the tests."""
+
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    image: str | None = None
+    python: str | None = None
+    """Version of the submission's Python."""
+
+    command: list[str] = field(default_factory=list)
+    staged: Staged | None = None
+    roster: Roster = field(default_factory=lambda: Roster(()))
+    evidence: list[Evidence] = field(default_factory=list)
+    permanent: bool = False
+    """Another attempt would fail in the same way."""
