@@ -59,7 +59,7 @@ def test_only_the_named_limits_are_divided():
     spec = EnvironmentSpec.model_validate({"type": "local", "name": "test", "limits": {"memory": "1G", "disk": "1M"}})
     assert with_reduced_limits(spec, ["memory"]).limits == spec.limits.model_copy(update={"memory": 256 << 20})
     assert with_reduced_limits(spec, FLOORS).limits == spec.limits.model_copy(
-        update={"memory": 256 << 20, "processes": 25, "disk": 1 << 20, "output": 8 << 20}
+        update={"memory": 256 << 20, "processes": 64, "disk": 1 << 20, "output": 8 << 20}
     )
 
 
@@ -154,7 +154,7 @@ import tempfile
 
 what = sys.argv[1]
 if what == "processes":
-    started = [subprocess.Popen(["cat"], stdin=subprocess.PIPE) for _ in range(30)]
+    started = [subprocess.Popen(["cat"], stdin=subprocess.PIPE) for _ in range(70)]
     for one in started:
         one.communicate()
     print(len(started))
@@ -183,19 +183,19 @@ def test_the_limit_is_named(bench, cache, need_bubblewrap):
     assert report.broken is None
     found = [one for one in report.outcome.findings if one.rule.id == "limit-headroom"]
     assert [one.message.partition(":")[0] for one in found] == [
-        "the reference of checkpoint_1 with processes 25 instead of 100",
+        "the reference of checkpoint_1 with processes 64 instead of 256",
         "the reference of checkpoint_1 with disk 50M instead of 200M",
         "the reference of checkpoint_1 with output 8M instead of 32M",
     ]
     assert [one.test for one in found] == [
         f"test_checkpoint_1.py::test_needs[{what}]" for what in ("processes-3", "disk-9", "output-10485760")
     ]
-    assert found[0].fix.startswith("Set limits: {processes: 200} or more in environment.yaml")
+    assert found[0].fix.startswith("Set limits: {processes: 512} or more in environment.yaml")
     assert report.outcome.facts["limits"]["disk"] == {"limit": 200 << 20, "tried": 50 << 20}
     assert report.outcome.summary[-1] == (
-        "limits: memory 1G (tried 256M), processes 100 (tried 25), disk 200M (tried 50M), output 32M (tried 8M); "
+        "limits: memory 1G (tried 256M), processes 256 (tried 64), disk 200M (tried 50M), output 32M (tried 8M); "
         "with the reduced limits not every reference passes"
     )
     assert set(report.outcome.facts["checkpoints"]["checkpoint_1"]) == {
-        "slowest_test", "slowest_seconds", "timeout", "suggested_timeout", "tests_seconds", "session_timeout",
+        "slowest_test", "slowest_seconds", "timeout", "suggested_timeout", "tests_seconds", "session_timeout", "used",
     }  # fmt: skip

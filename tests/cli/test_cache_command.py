@@ -9,10 +9,10 @@ import time
 import pytest
 
 from slop_code._io import digest_of
-from slop_code.cli.cache_command import _readable
 from slop_code.cli.main import run
 from slop_code.execution.cache import Cache
 from slop_code.execution.cache_pruning import KINDS
+from slop_code.reporting.text import format_size
 from slop_code.runs.result_cache import ResultCache
 
 NO_ENGINE = ("--docker", "no-such-engine")
@@ -55,7 +55,7 @@ def keep(cache, kind, size):
     ],
 )
 def test_sizes_are_printed_with_units(size, text):
-    assert _readable(size) == text
+    assert format_size(size) == text
 
 
 def test_info_of_an_empty_cache(here, capsys):

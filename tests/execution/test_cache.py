@@ -340,3 +340,45 @@ def test_the_lock_of_a_session_is_removed_last(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "remove_tree", watch)
     assert seen == [("reports", True), (folder.name, True)]
     assert not folder.exists()
+
+
+def test_nothing_runs_while_a_repetition_has_the_machine(empty_cache):
+    entered = []
+
+    def run():
+        with empty_cache.running_lock():
+            entered.append("running")
+
+    with empty_cache.running_lock(), empty_cache.running_lock():
+        pass
+    with empty_cache.quiet_lock():
+        thread = threading.Thread(target=run)
+        thread.start()
+        assert (thread.is_alive(), entered) == (True, [])
+    thread.join()
+    assert entered == ["running"]
+
+
+def test_who_waits_for_the_machine_is_not_overtaken(empty_cache):
+    order = []
+
+    def repeat():
+        with empty_cache.quiet_lock():
+            order.append("repeat")
+
+    def run():
+        with empty_cache.running_lock():
+            order.append("run")
+
+    with empty_cache.running_lock():
+        repeating = threading.Thread(target=repeat)
+        repeating.start()
+        with module.open_lock(empty_cache.root / module.QUIET_GATE) as gate:
+            while module.try_lock(gate, fcntl.LOCK_EX):
+                fcntl.flock(gate, fcntl.LOCK_UN)
+        running = threading.Thread(target=run)
+        running.start()
+        assert order == []
+    repeating.join()
+    running.join()
+    assert order == ["repeat", "run"]

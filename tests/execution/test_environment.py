@@ -37,7 +37,7 @@ def test_defaults_are_safe(tmp_path):
     assert spec.limits.model_dump() == {
         "memory": 1 << 30,
         "cpus": 1.0,
-        "processes": 100,
+        "processes": 256,
         "disk": 200 << 20,
         "output": 32 << 20,
     }

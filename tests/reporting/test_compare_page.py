@@ -38,7 +38,7 @@ def test_a_differing_test_has_its_texts(tmp_path):
     (differing,) = parts["0/0"]["tests"]
     texts = [None if number is None else parts["0/0"]["texts"][number] for number in parts["0/0"]["text_numbers"][0]]
     assert differing == [0, 0, 1]
-    assert texts == [None, None, None, "of the other", "python main.py of the other", "of the other"]
+    assert texts == [*[None] * 4, "of the other", "python main.py of the other", "of the other", None]
     assert parts["0/0"]["folders"]["1"] == f"{other}/words/checkpoint_1"
     assert parts["0/1"]["tests"] == [[1, None, 1]]
 
@@ -68,7 +68,7 @@ def test_texts_have_an_end(tmp_path):
     assert len(json.dumps(parts)) < 50_000
     _, parts = made(base, other, limit=0)
     assert [part["texts"] for part in parts.values()] == [[], []]
-    assert parts["0/0"]["text_numbers"] == [[None, None, None, -1, -1, -1]]
+    assert parts["0/0"]["text_numbers"] == [[None, None, None, None, -1, -1, -1, None]]
 
 
 def test_equal_names_get_a_number(tmp_path):
@@ -84,7 +84,7 @@ def test_a_result_that_is_gone_meanwhile_has_no_texts(tmp_path):
     compared = compare_sides([base, other], PassPolicy.ALL_CASES)
     (other / "words/checkpoint_1/evaluation.json").unlink()
     _, parts = comparison_data(*compared)
-    assert unpacked(parts["0/0"])["text_numbers"] == [[None] * 6]
+    assert unpacked(parts["0/0"])["text_numbers"] == [[None] * 8]
 
 
 class Elements(HTMLParser):

@@ -210,7 +210,7 @@ def test_a_part_stores_equal_texts_once(tmp_path):
     _, parts = read(run)
     assert parts["0/0/0"] == {
         "tests": [[0, 1, 0], [1, 1, 1]],
-        "text_numbers": [[0, 1, 0], [None, None, None]],
+        "text_numbers": [[0, 1, 0, None], [None, None, None, None]],
         "markers": [["x", "y"], []],
         "texts": ["E   no", "main.py a\nmain.py 'b c'"],
     }
@@ -224,7 +224,7 @@ def test_parts_are_bounded_and_mark_left_out_texts(tmp_path):
     assert parts["0/0/0"]["texts"] == [noise[0]]
     assert parts["0/0/1"] == {
         "tests": [[0, 1, 0]],
-        "text_numbers": [[LEFT_OUT, None, None]],
+        "text_numbers": [[LEFT_OUT, None, None, None]],
         "markers": [[]],
         "texts": [],
     }

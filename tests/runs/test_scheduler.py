@@ -18,7 +18,7 @@ from slop_code.evaluation.report import Attempt
 from slop_code.execution.cache import Cache
 from slop_code.runs import scheduler as module
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.job_records import JobResult, JobRetrying, JobStarted, SubmissionOutcome
+from slop_code.runs.job_records import JobPostponed, JobResult, JobRetrying, JobStarted, SubmissionOutcome
 from slop_code.runs.result_archive import read_archived_results
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_cache_key import duration_key, result_cache_key
@@ -252,6 +252,43 @@ def test_a_retry_has_its_attempt_and_delay(world):
     [retrying] = [event for event in events if isinstance(event, JobRetrying)]
     assert retrying == JobRetrying(bench.jobs[0], Attempt(reason="slow node", duration=0), 0.001)
     assert [type(event) for event in events] == [JobStarted, JobRetrying, JobStarted, SubmissionOutcome]
+
+
+def starved(reason="starved"):
+    return replace(failed(reason), starved=True)
+
+
+def test_starved_jobs_run_again_at_the_end_one_at_a_time(world):
+    bench = Bench(world, snapshots="abcd")
+    busy = {"checkpoint_1", "checkpoint_3"}
+
+    def answer(work, stop):
+        return bench.good(work) if work.alone or work.checkpoint not in busy else starved(work.checkpoint)
+
+    executor = Scripted(answer, slots=3)
+    events = list(bench.run_jobs(executor, retries=Retries(times=0)))
+    *first, second, third = executor.works
+    assert {work.checkpoint for work in first} == {f"checkpoint_{number}" for number in range(1, 5)}
+    assert [work.alone for work in first] == [False] * 4
+    assert {work.checkpoint for work in (second, third)} == busy
+    assert [(work.alone, work.weight) for work in (second, third)] == [(True, 3)] * 2
+    assert {event.job.targets[0].checkpoint.name for event in events if isinstance(event, JobPostponed)} == busy
+    assert [outcome.facts.state for outcome in outcomes(events)] == ["evaluated"] * 4
+    assert [attempt.reason for attempt in bench.result(3).attempts] == ["checkpoint_3"]
+    assert bench.unclaimed()
+
+
+def test_a_starved_job_that_finds_no_quiet_is_not_delivered(world):
+    bench = Bench(world, snapshots="a")
+    control = RunControl()
+
+    def answer(work, stop):
+        control.finish()
+        return starved()
+
+    assert outcomes(bench.run_jobs(Scripted(answer), control=control)) == []
+    assert not bench.result_cache.has(bench.jobs[0].key)
+    assert bench.unclaimed()
 
 
 @pytest.mark.parametrize(

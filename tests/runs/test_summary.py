@@ -51,12 +51,12 @@ def test_totals_are_sums_over_checkpoints():
             pass_counts={"Core": 3}, total_counts={"Core": 3},
         ),
         line(
-            "monday", "words", 2, passed=(CORE,), duration=1.0, attempts=3,
+            "monday", "words", 2, passed=(CORE,), duration=1.0, attempts=3, limits={"memory": 2, "disk": 1}, timeouts=2,
             pass_counts={"Core": 2, "Regression": 1}, total_counts={"Core": 2, "Regression": 3},
             regressions=Regressions(since="checkpoint_1", introduced=2, repaired=0),
         ),
         line(
-            "monday", "words", 3, duration=2.5, not_looked_at_again="no such problem",
+            "monday", "words", 3, duration=2.5, not_looked_at_again="no such problem", limits={"memory": 1}, repeated=1,
             pass_counts={"Core": 0}, total_counts={"Core": 1},
             regressions=Regressions(since="checkpoint_2", introduced=1, repaired=4),
         ),
@@ -87,6 +87,9 @@ def test_totals_are_sums_over_checkpoints():
         },
         "regressions": {"compared": 2, "introduced": 3, "repaired": 4},
         "retried": 2,
+        "limits": {"memory": 3, "processes": 0, "disk": 1, "output": 0, "out_of_memory": 0},
+        "timeouts": 2,
+        "repeated": 1,
         "durations": {"total": 7.5, "mean": 2.5, "median": 2.5, "longest": 4.0},
     }
 

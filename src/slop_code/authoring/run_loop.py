@@ -76,6 +76,7 @@ def run_solution(
         follow=follow,
         seed=options.seed,
         interactive=options.interactive,
+        repeat_starved=not options.busy,
     )
     with cpu_load(SPINNERS_PER_CPU * available_cpus() if options.busy else 0):
         return runner.run([*options.pytest_args, *(["--pdb"] if options.interactive else [])])

@@ -18,6 +18,7 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.cache_pruning import KINDS, RESULTS, folder_size, prune_cache
 from slop_code.execution.environment import load_environment
 from slop_code.execution.sandbox import sandbox_for
+from slop_code.reporting.text import format_size
 
 if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
@@ -105,9 +106,9 @@ def run_info(arguments: argparse.Namespace) -> int:
         return Exit.PASSED
     print(f"cache: {cache.root}")
     for kind, size in kinds.items():
-        print(f"  {kind:10} {_count(size.entries)}, {_readable(size.bytes)}")
+        print(f"  {kind:10} {_count(size.entries)}, {format_size(size.bytes)}")
     print(f"results: {store.root}")
-    print(f"  {_count(results.entries)}, {_readable(results.bytes)} of at most {_readable(store.limit)}")
+    print(f"  {_count(results.entries)}, {format_size(results.bytes)} of at most {format_size(store.limit)}")
     if results.oldest_use is not None and results.newest_use is not None:
         print(f"  used: first {_moment(results.oldest_use)}, last {_moment(results.newest_use)}")
     return Exit.PASSED
@@ -122,7 +123,7 @@ def run_prune(arguments: argparse.Namespace) -> int:
 
         store = ResultCache(cache, arguments.results_limit)
         removed, freed = store.trim()
-        print(f"{store.root}: {_count(removed)} removed, {_readable(freed)}")
+        print(f"{store.root}: {_count(removed)} removed, {format_size(freed)}")
     return Exit.PASSED
 
 
@@ -137,11 +138,6 @@ def _limit(text: str) -> int:
 
 def _count(number: int) -> str:
     return "1 entry" if number == 1 else f"{number} entries"
-
-
-def _readable(size: int) -> str:
-    power = max(0, min(4, (size.bit_length() - 1) // 10))
-    return f"{size / 1024**power:.4g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
 def _moment(seconds: float) -> str:

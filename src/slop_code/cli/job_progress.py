@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.messages import print_progress
 from slop_code.cli.signals import interrupts
-from slop_code.runs.job_records import JobRetrying, JobStarted
+from slop_code.runs.job_records import JobPostponed, JobRetrying, JobStarted
 
 if TYPE_CHECKING:
     import argparse
@@ -33,6 +33,8 @@ def run_with_progress(evaluation: RunEvaluation, control: RunControl, arguments:
                         progress.started(event)
                     elif isinstance(event, JobRetrying):
                         progress.retrying(event)
+                    elif isinstance(event, JobPostponed):
+                        progress.postponed(event)
                     else:
                         progress.finished(event)
 

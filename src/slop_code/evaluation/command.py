@@ -27,6 +27,8 @@ INI = "pytest.ini"
 PLUGIN = "slop_code_judge"
 OWN_PACKAGES = "slop_code_own_packages"
 FIXTURES = "slop_code_fixtures"
+USAGE = "slop_code_usage"
+"""Loaded by the other plugin."""
 WATCH = "slop_code_watch"
 """Loaded only if `-p` names it: records which files of the tests the submission is shown."""
 

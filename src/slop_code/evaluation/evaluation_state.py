@@ -48,5 +48,8 @@ class EvaluationState:
     staged: Staged | None = None
     roster: Roster = field(default_factory=lambda: Roster(()))
     evidence: list[Evidence] = field(default_factory=list)
+    repeats: list[Evidence] = field(default_factory=list)
+    """Those of starved tests that ran again, alone."""
+
     permanent: bool = False
     """Another attempt would fail in the same way."""

@@ -16,7 +16,9 @@ from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, escape_control
 from slop_code.evaluation.reports.stream import Stream, read_stream
+from slop_code.evaluation.resources import NO_RESOURCES, Resources
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
+from slop_code.evaluation.starvation import FREE_SHARE
 from slop_code.execution.process import MAX_TAIL
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
 
@@ -74,6 +76,9 @@ class PytestExit(Stored):
 
     setup_failure: str | None = None
     """Why the submission cannot be set up, by its own fault: pytest was not started, and every test has failed."""
+
+    processor_share: float | None = Field(default=None, ge=0, le=1)
+    """For a repetition: the share of a processor that a busy process got directly before or after, the lower one."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +178,9 @@ class Evidence:
     def deselected(self) -> frozenset[str]:
         return frozenset(self.stream.deselected) if self.error is None else frozenset()
 
+    def resources_of(self, nodeid: str) -> Resources:
+        return NO_RESOURCES if self.error is not None else self.stream.resources.get(nodeid, NO_RESOURCES)
+
     @property
     def faults(self) -> tuple[str, ...]:
         """What is wrong with the reports that were needed."""
@@ -201,14 +209,36 @@ def pair_folders(pairs: int) -> list[str]:
     return [REPORTS_DIR] if pairs == 1 else [f"{REPORTS_DIR}/{number}" for number in range(1, pairs + 1)]
 
 
-def read_roster(result_folder: Path) -> Roster | str:
+def repeat_folder(number: int) -> str:
+    """The evidence folder of a repetition of starved tests, relative to the folder of the result."""
+    return f"{REPORTS_DIR}/repeat-{number}"
+
+
+def is_busy(repeat: Evidence) -> bool:
+    """Whether the machine was busy with the work of others during this repetition."""
+    share = repeat.exit.processor_share if isinstance(repeat.exit, PytestExit) else None
+    return share is not None and share < FREE_SHARE
+
+
+def read_repeats(result_folder: Path) -> list[Evidence]:
+    """The evidence of all repetitions, in order. A repetition whose roster is damaged is left out."""
+    repeats, number = [], 1
+    while (result_folder / repeat_folder(number)).is_dir():
+        roster = read_roster(result_folder, repeat_folder(number))
+        if isinstance(roster, Roster):
+            repeats.append(read_evidence(result_folder, repeat_folder(number), roster))
+        number += 1
+    return repeats
+
+
+def read_roster(result_folder: Path, folder: str = REPORTS_DIR) -> Roster | str:
     def parse(data: bytes) -> Roster:
         try:
             return Roster.from_json(data)
         except ValueError as error:
             raise ReportError(str(error)) from error
 
-    return _parsed(result_folder / REPORTS_DIR / ROSTER, parse)
+    return _parsed(result_folder / folder / ROSTER, parse)
 
 
 def read_evidence(result_folder: Path, folder: str, roster: Roster) -> Evidence:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, get_args
 
-from slop_code.evaluation.evidence import NO_TESTS, Evidence, ReportSource
+from slop_code.evaluation.evidence import NO_TESTS, Evidence, ReportSource, is_busy
 from slop_code.evaluation.groups import GroupType, group_for
 from slop_code.evaluation.infrastructure import infrastructure_failure
-from slop_code.evaluation.report import TestResult
-from slop_code.evaluation.reports.raw_test import RawTest, escape_control
+from slop_code.evaluation.report import TestAttempt, TestResult
+from slop_code.evaluation.reports.raw_test import NAME_LIMIT, RawTest, escape_control
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import checkpoint_of
+from slop_code.evaluation.starvation import is_starved, starvation_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from slop_code.evaluation.resources import Resources
 
 MESSAGE_LIMIT = 16 * 1024
 REASON_LIMIT = 16 * 1024
@@ -23,6 +26,7 @@ CALL_LIMIT = 2 * 1024
 MAX_CALLS = 32
 NOT_IN_ROSTER = "not in the roster of this checkpoint's tests"
 NO_RESULT = "left no result"
+STILL_BUSY = "the machine is busy with other work: tests reached their time limit while they waited for a processor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +77,53 @@ class Grade:
     source: ReportSource
 
 
-def grade(evidence: Sequence[Evidence], roster: Roster, rules: GradingRules) -> Grade:
+def grade(evidence: Sequence[Evidence], roster: Roster, rules: GradingRules, repeats: Sequence[Evidence] = ()) -> Grade:
     """Grades every test of the roster once, in the order of the roster, then tests that the roster does not have.
 
-    Evaluation and verification of a stored result both use this function.
+    `repeats`: repetitions of starved tests, in order. Evaluation and verification of a stored result both use this
+    function.
     """
+    graded = _grade_pairs(evidence, roster, rules)
+    for repeat in repeats:
+        graded = _with_repeat(graded, repeat, _grade_pairs([repeat], repeat.roster, rules))
+    still = [test for test in graded.tests if is_starved(test)]
+    if graded.infrastructure_failure_reason is None and still and repeats and is_busy(repeats[-1]):
+        name = escape_control(still[0].nodeid, NAME_LIMIT)
+        text = f"{STILL_BUSY}: {len(still)} of {len(graded.tests)}, the first: {name}, {starvation_text(still[0])}"
+        return replace(graded, infrastructure_failure_reason=text)
+    return graded
+
+
+def _with_repeat(graded: Grade, repeat: Evidence, again: Grade) -> Grade:
+    """Only what a starved test says when it is repeated counts."""
+    if graded.infrastructure_failure_reason is not None:
+        return graded
+    if again.infrastructure_failure_reason is not None:
+        reason = f"starved tests could not be repeated: {again.infrastructure_failure_reason}"
+        return replace(graded, infrastructure_failure_reason=escape_control(reason, REASON_LIMIT))
+    repeated = {test.nodeid: test for test in again.tests if test.nodeid in repeat.roster.nodeids}
+    tests = [
+        _repeated(test, repeated[test.nodeid]) if test.nodeid in repeated and is_starved(test) else test
+        for test in graded.tests
+    ]
+    failed = any(test.status in ("failed", "error") for test in tests)
+    return replace(graded, tests=tests, exit_code=int(failed))
+
+
+def _repeated(first: TestResult, second: TestResult) -> TestResult:
+    assert first.usage is not None
+    assert first.timeout is not None
+    attempt = TestAttempt(
+        status=first.status,
+        duration_ms=first.duration_ms,
+        failure_message=first.failure_message,
+        usage=first.usage,
+        timeout=first.timeout,
+    )
+    return second.model_copy(update={"attempts": [*first.attempts, attempt]})
+
+
+def _grade_pairs(evidence: Sequence[Evidence], roster: Roster, rules: GradingRules) -> Grade:
     # Without pytest arguments, only the tests' own code can deselect tests, and that is ignored.
     pairs = list(evidence) if rules.pytest_args else [pair.without_deselection() for pair in evidence]
     reasons = [infrastructure_failure(pair) for pair in pairs]
@@ -126,7 +172,7 @@ def _tests(pair: Evidence, reported: dict[str, RawTest], rules: GradingRules, mi
             continue
         unknown = RawTest(nodeid, "error", raw.duration_ms, message=NOT_IN_ROSTER)
         graded.append((RosterEntry(nodeid, ()), unknown))
-    return [_result(entry, raw, rules) for entry, raw in graded]
+    return [_result(entry, raw, rules, pair.resources_of(entry.nodeid)) for entry, raw in graded]
 
 
 def _missing_test(nodeid: str, pair: Evidence, message: str) -> RawTest:
@@ -135,7 +181,7 @@ def _missing_test(nodeid: str, pair: Evidence, message: str) -> RawTest:
     return RawTest(nodeid, "error", 0.0, message=message)
 
 
-def _result(entry: RosterEntry, raw: RawTest, rules: GradingRules) -> TestResult:
+def _result(entry: RosterEntry, raw: RawTest, rules: GradingRules, used: Resources) -> TestResult:
     file_path, _, name = entry.nodeid.partition("::")
     checkpoint = rules.home(entry.nodeid)
     passed = raw.status == "passed"
@@ -150,6 +196,9 @@ def _result(entry: RosterEntry, raw: RawTest, rules: GradingRules) -> TestResult
         failure_message=None if passed or raw.message is None else escape_control(raw.message, MESSAGE_LIMIT),
         calls=[] if passed else [escape_control(call, CALL_LIMIT) for call in raw.calls[:MAX_CALLS]],
         output=None if passed or raw.output is None else escape_control(raw.output, MESSAGE_LIMIT),
+        usage=used.usage,
+        limits=list(used.limits),
+        timeout=None if passed else used.timeout,
     )
 
 

@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, SlopCodeError
 from slop_code.evaluation.evidence import EXIT, NO_TESTS
 from slop_code.evaluation.reports.raw_test import escape_control
+from slop_code.execution.cache import DAMAGE_ERRORS
+from slop_code.execution.manifest import check_manifest
 from slop_code.execution.sandbox import TESTS_DIR
+from slop_code.execution.submission import open_submission, read_tree
+from slop_code.execution.tool_environment import read_tool_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from slop_code.evaluation.context import EvaluationContext
     from slop_code.evaluation.evidence import Evidence, PytestExit
+    from slop_code.evaluation.staging import Staged
     from slop_code.execution.submission import SubmissionTree
 
 SELECTS_NONE = "the pytest arguments select none of the tests"
@@ -59,6 +65,18 @@ def _session_timeout(ended: PytestExit) -> str | None:
     if ended.exit_code is not None:
         return None
     return f"session timeout of {ended.session_timeout:g} s" if ended.session_timeout else "pytest left no exit code"
+
+
+def tree_after_tests(context: EvaluationContext, staged: Staged | None, submission: Path) -> SubmissionTree:
+    """The submission after the tests. The staged tests and the tools must be unchanged too."""
+    try:
+        if staged is not None:
+            check_manifest(staged.folder)
+        read_tool_environment(context.tools.entry, context.cache)
+    except DAMAGE_ERRORS as error:
+        message = "a cache entry was damaged while in use; evaluate again, and it is rebuilt"
+        raise InfrastructureError(f"{context.cache.root}: {message} ({error})") from error
+    return read_tree(open_submission(submission))
 
 
 def submission_change(

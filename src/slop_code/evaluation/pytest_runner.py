@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import shlex
 import tempfile
@@ -21,9 +22,10 @@ from slop_code.evaluation.evaluation_state import EvaluationState
 from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence, weakest_isolation
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
-from slop_code.evaluation.infrastructure import SELECTS_NONE, submission_change
+from slop_code.evaluation.infrastructure import SELECTS_NONE, submission_change, tree_after_tests
 from slop_code.evaluation.provenance import platform_name, provenance_of, warnings_for
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
+from slop_code.evaluation.repeat_tests import Repeater
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawTest, escape_control
@@ -41,15 +43,13 @@ from slop_code.evaluation.run_tests import (
 from slop_code.evaluation.selection import Selection, checkpoint_files, select
 from slop_code.evaluation.staging import CollectionError, Staged, StagingPlan, copy_tests, stage, variables_for
 from slop_code.evaluation.verbose_log import verbose_log
-from slop_code.execution.cache import DAMAGE_ERRORS, Cache
+from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import deadline
 from slop_code.execution.concurrency import start_thread
-from slop_code.execution.manifest import check_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.session import Session
 from slop_code.execution.submission import open_submission, read_tree
-from slop_code.execution.tool_environment import read_tool_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +81,8 @@ class PytestRunner:
         follow: Callable[[bytes], None] | None = None,
         seed: int | None = None,
         interactive: bool = False,
+        repeat_starved: bool = True,
+        alone: bool = False,
         verbose: bool = False,
     ) -> None:
         """With `output_dir`, the evidence is kept in `.scbench` there.
@@ -89,6 +91,8 @@ class PytestRunner:
         `only`: the tests to run (`file::id`), in a single pair. The others count as deselected, so there is no verdict.
         `follow` gets the output of pytest as it is printed. `seed` shuffles the tests, and seeds `random` in them.
         `interactive`: pytest reads this process's standard input, and there is no session timeout.
+        `repeat_starved`: tests that waited for a processor until their time limit struck run again, alone.
+        `alone`: no other evaluation with this cache runs tests meanwhile.
         `verbose`: the logger `slop_code` logs every step, to standard error if it has no handler.
         """
         self.problem = problem
@@ -104,6 +108,7 @@ class PytestRunner:
         self.follow = follow
         self.seed = seed
         self.interactive = interactive
+        self.repeat_starved, self.alone = repeat_starved and not interactive, alone
         self.verbose = verbose
         self.workspace: Path | None = None
         """The workspace of the last call of `_copy_tests_from_problem`."""
@@ -126,13 +131,13 @@ class PytestRunner:
                     self._prepare(state)
                     self._set_up_and_run_tests(state)
             except (InfrastructureError, OSError) as error:
-                state.evidence = [Evidence.of_failure(error, state.roster)]
+                state.evidence, state.repeats = [Evidence.of_failure(error, state.roster)], []
                 state.permanent = isinstance(error, CollectionError) and error.permanent
                 with contextlib.suppress(OSError):
                     remove_evidence(self.output_dir)
                     keep_collection(self.output_dir, error)
             state.stopwatch.lap("parse")
-            graded = self._grade(state)
+            graded = self._grade(state, state.repeats)
             _log.info("graded %d tests: %s", len(graded.tests), graded.infrastructure_failure_reason or "a verdict")
         platform()
         return self._results(state, graded)
@@ -152,11 +157,11 @@ class PytestRunner:
             after = self._run_tests(state)
         except SubmissionSetupError as error:
             state.stopwatch.lap("setup")
-            after = start_thread(_check_and_read_again, state)
+            after = start_thread(tree_after_tests, state.context, state.staged, state.submission)
             state.roster, state.evidence = keep_setup_failure(self.output_dir, state.roster, str(error))
         changed = submission_change(state.submission, state.tree, after)
         # If there is already another infrastructure failure, its reason is the one to report.
-        if changed and self._grade(state).infrastructure_failure_reason is None:
+        if changed and self._grade(state, state.repeats).infrastructure_failure_reason is None:
             raise changed
 
     def _run_tests(self, state: EvaluationState) -> Callable[[], SubmissionTree]:
@@ -164,20 +169,27 @@ class PytestRunner:
         context, roster = state.context, state.roster
         assert state.staged is not None
         settings = PytestSettings(context, state.staged, state.command, self.follow, self.seed, self.interactive)
-        opening = Session.open(context.sandbox, state.submission, self._hidden())
-        with opening as session, sessions_for(session, roster.pairs) as sessions:
+        opening = functools.partial(Session.open, context.sandbox, state.submission, self._hidden())
+        lock = self.cache.running_lock(alone=self.alone)
+        with lock, opening() as session, sessions_for(session, roster.pairs) as sessions:
             state.stopwatch.lap("setup")
             count = sum(entry.pair is not None for entry in roster.entries)
             self.progress(ProgressEvent(ProgressKind.RUN_TESTS, count=count, total=roster.pairs))
             _log.info("running %d tests in %d pair(s): %s", count, roster.pairs, shlex.join(state.command))
             ended = run_pairs(settings, sessions, roster)
             state.stopwatch.lap("tests")
-            after = start_thread(_check_and_read_again, state)
+            after = start_thread(tree_after_tests, context, state.staged, state.submission)
             state.evidence = read_reports(ended, sessions, self._parse_ctrf)
             for pair in state.evidence:
                 _log.info("%s: %s, tests from %s", pair.folder, pair.exit, pair.source)
             remove_evidence(self.output_dir)  # not before: a cancelled evaluation leaves an earlier one as it was
             keep_evidence(self.output_dir, sessions, state.evidence, roster)
+        if self.repeat_starved:
+            repeater = Repeater(settings, opening, self.output_dir, self._parse_ctrf)
+            state.repeats = repeater.run(roster, functools.partial(self._grade, state))
+            state.stopwatch.lap("tests")
+        if state.repeats:
+            after = start_thread(tree_after_tests, context, state.staged, state.submission)
         return after
 
     def _new_context(self) -> EvaluationContext:
@@ -228,8 +240,8 @@ class PytestRunner:
         output = [self.output_dir] if self.output_dir else []
         return [self.problem.path, self.cache.root, *output, *self.hidden]
 
-    def _grade(self, state: EvaluationState) -> Grade:
-        return grade(state.evidence, state.roster, self._rules(state.arguments))
+    def _grade(self, state: EvaluationState, repeats: Sequence[Evidence]) -> Grade:
+        return grade(state.evidence, state.roster, self._rules(state.arguments), repeats)
 
     def _rules(self, arguments: Sequence[str] = ()) -> GradingRules:
         names = list(self.problem.checkpoints)
@@ -332,18 +344,6 @@ class PytestRunner:
         if isinstance(test_checkpoint, Mapping):
             return group_of_ctrf_test(test_checkpoint, markers, current_checkpoint, ordered)
         return checked_group_for(test_checkpoint, markers, current_checkpoint, self.problem.custom_groups, ordered)
-
-
-def _check_and_read_again(state: EvaluationState) -> SubmissionTree:
-    """The submission after the tests. The staged tests and the tools must be unchanged too."""
-    assert state.staged is not None
-    try:
-        check_manifest(state.staged.folder)
-        read_tool_environment(state.context.tools.entry, state.context.cache)
-    except DAMAGE_ERRORS as error:
-        message = "a cache entry was damaged while in use; evaluate again, and it is rebuilt"
-        raise InfrastructureError(f"{state.context.cache.root}: {message} ({error})") from error
-    return read_tree(open_submission(state.submission))
 
 
 def prepare_tests(context: EvaluationContext) -> tuple[Roster, Mapping[str, str]]:

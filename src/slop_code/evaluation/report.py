@@ -31,6 +31,7 @@ from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, as_policy, passes
 from slop_code.evaluation.pytest_arguments import select_part
 from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001  (pydantic reads it)
+from slop_code.evaluation.resources import StruckLimit, TestTimeout, Usage  # noqa: TC001  (pydantic reads them)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,6 +89,18 @@ class Stored(BaseModel):
 Record = TypeVar("Record", bound=Stored)
 
 
+class TestAttempt(Stored):
+    """An earlier attempt of a test, which is not believed, since the submission waited for a processor."""
+
+    __test__: ClassVar[bool] = False
+
+    status: Status
+    duration_ms: Duration
+    failure_message: str | None
+    usage: Usage
+    timeout: TestTimeout
+
+
 class TestResult(Stored):
     __test__: ClassVar[bool] = False
 
@@ -105,6 +118,14 @@ class TestResult(Stored):
     """The first commands that a test which did not pass started, shell-quoted."""
     output: str | None = None
     """The captured output of a test that did not pass."""
+    usage: Usage | None = None
+    """What the submission and the machine used while the test ran."""
+    limits: list[StruckLimit] = Field(default_factory=list)
+    """Limits of the environment that the submission reached."""
+    timeout: TestTimeout | None = None
+    """The time limit that ended the test."""
+    attempts: list[TestAttempt] = Field(default_factory=list)
+    """Earlier attempts, which are not believed."""
 
     @property
     def nodeid(self) -> str:

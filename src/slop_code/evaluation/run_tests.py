@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import shutil
 import threading
 from dataclasses import dataclass, replace
@@ -53,6 +54,7 @@ SESSION_BASE_S = 60.0
 SESSION_TEST_S = 1.0
 CHUNK = 1 << 16
 POLL_S = 0.05
+_OWN_FOLDER = re.compile(r"[1-9]\d*|repeat-[1-9]\d*")
 Value = TypeVar("Value")
 
 
@@ -134,13 +136,13 @@ def remove_evidence(output: Path | None) -> None:
     if output is None:
         return
     top = output / REPORTS_DIR
-    numbered = [folder for folder in top.glob("[1-9]*") if folder.name.isdecimal()]
     for folder in (top / COLLECTION, *top.glob(f"{ATTEMPT}[1-9]*")):
         remove_path(folder)
-    for folder in (top, *numbered):
+    below = [folder for folder in top.glob("*") if _OWN_FOLDER.fullmatch(folder.name)]
+    for folder in (top, *below):
         for name in EVIDENCE_FILES:
             (folder / name).unlink(missing_ok=True)
-    for folder in numbered:
+    for folder in below:
         with contextlib.suppress(OSError):  # files of others stay
             folder.rmdir()
 
@@ -156,9 +158,13 @@ def keep_collection(output: Path | None, error: Exception) -> None:
 
 
 def keep_evidence(
-    output: Path | None, sessions: Sequence[Session], evidence: Sequence[Evidence], roster: Roster
+    output: Path | None,
+    sessions: Sequence[Session],
+    evidence: Sequence[Evidence],
+    roster: Roster,
+    folder: str = REPORTS_DIR,
 ) -> None:
-    """Copies the evidence to the folder of the result. The log is cut to LOG_LIMIT."""
+    """Copies the evidence to the folder of the result, and the roster to `folder`. The log is cut to LOG_LIMIT."""
     for session, pair in zip(sessions, evidence, strict=True):
         reports = reports_of(session)
         keep_ends(reports / LOG, LOG_LIMIT)
@@ -172,7 +178,7 @@ def keep_evidence(
         if isinstance(pair.exit, PytestExit):
             write_atomic(target / EXIT, pair.exit.model_dump_json() + "\n")
     if output is not None:
-        write_atomic(output / REPORTS_DIR / ROSTER, roster.to_json())
+        write_atomic(output / folder / ROSTER, roster.to_json())
 
 
 def keep_setup_failure(output: Path | None, roster: Roster, reason: str) -> tuple[Roster, list[Evidence]]:

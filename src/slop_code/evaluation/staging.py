@@ -14,7 +14,7 @@ from slop_code._io import digest_of, keep_ends
 from slop_code._version import __version__
 from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation import judge
-from slop_code.evaluation.command import FIXTURES, INI, OWN_PACKAGES, PLUGIN, WATCH, render_ini
+from slop_code.evaluation.command import FIXTURES, INI, OWN_PACKAGES, PLUGIN, USAGE, WATCH, render_ini
 from slop_code.evaluation.evidence import EXIT, NO_TESTS, ROSTER, STREAM, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
@@ -212,7 +212,7 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
 def judge_sources() -> dict[str, Path]:
     """The files that are loaded into the judge's pytest, by their names there."""
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
-    modules = {PLUGIN: "plugin.py", WATCH: "watch.py", OWN_PACKAGES: "own_packages.py"}
+    modules = {PLUGIN: "plugin.py", USAGE: "usage.py", WATCH: "watch.py", OWN_PACKAGES: "own_packages.py"}
     plugins = {f"{name}.py": own / file for name, file in modules.items()}
     return plugins | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 
@@ -320,6 +320,8 @@ def _settings(
         "in_process": context.problem.in_process,
         "launcher": layout.launcher,
         "command": context.environment.entry(context.problem.entry_file)[:-1][:1],
+        "gate": layout.gate,
+        "limits": context.environment.limits.model_dump(mode="json", exclude={"cpus"}),
         "only": request.only,
         "seed": request.seed,
         "quarantined": list(request.quarantined),

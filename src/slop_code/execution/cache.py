@@ -28,6 +28,8 @@ DAMAGE_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
 """Errors of reading an entry that is incomplete or of another version."""
 
 LOCK = ".in-use.lock"
+RUNNING = ".running.lock"
+QUIET_GATE = ".quiet.lock"
 POLL_S = 0.02
 
 
@@ -95,6 +97,27 @@ class Cache:
                 raise InfrastructureError(
                     f"{self.root}: evaluations are running with this cache; try again when they have ended"
                 )
+            yield
+
+    @contextlib.contextmanager
+    def running_lock(self, *, alone: bool = False) -> Iterator[None]:
+        """Held while tests run; any number of evaluators hold it at a time, unless one is to be `alone`."""
+        if alone:
+            with self.quiet_lock():
+                yield
+            return
+        with contextlib.ExitStack() as stack:
+            with file_lock(self.root / QUIET_GATE, shared=True):
+                stack.enter_context(file_lock(self.root / RUNNING, shared=True))
+            yield
+
+    @contextlib.contextmanager
+    def quiet_lock(self) -> Iterator[None]:
+        """No evaluation with this cache runs tests while this is held.
+
+        Who waits for it holds the gate, so that evaluations that start meanwhile do not delay it for ever.
+        """
+        with file_lock(self.root / QUIET_GATE), file_lock(self.root / RUNNING):
             yield
 
     def remove_abandoned_sessions(self) -> list[Path]:

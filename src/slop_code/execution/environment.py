@@ -156,7 +156,7 @@ class Limits(FileModel):
 
     memory: Annotated[Size, Field(ge=1 << 20)] = 1 << 30
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    processes: int = Field(default=100, ge=1)
+    processes: int = Field(default=256, ge=1)
     disk: Size = 200 << 20
     output: Size = 32 << 20
 

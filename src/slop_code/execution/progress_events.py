@@ -19,6 +19,7 @@ class ProgressKind(StrEnum):
     EVALUATE_REFERENCE = "evaluate_reference"
     EVALUATE_MUTANTS = "evaluate_mutants"
     EVALUATE_CONTROLS = "evaluate_controls"
+    REPEAT_STARVED = "repeat_starved"
     REPEAT_TESTS = "repeat_tests"
     RETRY_CONDITION = "retry_condition"
     RETRY_WITHOUT_VERDICT = "retry_without_verdict"

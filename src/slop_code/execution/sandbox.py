@@ -50,6 +50,9 @@ class BoxLayout:
     judge: str | None = None
     """Folder of the judge's own files, outside of any folder that the subject can rename; None: their host paths."""
 
+    gate: str | None = None
+    """Socket of `slopbox serve`, as the judge sees it; None: nothing measures the subject's processes."""
+
     def entrypoint(self, argv: Sequence[str]) -> list[str]:
         """The command for the tests; `argv` starts the submission in the subject's box.
 

@@ -16,6 +16,7 @@ TEXTS = {
     ProgressKind.EVALUATE_REFERENCE: "reference of {0.problem} {0.checkpoint}",
     ProgressKind.EVALUATE_MUTANTS: "{0.checkpoint}: {0.count} mutants tried",
     ProgressKind.EVALUATE_CONTROLS: "{0.checkpoint}: programs that solve nothing",
+    ProgressKind.REPEAT_STARVED: "alone, as the machine was busy: {0.count} tests",
     ProgressKind.REPEAT_TESTS: "{0.checkpoint}, run {0.count} of {0.total}: {0.name}",
     ProgressKind.RETRY_CONDITION: "{0.checkpoint}, again: {0.name}",
     ProgressKind.RETRY_WITHOUT_VERDICT: "{0.checkpoint}, again after a run without a verdict: {0.name}",

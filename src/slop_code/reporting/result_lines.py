@@ -12,6 +12,7 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.reports.raw_test import shortened
 from slop_code.reporting.headline import headline
+from slop_code.reporting.resource_text import attempt_lines, limit_lines, usage_text
 from slop_code.reporting.terminal import ResultConsole, print_lines
 from slop_code.reporting.text import (
     first_line,
@@ -89,6 +90,7 @@ def result_lines(
     failures = _failures(results)
     for test in results.tests if every else failures[:MAX_FAILURES]:
         yield _test_title(test), STYLES[test.status]
+        yield from ((f"    {line}", "yellow") for line in limit_lines(test))
         if messages and test.failure_message not in _reasons(results):
             yield from ((f"    {line}", "") for line in message_lines(test))
     if not every:
@@ -105,6 +107,7 @@ def listed_lines(
     for test in results.tests if every else failures[:MAX_LISTED_FAILURES]:
         message = test.failure_message if test.failure_message not in _reasons(results) else None
         yield _test_title(test) + (f": {headline(message, HEADLINE_WIDTH)}" if message else ""), STYLES[test.status]
+        yield from ((f"    {line}", "yellow") for line in limit_lines(test))
     if not every:
         yield from more_line(failures, MAX_LISTED_FAILURES, " that did not pass; -v shows all")
     if failures:
@@ -209,6 +212,9 @@ def lines_of_test(results: CorrectnessResults, test: TestResult, path: Path) -> 
     facts = [f"{results.problem_name} {results.checkpoint_name}", f"test of {test.checkpoint}"]
     facts += [f"{test.duration_ms:.0f} ms", f"markers: {', '.join(test.markers) or 'none'}"]
     yield one_line("; ".join(facts)), "dim"
+    if test.usage is not None:
+        yield usage_text(test.usage), "dim"
+    yield from ((line, "yellow") for line in (*attempt_lines(test), *limit_lines(test)))
     if results.infrastructure_failure_reason:
         yield f"no verdict on the checkpoint: {first_line(results.infrastructure_failure_reason)}", "magenta"
     for title, text in (("message", test.failure_message), ("ran", "\n".join(test.calls)), ("printed", test.output)):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from slop_code.execution.progress_events import ProgressEvent
     from slop_code.reporting.progress_tracker import ProgressTracker, Verdict
     from slop_code.runs.checkpoint_lines import CheckpointFacts
-    from slop_code.runs.job_records import JobRetrying, JobStarted, SubmissionOutcome
+    from slop_code.runs.job_records import JobPostponed, JobRetrying, JobStarted, SubmissionOutcome
 
 PACE_INTERVAL_S = 30.0
 TICK_INTERVAL_S = 5.0
@@ -86,6 +86,12 @@ class RunProgress:
         again = f"again in {format_duration(event.delay)}" if event.delay else "again"
         reason = first_line(event.attempt.reason)
         self._print(f"{self._position()} RETRYING {one_line(event.job.label)} {again}: {reason}")
+        self.tick()
+
+    def postponed(self, event: JobPostponed) -> None:
+        self._tracker.retrying(event.job)
+        reason = first_line(event.attempt.reason)
+        self._print(f"{self._position()} POSTPONED {one_line(event.job.label)} to the end of the run: {reason}")
         self.tick()
 
     def finished(self, outcome: SubmissionOutcome) -> None:

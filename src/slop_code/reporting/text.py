@@ -72,6 +72,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def format_size(size: int) -> str:
+    power = max(0, min(4, (size.bit_length() - 1) // 10))
+    return f"{size / 1024**power:.4g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
+
+
 def format_duration(seconds: float) -> str:
     if seconds < 59.95:
         return f"{seconds:.1f} s"

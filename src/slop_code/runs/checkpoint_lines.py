@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import Field, ValidationError
 
@@ -14,6 +14,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, passes
 from slop_code.evaluation.report import SIZE_LIMIT, Digests, Duration, Stored, as_result_errors, first_mistake
+from slop_code.evaluation.resources import LimitKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,6 +46,15 @@ class CheckpointFacts(Stored):
 
     digests: Digests | None = None
     evaluation_version: str = ""
+    limits: dict[LimitKind, int] = Field(default_factory=dict)
+    """Tests that did not pass and reached this limit of the environment; limits that did not strike are left out."""
+
+    timeouts: int = Field(default=0, ge=0)
+    """Tests that a time limit ended."""
+
+    repeated: int = Field(default=0, ge=0)
+    """Tests that ran again, alone, since their time limit struck while they waited for a processor."""
+
     warnings: list[str] = Field(default_factory=list)
     """Probable mistakes in the problem, the environment or the submission."""
 
@@ -67,6 +77,9 @@ class CheckpointFacts(Stored):
             attempts=len(results.attempts) + 1,
             digests=results.provenance.digests,
             evaluation_version=results.provenance.evaluation_version,
+            limits=_struck_limits(results),
+            timeouts=sum(test.timeout is not None for test in results.tests),
+            repeated=sum(bool(test.attempts) for test in results.tests),
             warnings=results.warnings[:MAX_WARNINGS],
         )
 
@@ -87,6 +100,12 @@ class CheckpointFacts(Stored):
         if isinstance(policy, PassPolicy):
             return self.state == "evaluated" and self.passed.get(policy, False)
         return passes(policy, self.pass_counts, self.total_counts, self.state != "evaluated")
+
+
+def _struck_limits(results: CorrectnessResults) -> dict[LimitKind, int]:
+    failed = [test for test in results.tests if test.status != "passed"]
+    counts = Counter(kind for test in failed for kind in {struck.kind for struck in test.limits})
+    return {kind: counts[kind] for kind in get_args(LimitKind) if counts[kind]}
 
 
 class Regressions(Stored):

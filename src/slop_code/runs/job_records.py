@@ -96,6 +96,9 @@ class JobRequest:
     weight: int = 1
     """Judge/subject pairs at a time."""
 
+    alone: bool = False
+    """Nothing else runs meanwhile: an earlier attempt waited for a processor."""
+
     hidden: tuple[Path, ...] = ()
     """Folders that the submission must not see, as they hold results of others."""
 
@@ -113,6 +116,9 @@ class JobResult:
 
     final: bool = False
     """Another attempt would end in the same way: the submission or the problem is rejected."""
+
+    starved: bool = False
+    """A time limit struck while the submission waited for a processor: it is to run again, alone."""
 
     folder: Path | None = None
     """The same files in a temporary folder of this machine, to be moved to the output of a submission."""
@@ -168,6 +174,14 @@ class JobRetrying:
 
 
 @dataclass(frozen=True, slots=True)
+class JobPostponed:
+    """The job was starved, and runs again at the end of the run, alone."""
+
+    job: Job
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
 class SubmissionOutcome:
     """The end of a submission's evaluation."""
 
@@ -176,4 +190,4 @@ class SubmissionOutcome:
     source: OutcomeSource
 
 
-RunEvent = JobStarted | JobRetrying | SubmissionOutcome
+RunEvent = JobStarted | JobRetrying | JobPostponed | SubmissionOutcome

@@ -1,4 +1,7 @@
-"""Scheduler: fills the slots of an executor, retries infrastructure failures, and delivers results."""
+"""Scheduler: fills the slots of an executor, retries infrastructure failures, and delivers results.
+
+Jobs that were starved run again in a quiet phase at the end, one at a time.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from slop_code.evaluation.roster import shared_network
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.cancellation import MAX_WAIT_S, EvaluationCancelledError
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.job_records import JobRequest, JobResult, JobRetrying, JobStarted, SubmissionOutcome
+from slop_code.runs.job_records import JobPostponed, JobRequest, JobResult, JobRetrying, JobStarted, SubmissionOutcome
 from slop_code.runs.result_archive import add_attempts, deliver, read_archived_results
 from slop_code.runs.result_cache_key import duration_key, key_of_result
 from slop_code.runs.run_control import Retries, RunControl
@@ -58,6 +61,9 @@ class _Task:
     """What each of them left."""
 
     claim: ResultClaim | None = None
+    alone: bool = False
+    """It was starved, and is for the quiet phase."""
+
     weight: int = 0
     """Slots that the task takes while it runs; stored, as the executor's slots may change meanwhile."""
 
@@ -77,6 +83,9 @@ class _Scheduler:
     delayed: list[tuple[float, int, _Task]] = field(default_factory=list)
     """Heap of tasks by the time at which each is to be started."""
 
+    starved: list[_Task] = field(default_factory=list)
+    """Tasks for the quiet phase."""
+
     numbers: Iterator[int] = field(default_factory=itertools.count)
     used_slots: int = 0
     finished: WakeQueue = field(init=False)
@@ -87,7 +96,7 @@ class _Scheduler:
             try:
                 while not self.context.control.stopped:
                     yield from self._start_tasks()
-                    if not self.running and not self.delayed:
+                    if not self.running and not self.delayed and not self.starved:
                         return
                     yield from self._handle(self._next_finished())
                 yield from self._stop()
@@ -101,6 +110,8 @@ class _Scheduler:
             self._drop_waiting()
         while self.delayed and self.delayed[0][0] <= time.monotonic():
             self.waiting.append(heapq.heappop(self.delayed)[2])
+        if self.starved and not (self.waiting or self.running or self.delayed):
+            self.waiting.append(self.starved.pop(0))
         while self.waiting and not self.context.control.finishing:
             weight = self._weight(self.waiting[-1])
             if self.used_slots and self.used_slots + weight > self.context.executor.slots:
@@ -136,7 +147,7 @@ class _Scheduler:
     def _weight(self, task: _Task) -> int:
         """A job that shares its network with others runs alone: a port can be taken only once."""
         target, slots = task.job.targets[0], self.context.executor.slots
-        alone = shared_network(target.environment) is not None
+        alone = task.alone or shared_network(target.environment) is not None
         return slots if alone else min(target.problem.parallel, slots)
 
     def _submit(self, task: _Task, weight: int) -> None:
@@ -149,6 +160,7 @@ class _Scheduler:
             digest=task.job.digest,
             attempts=task.attempts,
             weight=weight,
+            alone=task.alone,
             hidden=self.context.hidden,
             pytest_args=self.context.pytest_args,
         )
@@ -176,6 +188,10 @@ class _Scheduler:
         task = self.running.pop(future)
         self.used_slots -= task.weight
         result = _result_of(future, task)
+        if result.starved and not task.alone:
+            _remove_folder(result)
+            yield self._postpone(task, result)
+            return
         if result.facts.state == "infrastructure_failure" and not result.final and self._may_retry(task):
             _remove_folder(result)
             task.archives = (*task.archives, result.archive)
@@ -189,8 +205,15 @@ class _Scheduler:
         self._put_into_cache(task.job, result)
         yield from self._deliver(task, result, "evaluated")
 
+    def _postpone(self, task: _Task, result: JobResult) -> RunEvent:
+        """What the job came to is not believed; it runs again when nothing else does."""
+        attempt = Attempt(reason=result.facts.reason or "starved", duration=result.facts.duration)
+        task.attempts, task.alone = (*task.attempts, attempt), True
+        self.starved.append(task)
+        return JobPostponed(task.job, attempt)
+
     def _may_retry(self, task: _Task) -> bool:
-        return len(task.attempts) < self.context.retries.times and not self.context.control.finishing
+        return len(task.attempts) - task.alone < self.context.retries.times and not self.context.control.finishing
 
     def _put_into_cache(self, job: Job, result: JobResult) -> None:
         """Use the key of the digests in the result itself: the submission may have changed since the plan."""
@@ -217,9 +240,9 @@ class _Scheduler:
         heapq.heappush(self.delayed, (time.monotonic() + seconds, next(self.numbers), task))
 
     def _drop_waiting(self) -> None:
-        for task in [*self.waiting, *(task for _, _, task in self.delayed)]:
+        for task in [*self.waiting, *self.starved, *(task for _, _, task in self.delayed)]:
             task.release_claim()
-        self.waiting, self.delayed = [], []
+        self.waiting, self.starved, self.delayed = [], [], []
 
     def _stop(self) -> Iterator[RunEvent]:
         """Cancel running jobs and wait for them; a job that reached a verdict all the same is delivered."""

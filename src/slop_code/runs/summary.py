@@ -6,7 +6,7 @@ import math
 import statistics
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.report import Stored, load_stored
+from slop_code.evaluation.resources import LimitKind
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
 from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
 from slop_code.runs.samples import Figures, Interval, PassTable, Samples, copies_among, samples_of, share_interval
@@ -72,6 +73,12 @@ class Totals(Figures):
     regressions: Changes
     retried: int
     """Checkpoints with more than one attempt."""
+    limits: dict[LimitKind, int] = Field(default_factory=dict)
+    """Tests that did not pass and reached this limit of the environment."""
+    timeouts: int = 0
+    """Tests that a time limit ended."""
+    repeated: int = 0
+    """Tests that ran again, alone, since the machine was busy."""
     durations: Durations
     """Seconds of evaluated checkpoints."""
 
@@ -190,6 +197,9 @@ def totals_of(lines: Sequence[CheckpointLine], policies: Sequence[Policy] = NAME
             repaired=sum(change.repaired for change in changes),
         ),
         retried=sum(line.attempts > 1 for line in lines),
+        limits={kind: sum(line.limits.get(kind, 0) for line in lines) for kind in get_args(LimitKind)},
+        timeouts=sum(line.timeouts for line in lines),
+        repeated=sum(line.repeated for line in lines),
         durations=_durations([line.duration for line in evaluated]),
     )
 

@@ -93,4 +93,6 @@ def _contradiction(field: str, value: str, other: str, where: str) -> Discrepanc
 
 
 def as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=True)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=True, default=lambda record: record.model_dump(mode="json"))

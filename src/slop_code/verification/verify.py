@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
-from slop_code.evaluation.evidence import CTRF_REPORT, NEVER_RAN, ROSTER, Evidence, read_roster
+from slop_code.evaluation.evidence import CTRF_REPORT, NEVER_RAN, ROSTER, Evidence, read_repeats, read_roster
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS, QUARANTINED
 from slop_code.evaluation.provenance import evaluation_version
@@ -69,11 +69,12 @@ def verify(folder: Path, document: Document, problem: ProblemConfig | None = Non
     roster, evidence, pairs = _read(folder, stored)
     damage = list(find_damage(stored, roster, evidence, pairs))
     snapshot, no_snapshot = snapshot_discrepancies(stored, folder)
-    regraded, unchecked = _regraded(document, roster, evidence, damage, pair_missing=len(evidence) < pairs)
+    repeats = read_repeats(folder)
+    regraded, unchecked = _regraded(document, roster, evidence, repeats, damage, pair_missing=len(evidence) < pairs)
     findings = [
         *_pairs(stored, folder, pairs),
         *(Discrepancy("raw report", entry.location, "whole", entry.fact) for entry in damage),
-        *(discrepancy for pair in evidence for discrepancy in contradictions(pair)),
+        *(discrepancy for pair in (*evidence, *repeats) for discrepancy in contradictions(pair)),
         *(marker_contradictions(roster, evidence) if isinstance(roster, Roster) else []),
         *(Discrepancy("test", name, "listed twice", "once") for name in document.duplicates),
         *regraded,
@@ -107,6 +108,7 @@ def _regraded(
     document: Document,
     roster: Roster | str,
     evidence: Sequence[Evidence],
+    repeats: Sequence[Evidence],
     damage: Sequence[Damage],
     *,
     pair_missing: bool,
@@ -119,7 +121,7 @@ def _regraded(
     rules = GradingRules.with_markers(
         provenance.checkpoints, stored.checkpoint_name, provenance.groups, provenance.pytest_args
     )
-    graded = grade(evidence, roster, rules)
+    graded = grade(evidence, roster, rules, repeats)
     case = _Case(stored, graded, complete=_complete(stored, damage), pair_missing=pair_missing)
     return [*_tests(case), *(_outcome(case) if case.complete else []), *_derived(document, _merged(case))], []
 

@@ -74,12 +74,14 @@ class TimeHeadroom:
     timeout: float
     whole: float
     session_timeout: float
+    used: Mapping[str, int]
+    """The most that a test used, by the names of limits; what is unknown is left out."""
 
     @classmethod
     def of(cls, checkpoint: CheckpointConfig, results: CorrectnessResults) -> TimeHeadroom:
         timed = (test for test in results.tests if test.status == "passed" and "timeout" not in test.markers)
         whole = session_timeout(checkpoint, len(results.tests))
-        return cls(tuple(timed), checkpoint.timeout, results.phases["tests"], whole)
+        return cls(tuple(timed), checkpoint.timeout, results.phases["tests"], whole, highest_use(results.tests))
 
     @property
     def slowest(self) -> TestResult | None:
@@ -88,6 +90,13 @@ class TimeHeadroom:
     @property
     def suggested(self) -> int | None:
         return suggested_timeout(test_seconds(self.slowest)) if self.slowest else None
+
+
+def highest_use(tests: Iterable[TestResult]) -> dict[str, int]:
+    usages = [test.usage for test in tests if test.usage is not None]
+    memory = [usage.memory_bytes for usage in usages if usage.memory_bytes is not None]
+    processes = [usage.processes for usage in usages if usage.processes is not None]
+    return {name: max(values) for name, values in (("memory", memory), ("processes", processes)) if values}
 
 
 def with_reduced_limits(environment: EnvironmentSpec, names: Iterable[str]) -> EnvironmentSpec:
@@ -128,10 +137,10 @@ def limit_text(name: str, value: int) -> str:
 def run(bench: Workbench) -> StepOutcome:
     plain = {checkpoint.name: bench.sound_reference(checkpoint) for checkpoint in bench.checkpoints_with_reference()}
     times = {name: TimeHeadroom.of(bench.problem.checkpoints[name], results) for name, results in plain.items()}
-    reduced = limit_headroom(bench)
+    reduced, limits = limit_headroom(bench), bench.environment.limits
     return StepOutcome(
         (*slow_tests(bench.problem.path, times), *long_sessions(times), *reduced.findings),
-        (*[line for name, own in times.items() for line in summary_lines(name, own)], *reduced.summary),
+        (*[line for name, own in times.items() for line in summary_lines(name, own, limits)], *reduced.summary),
         {"checkpoints": {name: facts(own) for name, own in times.items()}, "limits": reduced.facts},
     )
 
@@ -254,13 +263,21 @@ def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: S
     )
 
 
-def summary_lines(name: str, own: TimeHeadroom) -> Iterator[str]:
+def summary_lines(name: str, own: TimeHeadroom, limits: Limits) -> Iterator[str]:
     if own.slowest:
         yield (
             f"{name}: the slowest test takes {test_seconds(own.slowest):.2f} s ({shown_test(own.slowest)}), "
             f"the timeout is {own.timeout:g} s; suggested: {own.suggested} s"
         )
     yield f"{name}: all tests take {own.whole:.1f} s, the session timeout is {own.session_timeout:g} s"
+    if own.used:
+        yield f"{name}: the reference used at most {', '.join(use_texts(own.used, limits))}"
+
+
+def use_texts(used: Mapping[str, int], limits: Limits) -> Iterator[str]:
+    for name, value in used.items():
+        limit = getattr(limits, name)
+        yield f"{limit_text(name, value)} of {limit_text(name, limit)} {name} ({100 * value / limit:.0f}%)"
 
 
 def facts(own: TimeHeadroom) -> dict[str, object]:
@@ -271,6 +288,7 @@ def facts(own: TimeHeadroom) -> dict[str, object]:
         "suggested_timeout": own.suggested,
         "tests_seconds": round(own.whole, 3),
         "session_timeout": own.session_timeout,
+        "used": dict(own.used),
     }
 
 

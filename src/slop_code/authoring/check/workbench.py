@@ -66,6 +66,9 @@ class EvaluationRequest:
     output: Path | None = None
     """A folder that keeps the raw reports, in `.scbench`."""
 
+    repeat_starved: bool = True
+    """Repeat tests whose time limit struck while they waited for a processor."""
+
 
 class Workbench:
     """One problem, with the results of its references as far as they were evaluated."""
@@ -170,6 +173,7 @@ class Workbench:
             max_pairs=request.pairs,
             only=request.only,
             seed=request.seed,
+            repeat_starved=request.repeat_starved,
         )
 
 

@@ -2,8 +2,9 @@
 
 An environment variable names a JSON file with its settings: `stream` (the file of the stream), `environment` (variables
 of the tests and their processes), `tmpdir`, `tests`, `guard` (folders that may not be imported from), `in_process`,
-`launcher` (the first word of every command of the submission), `command` (the words it stands for), `only` (node ids to
-run; null: all), `seed` (of the order of tests and of `random`; null: neither) and `quarantined` (node ids).
+`launcher` (the first word of every command of the submission), `command` (the words it stands for), `gate` and `limits`
+(for `slop_code_usage`), `only` (node ids to run; null: all), `seed` (of the order of tests and of `random`; null:
+neither) and `quarantined` (node ids).
 """
 
 from __future__ import annotations
@@ -30,12 +31,10 @@ VARIABLE = "SLOP_CODE_JUDGE"
 TEXT_LIMIT = 64 * 1024
 TEXT_BUDGET = 16 * 1024 * 1024
 TEXT_LIMIT_OVER_BUDGET = 1024
-SESSION_OUTPUT = 64 * 1024
-FIXTURE_OUTPUT = 16 * 1024 * 1024
+SESSION_OUTPUT, FIXTURE_OUTPUT = 64 * 1024, 16 * 1024 * 1024
 OUTPUT_LIMIT = 16 * 1024
-MAX_CALLS = 20
+MAX_CALLS, CALL_LIMIT = 20, 1024
 LINE_SIZE = 256 * 1024
-CALL_LIMIT = 1024
 QUARANTINED = "quarantined"
 
 
@@ -220,8 +219,7 @@ class Reporter:
         report.sections = [(name, bounded(content, 3 * TEXT_LIMIT)) for name, content in report.sections]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        reports = self.reports.setdefault(report.nodeid, [])
-        reports.append(report)
+        (reports := self.reports.setdefault(report.nodeid, [])).append(report)
         if report.when != "teardown":
             return
         status, xpassed = _status(reports)
@@ -237,6 +235,7 @@ class Reporter:
             duration_ms=1000 * sum(part.duration for part in reports),
             message=None if status == "passed" else bounded("\n".join(messages), TEXT_LIMIT),
             markers=self.markers.get(report.nodeid, []),
+            **getattr(report, "slop_code_usage", {}),
             **details,
         )
         del self.reports[report.nodeid]
@@ -379,6 +378,7 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter.root = str(config.rootpath)
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
+    config.pluginmanager.import_plugin("slop_code_usage")
     if (omit := getattr(config.option, "json_report_omit", None)) is not None:
         config.option.json_report_omit = [*omit, "log", "streams"]
 

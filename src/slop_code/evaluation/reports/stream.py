@@ -17,6 +17,7 @@ from slop_code.evaluation.reports.raw_test import (
     optional_text,
     status_of,
 )
+from slop_code.evaluation.resources import NO_RESOURCES, Resources, parse_resources
 from slop_code.evaluation.roster import RosterEntry, entries_from, normal_nodeid
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ _MAX_FAULTS = 20
 class Stream:
     results: dict[str, RawTest] = field(default_factory=dict)
     """Results by node id."""
+
+    resources: dict[str, Resources] = field(default_factory=dict)
+    """What each test used, by node id; tests of which nothing is known are left out."""
 
     last_started: str | None = None
 
@@ -120,6 +124,7 @@ def _take(line: dict[str, Any], stream: Stream) -> None:
 
 def _take_result(line: dict[str, Any], stream: Stream) -> None:
     nodeid = normal_nodeid(member(line, "nodeid", str, "result"))
+    resources = parse_resources(line)
     if nodeid in stream.results:
         raise ReportError(f"{nodeid} is reported twice")
     status = status_of(member(line, "status", str, "result"))
@@ -135,6 +140,8 @@ def _take_result(line: dict[str, Any], stream: Stream) -> None:
         calls=_texts(line, "calls", "result"),
         output=optional_text(line, "output"),
     )
+    if resources != NO_RESOURCES:
+        stream.resources[nodeid] = resources
 
 
 def _texts(line: dict[str, Any], key: str, where: str) -> tuple[str, ...]:

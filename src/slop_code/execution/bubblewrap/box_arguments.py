@@ -33,6 +33,7 @@ HOME = "/home/agent"
 SUBJECT_ENV = "/slop/subject"  # the submission's Python environment: written by set-up, then read-only
 TOOLS = "/slop/bin"  # uv and uvx, read-only in every box
 LAUNCHER = "slop-run"  # the helper under the name that makes it the launcher; only in the judge's box
+GATE = "/slop/gate/socket"  # on which the spawner in the subject's box listens; only in the judge's box
 JUDGE = "/slop/judge"  # the plugin and uv's cache; only in the judge's box
 IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]  # the user of all inner boxes, without privileges
 RESOLVER = ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")  # DNS, for boxes with network
@@ -165,6 +166,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec, prefix: str) -> list
         "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(path), "--",
         "/slop/box", "serve", "3", str(limits.memory), str(limits.processes), str(limits.disk),
         str(limits.processes + 1),  # serve itself counts too
+        WORKSPACE, "/tmp",
     ]  # fmt: skip
 
 
@@ -186,7 +188,7 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         *mount_tests_for_judge(job), "--bind", "/box/reports", f"{WORKSPACE}/{REPORTS_DIR}",
         "--ro-bind", "/box/slopbox", f"{TOOLS}/{LAUNCHER}", "--ro-bind", "/box/slopbox", "/slop/box",
         "--ro-bind", "/box/conf", "/slop/call/conf", "--bind", "/box/handed/done", "/slop/call/done",
-        "--bind", "/box/shown", "/slop/shown", "--ro-bind", "/box/handed/socket", "/slop/gate/socket",
+        "--bind", "/box/shown", "/slop/shown", "--ro-bind", "/box/handed/socket", GATE,
         "--remount-ro", "/", "--chdir", WORKSPACE,
         *set_environment(job.request.environment), "--setenv", "TMPDIR", "/slop/tmp",
         "--", "/slop/box", "restrict", str(FILE_SIZE), "0", WORKSPACE, "/tmp", "--", *job.request.argv,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.box_arguments import (
+    GATE,
     HOME,
     JUDGE,
     LAUNCHER,
@@ -49,7 +50,7 @@ class BubblewrapSandbox(HostSandbox):
     name = "bubblewrap"
 
     def layout(self, session: Path) -> BoxLayout:
-        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, LAUNCHER, JUDGE)
+        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, LAUNCHER, JUDGE, GATE)
 
     def subject_env(self, entry: Path) -> str:
         return SUBJECT_ENV

@@ -190,6 +190,7 @@ def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: L
         *tmpfs(f"{workspace}/{REPORTS_DIR}", "ro,mode=555,size=4096"),
         *all_mounts(mounts), "--entrypoint", BOX, container.image,
         "serve", f"{GATE}/socket", str(limits.memory), str(limits.processes), str(limits.disk), "0",
+        workspace, "/tmp", HOME,
     ]  # fmt: skip
 
 

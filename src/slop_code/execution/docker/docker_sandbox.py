@@ -111,7 +111,8 @@ class DockerSandbox:
         return [self.name, *self.engine.daemon_identity(), self.image(), *own]
 
     def layout(self, session: Path) -> BoxLayout:
-        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, f"{c.SUPPORT}/bin", c.LAUNCHER, c.JUDGE)
+        tools, gate = f"{c.SUPPORT}/bin", f"{c.GATE}/socket"
+        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, tools, c.LAUNCHER, c.JUDGE, gate)
 
     def variables(self) -> Mapping[str, str]:
         pairs = (pair.partition("=") for pair in self.engine_state.image["Config"].get("Env") or ())

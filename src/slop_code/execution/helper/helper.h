@@ -1,7 +1,7 @@
 /* slopbox, the native helper: one static program with several modes (see main.c).
  *
  * All files include this header. Privileged functions are declared in privileged.h, which the files that run without
- * privileges (launcher, handover, spawner, resource_watch, reaper) do not include. */
+ * privileges (launcher, handover, spawner, usage, reaper, probe) do not include. */
 #ifndef HELPER_H
 #define HELPER_H
 #define _GNU_SOURCE
@@ -27,12 +27,39 @@ struct request {
     uint32_t size;
 };
 
-enum reason { ENDED_ITSELF, TOO_MUCH_MEMORY, TOO_MANY_PROCESSES };
+/* Limits that can strike. The judge's plugin has names for these numbers. */
+enum limit { NO_LIMIT, MEMORY_LIMIT, PROCESS_LIMIT, DISK_LIMIT, OUTPUT_LIMIT, OUT_OF_MEMORY };
 
 /* The spawner's answer when the call has ended; before that the launcher may send signal numbers (int32_t). */
 struct reply {
     int32_t status; /* as wait(2) gives it */
-    uint32_t reason;
+    uint32_t limit; /* enum limit: the limit for which the spawner ended the call */
+};
+
+/* A packet with USAGE_MAGIC alone asks for what the box used since the last such packet. */
+#define USAGE_MAGIC 0x55534547u
+/* A packet with STRUCK_MAGIC and a struct struck: a launcher ended its call for a limit. The spawner closes the
+ * connection when it is recorded. */
+#define STRUCK_MAGIC 0x5354524bu
+#define CALL_TEXT 248
+#define MAX_STRUCK 16
+
+struct struck {
+    uint32_t limit, size; /* size: bytes of the text */
+    char call[CALL_TEXT]; /* words of the command, each ended by 0; empty if no call was running */
+};
+
+struct notice {
+    uint32_t magic;
+    struct struck struck;
+};
+
+/* The answer, without the unused entries of `struck`. */
+struct usage {
+    uint64_t cpu_ns, wait_ns; /* time that the box's processes ran, and waited for a processor */
+    uint64_t memory, processes, written;
+    uint64_t struck_count;
+    struct struck struck[MAX_STRUCK];
 };
 
 /* Exit statuses for failures of the helper itself; otherwise it exits like the command that it runs. */
@@ -61,10 +88,30 @@ int is_private(const char *variable);
 void hand_over_call(char **argv, char **environment, const char *cwd, const char *tests);
 
 /* resource_watch.c */
-enum reason exceeded_limit(unsigned long long max_memory, unsigned long long max_processes);
+struct totals {
+    uint64_t cpu_ns, memory, processes, written;
+};
+struct totals measure_living(void);
+void measure_ended(pid_t pid);
+uint64_t take_wait(void);
+uint64_t written_by(const char *pid);
+uint64_t out_of_memory_kills(void);
+uint64_t peak_mapped_files(void);
+
+/* usage.c */
+pid_t reap_child(int options, int *status);
+enum limit exceeded_limit(uint64_t max_memory, uint64_t max_processes);
+void count_calls(int running);
+void record_struck(enum limit limit, const char *call, size_t size);
+int killed_for_memory(int status);
+int took_too_much(uint64_t max_memory);
+void watch_folders(char **folders);
+int disk_is_full(void);
+void answer_usage(int fd);
 
 int run_main(int argc, char **argv);   /* launcher.c */
 int serve_main(int argc, char **argv); /* spawner.c */
 int reap_main(int argc, char **argv);  /* reaper.c */
+int probe_main(int argc, char **argv); /* probe.c */
 
 #endif

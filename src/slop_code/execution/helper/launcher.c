@@ -25,6 +25,7 @@ static struct {
     unsigned long long output;
 } conf = {.tests = "", .workspace = "", .command = "", .entry = ""};
 static unsigned long long forwarded;
+static char **called; /* the command */
 static const int passed_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, 0};
 
 /* One of the subject's two output streams on its way to the tests. */
@@ -132,6 +133,26 @@ static int send_request(char **argv, const char *cwd, const int *given) {
     return fd;
 }
 
+/* Copies a word with its 0, as far as there is room; returns the number of bytes. */
+static uint32_t put_text(char *target, size_t room, const char *word) {
+    size_t length = strlen(word) + 1;
+    if (length > room) length = room;
+    memcpy(target, word, length);
+    return (uint32_t)length;
+}
+
+/* Waits until the spawner has recorded it, so that the record is there before the tests go on. */
+static _Noreturn void end_for_output(void) {
+    struct notice notice = {STRUCK_MAGIC, {.limit = OUTPUT_LIMIT}};
+    char end;
+    for (char **word = called; *word && notice.struck.size < CALL_TEXT; word++)
+        notice.struck.size += put_text(notice.struck.call + notice.struck.size, CALL_TEXT - notice.struck.size, *word);
+    int fd = connect_to(SOCKET_PATH);
+    if (fd >= 0 && send(fd, &notice, sizeof notice, MSG_NOSIGNAL) == sizeof notice && recv(fd, &end, 1, 0) > 0) {}
+    errno = 0;
+    die("ended: the submission printed more than %llu bytes in one call", conf.output);
+}
+
 static void stop_forwarding(struct stream *stream) {
     if (stream->from >= 0) close(stream->from);
     stream->from = -1;
@@ -152,7 +173,7 @@ static int forward(struct stream *stream) {
         forwarded += (unsigned long long)got;
         errno = 0;
         /* Counted over both streams, before pytest has to keep it: a flood must not fill the judge's memory. */
-        if (forwarded > conf.output) die("ended: the submission printed more than %llu bytes in one call", conf.output);
+        if (forwarded > conf.output) end_for_output();
     }
     struct pollfd room = {stream->to, POLLOUT, 0};
     if (poll(&room, 1, 0) <= 0) return 0;
@@ -177,8 +198,8 @@ static int only_stops(int number) { return number == SIGSTOP || number == SIGTST
 
 /* The tests see the same end: the exit status, or death of the same signal, without a core file of the launcher. */
 static _Noreturn void exit_like(struct reply reply) {
-    if (reply.reason == TOO_MUCH_MEMORY) fputs("slop-code: ended: the submission took more memory than it may\n", stderr);
-    if (reply.reason == TOO_MANY_PROCESSES) fputs("slop-code: ended: the submission started more processes than it may\n", stderr);
+    if (reply.limit == MEMORY_LIMIT) fputs("slop-code: ended: the submission took more memory than it may\n", stderr);
+    if (reply.limit == PROCESS_LIMIT) fputs("slop-code: ended: the submission started more processes than it may\n", stderr);
     if (WIFSIGNALED(reply.status) && !only_stops(WTERMSIG(reply.status))) {
         struct rlimit none = {0, 0};
         setrlimit(RLIMIT_CORE, &none);
@@ -217,6 +238,7 @@ int run_main(int argc, char **argv) {
     if (argc < 1) die("usage: run COMMAND...");
     if (!getcwd(cwd, sizeof cwd)) die("no working directory");
     int missing = entry_is_missing(argv);
+    called = argv;
     hand_over_call(argv, environ, cwd, conf.tests);
     int signals = open_signals(passed_signals);
     signal(SIGPIPE, SIG_IGN); /* a test that closes its end does not end the call */

@@ -1,14 +1,31 @@
-/* Resource watch: memory and processes of the subject's box, read from its own /proc, against the limits. It works
- * everywhere; control groups, with higher limits, work only where root makes them. */
+/* Resource watch: what the processes of the subject's box use, read from its own /proc. It works everywhere; control
+ * groups work only where root makes them. Process 1 is the spawner itself, and is not counted. */
 #include "helper.h"
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 typedef unsigned long long amount;
+
+#define MAX_TASKS 4096 /* a power of two, far above the process limits that are in use */
+
+/* Tasks (threads) and how long each has waited for a processor, by the lower bits of its number. A task that takes the
+ * place of another begins anew, which loses no more than what it waited before it was first seen. */
+static struct { int number; amount wait; } tasks[MAX_TASKS];
+static amount waited, mapped_files;
+
+/* Reads a file of /proc into `text`; 0 if the process is gone. */
+static int read_file(const char *path, char *text, size_t size) {
+    FILE *file = fopen(path, "re");
+    size_t got = file ? fread(text, 1, size - 1, file) : 0;
+    if (file) fclose(file);
+    text[got] = 0;
+    return got > 0;
+}
 
 /* Memory files that a process holds open: what is written to them is in no process's memory map. */
 static amount memory_files_of(const char *pid) {
@@ -38,9 +55,9 @@ static amount shared_segments(void) {
     return total;
 }
 
-/* Bytes that are the process's alone or shared memory; files that it maps are not its own. A thread counts as a
- * process, as it does for the kernel. */
-static amount memory_of(const char *pid, amount *threads) {
+/* Bytes that are the process's alone or shared memory; files that it maps are not its own, but the kernel's peak of a
+ * process has them, so their size is kept. A thread counts as a process, as it does for the kernel. */
+static amount memory_of(const char *pid, uint64_t *threads) {
     char path[300], line[256];
     amount total = 0, number;
     snprintf(path, sizeof path, "/proc/%s/status", pid);
@@ -48,21 +65,97 @@ static amount memory_of(const char *pid, amount *threads) {
     if (!file) return 0;
     while (fgets(line, sizeof line, file))
         if (sscanf(line, "RssAnon: %llu", &number) == 1 || sscanf(line, "RssShmem: %llu", &number) == 1) total += number << 10;
+        else if (sscanf(line, "RssFile: %llu", &number) == 1) mapped_files = number << 10 > mapped_files ? number << 10 : mapped_files;
         else if (sscanf(line, "Threads: %llu", &number) == 1) *threads += number;
     fclose(file);
     return total;
 }
 
-/* The limit that the box exceeds, if any. Process 1 is the spawner itself, and is not counted. */
-enum reason exceeded_limit(amount max_memory, amount max_processes) {
-    DIR *folder = opendir("/proc");
-    amount memory = shared_segments(), processes = 0;
-    if (!folder) return ENDED_ITSELF;
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || strcmp(entry->d_name, "1") == 0) continue;
-        memory += memory_of(entry->d_name, &processes) + memory_files_of(entry->d_name);
+/* Time that the process ran, and those of its children that it has waited for. The name in the file may contain any
+ * character, so it is skipped up to the last parenthesis. */
+static amount cpu_of(const char *pid) {
+    char path[300], text[1024];
+    amount user, system, child_user, child_system;
+    snprintf(path, sizeof path, "/proc/%s/stat", pid);
+    char *rest = read_file(path, text, sizeof text) ? strrchr(text, ')') : NULL;
+    static const char format[] = ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu";
+    if (!rest || sscanf(rest, format, &user, &system, &child_user, &child_system) != 4) return 0;
+    return (user + system + child_user + child_system) * (1000000000ull / (amount)sysconf(_SC_CLK_TCK));
+}
+
+/* Adds the time that a task has waited for a processor since it was last seen. */
+static void add_wait(const char *path, int number) {
+    char text[128];
+    amount ran, wait;
+    if (!read_file(path, text, sizeof text) || sscanf(text, "%llu %llu", &ran, &wait) != 2) return;
+    amount known = tasks[number % MAX_TASKS].number == number ? tasks[number % MAX_TASKS].wait : 0;
+    if (wait > known) waited += wait - known;
+    tasks[number % MAX_TASKS].number = number;
+    tasks[number % MAX_TASKS].wait = wait;
+}
+
+static void add_waits_of(const char *pid) {
+    char path[600];
+    snprintf(path, sizeof path, "/proc/%s/task", pid);
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "/proc/%s/task/%s/schedstat", pid, entry->d_name);
+        add_wait(path, atoi(entry->d_name));
     }
-    closedir(folder);
-    if (processes > max_processes) return TOO_MANY_PROCESSES;
-    return memory > max_memory ? TOO_MUCH_MEMORY : ENDED_ITSELF;
+    if (folder) closedir(folder);
+}
+
+/* Bytes that the process, and those of its children that it has waited for, gave to write(2) and its like. */
+uint64_t written_by(const char *pid) {
+    char path[300], text[512];
+    amount bytes = 0;
+    snprintf(path, sizeof path, "/proc/%s/io", pid);
+    char *line = read_file(path, text, sizeof text) ? strstr(text, "wchar: ") : NULL;
+    if (line) sscanf(line, "wchar: %llu", &bytes);
+    return bytes;
+}
+
+struct totals measure_living(void) {
+    struct totals totals = {.memory = shared_segments()};
+    DIR *folder = opendir("/proc");
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        const char *pid = entry->d_name;
+        if (pid[0] < '1' || pid[0] > '9' || strcmp(pid, "1") == 0) continue;
+        totals.memory += memory_of(pid, &totals.processes) + memory_files_of(pid);
+        totals.cpu_ns += cpu_of(pid);
+        totals.written += written_by(pid);
+        add_waits_of(pid);
+    }
+    if (folder) closedir(folder);
+    return totals;
+}
+
+/* Adds what a process has waited that has ended and was not reaped yet. A short call is never seen otherwise. */
+void measure_ended(pid_t pid) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
+    add_wait(path, (int)pid);
+    tasks[(unsigned)pid % MAX_TASKS].number = 0; /* the number may be given to another task */
+}
+
+/* Nanoseconds of all waiting that was seen since the last call of this function. */
+uint64_t take_wait(void) {
+    amount taken = waited;
+    waited = 0;
+    return taken;
+}
+
+/* The most memory of a process that was the content of files, as far as it was seen. */
+uint64_t peak_mapped_files(void) { return mapped_files; }
+
+/* Processes that the kernel's out-of-memory killer has killed on this machine. */
+uint64_t out_of_memory_kills(void) {
+    char line[128];
+    amount kills = 0;
+    FILE *file = fopen("/proc/vmstat", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "oom_kill %llu", &kills) == 1) break;
+    if (file) fclose(file);
+    return kills;
 }

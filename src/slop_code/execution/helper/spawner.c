@@ -1,10 +1,12 @@
-/* serve LISTENER MEMORY PROCESSES FILESIZE NPROC: the spawner.
+/* serve LISTENER MEMORY PROCESSES FILESIZE NPROC FOLDER...: the spawner.
  *
  * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. NPROC limits all processes of
- * the user, so it is 0 (no limit) where the user has processes outside of the box.
+ * the user, so it is 0 (no limit) where the user has processes outside of the box. FOLDER is writable for the
+ * submission and of limited size.
  * The spawner is process 1 of the subject's box, without privileges: the kernel lets no process of a box kill its
  * process 1. It starts what launchers ask for, passes signals on, kills a call's process group when its launcher is
- * gone, and kills everything in the box over the memory limit or the process limit. */
+ * gone, and kills everything in the box over the memory limit or the process limit. It answers the judge's plugin, which
+ * asks what the box used. */
 #include "helper.h"
 
 #include <errno.h>
@@ -28,10 +30,15 @@
 #define MAX_CALLS 1024
 #define WATCH_MS 50
 #define REQUEST_TIMEOUT_S 5
+/* The memory limit is for memory in use, which the watch measures. What a program maps may be more: each thread maps a
+ * stack of megabytes, and runtimes reserve far more than they use. This only bounds what can be taken at a stroke. */
+#define MAPPED_FACTOR 4
 
 struct call {
     int fd; /* the launcher's connection */
     pid_t pid;
+    size_t size; /* bytes of the text */
+    char text[CALL_TEXT];
 };
 
 static struct call calls[MAX_CALLS];
@@ -89,7 +96,7 @@ static _Noreturn void become_command(const struct request *request, const int *f
     restrict_calls();
     prefer_for_oom_kill();
     set_limit(RLIMIT_CORE, 0); /* a core file would use up the disk limit */
-    set_limit(RLIMIT_DATA, limits.memory);
+    set_limit(RLIMIT_DATA, limits.memory * MAPPED_FACTOR);
     if (limits.of_user > 0) set_limit(RLIMIT_NPROC, limits.of_user);
     set_limit(RLIMIT_FSIZE, limits.file_size);
     if (chdir(cwd) != 0) {
@@ -112,8 +119,25 @@ static int receive_request(int fd, struct request *request, int *fds) {
     return 0;
 }
 
-static void end_call(struct call *call, int status, enum reason reason) {
-    struct reply reply = {status, reason};
+/* Keeps the beginning of the command, for the record of a limit that strikes. */
+static void read_text(struct call *call, int fd, uint32_t argc) {
+    char words[4096 + CALL_TEXT];
+    ssize_t got = pread(fd, words, sizeof words, 0);
+    size_t length = got > 0 ? (size_t)got : 0, at = strnlen(words, length) + 1;
+    for (uint32_t i = 0; i < argc && at < length && call->size < CALL_TEXT; i++) {
+        size_t word = strnlen(words + at, length - at) + 1;
+        if (word > CALL_TEXT - call->size) word = CALL_TEXT - call->size;
+        if (word > length - at) word = length - at;
+        memcpy(call->text + call->size, words + at, word);
+        call->size += word, at += word;
+    }
+}
+
+static void end_call(struct call *call, int status, enum limit limit) {
+    struct reply reply = {status, limit};
+    if (limit != NO_LIMIT) record_struck(limit, call->text, call->size);
+    else if (killed_for_memory(status)) record_struck(OUT_OF_MEMORY, call->text, call->size);
+    if (disk_is_full() || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)) record_struck(DISK_LIMIT, call->text, call->size);
     send(call->fd, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(call->fd);
     *call = calls[--call_count];
@@ -127,6 +151,23 @@ static int is_of_this_box(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != 0;
 }
 
+static void enforce_limits(int at_once);
+
+/* Handles a packet that is no call; returns 0 for a call, which stays to be received with its descriptors. */
+static int handle_packet(int fd) {
+    struct notice notice;
+    ssize_t got = recv(fd, &notice, sizeof notice, MSG_PEEK);
+    int asks = got == sizeof notice.magic && notice.magic == USAGE_MAGIC;
+    int tells = got == sizeof notice && notice.magic == STRUCK_MAGIC && notice.struck.size <= CALL_TEXT;
+    if (!asks && !tells) return 0;
+    /* A connection that is closed with a packet unread loses its answer. */
+    if (recv(fd, &notice, sizeof notice, 0) < 0) return 1;
+    /* Processes over a limit that a call left behind are those of the test that ends now. */
+    if (asks) enforce_limits(1), answer_usage(fd);
+    else record_struck(notice.struck.limit, notice.struck.call, notice.struck.size);
+    return 1;
+}
+
 static void accept_call(int listener) {
     struct request request;
     int fds[REQUEST_FDS], fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -138,15 +179,17 @@ static void accept_call(int listener) {
     /* A client that connects and sends nothing must not block all others for ever. */
     struct timeval timeout = {REQUEST_TIMEOUT_S, 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    if (call_count == MAX_CALLS || !receive_request(fd, &request, fds)) {
+    if (handle_packet(fd) || call_count == MAX_CALLS || !receive_request(fd, &request, fds)) {
         close(fd);
         return;
     }
     pid_t pid = fork();
     if (pid == 0) become_command(&request, fds);
+    calls[call_count++] = (struct call){.fd = fd, .pid = pid};
+    read_text(&calls[call_count - 1], fds[3], request.argc);
     for (int i = 0; i < REQUEST_FDS; i++) close(fds[i]);
-    calls[call_count++] = (struct call){fd, pid};
-    if (pid < 0) end_call(&calls[call_count - 1], FAILED << 8, TOO_MANY_PROCESSES);
+    count_calls(call_count);
+    if (pid < 0) end_call(&calls[call_count - 1], FAILED << 8, PROCESS_LIMIT);
 }
 
 /* Passes on a signal. When the launcher has ended, kills the whole process group of the call: a test that kills the
@@ -167,28 +210,32 @@ static void read_launcher(struct call *call) {
 /* Reaps children that have ended: those of calls, and orphans of the box. */
 static void collect_children(void) {
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    for (pid_t pid; (pid = reap_child(WNOHANG, &status)) > 0;)
         for (int i = 0; i < call_count; i++)
             if (calls[i].pid == pid) {
-                end_call(&calls[i], status, ENDED_ITSELF);
+                int too_much = took_too_much(limits.memory);
+                end_call(&calls[i], too_much ? SIGKILL : status, too_much ? MEMORY_LIMIT : NO_LIMIT);
                 break;
             }
 }
 
 /* Kills everything in the box over the memory limit or the process limit, as nobody can tell which of its processes is
  * to blame. The interval is taken from the clock, not from idle time, since a fork bomb keeps the loop busy. */
-static void enforce_limits(void) {
+static void enforce_limits(int at_once) {
     static struct timespec last;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     long elapsed = (now.tv_sec - last.tv_sec) * 1000 + (now.tv_nsec - last.tv_nsec) / 1000000;
-    if (elapsed < WATCH_MS) return;
+    if (elapsed < WATCH_MS && !at_once) return;
     last = now;
-    enum reason reason = exceeded_limit(limits.memory, limits.processes);
-    if (reason == ENDED_ITSELF) return;
+    int status;
+    enum limit limit = exceeded_limit(limits.memory, limits.processes);
+    for (int i = 0; i < call_count && disk_is_full(); i++) record_struck(DISK_LIMIT, calls[i].text, calls[i].size);
+    if (limit == NO_LIMIT) return;
     kill(-1, SIGKILL);
-    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {} /* dying processes would count against the next call */
-    while (call_count > 0) end_call(&calls[0], SIGKILL, reason);
+    while (reap_child(0, &status) > 0 || errno == EINTR) {} /* dying processes would count against the next call */
+    if (call_count == 0) record_struck(limit, "", 0);
+    while (call_count > 0) end_call(&calls[0], SIGKILL, limit);
 }
 
 /* Returns the listener. `judge` becomes the connection that ends with the judge's box, if there is one. */
@@ -207,12 +254,13 @@ static int open_listener(const char *word, int *judge) {
 }
 
 int serve_main(int argc, char **argv) {
-    if (argc != 5) die("serve: five arguments expected");
+    if (argc < 5) die("serve: at least five arguments expected");
     int judge = -1, listener = open_listener(argv[0], &judge);
     limits.memory = strtoull(argv[1], NULL, 10);
     limits.processes = strtoull(argv[2], NULL, 10);
     limits.file_size = strtoull(argv[3], NULL, 10);
     limits.of_user = strtoull(argv[4], NULL, 10);
+    watch_folders(argv + 5);
     /* The submission runs as the same user: it must not trace this process or open its /proc/1/fd.
      * With these arguments the call cannot fail. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -234,6 +282,6 @@ int serve_main(int argc, char **argv) {
             collect_children();
         }
         if (ready > 0 && watched[0].revents) accept_call(listener);
-        enforce_limits();
+        enforce_limits(0);
     }
 }

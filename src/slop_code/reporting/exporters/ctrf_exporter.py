@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from slop_code._version import __version__
 from slop_code.reporting.headline import headline
+from slop_code.reporting.resource_text import limit_lines
 from slop_code.reporting.text import file_safe, has_verdict, no_verdict_text
 
 if TYPE_CHECKING:
@@ -84,8 +85,9 @@ def test_record(test: TestResult, line: CheckpointLine) -> dict[str, Any]:
         record |= {"message": headline(test.failure_message), "trace": file_safe(test.failure_message)}
     if test.output:
         record["stdout"] = file_safe(test.output).split("\n")
-    if test.calls:
-        record["extra"] = {"calls": [file_safe(call) for call in test.calls]}
+    lines = {"calls": test.calls, "limits": limit_lines(test)}
+    if any(lines.values()):
+        record["extra"] = {name: [file_safe(line) for line in texts] for name, texts in lines.items() if texts}
     return record
 
 

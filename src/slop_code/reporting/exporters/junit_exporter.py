@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from xml.etree import ElementTree
 
 from slop_code.reporting.headline import headline
+from slop_code.reporting.resource_text import limit_lines
 from slop_code.reporting.text import file_safe, has_verdict, no_verdict_text
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ def case(test: TestResult, line: CheckpointLine) -> Element:
 
 
 def described(test: TestResult) -> str:
-    """The whole message, followed by the commands that the test ran."""
+    """The whole message, followed by the limits that struck and the commands that the test ran."""
     ran = [f"ran: {call}" for call in test.calls]
-    return file_safe("\n".join([test.failure_message or "", *ran]).strip("\n"))
+    return file_safe("\n".join([test.failure_message or "", *limit_lines(test), *ran]).strip("\n"))
 
 
 def split_id(test: TestResult) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.compare_table import format_p_value, significance, verdict
 from slop_code.reporting.html.page import render_page
 from slop_code.reporting.html.page_texts import TextPool, UniqueNames, name_of, short
-from slop_code.reporting.html.run_data import MAX_PARTS_LENGTH, PageParts, text_numbers
+from slop_code.reporting.html.run_data import MAX_PARTS_LENGTH, TEXTS_OF_TEST, PageParts, text_numbers
 from slop_code.reporting.html.run_page import check_page
 from slop_code.reporting.text import shell_word
 from slop_code.runs.run_layout import RESULT_FILE, text_of
@@ -126,7 +126,7 @@ def part_of(sheet: CheckpointRuns, tests: Mapping[int, TestKey], sides: tuple[Si
     runs = sorted({run for both in shown.values() for run in both if run is not None})
     texts = TextPool()
     by_run = {run: _texts_of(sheet, run, numbers, shown, texts) for run in runs}
-    nothing = [None, None, None]
+    nothing = [None] * TEXTS_OF_TEST
     return {
         "tests": [[number, *both] for number, both in shown.items()],
         "text_numbers": [

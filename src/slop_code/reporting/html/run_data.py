@@ -10,6 +10,7 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
 from slop_code.reporting.html.page import pack
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
+from slop_code.reporting.resource_text import resource_text
 from slop_code.reporting.text import format_percent, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
 from slop_code.runs.run_layout import text_of
@@ -204,9 +205,13 @@ def part_of(results: CorrectnessResults, keys: Sequence[tuple[str, str]]) -> dic
     return {"tests": tests, "text_numbers": numbers, "markers": list(markers), "texts": texts.all}
 
 
+TEXTS_OF_TEST = 4
+
+
 def text_numbers(test: TestResult, texts: TextPool) -> list[int | None]:
-    """Numbers of the texts with the failure message, the calls and the output."""
-    return [texts.add(test.failure_message), texts.add("\n".join(test.calls)), texts.add(test.output)]
+    """Numbers of the texts with the failure message, the calls, the output and the resources."""
+    shown = (test.failure_message, "\n".join(test.calls), test.output, resource_text(test))
+    return [texts.add(text) for text in shown]
 
 
 def smaller_versions(part: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,8 @@ import traceback
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.pytest_runner import run_checkpoint_pytest
+from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.evaluation.starvation import is_starved, starvation_text
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobResult
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.job_records import JobRequest
@@ -46,18 +48,31 @@ def run_job(
 
 
 def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: ProgressCallback) -> JobResult:
-    results = run_checkpoint_pytest(
-        request.submission,
+    results = PytestRunner(
         request.problem,
         request.problem.checkpoints[request.checkpoint],
         request.environment,
-        request.pytest_args,
+        request.submission,
         output_dir=output,
         cache=cache,
         progress=progress,
-        max_pairs=request.weight,
+        max_pairs=request.problem.parallel if request.alone else request.weight,
         hidden=request.hidden,
-    )
+        repeat_starved=request.alone,
+        alone=request.alone,
+    ).run(request.pytest_args)
+    if not request.alone and (reason := _starved(results)):
+        facts = CheckpointFacts.no_verdict(reason, state="infrastructure_failure", attempts=len(request.attempts) + 1)
+        return JobResult(facts.model_copy(update={"duration": results.duration}), folder=output, starved=True)
     results = results.model_copy(update={"attempts": list(request.attempts)})
     results.save(output / RESULT_FILE)
     return JobResult(CheckpointFacts.of(results), pack_result(output), final=results.permanent_failure, folder=output)
+
+
+def _starved(results: CorrectnessResults) -> str | None:
+    """The reason to evaluate again, alone, where the machine was too busy for a verdict."""
+    starved = [test for test in results.tests if is_starved(test)]
+    if results.infrastructure_failure or not starved:
+        return None
+    first = f"{starved[0].nodeid} {starvation_text(starved[0])}"
+    return f"the machine was busy: {len(starved)} of {len(results.tests)} tests were starved, the first: {first}"

@@ -124,6 +124,7 @@ def run_under(bench: Workbench, checkpoint: CheckpointConfig, condition: Conditi
         problem=with_pairs(bench.problem, condition.pairs),
         seed=condition.seed,
         pairs=condition.pairs,
+        repeat_starved=condition.kind is not ConditionKind.BUSY,  # the load is there to make tests late
     )
     spinners = SPINNERS_PER_CPU * available_cpus() if condition.kind is ConditionKind.BUSY else 0
     with tempfile.TemporaryDirectory(prefix="slop-code-stability-") as folder, cpu_load(spinners):

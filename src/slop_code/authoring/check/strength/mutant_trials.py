@@ -92,7 +92,9 @@ def try_mutants(
             folders = [
                 _written(mutant, solution, Path(scratch) / f"mutant{index}") for index, mutant in enumerate(batch)
             ]
-            outcomes = bench.evaluate_all([EvaluationRequest(quick, folder) for folder in folders])
+            outcomes = bench.evaluate_all(
+                [EvaluationRequest(quick, folder, repeat_starved=False) for folder in folders]
+            )
         for mutant, outcome in zip(batch, outcomes, strict=True):
             result = mutant_result(mutant, reference, outcome)
             if isinstance(result, TriedMutant):

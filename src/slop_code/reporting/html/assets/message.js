@@ -1,4 +1,4 @@
-// Texts of a test: its failure message, the commands that it ran, its output.
+// Texts of a test: its failure message, the commands that it ran, its output, what it used.
 "use strict";
 
 slop.message = (() => {
@@ -33,7 +33,7 @@ slop.message = (() => {
     return h("pre", { class: coloured ? null : "long", tabindex: 0, role: "region", "aria-label": label }, parts);
   }
 
-  const TEXTS = ["Failure", "What was run", "Captured output"];
+  const TEXTS = ["Failure", "What was run", "Captured output", "Limits and resources"];
 
   /** Sections of the texts with these numbers; null where there is none. `of`: the side of a comparison. */
   function sections(textNumbers, part, { level, of = "", more }) {

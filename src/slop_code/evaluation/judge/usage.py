@@ -1,0 +1,165 @@
+"""pytest plugin that measures what each test used; the judge's plugin loads it as `slop_code_usage`.
+
+It sets `slop_code_usage` on the last report of a test: members of the test's line in the stream.
+
+- `usage`: what the submission's processes, the judge and the rest of the machine used meanwhile.
+- `limits`: the limits of the submission that struck.
+- `timeout`: the time limit that ended the test, if one did.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shlex
+import struct
+import sys
+import time
+from socket import AF_UNIX, SOCK_SEQPACKET, socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping
+
+REQUEST = struct.pack("=I", 0x55534547)
+HEAD = struct.Struct("=6Q")
+STRUCK = struct.Struct("=II248s")
+KINDS = {1: "memory", 2: "processes", 3: "disk", 4: "output", 5: "out_of_memory"}
+ANSWER_SIZE = 1 << 16
+ANSWER_S = 5.0
+MAX_CHAIN = 20
+TIMEOUT_TEXT = re.compile(r"Timeout (?:\(>|>)([0-9.]+)s\)?")
+"""The beginning of a failure of pytest-timeout."""
+
+TICKS = os.sysconf("SC_CLK_TCK")
+monotonic = time.monotonic
+"""Kept, because a test may replace the clock."""
+
+
+class UsageMeter:
+    """Differences since the last test, from the spawner in the subject's box and from the kernel."""
+
+    def __init__(self, gate: str | None, limits: Mapping[str, int]) -> None:
+        self.gate = gate
+        self.limits = limits
+        self.timeout: dict[str, Any] | None = None
+        self.last = Reading()
+
+    def start(self) -> None:
+        ask_spawner(self.gate)
+        self.last = Reading()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self) -> None:
+        self.start()
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if call.excinfo is not None and self.timeout is None:
+            self.timeout = timeout_of(call.excinfo.value)
+        if report.when == "teardown":
+            report.slop_code_usage = self.take()  # type: ignore[attr-defined]
+        return report
+
+    def take(self) -> dict[str, Any]:
+        """The members of the line, and a new start for the next test."""
+        answer, before, now, timeout = ask_spawner(self.gate), self.last, Reading(), self.timeout
+        self.last, self.timeout = now, None
+        judge_cpu = now.own_cpu + now.children_cpu - before.own_cpu - before.children_cpu
+        usage: dict[str, Any] = dict.fromkeys(("cpu_s", "wait_s", "memory_bytes", "processes", "written_bytes"))
+        struck: list[dict[str, Any]] = []
+        if answer is not None:
+            cpu, wait, memory, processes, written, count = HEAD.unpack_from(answer)
+            sizes = {"memory_bytes": memory, "processes": processes, "written_bytes": written}
+            usage |= {"cpu_s": cpu / 1e9, "wait_s": wait / 1e9, **sizes}
+            struck = [self.struck(answer, HEAD.size + index * STRUCK.size) for index in range(count)]
+        elif self.gate is None:  # without boxes, the submission's processes are children of the judge
+            usage["cpu_s"] = now.children_cpu - before.children_cpu
+            judge_cpu = now.own_cpu - before.own_cpu
+        others = max(0.0, now.busy - before.busy - judge_cpu - (usage["cpu_s"] or 0.0))
+        usage |= {"judge_cpu_s": judge_cpu, "judge_wait_s": now.own_wait - before.own_wait, "others_cpu_s": others}
+        if timeout is not None and timeout["limit_s"] is None:
+            timeout["limit_s"] = now.time - before.time
+        return {"usage": usage, "limits": struck, "timeout": timeout}
+
+    def struck(self, answer: bytes, offset: int) -> dict[str, Any]:
+        number, size, text = STRUCK.unpack_from(answer, offset)
+        kind = KINDS[number]
+        words = [os.fsdecode(word) for word in text[:size].split(b"\0")]
+        call = shlex.join(words[:-1] if not words[-1] else words) if size else None
+        return {"kind": kind, "limit": self.limits.get(kind), "call": call}
+
+
+class Reading:
+    """Totals of this moment, in seconds. What cannot be read is 0."""
+
+    def __init__(self) -> None:
+        own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        self.own_cpu = own.ru_utime + own.ru_stime
+        self.children_cpu = children.ru_utime + children.ru_stime
+        self.own_wait = (_numbers("/proc/self/schedstat") or [0, 0])[1] / 1e9
+        # user, nice, system, idle, iowait, irq, softirq, steal; what follows is part of user.
+        times = (_numbers("/proc/stat") or [0] * 8)[:8]
+        self.busy = (sum(times) - sum(times[3:5])) / TICKS
+        self.time = monotonic()
+
+
+def _numbers(path: str) -> list[int] | None:
+    """The numbers in the first line of the file."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return [int(word) for word in file.readline().split() if word.isdecimal()]
+    except (OSError, ValueError):
+        return None
+
+
+def ask_spawner(gate: str | None) -> bytes | None:
+    """None: there is no spawner, or it does not answer."""
+    if gate is None:
+        return None
+    try:
+        with socket(AF_UNIX, SOCK_SEQPACKET) as connection:
+            connection.settimeout(ANSWER_S)
+            connection.connect(gate)
+            connection.send(REQUEST)
+            answer = connection.recv(ANSWER_SIZE)
+    except OSError:
+        return None
+    return answer if len(answer) >= HEAD.size else None
+
+
+def timeout_of(error: BaseException) -> dict[str, Any] | None:
+    """The time limit that raised this error, or an error that this one was raised for.
+
+    `kind` is `test` for pytest-timeout, and `call` for a limit in the test's own code. A `limit_s` of None is unknown.
+    """
+    for part in _chain(error):
+        if isinstance(part, pytest.fail.Exception) and (match := TIMEOUT_TEXT.match(str(part.msg))):
+            return {"kind": "test", "limit_s": float(match[1])}
+        if any("Timeout" in kind.__name__ for kind in type(part).__mro__):
+            limit = getattr(part, "timeout", None)  # that of subprocess has it
+            return {"kind": "call", "limit_s": float(limit) if isinstance(limit, int | float) else None}
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, its causes, and an error that it wraps, as that of urllib does."""
+    waiting: list[Any] = [error]
+    for _ in range(MAX_CHAIN):
+        if not waiting:
+            return
+        part = waiting.pop(0)
+        yield part
+        below = (part.__cause__, part.__context__, getattr(part, "reason", None))
+        waiting += [inner for inner in below if isinstance(inner, BaseException)]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings = sys.modules["slop_code_judge"]._settings
+    config.pluginmanager.register(UsageMeter(settings.get("gate"), settings.get("limits", {})), "slop_code_usage_meter")

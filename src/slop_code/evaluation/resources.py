@@ -1,0 +1,99 @@
+"""Records of what a test used: processor time, memory, and the limits that struck."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from slop_code.evaluation.reports.raw_test import MAX_DURATION, ReportError, escape_control
+
+CALL_LIMIT = 1024
+MAX_STRUCK = 16
+
+LimitKind = Literal["memory", "processes", "disk", "output", "out_of_memory"]
+"""`out_of_memory` is the kernel's out-of-memory killer."""
+
+Seconds = Annotated[float, Field(ge=0, le=MAX_DURATION)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+
+
+class Measured(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, json_schema_serialization_defaults_required=True
+    )
+
+
+class Usage(Measured):
+    """What was used while a test ran. None: it cannot be known."""
+
+    cpu_s: Seconds | None
+    """Processor time of the submission's processes."""
+
+    wait_s: Seconds | None
+    """Time that the submission's processes were ready to run and waited for a processor, added up."""
+
+    memory_bytes: Count | None
+    """The highest memory of all processes of the submission together."""
+
+    processes: Count | None
+    """The highest number of processes and threads of the submission."""
+
+    written_bytes: Count | None
+    """Bytes that the submission wrote, to files, pipes and sockets."""
+
+    judge_cpu_s: Seconds
+    judge_wait_s: Seconds
+    others_cpu_s: Seconds
+    """Processor time of everything else on the machine, and time that its host took from it."""
+
+
+class StruckLimit(Measured):
+    """A limit of the environment that a test's calls reached."""
+
+    kind: LimitKind
+    limit: Count | None
+    """None: the limit of the machine, which is not ours."""
+
+    call: str | None
+    """The beginning of the command, shell-quoted; None: no call was running, or it is not known which."""
+
+
+class TestTimeout(Measured):
+    """The time limit that ended a test."""
+
+    __test__ = False
+
+    kind: Literal["call", "test"]
+    """`test`: the limit of the checkpoint. `call`: a limit in the test's own code, such as that of a call."""
+
+    limit_s: Seconds
+
+
+class Resources(Measured):
+    """The members of a test's line in the stream that say what it used."""
+
+    usage: Usage | None = None
+    limits: tuple[StruckLimit, ...] = Field(default=(), max_length=MAX_STRUCK)
+    timeout: TestTimeout | None = None
+
+
+NO_RESOURCES = Resources()
+
+
+def parse_resources(line: dict[str, Any]) -> Resources:
+    """Raises ReportError for members of another type."""
+    members = {name: line[name] for name in Resources.model_fields if line.get(name) is not None}
+    if not members:
+        return NO_RESOURCES
+    try:
+        parsed = Resources.model_validate(members)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ReportError(f"result: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    limits = tuple(struck.model_copy(update={"call": _escaped(struck.call)}) for struck in parsed.limits)
+    return parsed.model_copy(update={"limits": limits})
+
+
+def _escaped(call: str | None) -> str | None:
+    return None if call is None else escape_control(call, CALL_LIMIT)

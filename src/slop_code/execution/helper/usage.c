@@ -1,0 +1,112 @@
+/* Usage: what the subject's box used since the judge's plugin asked last, and the limits that struck. The spawner keeps
+ * it: the submission can neither trace it nor reach it, and a launcher may be killed at any time. */
+#include "helper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+
+#define MAX_FOLDERS 8
+
+static struct totals reaped;         /* of processes that are gone, since the box was made */
+static struct totals answered;       /* cpu_ns and written, at the last answer */
+static uint64_t memory, processes;   /* the highest since the last answer */
+static uint64_t memory_kills;        /* of the kernel, at the last answer */
+static uint64_t last_peak;           /* memory of the process that was reaped last, at its highest */
+static struct usage current;         /* of which only `struck` is used until the answer */
+static char *folders[MAX_FOLDERS + 1];
+
+static uint64_t max(uint64_t one, uint64_t other) { return one > other ? one : other; }
+
+/* As waitpid(-1), and counts what the child used, with those of its children that it waited for. */
+pid_t reap_child(int options, int *status) {
+    siginfo_t information = {0};
+    struct rusage used;
+    char name[16];
+    if (waitid(P_ALL, 0, &information, WEXITED | WNOWAIT | options) != 0) return -1;
+    pid_t pid = information.si_pid;
+    if (pid == 0) return 0;
+    snprintf(name, sizeof name, "%d", (int)pid);
+    measure_ended(pid);
+    reaped.written += written_by(name);
+    if (wait4(pid, status, 0, &used) != pid) return -1;
+    reaped.cpu_ns += (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000u;
+    reaped.cpu_ns += (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000u;
+    uint64_t peak = (uint64_t)used.ru_maxrss << 10, files = peak_mapped_files();
+    last_peak = peak > files ? peak - files : 0;
+    memory = max(memory, last_peak);
+    return pid;
+}
+
+static struct totals measure(void) {
+    struct totals living = measure_living();
+    memory = max(memory, living.memory);
+    processes = max(processes, living.processes);
+    return living;
+}
+
+/* The limit for which the box is to be ended, if any. */
+enum limit exceeded_limit(uint64_t max_memory, uint64_t max_processes) {
+    struct totals living = measure();
+    if (living.processes > max_processes) return PROCESS_LIMIT;
+    /* The kernel refuses further processes: no process is over the limit, but a program has failed. */
+    if (living.processes == max_processes) record_struck(PROCESS_LIMIT, "", 0);
+    return living.memory > max_memory ? MEMORY_LIMIT : NO_LIMIT;
+}
+
+/* A short call ends before it is ever measured. */
+void count_calls(int running) { processes = max(processes, (uint64_t)running); }
+
+/* Each limit once per call. */
+void record_struck(enum limit limit, const char *call, size_t size) {
+    uint64_t count = current.struck_count;
+    for (uint64_t i = 0; i < count; i++)
+        if (current.struck[i].limit == limit && current.struck[i].size == size && memcmp(current.struck[i].call, call, size) == 0) return;
+    if (count == MAX_STRUCK) return;
+    struct struck *next = &current.struck[current.struck_count++];
+    *next = (struct struck){.limit = limit, .size = (uint32_t)size};
+    memcpy(next->call, call, size);
+}
+
+/* Whether the kernel's out-of-memory killer ended a process that has this status. It is the only reason if neither the
+ * submission nor the spawner sent the signal, which the spawner knows of itself alone: so this is a strong hint. */
+int killed_for_memory(int status) {
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && out_of_memory_kills() > memory_kills;
+}
+
+/* Whether the process that was reaped last had more memory than it may, if only for a moment between two looks of the
+ * watch. Without this, the verdict on such a process would depend on the moment of the look. */
+int took_too_much(uint64_t max_memory) { return last_peak > max_memory; }
+
+void watch_folders(char **paths) {
+    for (int i = 0; paths[i] && i < MAX_FOLDERS; i++) folders[i] = paths[i];
+    memory_kills = out_of_memory_kills();
+}
+
+/* Whether a folder that the submission writes to has no room, so that a write has failed or the next one will. */
+int disk_is_full(void) {
+    struct statvfs information;
+    for (char **folder = folders; *folder; folder++)
+        if (statvfs(*folder, &information) == 0 && (information.f_bavail == 0 || (information.f_files > 0 && information.f_ffree == 0)))
+            return 1;
+    return 0;
+}
+
+/* Answers, and begins anew. */
+void answer_usage(int fd) {
+    struct totals living = measure(), total = {.cpu_ns = reaped.cpu_ns + living.cpu_ns, .written = reaped.written + living.written};
+    current.cpu_ns = total.cpu_ns > answered.cpu_ns ? total.cpu_ns - answered.cpu_ns : 0;
+    current.written = total.written > answered.written ? total.written - answered.written : 0;
+    current.wait_ns = take_wait();
+    current.memory = memory, current.processes = processes;
+    size_t unused = (MAX_STRUCK - current.struck_count) * sizeof current.struck[0];
+    send(fd, &current, sizeof current - unused, MSG_NOSIGNAL | MSG_DONTWAIT);
+    answered.cpu_ns = max(total.cpu_ns, answered.cpu_ns), answered.written = max(total.written, answered.written);
+    memory = processes = current.struck_count = 0;
+    memory_kills = out_of_memory_kills();
+}

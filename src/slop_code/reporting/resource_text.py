@@ -1,0 +1,68 @@
+"""Texts about what a test used, and about the limits that struck."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slop_code.evaluation.starvation import starvation_text
+from slop_code.reporting.text import format_size, one_line
+
+if TYPE_CHECKING:
+    from slop_code.evaluation.report import TestResult
+    from slop_code.evaluation.resources import LimitKind, StruckLimit, Usage
+
+_NAMES: dict[LimitKind, str] = {
+    "memory": "memory",
+    "processes": "processes",
+    "disk": "disk",
+    "output": "output of a call",
+    "out_of_memory": "memory of the machine or the container (killed by the kernel)",
+}
+
+
+def limit_lines(test: TestResult) -> list[str]:
+    """A line for each limit that struck a test that did not pass; the time limit is the last."""
+    if test.status == "passed":
+        return []
+    lines = [_limit_text(struck) for struck in test.limits]
+    if test.timeout is not None:
+        whose = "the checkpoint's timeout" if test.timeout.kind == "test" else "a time limit in the test"
+        lines.append(f"limit struck: {whose} of {test.timeout.limit_s:g} s")
+    return lines
+
+
+def attempt_lines(test: TestResult) -> list[str]:
+    """A line for each attempt that is not believed."""
+    return [f"ran again, alone: at first it {starvation_text(attempt)}" for attempt in test.attempts]
+
+
+def _limit_text(struck: StruckLimit) -> str:
+    value = "" if struck.limit is None else f" of {_value(struck.kind, struck.limit)}"
+    call = f", in {one_line(struck.call)}" if struck.call else ""
+    return f"limit struck: {_NAMES[struck.kind]}{value}{call}"
+
+
+def _value(kind: LimitKind, value: int) -> str:
+    return str(value) if kind == "processes" else format_size(value)
+
+
+def usage_text(usage: Usage) -> str:
+    """A line with what is known of it."""
+    facts = []
+    if usage.cpu_s is not None:
+        facts.append(f"{usage.cpu_s:.2f} s of processor time")
+    if usage.wait_s is not None:
+        facts.append(f"{usage.wait_s:.2f} s waiting for a processor")
+    if usage.memory_bytes is not None:
+        facts.append(f"{format_size(usage.memory_bytes)} of memory")
+    if usage.processes is not None:
+        facts.append(f"{usage.processes} processes")
+    if usage.written_bytes is not None:
+        facts.append(f"{format_size(usage.written_bytes)} written")
+    return f"submission used: {', '.join(facts) or 'unknown'}"
+
+
+def resource_text(test: TestResult) -> str:
+    """All of it, for a test that did not pass; empty if nothing is known."""
+    used = [usage_text(test.usage)] if test.usage is not None and test.status != "passed" else []
+    return "\n".join([*attempt_lines(test), *limit_lines(test), *used])

@@ -1,0 +1,134 @@
+"""Submissions that are starved: other processes have their processor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+
+import pytest
+
+from slop_code.evaluation import PytestRunner
+from slop_code.execution.progress_events import ProgressKind
+from slop_code.verification.stored_document import read_document
+from slop_code.verification.verify import verify
+
+TESTS = """
+def test_before(run):
+    assert run("write").returncode == 0
+
+
+def test_slow(run):
+    assert run("work", timeout={limit}).stdout == "what the first test wrote"
+"""
+SUBMISSION = """
+import sys
+import time
+
+if sys.argv[1] == "write":
+    with open("left", "w") as file:
+        file.write("what the first test wrote")
+else:
+    while time.process_time() < {seconds}:
+        pass
+    print(open("left").read(), end="")
+"""
+
+
+class Hogs:
+    """Processes that keep one processor busy, on which this thread and what it starts run, too."""
+
+    def __init__(self, count):
+        self.count = count
+        self.main = threading.main_thread().native_id
+        self.usual = os.sched_getaffinity(self.main)
+        self.processor = {min(self.usual)}
+        self.processes = []
+        self.output = b""
+        self.runs = 0
+
+    def pin(self):
+        os.sched_setaffinity(self.main, self.processor)
+
+    def start(self):
+        # A session each: where the kernel groups processes by session, they count as many.
+        argv = ["taskset", "-c", str(min(self.processor)), "sh", "-c", "while :; do :; done"]
+        self.processes += [subprocess.Popen(argv, start_new_session=True) for _ in range(self.count)]
+
+    def stop(self):
+        os.sched_setaffinity(self.main, self.usual)
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
+        self.processes = []
+
+    def follow(self, text):
+        """Start when the slow test does, in the first run, and stop at its end."""
+        self.output += text
+        if b"::test_slow" in self.output and not self.runs:
+            self.runs += 1
+            self.start()
+        if b"FAILED" in self.output and self.processes:
+            self.stop()
+
+
+@pytest.fixture
+def hogs():
+    with contextlib.ExitStack() as stack:
+
+        def make(count):
+            made = Hogs(count)
+            stack.callback(made.stop)
+            return made
+
+        yield make
+
+
+@pytest.fixture
+def starved(make_problem, make_submission, environment_spec, need, cache, tmp_path):
+    def run(seconds, limit, **options):
+        need("bubblewrap")
+        problem = make_problem({"test_checkpoint_1.py": TESTS.format(limit=limit)})
+        submission = make_submission({"main.py": SUBMISSION.format(seconds=seconds)})
+        runner = PytestRunner(
+            problem, problem.checkpoint(1), environment_spec(), submission, output_dir=tmp_path, cache=cache, **options
+        )
+        results = runner.run()
+        results.save(tmp_path / "evaluation.json")
+        return results
+
+    return run
+
+
+def findings(folder):
+    return verify(folder, read_document(folder / "evaluation.json")).findings
+
+
+def test_a_time_limit_that_struck_a_starved_submission_is_not_believed(starved, hogs, tmp_path):
+    load, repeated = hogs(30), []
+    load.pin()
+    results = starved(1.0, 6, follow=load.follow, progress=lambda event: repeated.append((event.kind, event.count)))
+    assert (ProgressKind.REPEAT_STARVED, 1) in repeated
+    before, slow = results.tests
+    assert (results.infrastructure_failure_reason, before.status, slow.status) == (None, "passed", "passed")
+    assert (before.attempts, results.passes("all-cases"), results.pytest_exit_code) == ([], True, 0)
+    (attempt,) = slow.attempts
+    assert (attempt.status, attempt.timeout.limit_s) == ("failed", 6)
+    assert attempt.usage.wait_s > 6 / 4
+    assert "TimeoutExpired" in attempt.failure_message
+    assert findings(tmp_path) == []
+    (tmp_path / ".scbench/repeat-1/stream.jsonl").unlink()
+    assert findings(tmp_path) != []
+
+
+def test_a_machine_that_stays_busy_gives_no_verdict(starved, hogs, tmp_path):
+    load = hogs(3)
+    load.pin()
+    load.start()
+    results = starved(3.0, 4)
+    assert "the machine is busy with other work" in results.infrastructure_failure_reason
+    assert "test_slow, waited " in results.infrastructure_failure_reason
+    assert not results.passes("any")
+    assert findings(tmp_path) == []

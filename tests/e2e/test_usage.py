@@ -1,0 +1,160 @@
+"""Usage of each test, and the limits that struck, in real boxes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.marks import in_proof
+
+SANDBOXES = pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+
+TESTS = """
+import subprocess
+
+import pytest
+
+
+def test_nothing():
+    pass
+
+
+def test_work(run):
+    assert run("work").stdout == "done"
+
+
+def test_hidden_in_a_grandchild(run):
+    assert run("grandchild").stdout == "done"
+
+
+def test_a_call_that_is_killed(run):
+    with pytest.raises(subprocess.TimeoutExpired):
+        run("for_ever", timeout=2)
+
+
+def test_nothing_again():
+    pass
+
+
+def test_timeout(run):
+    run("sleep", timeout=1)
+
+
+def test_memory(run):
+    assert run("memory").returncode == 0
+
+
+def test_processes(run):
+    assert run("processes").returncode == 0
+
+
+def test_disk(run):
+    assert run("disk").returncode == 0
+
+
+def test_output(run):
+    assert run("output").returncode == 0
+"""
+
+SUBMISSION = """
+import os
+import subprocess
+import sys
+import time
+
+what = sys.argv[1]
+if what in ("work", "grandchild") and what != sys.argv[-1] or what == "work":
+    held = bytearray(64 << 20)
+    with open("written", "wb") as file:
+        file.write(bytes(3 << 20))
+    while time.process_time() < 0.3:
+        pass
+elif what == "grandchild":
+    subprocess.run([sys.executable, __file__, "grandchild", "below"], check=True)
+while what == "for_ever":
+    pass
+if what == "sleep":
+    time.sleep(1000)
+if what == "memory":
+    held = []
+    while True:
+        held.append(bytearray(1 << 20))
+if what == "processes":
+    children = [subprocess.Popen(["sleep", "1000"]) for _ in range(40)]
+if what == "disk":
+    with open("large", "wb") as file:
+        while True:
+            file.write(bytes(1 << 20))
+            file.flush()
+if what == "output":
+    print("x" * (3 << 20))
+print("done", end="")
+"""
+
+LIMITS = {"memory": "256M", "processes": 30, "disk": "16M", "output": "1M"}
+
+
+@pytest.fixture(scope="module")
+def results(make_problem, make_submission, evaluate):
+    evaluated = {}
+
+    def of(sandbox, limits):
+        if (sandbox, limits) not in evaluated:
+            problem = make_problem({"test_checkpoint_1.py": TESTS})
+            environment = {"limits": LIMITS} if limits else {}
+            result = evaluate(
+                problem, make_submission({"main.py": SUBMISSION}), sandbox=sandbox, environment=environment
+            )
+            assert result.infrastructure_failure_reason is None
+            evaluated[sandbox, limits] = {test.id: test for test in result.tests}
+        return evaluated[sandbox, limits]
+
+    return of
+
+
+@SANDBOXES
+def test_a_test_records_what_its_calls_used(results, sandbox):
+    tests = results(sandbox, True)
+    for name in ("test_work", "test_hidden_in_a_grandchild"):
+        usage = tests[name].usage
+        assert 0.3 <= usage.cpu_s < 25
+        assert usage.memory_bytes >= 64 << 20
+        assert 3 << 20 <= usage.written_bytes < 8 << 20
+        assert 1 <= usage.processes <= 30
+        assert tests[name].limits == []
+    assert tests["test_a_call_that_is_killed"].usage.cpu_s + tests["test_a_call_that_is_killed"].usage.wait_s > 1
+
+
+@SANDBOXES
+def test_the_next_test_starts_from_zero(results, sandbox):
+    for name in ("test_nothing", "test_nothing_again"):
+        usage = results(sandbox, True)[name].usage
+        assert usage.memory_bytes < 64 << 20
+        assert usage.written_bytes < 1 << 20
+        assert usage.cpu_s < 0.3
+
+
+@SANDBOXES
+def test_a_timeout_is_recorded_with_its_limit(results, sandbox):
+    tests = results(sandbox, True)
+    assert (tests["test_timeout"].timeout.kind, tests["test_timeout"].timeout.limit_s) == ("call", 1)
+    assert [test.timeout for name, test in tests.items() if name != "test_timeout"] == [None] * (len(tests) - 1)
+
+
+@SANDBOXES
+@pytest.mark.parametrize(
+    ("kind", "limit"), [("memory", 256 << 20), ("processes", 30), ("disk", 16 << 20), ("output", 1 << 20)]
+)
+def test_a_limit_that_struck_is_recorded(results, sandbox, kind, limit):
+    test = results(sandbox, True)[f"test_{kind}"]
+    assert test.status == "failed"
+    assert (kind, limit) in [(struck.kind, struck.limit) for struck in test.limits]
+    calls = [struck.call for struck in test.limits if struck.kind == kind and struck.call is not None]
+    assert calls == [f"python main.py {kind}"] or (kind == "processes" and not calls)
+
+
+def test_without_a_sandbox_it_says_what_it_cannot_know(make_problem, make_submission, evaluate):
+    problem = make_problem({"test_checkpoint_1.py": "def test_work(run):\n    assert run('work').stdout == 'done'"})
+    (test,) = evaluate(problem, make_submission({"main.py": SUBMISSION}), sandbox="none").tests
+    assert test.usage.cpu_s >= 0.3
+    unknown = (test.usage.wait_s, test.usage.memory_bytes, test.usage.processes, test.usage.written_bytes)
+    assert unknown == (None, None, None, None)

@@ -1,0 +1,108 @@
+"""Time limits that are believed or not, and the verdict after a repetition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from slop_code.evaluation.grading import GradingRules, grade
+from slop_code.evaluation.repeat_tests import with_earlier_tests
+from slop_code.evaluation.reports.raw_test import RawTest
+from slop_code.evaluation.resources import Resources, TestTimeout, Usage
+from slop_code.evaluation.roster import Roster, RosterEntry
+from slop_code.evaluation.starvation import is_starved, waited_for_others
+from tests.evidence_records import evidence_of, exit_of
+
+RULES = GradingRules.with_markers(["checkpoint_1"], "checkpoint_1", {})
+SLOW, OTHER = "test_checkpoint_1.py::test_slow", "test_checkpoint_1.py::test_other"
+ROSTER = Roster((RosterEntry(OTHER, (), 1), RosterEntry(SLOW, (), 1)))
+
+
+def used(*, ran=1.0, waited=8.0, judge=0.0, others=20.0, limit=10.0, kind="call"):
+    sizes = dict.fromkeys(("memory_bytes", "processes", "written_bytes"))
+    usage = Usage(cpu_s=ran, wait_s=waited, judge_cpu_s=0.1, judge_wait_s=judge, others_cpu_s=others, **sizes)
+    return Resources(usage=usage, timeout=TestTimeout(kind=kind, limit_s=limit) if limit else None)
+
+
+def pair(status="failed", resources=None, *, share=None, calls=(), **more):
+    """The evidence of two tests, of which the slow one has this status."""
+    tests = [RawTest(OTHER, "passed", 1.0), RawTest(SLOW, status, 2.0, message="too late", calls=tuple(calls))]
+    evidence = evidence_of(*tests, roster=ROSTER, exit_code=int(status != "passed"), **more)
+    evidence.stream.resources[SLOW] = resources or used()
+    return replace(evidence, exit=exit_of(int(status != "passed")).model_copy(update={"processor_share": share}))
+
+
+def slow_test(*evidence):
+    first, *repeats = evidence
+    graded = grade([first], ROSTER, RULES, repeats)
+    return graded, next(test for test in graded.tests if test.id == "test_slow")
+
+
+@pytest.mark.parametrize(
+    ("status", "resources", "calls", "expected"),
+    [
+        pytest.param("failed", used(), (), True, id="waited for most of the limit"),
+        pytest.param("error", used(), (), True, id="in a fixture"),
+        pytest.param("passed", used(), (), False, id="passed all the same"),
+        pytest.param("failed", used(limit=None), (), False, id="no time limit struck"),
+        pytest.param("failed", used(waited=2.4), (), False, id="waited for less than a quarter"),
+        pytest.param("failed", used(waited=2.0, judge=1.0), (), True, id="the judge waited, too"),
+        pytest.param("failed", used(waited=500.0, others=1.0), (), False, id="its threads waited for each other"),
+        pytest.param("failed", used(ran=10.0), ("one",), False, id="ran for longer than the limit"),
+        pytest.param("failed", used(ran=10.0), ("one", "two"), True, id="two calls ran for longer than a limit of one"),
+        pytest.param("failed", used(ran=10.0, kind="test"), ("one", "two"), False, id="a limit of the whole test"),
+        pytest.param("failed", used(waited=None), (), False, id="unknown"),
+        pytest.param("failed", Resources(), (), False, id="not measured"),
+    ],
+)
+def test_starved(status, resources, calls, expected):
+    _, test = slow_test(pair(status, resources, calls=calls))
+    assert is_starved(test) is expected
+
+
+def test_only_waiting_that_others_caused_counts():
+    _, test = slow_test(pair(resources=used(waited=30.0, others=4.0)))
+    assert waited_for_others(test) == 4.0
+
+
+def test_only_what_the_repetition_says_counts():
+    graded, test = slow_test(pair(), pair("passed", used(limit=None)))
+    assert (test.status, graded.exit_code, graded.infrastructure_failure_reason) == ("passed", 0, None)
+    assert [(attempt.status, attempt.failure_message) for attempt in test.attempts] == [("failed", "too late")]
+
+
+def test_a_repetition_changes_no_test_that_was_believed():
+    graded, test = slow_test(pair(resources=used(waited=0.0)), pair("passed"))
+    assert (test.status, test.attempts, graded.exit_code) == ("failed", [], 1)
+
+
+@pytest.mark.parametrize(
+    ("resources", "share", "expected"),
+    [
+        pytest.param(used(), 0.5, "the machine is busy", id="a busy machine"),
+        pytest.param(used(), 0.9, None, id="only the submission's own processes say that it waited"),
+        pytest.param(used(waited=0.0), 0.5, None, id="it did not wait: it hangs"),
+        pytest.param(used(ran=10.0), 0.5, None, id="it ran for longer than the limit"),
+    ],
+)
+def test_a_time_limit_that_strikes_again(resources, share, expected):
+    graded, test = slow_test(pair(), pair(resources=resources, share=share))
+    reason = graded.infrastructure_failure_reason
+    assert (test.status, reason and reason.partition(" with")[0]) == ("failed", expected)
+    assert len(test.attempts) == 1
+
+
+def test_a_repetition_without_a_verdict_gives_none():
+    graded, _ = slow_test(pair(), replace(pair(), exit=exit_of(3)))
+    assert graded.infrastructure_failure_reason.startswith(
+        "starved tests could not be repeated: pytest had an internal"
+    )
+
+
+def test_a_repetition_has_the_tests_before_it_in_the_same_file():
+    names = ["test_a.py::one", "test_a.py::two", "test_a.py::three", "test_b.py::one", "test_b.py::two"]
+    roster = Roster(tuple(RosterEntry(name, (), 2) for name in names))
+    chosen = with_earlier_tests(roster, ["test_a.py::two", "test_b.py::one"])
+    assert [entry.nodeid for entry in chosen.entries] == ["test_a.py::one", "test_a.py::two", "test_b.py::one"]
+    assert {entry.pair for entry in chosen.entries} == {1}
