@@ -320,6 +320,7 @@ def evaluate(
             output_dir=output_dir,
             cache=cache,
             progress=progress,
+            repeat_starved=False,  # on a machine that is busy with these tests, short time limits would give no verdict
         )
         return runner.run(list(pytest_args))
 
