@@ -57,6 +57,9 @@ class Row:
     unjudged: int = 0
     """How many of these are evaluations without a verdict."""
 
+    repeated: int = 0
+    """Tests that ran again alone, because they had waited for a processor."""
+
     notes: set[str] = field(default_factory=set)
     """Tests whose messages, not results, differed."""
 
@@ -79,6 +82,7 @@ class Account:
             row = self.rows.setdefault((case, sandbox, condition), Row(case, sandbox, condition))
             row.times += 1
             row.seconds += results.duration
+            row.repeated += sum(bool(test.attempts) for test in results.tests)
             if results.infrastructure_failure:
                 row.unjudged += 1
                 why = escape_control(results.infrastructure_failure_reason or "no reason", WIDTH)
@@ -129,11 +133,12 @@ def soak(
 
 
 def table(rows: Sequence[Row]) -> str:
-    lines = [f"{'case':28}{'sandbox':12}{'condition':11}{'times':>6}{'differing':>11}{'mean s':>8}  messages"]
+    counted = f"{'times':>6}{'differing':>11}{'repeated':>10}{'mean s':>8}"
+    lines = [f"{'case':28}{'sandbox':12}{'condition':11}{counted}  messages"]
     for row in rows:
         notes = f"{len(row.notes)} differ in words" if row.notes else "equal"
         mean = row.seconds / row.times
-        counts = f"{row.times:6}{len(row.differing):11}{mean:8.2f}"
+        counts = f"{row.times:6}{len(row.differing):11}{row.repeated:10}{mean:8.2f}"
         lines.append(f"{row.case:28}{row.sandbox:12}{row.condition:11}{counts}  {notes}")
     return "\n".join(lines)
 
@@ -141,7 +146,8 @@ def table(rows: Sequence[Row]) -> str:
 def summary(rows: Sequence[Row]) -> str:
     done, wrong = sum(row.times for row in rows), [row for row in rows if row.differing]
     if not wrong:
-        return f"STABLE: {done} evaluations, every verdict equal"
+        repeated = sum(row.repeated for row in rows)
+        return f"STABLE: {done} evaluations, every verdict equal, {repeated} tests repeated"
     lines = [f"NOT STABLE: {len(wrong)} of {len(rows)} rows of {done} evaluations"]
     for row in wrong:
         more = [f"and {len(row.differing) - SHOWN} more"] if len(row.differing) > SHOWN else []
@@ -169,6 +175,7 @@ def as_json(rows: Sequence[Row], seconds: float) -> str:
             "mean_seconds": round(row.seconds / row.times, 3),
             "differing": row.differing,
             "without_a_verdict": row.unjudged,
+            "repeated_tests": row.repeated,
             "messages_that_differ": sorted(row.notes),
         }
         for row in rows

@@ -34,7 +34,7 @@ def test_the_smallest_example_is_stable(cache, tmp_path, need, sandbox):
     need(sandbox)
     cases = chosen(all_cases(tmp_path), "hitcount-2-before")
     rows = soak(cases, [sandbox], {"idle": 1, "load": 1}, cache=cache)
-    assert summary(rows) == "STABLE: 2 evaluations, every verdict equal"
+    assert summary(rows) == "STABLE: 2 evaluations, every verdict equal, 0 tests repeated"
     assert [(row.condition, row.times, row.notes) for row in rows] == [("idle", 1, set()), ("load", 1, set())]
 
 

@@ -64,7 +64,7 @@ NOTHING = results(infrastructure_failure_reason="no bubblewrap works here")
 @pytest.mark.parametrize(
     ("evaluations", "status", "words"),
     [
-        ([results()] * 2, 0, "STABLE: 2 evaluations, every verdict equal"),
+        ([results()] * 2, 0, "STABLE: 2 evaluations, every verdict equal, 0 tests repeated"),
         ([NOTHING] * 6, 3, "evaluation 6: no verdict: no bubblewrap works here"),
         ([NOTHING, results()], 3, "evaluation 1: no verdict: no bubblewrap works here"),
         ([results(), NOTHING], 3, "evaluation 2: no verdict: no bubblewrap works here"),
