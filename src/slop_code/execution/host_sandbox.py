@@ -29,8 +29,10 @@ class HostSetupBox:
 
     job: SetupJob
 
-    def put(self, name: str, text: str) -> None:
-        (self.job.scratch / "tmp" / name).write_text(text)
+    def put(self, name: str, text: str) -> str:
+        path = self.job.scratch / "tmp" / name
+        path.write_text(text)
+        return str(path)
 
 
 class HostSandbox(ABC):

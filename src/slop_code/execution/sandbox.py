@@ -128,8 +128,8 @@ class SetupBox(Protocol):
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult: ...
 
-    def put(self, name: str, text: str) -> None:
-        """Write a file into the box's folder of temporary files, before any command runs."""
+    def put(self, name: str, text: str) -> str:
+        """Write a file into the box before any command runs, and return its path there."""
 
 
 class ToolBuilder(Protocol):

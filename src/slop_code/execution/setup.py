@@ -14,6 +14,7 @@ from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, PreparedSubject, SetupJob
 from slop_code.execution.setup_failure import (
     PROBE_S,
+    REQUIREMENTS,
     SetupStep,
     SetupStepError,
     StepKind,
@@ -102,7 +103,7 @@ def python_steps(python: str, dependencies: Dependencies) -> list[SetupStep]:
         steps.append(SetupStep(export, StepKind.OWN_CODE))
         source = "{tmp}/exported.txt"
     elif dependencies.requirements is not None:
-        source = "{tmp}/requirements.txt"
+        source = REQUIREMENTS
     if dependencies.locked:
         install.append("--no-deps")
     if source == "requirements.txt":
@@ -126,11 +127,12 @@ class SubjectSetup:
 
         def build(scratch: Path) -> None:
             deadline = time.monotonic() + sandbox.spec.setup.timeout
+            paths = {"{env}": sandbox.subject_env(scratch), "{tmp}": sandbox.layout(scratch).tmp}
             with sandbox.setup_box(self._job(self.submission, scratch)) as setup_box:
                 if self.plan.requirements is not None:
-                    setup_box.put("requirements.txt", self.plan.requirements)
+                    paths[REQUIREMENTS] = setup_box.put("requirements.txt", self.plan.requirements)
                 for step in self.plan.steps:
-                    self._run_step(setup_box, step, scratch, deadline)
+                    self._run_step(setup_box, step.with_paths(paths), deadline)
             write_sample_manifest(scratch)
 
         def load(entry: Path) -> Path:
@@ -159,9 +161,7 @@ class SubjectSetup:
             hidden=self.hidden,
         )
 
-    def _run_step(self, setup_box: SetupBox, step: SetupStep, scratch: Path, deadline: float) -> None:
-        env, tmp = self.sandbox.subject_env(scratch), self.sandbox.layout(scratch).tmp
-        step = replace(step, argv=[word.replace("{env}", env).replace("{tmp}", tmp) for word in step.argv])
+    def _run_step(self, setup_box: SetupBox, step: SetupStep, deadline: float) -> None:
         self.sandbox.progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, step.shown))
         done = setup_box.run(step.argv, max(0.0, deadline - time.monotonic()))
         if done.exit_code != 0:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, SlopCodeError, SubmissionSetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from slop_code.execution.process import ProcessResult
     from slop_code.execution.sandbox import Sandbox
@@ -27,6 +27,7 @@ NO_PYTHON = "No interpreter found"
 UNSATISFIABLE = 1
 """Exit code of uv for requirements that cannot be met. For all that keeps it from finding out, it is 2."""
 
+REQUIREMENTS = "{requirements}"
 FETCH_FAILED = "Failed to fetch"
 
 
@@ -47,13 +48,23 @@ class StepKind(Enum):
 @dataclass(frozen=True, slots=True)
 class SetupStep:
     argv: Sequence[str]
-    """`{env}` stands for the Python environment, `{tmp}` for the folder of temporary files."""
+    """`{env}` stands for the Python environment, `{tmp}` for the folder of temporary files, REQUIREMENTS for the file
+    with requirements that were read from a lock."""
 
     kind: StepKind
+
+    def with_paths(self, paths: Mapping[str, str]) -> SetupStep:
+        return replace(self, argv=[_with_paths(word, paths) for word in self.argv])
 
     @property
     def shown(self) -> str:
         return self.argv[-1] if self.kind is StepKind.COMMAND else shlex.join(self.argv)
+
+
+def _with_paths(word: str, paths: Mapping[str, str]) -> str:
+    for name, path in paths.items():
+        word = word.replace(name, path)
+    return word
 
 
 class SetupStepError(SlopCodeError):

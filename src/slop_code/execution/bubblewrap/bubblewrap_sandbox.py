@@ -101,6 +101,10 @@ class BubblewrapSetupBox(HostSetupBox):
     prefix: str
     """Of the submission's interpreter."""
 
+    def put(self, name: str, text: str) -> str:
+        super().put(name, text)
+        return f"/tmp/{name}"
+
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         unprivileged = ["/slop/box", "restrict", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
         argv = [bwrap(), *setup_arguments(self.job, self.prefix), *unprivileged, *command]

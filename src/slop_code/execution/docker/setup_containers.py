@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.execution.docker.docker_sandbox import DockerSandbox
+    from slop_code.execution.docker.engine import Engine
     from slop_code.execution.submission import TreeSummary
 
 JUDGE_PYTHON = ">=3.11"
@@ -125,6 +126,16 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
         (job.scratch / name).unlink(missing_ok=True)
 
 
+def put_file(engine: Engine, container: str, scratch: Path, name: str, text: str) -> str:
+    """Write a file into the container and return its path there. Docker copies nothing into a tmpfs, such as /tmp."""
+    file, target = scratch / "put", f"/slop/{name}"
+    file.write_text(text)
+    file.chmod(0o644)
+    engine.check_output("cp", str(file), f"{container}:{target}")
+    file.unlink()
+    return target
+
+
 @dataclass(frozen=True, slots=True)
 class DockerSetupBox:
     docker: DockerSandbox
@@ -132,12 +143,8 @@ class DockerSetupBox:
     user: c.User
     job: SetupJob
 
-    def put(self, name: str, text: str) -> None:
-        file = self.job.scratch / "put"
-        file.write_text(text)
-        file.chmod(0o644)
-        self.docker.engine.check_output("cp", str(file), f"{self.container}:{self.docker.layout(file).tmp}/{name}")
-        file.unlink()
+    def put(self, name: str, text: str) -> str:
+        return put_file(self.docker.engine, self.container, self.job.scratch, name, text)
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         environment = {**self.job.environment, **certificate_variables()}
@@ -158,12 +165,7 @@ class DockerToolBuilder:
     folder: str = "/tmp"
 
     def put(self, name: str, text: str) -> str:
-        file = self.scratch / "put"
-        file.write_text(text)
-        file.chmod(0o644)
-        self.docker.engine.check_output("cp", str(file), f"{self.container}:/slop/{name}")
-        file.unlink()
-        return f"/slop/{name}"
+        return put_file(self.docker.engine, self.container, self.scratch, name, text)
 
     def python(self) -> tuple[str, str]:
         """The image's own where it is recent enough, else an interpreter that uv downloads next to the packages."""
