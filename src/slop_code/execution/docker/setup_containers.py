@@ -126,14 +126,14 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
         (job.scratch / name).unlink(missing_ok=True)
 
 
-def put_file(engine: Engine, container: str, scratch: Path, name: str, text: str) -> str:
-    """Write a file into the container and return its path there. Docker copies nothing into a tmpfs, such as /tmp."""
-    file, target = scratch / "put", f"/slop/{name}"
+def put_file(engine: Engine, container: str, scratch: Path, path: str, text: str) -> str:
+    """Write a file into the container and return its path. Docker copies nothing into a tmpfs, such as /tmp."""
+    file = scratch / "put"
     file.write_text(text)
     file.chmod(0o644)
-    engine.check_output("cp", str(file), f"{container}:{target}")
+    engine.check_output("cp", str(file), f"{container}:{path}")
     file.unlink()
-    return target
+    return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class DockerSetupBox:
     job: SetupJob
 
     def put(self, name: str, text: str) -> str:
-        return put_file(self.docker.engine, self.container, self.job.scratch, name, text)
+        return put_file(self.docker.engine, self.container, self.job.scratch, f"{c.SUBJECT_ENV}/{name}", text)
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         environment = {**self.job.environment, **certificate_variables()}
@@ -165,7 +165,7 @@ class DockerToolBuilder:
     folder: str = "/tmp"
 
     def put(self, name: str, text: str) -> str:
-        return put_file(self.docker.engine, self.container, self.scratch, name, text)
+        return put_file(self.docker.engine, self.container, self.scratch, f"/slop/{name}", text)
 
     def python(self) -> tuple[str, str]:
         """The image's own where it is recent enough, else an interpreter that uv downloads next to the packages."""
