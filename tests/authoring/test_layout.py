@@ -71,6 +71,25 @@ def test_data_in_a_comment_is_not_used(found):
     assert found({"tests/words.json": "{}"}, with_tests("# words.json\n")) == [("data-unused", "tests/words.json")]
 
 
+PROJECT = {
+    "tests/helpers.py": "",
+    "tests/project/helpers.py": "import requests",
+    "tests/project/test_helpers.py": "import flask\n\ndef test_one(): ...",
+    "tests/project/words.txt": "",
+}
+IMPORT = "import helpers\n"
+
+
+def test_sources_that_no_test_imports_are_data(found):
+    """They may import what they like, and be called like tests."""
+    assert found(PROJECT, with_tests(f"{IMPORT}FOLDER = 'project'")) == []
+
+
+def test_sources_that_nobody_names_are_reported(found):
+    unused = {("data-unused", f"tests/project/{name}") for name in ("helpers.py", "test_helpers.py", "words.txt")}
+    assert {*found(PROJECT, with_tests(IMPORT))} == unused | {("file-unclaimed", "tests/project/test_helpers.py")}
+
+
 @pytest.mark.parametrize(
     ("text", "rules"),
     [

@@ -120,7 +120,7 @@ def watched(tmp_path):
     (tests / "same.txt").write_text("  the answer is 42")
     (tests / "short.out").write_text("42\n")
     (tests / "long.out").write_text("4" * (MAX_TEXT + 1))
-    watch = Watch(str(tests), str(tmp_path))
+    watch = Watch(str(tests), str(tmp_path), ())
     watch.running = "test_x"
     return watch
 

@@ -16,7 +16,7 @@ from slop_code.evaluation.evidence import SHOWN, Evidence
 from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.infrastructure import infrastructure_failure
-from slop_code.evaluation.judge import plugin, usage, watch
+from slop_code.evaluation.judge import handover, plugin, usage, watch
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.staging import SETTINGS_VARIABLE
@@ -64,6 +64,7 @@ class Judge:
             folder.mkdir(parents=True)
         shutil.copy(plugin.__file__, root / "path" / "slop_code_judge.py")
         shutil.copy(usage.__file__, root / "path" / "slop_code_usage.py")
+        shutil.copy(handover.__file__, root / "path" / "slop_code_handover.py")
 
     def write(self, name: str, text: str) -> None:
         path = self.workspace / name
@@ -629,3 +630,12 @@ def test_thousands_of_tests_and_texts_that_grow_when_they_are_written(judge):
     assert len(judged.stream.deselected) == 6000
     (test,) = judged.evidence.tests
     assert "\U0001f600" in test.output
+
+
+def test_files_that_pytest_loaded_are_in_the_stream(judge):
+    judge.test("import helper\n\n\ndef test_a():\n    import later\n")
+    for name in ("conftest.py", "helper.py", "later.py", "data/project.py", "data/conftest.py", "data/test_project.py"):
+        judge.test("", name)
+    stream = judge.run("--collect-only", "-o", "python_files=test_checkpoint_1.py").stream
+    assert stream.loaded == ("conftest.py", "data/conftest.py", "helper.py", "test_checkpoint_1.py")
+    assert "." in stream.import_roots

@@ -13,7 +13,7 @@ from slop_code.evaluation.judge import watch
 @pytest.fixture
 def eye(tmp_path):
     (tmp_path / "tests").mkdir()
-    return watch.Watch(str(tmp_path / "tests"), str(tmp_path))
+    return watch.Watch(str(tmp_path / "tests"), str(tmp_path), ["test_a.py"])
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,7 @@ def eye(tmp_path):
         ("tests/a.txt", os.O_WRONLY, []),
         ("tests/a.txt", os.O_RDWR, []),
         ("tests/test_a.py", os.O_RDONLY, []),
+        ("tests/project/test_a.py", os.O_RDONLY, ["project/test_a.py"]),
         ("tests/__pycache__/a.pyc", os.O_RDONLY, []),
         ("testsuite/a.txt", os.O_RDONLY, []),
         ("tests", os.O_RDONLY, []),

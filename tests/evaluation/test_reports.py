@@ -285,6 +285,15 @@ def test_stream_of_a_killed_run(tmp_path):
     assert (stream.running, stream.finished, stream.faults) == ("test_a.py::two", None, [])
 
 
+def test_loaded_files_and_refused_paths(tmp_path):
+    path = tmp_path / "stream.jsonl"
+    refused = line(kind="refused", nodeid="test_a.py::one", paths=[{"path": "a.py", "reason": "why"}])
+    path.write_bytes(line(kind="loaded", files=["a.py"], import_roots=["."]) + refused + result("test_a.py::one"))
+    stream = read_stream(path)
+    assert (stream.loaded, stream.import_roots, stream.faults) == (("a.py",), (".",), [])
+    assert stream.refused == {"test_a.py::one": (("a.py", "why"),)}
+
+
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
@@ -300,6 +309,9 @@ def test_stream_of_a_killed_run(tmp_path):
         (line(kind="result", nodeid="test_a.py::x", status="failed", markers=5), "markers is not a list"),
         (line(kind="result", nodeid="test_a.py::x", status="failed", calls={"a": 1}), "calls is not a list"),
         (line(kind="result", nodeid="test_a.py::x", status="failed", calls=[1]), "calls is not a list"),
+        (line(kind="loaded", files=["a.py"], import_roots="."), "import_roots is not a list"),
+        (line(kind="refused", nodeid="test_a.py::x", paths=["a.py"]), "paths[0] is str"),
+        (line(kind="refused", nodeid="test_a.py::x", paths=[{"path": "a.py"}]), "reason is missing"),
         (result("test_a.py::one", status="failed"), "twice"),
         (b"x" * (stream_module.LINE_LIMIT + 10) + b"\n", "longer than"),
     ],

@@ -31,7 +31,7 @@ KEY = "SLOP_CODE_ATTACKED_KEY"
 """Variable in the evaluator's environment that no submission may see."""
 
 EARNED = frozenset({"test_upper", "test_given", "test_last"})
-TEST_COUNT = 8
+TEST_COUNT = 9
 BUILD_TIMEOUT_S = 60.0
 LATER_TESTS = """\
 def test_later(run):

@@ -159,7 +159,9 @@ class Evidence:
 
     @functools.cached_property
     def tests(self) -> tuple[RawTest, ...]:
-        return tuple(_with_details(test, self.stream.results.get(test.nodeid)) for test in self._report.tests)
+        stream = self.stream
+        tests = [_with_details(test, stream.results.get(test.nodeid)) for test in self._report.tests]
+        return tuple(replace(test, refused=stream.refused.get(test.nodeid, ())) for test in tests)
 
     @property
     def collection_errors(self) -> tuple[str, ...]:

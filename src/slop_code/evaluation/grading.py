@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from slop_code.evaluation.evidence import NO_TESTS, Evidence, ReportSource, is_busy
 from slop_code.evaluation.groups import GroupType, group_for
 from slop_code.evaluation.infrastructure import infrastructure_failure
-from slop_code.evaluation.report import TestAttempt, TestResult
+from slop_code.evaluation.report import RefusedPath, TestAttempt, TestResult
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, RawTest, escape_control
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import checkpoint_of
@@ -24,6 +24,8 @@ MESSAGE_LIMIT = 16 * 1024
 REASON_LIMIT = 16 * 1024
 CALL_LIMIT = 2 * 1024
 MAX_CALLS = 32
+PATH_LIMIT = 2 * 1024
+MAX_REFUSED = 32
 NOT_IN_ROSTER = "not in the roster of this checkpoint's tests"
 NO_RESULT = "left no result"
 STILL_BUSY = "the machine is busy with other work: tests reached their time limit while they waited for a processor"
@@ -199,6 +201,10 @@ def _result(entry: RosterEntry, raw: RawTest, rules: GradingRules, used: Resourc
         usage=used.usage,
         limits=list(used.limits),
         timeout=None if passed else used.timeout,
+        refused_paths=[
+            RefusedPath(path=escape_control(path, PATH_LIMIT), reason=escape_control(reason, PATH_LIMIT))
+            for path, reason in raw.refused[:MAX_REFUSED]
+        ],
     )
 
 

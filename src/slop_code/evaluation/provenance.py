@@ -22,11 +22,15 @@ from slop_code.execution.python_version import fits
 from slop_code.execution.sandbox import sandbox_name
 from slop_code.execution.submission import open_submission
 
+MAX_WARNINGS = 20
+"""About paths that were not handed over."""
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.context import EvaluationContext
+    from slop_code.evaluation.report import TestResult
     from slop_code.evaluation.staging import Staged
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.submission import SubmissionTree
@@ -116,6 +120,22 @@ def warnings_for(
     if staged is not None:
         warnings += [f"tests/{name} belongs to no checkpoint and is not run" for name in staged.unattributed]
         warnings += misspelt_markers(staged.roster, problem.markers)
+    return warnings
+
+
+def refused_handovers(tests: Sequence[TestResult]) -> list[str]:
+    """A warning for each path that was not handed over, with the first of its tests."""
+    named: dict[tuple[str, str], list[str]] = {}
+    for test in tests:
+        for refused in test.refused_paths:
+            named.setdefault((refused.path, refused.reason), []).append(test.nodeid)
+    warnings = []
+    for (path, reason), (first, *others) in list(named.items())[:MAX_WARNINGS]:
+        more = f" and {len(others)} more" if others else ""
+        where = "tests" if path == "." else f"tests/{path}"
+        warnings.append(f"{where} was not handed over to the submission in {first}{more}: {reason}")
+    if len(named) > MAX_WARNINGS:
+        warnings.append(f"{len(named) - MAX_WARNINGS} more paths were not handed over to the submission")
     return warnings
 
 

@@ -23,7 +23,7 @@ from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence, w
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
 from slop_code.evaluation.infrastructure import SELECTS_NONE, submission_change, tree_after_tests
-from slop_code.evaluation.provenance import platform_name, provenance_of, warnings_for
+from slop_code.evaluation.provenance import platform_name, provenance_of, refused_handovers, warnings_for
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
 from slop_code.evaluation.repeat_tests import Repeater
 from slop_code.evaluation.report import CorrectnessResults
@@ -251,6 +251,7 @@ class PytestRunner:
         tree = None
         with contextlib.suppress(InfrastructureError):  # already reported as the reason, unless another came first
             tree = state.tree()
+        warnings = warnings_for(state.context, self.submission_path, state.staged, tree, state.python)
         results = CorrectnessResults(
             problem_name=self.problem.name,
             checkpoint_name=self.checkpoint.name,
@@ -274,7 +275,7 @@ class PytestRunner:
                 pytest_args=state.arguments,
             ),
             evidence=graded.source,
-            warnings=warnings_for(state.context, self.submission_path, state.staged, tree, state.python),
+            warnings=[*warnings, *refused_handovers(graded.tests)],
         )
         reason = results.infrastructure_failure_reason or ""
         return results.with_failure_kind(permanent=state.permanent or reason.startswith(SELECTS_NONE))

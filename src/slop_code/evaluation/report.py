@@ -101,6 +101,14 @@ class TestAttempt(Stored):
     timeout: TestTimeout
 
 
+class RefusedPath(Stored):
+    """A path of the tests folder that a call named and that was not handed over to the submission."""
+
+    path: str
+    """Relative to the tests folder."""
+    reason: str
+
+
 class TestResult(Stored):
     __test__: ClassVar[bool] = False
 
@@ -126,6 +134,7 @@ class TestResult(Stored):
     """The time limit that ended the test."""
     attempts: list[TestAttempt] = Field(default_factory=list)
     """Earlier attempts, which are not believed."""
+    refused_paths: list[RefusedPath] = Field(default_factory=list)
 
     @property
     def nodeid(self) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from slop_code._io import digest_of, keep_ends
 from slop_code._version import __version__
 from slop_code.errors import ConfigError, InfrastructureError
-from slop_code.evaluation import judge
-from slop_code.evaluation.command import FIXTURES, INI, OWN_PACKAGES, PLUGIN, USAGE, WATCH, render_ini
+from slop_code.evaluation import judge, python_imports, tests_code
+from slop_code.evaluation.command import FIXTURES, HANDOVER, INI, OWN_PACKAGES, PLUGIN, USAGE, WATCH, render_ini
 from slop_code.evaluation.evidence import EXIT, NO_TESTS, ROSTER, STREAM, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
@@ -22,6 +22,7 @@ from slop_code.evaluation.quarantine import read_ledger
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import Selection, checkpoint_files, checkpoint_of, files_in, select
+from slop_code.evaluation.tests_code import find_test_code
 from slop_code.execution.assets import asset_environment, copy_assets, walk
 from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -43,6 +44,7 @@ PERMANENT_EXITS = (0, 1, 2, 4, NO_TESTS)
 
 HASH_SEEDS = 1 << 32
 SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
+TEST_CODE = "test_code.json"
 
 
 class CollectionError(InfrastructureError):
@@ -186,7 +188,10 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
         context.environment.environment.env,
     ]
     sources = judge_sources()
-    key = digest_of([*content, *context.sandbox.identity(), __version__, *map(_file_digest, sources.values())])
+    rules = [Path(str(module.__file__)) for module in (tests_code, python_imports)]
+    key = digest_of(
+        [*content, *context.sandbox.identity(), __version__, *map(_file_digest, [*sources.values(), *rules])]
+    )
 
     def build(folder: Path) -> None:
         context.progress(ProgressEvent(ProgressKind.COLLECT_TESTS, problem=problem.name, checkpoint=checkpoint.name))
@@ -196,7 +201,11 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
         (folder / "judge" / FIXTURES).mkdir(parents=True)
         for name, source in sources.items():
             shutil.copyfile(source, folder / "judge" / name)
-        (folder / ROSTER).write_text(_collect(context, plan.command, folder).to_json())
+        stream = _collect(context, plan.command, folder)
+        (folder / ROSTER).write_text(_roster(problem, stream.collected).to_json())
+        shown = {path.relative_to(folder / "shown").as_posix() for path in (folder / "shown").rglob("*")}
+        code = find_test_code(folder / "tests", stream.loaded or (), stream.import_roots, shown)
+        (folder / TEST_CODE).write_text(json.dumps(sorted(code)))
         write_manifest(folder)
 
     def load(folder: Path) -> Staged:
@@ -212,12 +221,13 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
 def judge_sources() -> dict[str, Path]:
     """The files that are loaded into the judge's pytest, by their names there."""
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
-    modules = {PLUGIN: "plugin.py", USAGE: "usage.py", WATCH: "watch.py", OWN_PACKAGES: "own_packages.py"}
+    modules = {PLUGIN: "plugin.py", HANDOVER: "handover.py", USAGE: "usage.py", WATCH: "watch.py"}
+    modules[OWN_PACKAGES] = "own_packages.py"
     plugins = {f"{name}.py": own / file for name, file in modules.items()}
     return plugins | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 
 
-def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -> Roster:
+def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -> Stream:
     with Session.open(context.sandbox, None) as session:
         argv = [*command[:-1], "--collect-only", command[-1]]
         timeout = context.environment.timeouts.collection
@@ -228,8 +238,12 @@ def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -
         reason = late if done.exit_code is None else _collection_failure(context, done.exit_code, stream)
         if reason is not None:
             raise CollectionError(f"{reason}\n{done.output}".strip(), done.exit_code, request.reports)
-    ledger = read_ledger(context.problem)
-    return Roster(tuple(_quarantined(entry) if ledger.covers(entry.nodeid) else entry for entry in stream.collected))
+    return stream
+
+
+def _roster(problem: ProblemConfig, collected: Sequence[RosterEntry]) -> Roster:
+    ledger = read_ledger(problem)
+    return Roster(tuple(_quarantined(entry) if ledger.covers(entry.nodeid) else entry for entry in collected))
 
 
 def _collection_failure(context: EvaluationContext, exit_code: int, stream: Stream) -> str | None:
@@ -239,7 +253,7 @@ def _collection_failure(context: EvaluationContext, exit_code: int, stream: Stre
     names, files = list(problem.checkpoints), {entry.nodeid.partition("::")[0] for entry in stream.collected}
     if all(checkpoint_of(PurePosixPath(file).name, names) != checkpoint.name for file in files):
         return f"no test of {checkpoint.name} itself was collected; is tests/test_{checkpoint.name}.py empty?"
-    return None
+    return "the judge did not say which files it loaded" if stream.loaded is None else None
 
 
 def _quarantined(entry: RosterEntry) -> RosterEntry:
@@ -271,7 +285,15 @@ def judge_request(
         },
         timeout=timeout,
         entrypoint=context.environment.entry(context.problem.entry_file),
+        test_code=_test_code_of(staged),
     )
+
+
+def _test_code_of(staged: Path) -> list[str]:
+    """Empty while tests are collected, when there is no submission."""
+    file = staged / TEST_CODE
+    code: list[str] = json.loads(file.read_text()) if file.exists() else []
+    return code
 
 
 def reports_of(session: Session) -> Path:
@@ -292,7 +314,7 @@ def _judge_environment(
     hash_seed = {} if request.seed is None else {"PYTHONHASHSEED": str(request.seed % HASH_SEEDS)}
     seen = session.environment({**variables_for(problem, checkpoint, layout.tests), **hash_seed})
     path = session.folder / "settings.json"
-    path.write_text(json.dumps(_settings(layout, context, request, seen)))
+    path.write_text(json.dumps(_settings(layout, context, request, seen) | {"test_code": _test_code_of(plugin.parent)}))
     # The judge's own process gets no variable that could make it load a file of the submission.
     return {
         **{name: seen[name] for name in ("PATH", "HOME", "LANG", "TZ")},

@@ -171,6 +171,9 @@ class JudgeRequest:
     entrypoint: Sequence[str] = ()
     """The argv that starts the submission in the subject's box."""
 
+    test_code: Sequence[str] = ()
+    """Files of the tests, relative to their folder, that no call hands over to the subject."""
+
     interactive: bool = False
     """The judge reads the evaluator's standard input."""
 
@@ -262,7 +265,8 @@ def launcher_settings(layout: BoxLayout, request: JudgeRequest, output: int) -> 
         "tests": layout.tests, "workspace": layout.workspace, "command": "".join(command[:1]), "entry": "".join(entry),
         "output": output,
     }  # fmt: skip
-    return "".join(f"{name}={value}\0" for name, value in settings.items())
+    lines = [*settings.items(), *(("code", file) for file in request.test_code)]
+    return "".join(f"{name}={value}\0" for name, value in lines)
 
 
 def sandbox_name(spec: EnvironmentSpec) -> str:

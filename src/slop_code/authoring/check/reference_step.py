@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import failure_reason, first_line, first_lines, outcome_verb, shown_test
+from slop_code.authoring.check.failure_text import (
+    failure_reason,
+    first_line,
+    first_lines,
+    outcome_verb,
+    shown_test,
+    single_line,
+)
 from slop_code.authoring.check.findings import Finding, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_checkpoint, location_of_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from slop_code.authoring.check.workbench import Workbench
     from slop_code.evaluation.config import CheckpointConfig
@@ -24,6 +32,11 @@ NO_VERDICT = Rule.error(
     "reference-no-verdict",
     "The tests give no verdict on the reference",
     "Fix what the reason names; `slop-code problems run` shows the whole output of pytest.",
+)
+NOT_HANDED_OVER = Rule.error(
+    "not-handed-over",
+    "A test passes a file to the submission that is test code",
+    "Copy it to a file of its own that no test imports, or pass another file: what decides the verdict stays hidden.",
 )
 
 
@@ -50,6 +63,7 @@ def findings_of(bench: Workbench, checkpoint: CheckpointConfig, results: Correct
             detail=first_lines(reason),
         )
         return
+    yield from refusals(folder, name, results)
     for test in results.tests:
         if test.status == "passed":
             continue
@@ -63,6 +77,15 @@ def findings_of(bench: Workbench, checkpoint: CheckpointConfig, results: Correct
             test=test.nodeid,
             detail=first_lines(test.failure_message),
         )
+
+
+def refusals(folder: Path, checkpoint: str, results: CorrectnessResults) -> Iterator[Finding]:
+    for test in results.tests:
+        for refused in test.refused_paths:
+            path = "tests" if refused.path == "." else f"tests/{refused.path}"
+            message = f"{single_line(path)} was not handed over to the submission: {refused.reason}"
+            location = location_of_test(folder, test.nodeid)
+            yield Finding(NOT_HANDED_OVER, location, message, checkpoint=checkpoint, test=test.nodeid)
 
 
 def passed(results: CorrectnessResults) -> int:
@@ -84,4 +107,4 @@ def facts(results: CorrectnessResults) -> dict[str, object]:
     }
 
 
-STEP = Step("reference", "each checkpoint's reference passes every test", (FAILS, NO_VERDICT), run)
+STEP = Step("reference", "each checkpoint's reference passes every test", (FAILS, NO_VERDICT, NOT_HANDED_OVER), run)

@@ -3,8 +3,8 @@
 An environment variable names a JSON file with its settings: `stream` (the file of the stream), `environment` (variables
 of the tests and their processes), `tmpdir`, `tests`, `guard` (folders that may not be imported from), `in_process`,
 `launcher` (the first word of every command of the submission), `command` (the words it stands for), `gate` and `limits`
-(for `slop_code_usage`), `only` (node ids to run; null: all), `seed` (of the order of tests and of `random`; null:
-neither) and `quarantined` (node ids).
+(for `slop_code_usage`), `test_code` (files of the tests that no call hands over), `only` (node ids to run; null: all),
+`seed` (of the order of tests and of `random`; null: neither) and `quarantined` (node ids).
 """
 
 from __future__ import annotations
@@ -122,23 +122,21 @@ class Reporter:
         self,
         stream: str,
         tests: str,
+        calls: Calls,
         only: Iterable[str] | None = None,
-        calls: Calls | None = None,
         seed: int | None = None,
         quarantined: Iterable[str] = (),
     ) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         self.descriptor = os.open(stream, flags, 0o600)
-        self.tests = os.path.abspath(tests)
-        self.root = self.tests
+        self.tests = self.root = os.path.abspath(tests)
         self.relative_files: dict[str, str] = {}
         self.markers: dict[str, list[str]] = {}
         self.reports: dict[str, list[pytest.TestReport]] = {}
         self.text_size = 0
         self.only = None if only is None else frozenset(only)
-        self.calls = calls or Calls("", ())
-        self.seed = seed
-        self.quarantined = frozenset(quarantined)
+        self.calls = calls
+        self.seed, self.quarantined = seed, frozenset(quarantined)
 
     def write(self, kind: str, **values: Any) -> None:
         rest = json.dumps({"kind": kind, **values}).encode("ascii") + b"\n"
@@ -370,14 +368,15 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter = Reporter(
         _settings["stream"],
         _settings["tests"],
+        Calls(_settings.get("launcher", ""), _settings.get("command", ())),
         only=_settings.get("only"),
-        calls=Calls(_settings.get("launcher", ""), _settings.get("command", ())),
         seed=_settings.get("seed"),
         quarantined=_settings.get("quarantined", ()),
     )
     reporter.root = str(config.rootpath)
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
+    config.pluginmanager.import_plugin("slop_code_handover")
     config.pluginmanager.import_plugin("slop_code_usage")
     if (omit := getattr(config.option, "json_report_omit", None)) is not None:
         config.option.json_report_omit = [*omit, "log", "streams"]

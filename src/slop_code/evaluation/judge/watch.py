@@ -45,8 +45,9 @@ MAX_TEXTS_SIZE = 16 << 20
 class Watch:
     """Records the files that tests open, copy and hand over, by an audit hook and by hooks of pytest."""
 
-    def __init__(self, tests: str, reports: str) -> None:
+    def __init__(self, tests: str, reports: str, test_code: Iterable[str]) -> None:
         self.tests = os.path.abspath(tests)
+        self.test_code = frozenset(test_code)
         self.target = os.path.join(reports, FILE)
         self.reporter: Any = None
         self.running = ""
@@ -90,12 +91,14 @@ class Watch:
             files.setdefault(name, self.running)
 
     def inside(self, path: Any) -> str | None:
-        """The path relative to the tests folder; None for files outside it, and for code, which is never shown."""
+        """The path relative to the tests folder; None for files outside it, and for test code, which is never shown."""
         if not isinstance(path, str | bytes | os.PathLike):
             return None
         name = os.path.abspath(os.fsdecode(path))
-        is_code = name.endswith((".py", ".pyc", ".ini"))
-        return None if is_code or not name.startswith(self.tests + "/") else name[len(self.tests) + 1 :]
+        if not name.startswith(self.tests + "/") or name.endswith(".pyc"):
+            return None
+        relative = name[len(self.tests) + 1 :]
+        return None if relative in self.test_code else relative
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.running = self.reporter.nodeid(nodeid)
@@ -199,7 +202,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _install(judge: Any) -> Watch:
     """Installs the hook when the plugin is imported, because a conftest may read files while it is loaded."""
     settings = judge._settings
-    watch = Watch(settings["tests"], os.path.dirname(settings["stream"]))
+    watch = Watch(settings["tests"], os.path.dirname(settings["stream"]), settings["test_code"])
     sys.addaudithook(watch.hook)
     return watch
 

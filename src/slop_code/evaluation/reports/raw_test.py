@@ -55,6 +55,8 @@ class RawTest:
     """The status is failed, though pytest's exit code counts it as a success."""
     calls: tuple[str, ...] = ()
     output: str | None = None
+    refused: tuple[tuple[str, str], ...] = ()
+    """Paths that were not handed over to the submission, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,19 @@ class Stream:
     resources: dict[str, Resources] = field(default_factory=dict)
     """What each test used, by node id; tests of which nothing is known are left out."""
 
+    refused: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """Paths that were not handed over, each with the reason, by the node id of the test."""
+
     last_started: str | None = None
 
     collected: tuple[RosterEntry, ...] = ()
     deselected: set[str] = field(default_factory=set)
+    loaded: tuple[str, ...] | None = None
+    """Files of the tests folder that pytest had loaded after the collection."""
+
+    import_roots: tuple[str, ...] = ()
+    """Folders of the tests folder that were in `sys.path` then."""
+
     collection_errors: list[str] = field(default_factory=list)
     finished: int | None = None
     faults: list[str] = field(default_factory=list)
@@ -111,8 +120,14 @@ def _take(line: dict[str, Any], stream: Stream) -> None:
         case "deselected":
             member(line, "nodeids", list, kind)
             stream.deselected.update(map(normal_nodeid, _texts(line, "nodeids", kind)))
+        case "loaded":
+            stream.loaded, stream.import_roots = _texts(line, "files", kind), _texts(line, "import_roots", kind)
         case "result":
             _take_result(line, stream)
+        case "refused":
+            paths = objects(line, "paths", kind)
+            pairs = [(member(path, "path", str, kind), member(path, "reason", str, kind)) for path in paths]
+            stream.refused[normal_nodeid(member(line, "nodeid", str, kind))] = tuple(pairs)
         case "collect_error":
             nodeid = member(line, "nodeid", str, kind)
             stream.collection_errors.append(f"{nodeid}: {optional_text(line, 'message') or 'no message'}")

@@ -129,7 +129,7 @@ def scratch_steps(disk: int) -> list[str]:
     steps = ["--tmpfs", "/box/scratch", size, "--tmpfs", "/box/share", size, "--mkdir", "/box/share", "1777"]
     steps += ["--tmpfs", "/box/handed", f"mode=755,size={HANDED_SIZE}"]
     folders = [f"/box/scratch/up/{TESTS_DIR}", f"/box/scratch/up/{REPORTS_DIR}", "/box/scratch/work"]
-    folders += ["/box/scratch/home", "/box/handed/up", "/box/handed/work", "/box/handed/done"]
+    folders += ["/box/scratch/home", "/box/handed/up", "/box/handed/work", "/box/handed/done", "/box/handed/refused"]
     return [*steps, *[word for folder in folders for word in ("--mkdir", folder, "755")]]
 
 
@@ -188,6 +188,7 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         *mount_tests_for_judge(job), "--bind", "/box/reports", f"{WORKSPACE}/{REPORTS_DIR}",
         "--ro-bind", "/box/slopbox", f"{TOOLS}/{LAUNCHER}", "--ro-bind", "/box/slopbox", "/slop/box",
         "--ro-bind", "/box/conf", "/slop/call/conf", "--bind", "/box/handed/done", "/slop/call/done",
+        "--bind", "/box/handed/refused", "/slop/call/refused",
         "--bind", "/box/shown", "/slop/shown", "--ro-bind", "/box/handed/socket", GATE,
         "--remount-ro", "/", "--chdir", WORKSPACE,
         *set_environment(job.request.environment), "--setenv", "TMPDIR", "/slop/tmp",

@@ -139,7 +139,7 @@ def judge_arguments(names: ContainerNames, container: ContainerSpec, job: JudgeJ
     shared = zip(names.shared, (workspace, "/tmp", SHOWN, GATE), strict=True)
     mounts = [*[Mount(name, target, readonly=False) for name, target in shared], *container.mounts]
     reports = f"{workspace}/{REPORTS_DIR}"
-    own = [f"{JUDGE}/reports", f"{JUDGE}/over/up", f"{CALL}/done", SHOWN]
+    own = [f"{JUDGE}/reports", f"{JUDGE}/over/up", f"{CALL}/done", f"{CALL}/refused", SHOWN]
     written = [mount.target for mount in container.mounts if not mount.readonly]
     returned = ("reports", "tests", "plugin") if collecting else ("reports",)
     environment = {**job.request.environment, "TMPDIR": "/slop/tmp"}

@@ -1,5 +1,7 @@
 /* Handover: files and folders of the tests folder that a test passes to the submission become visible to the subject.
  *
+ * Test code, which decides the verdict, is never handed over: a subject can print its path where a test expects a name,
+ * and the test may put that into its next call. The evaluator lists its files in the settings of the launcher.
  * A path in an argument, in an environment variable or as the working directory of a call is handed over. The launcher
  * copies it to a folder that the subject's box mounts read-only at the same path. It does not mount it, as it has no
  * privilege. */
@@ -15,17 +17,55 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MAX_REFUSALS 20 /* in one call */
+
 /* pytest's own variables name the running test, which the subject must not know. */
 int is_private(const char *variable) { return strncmp(variable, "PYTEST_", 7) == 0; }
 
-/* Tests themselves are never handed over: a subject can print their path where a test expects a name, and the test may
- * put that into its next call. */
-static int is_code(const char *relative) {
-    static const char *const endings[] = {".py", ".pyc", "/pytest.ini", NULL};
-    size_t length = strlen(relative);
-    for (const char *const *ending = endings; *ending; ending++)
-        if (length >= strlen(*ending) && strcmp(relative + length - strlen(*ending), *ending) == 0) return 1;
-    return strstr(relative, "__pycache__") != NULL;
+static const char WHOLE_FOLDER[] = "it is the whole tests folder, which is never handed over";
+static const char TEST_CODE[] = "it is test code: the tests load it, or it has the content of a file that they load";
+static const char BYTECODE[] = "it is compiled code of the tests";
+
+static const char *tests_folder;
+static struct { char *path; dev_t device; ino_t inode; } *code;
+static size_t code_count, code_known, refusals;
+static int in_argument; /* only then is a refusal printed: variables and working directory are the same in many calls */
+
+void add_test_code(char *relative) {
+    code = realloc(code, (code_count + 1) * sizeof *code);
+    if (!code) die("no memory");
+    code[code_count++].path = relative;
+}
+
+/* Files are compared and not names, since a file may have several: hard links, and names that differ in case. */
+static int is_test_code(const struct stat *information) {
+    char path[PATH_MAX];
+    for (; code_known < code_count; code_known++) {
+        struct stat found = {0};
+        if (snprintf(path, sizeof path, "%s/%s", tests_folder, code[code_known].path) < (int)sizeof path) stat(path, &found);
+        code[code_known].device = found.st_dev, code[code_known].inode = found.st_ino;
+    }
+    for (size_t i = 0; i < code_count; i++)
+        if (code[i].inode == information->st_ino && code[i].device == information->st_dev) return 1;
+    return 0;
+}
+
+static int is_bytecode(const char *path) {
+    size_t length = strlen(path);
+    return (length >= 4 && strcmp(path + length - 4, ".pyc") == 0) || strstr(path, "/__pycache__") != NULL;
+}
+
+/* Says on stderr what the subject does not see, and records it for the result. */
+static void refuse(const char *path, const char *reason) {
+    const char *relative = path[strlen(tests_folder)] ? path + strlen(tests_folder) + 1 : ".";
+    char line[PATH_MAX + 256];
+    if (++refusals > MAX_REFUSALS) return;
+    if (in_argument) fprintf(stderr, "slop-code: not handed over: %s: %s\n", path, reason);
+    /* One write for each, since calls of the same time append to the file, too. */
+    int length = snprintf(line, sizeof line, "%s%c%s%c", relative, 0, reason, 0);
+    int fd = open(REFUSED_PATH, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, line, (size_t)length) != length) die("cannot record that %s was not handed over", path);
+    close(fd);
 }
 
 /* The copy has another name until it is complete, so that the subject never sees half a file. Only launchers write to
@@ -53,8 +93,10 @@ static int copy_file(const char *from, const char *to) {
 static int copy(const char *from, const char *to) {
     struct stat information, there;
     if (stat(from, &information) != 0) return 0;
-    if (S_ISREG(information.st_mode)) return is_code(from) || lstat(to, &there) == 0 || copy_file(from, to);
-    if (!S_ISDIR(information.st_mode) || is_code(from)) return 1;
+    if (is_bytecode(from)) return 1;
+    if (S_ISREG(information.st_mode) && is_test_code(&information)) return refuse(from, TEST_CODE), 1;
+    if (S_ISREG(information.st_mode)) return lstat(to, &there) == 0 || copy_file(from, to);
+    if (!S_ISDIR(information.st_mode)) return 1;
     if (mkdir(to, 0755) != 0 && errno != EEXIST) return 0;
     DIR *folder = opendir(from);
     int whole = folder != NULL;
@@ -70,7 +112,8 @@ static int copy(const char *from, const char *to) {
 }
 
 /* The path of the marker of a complete copy; 0 if the name is too long for a marker. A folder that exists without a
- * marker may hold only a file that was handed over before. */
+ * marker may hold only a file that was handed over before. A marker has content if files of the folder were refused:
+ * every call that names the folder says so. */
 static int marker(char *path, size_t size, const char *relative) {
     int start = snprintf(path, size, DONE_PATH "/%s", relative) - (int)strlen(relative);
     for (char *slash = path + start; *slash; slash++)
@@ -80,14 +123,21 @@ static int marker(char *path, size_t size, const char *relative) {
 
 static void hand_over(const char *relative, const char *source) {
     char target[PATH_MAX], parent[PATH_MAX], done[2 * PATH_MAX];
+    struct stat information;
+    size_t before = refusals;
     int has_marker = marker(done, sizeof done, relative);
     if (snprintf(target, sizeof target, SHOWN_PATH "/%s", relative) >= (int)sizeof target) return;
-    if (has_marker && access(done, F_OK) == 0) return;
+    if (has_marker && stat(done, &information) == 0 && information.st_size == 0) return;
+    if (stat(source, &information) == 0 && S_ISREG(information.st_mode) && is_test_code(&information)) {
+        refuse(source, TEST_CODE);
+        return;
+    }
     snprintf(parent, sizeof parent, "%s", target);
     *strrchr(parent, '/') = 0;
     make_folders(parent, 0755);
     if (!copy(source, target)) die("cannot hand over %s", relative);
     int fd = has_marker ? open(done, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (fd >= 0 && refusals > before && write(fd, "refused", 7) < 0) {}
     if (fd >= 0) close(fd);
 }
 
@@ -110,9 +160,10 @@ static int hand_over_path(const char *path, const char *tests) {
     char resolved[PATH_MAX];
     size_t length = strlen(tests);
     if (!resolve(path, resolved, sizeof resolved) || strncmp(resolved, tests, length) != 0) return 0;
-    if (resolved[length] == 0) return 1; /* the whole folder, which has the expected outputs, is never handed over */
-    if (resolved[length] != '/' || is_code(resolved + length)) return 0;
-    hand_over(resolved + length + 1, resolved);
+    if (resolved[length] != 0 && resolved[length] != '/') return 0;
+    if (resolved[length] == 0) refuse(resolved, WHOLE_FOLDER); /* it has the expected outputs */
+    else if (is_bytecode(resolved)) refuse(resolved, BYTECODE);
+    else hand_over(resolved + length + 1, resolved);
     return 1;
 }
 
@@ -132,13 +183,16 @@ static void hand_over_text(const char *text, const char *tests) {
 }
 
 void hand_over_call(char **argv, char **environment, const char *cwd, const char *tests) {
+    tests_folder = tests;
     hand_over_text(cwd, tests);
+    in_argument = 1;
     for (char **word = argv + 1; argv[0] && *word; word++) {
         const char *value = strchr(*word, '=');
         hand_over_text(*word, tests);
         if (**word != '/' && **word != '-') hand_over_path(*word, tests);
         if (value && value[1] && value[1] != '/') hand_over_path(value + 1, tests);
     }
+    in_argument = 0;
     for (; *environment; environment++) {
         if (is_private(*environment) || strncmp(*environment, "SCBENCH_ASSET", 13) == 0) continue;
         hand_over_text(*environment, tests);

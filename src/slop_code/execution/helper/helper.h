@@ -15,6 +15,7 @@
 #define CONF_PATH "/slop/call/conf"
 #define SHOWN_PATH "/slop/shown"
 #define DONE_PATH "/slop/call/done"
+#define REFUSED_PATH "/slop/call/refused/log"
 
 #define MAGIC 0x534c4f50u
 #define REQUEST_FDS 4 /* stdin, stdout, stderr, and a memory file: cwd, argv, environment */
@@ -85,6 +86,7 @@ int show_filter_main(int argc, char **argv);
 
 /* handover.c */
 int is_private(const char *variable);
+void add_test_code(char *relative);
 void hand_over_call(char **argv, char **environment, const char *cwd, const char *tests);
 
 /* resource_watch.c */

@@ -49,6 +49,7 @@ static void read_conf(void) {
         else if (strcmp(line, "workspace") == 0) conf.workspace = value;
         else if (strcmp(line, "command") == 0) conf.command = value;
         else if (strcmp(line, "entry") == 0) conf.entry = value;
+        else if (strcmp(line, "code") == 0) add_test_code(value);
         else if (strcmp(line, "output") == 0) conf.output = strtoull(value, NULL, 10);
     }
     fclose(file);

@@ -111,9 +111,12 @@ def unclaimed(files: ProblemFiles) -> Iterator[Finding]:
         if (files.folder / SOLUTIONS / entry).is_dir():
             yield _unclaimed(f"{SOLUTIONS}/{entry}", "a reference solution of no checkpoint")
     loaded = {source.file for source in files.sources}
+    named = segments(files)  # a test names the folder of these: they are data
     imported = {file for file in loaded if not is_test_file(PurePosixPath(file).name)}
     for file in files.files:
         name = f"{TESTS}/{file}"
+        if not named.isdisjoint(file.parts[:-1]):
+            continue
         if is_test_file(file.name) and checkpoint_of(file.name, names) is None and _has_tests(files, name):
             yield _unclaimed(name, "tests of no checkpoint, which are never run")
         elif file.name.endswith("_test.py") and name not in imported and _has_tests(files, name):

@@ -6,17 +6,20 @@ import ast
 import functools
 import os
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code._io import read_bounded
 from slop_code.authoring.check.python_sources import MAX_BYTES, PythonSource, read_source
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import ConfigError
-from slop_code.evaluation.selection import files_in, is_test_file
+from slop_code.evaluation.python_imports import Imports, read_imports
+from slop_code.evaluation.selection import checkpoint_of, files_in, is_test_file
+from slop_code.evaluation.tests_code import loaded_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path, PurePosixPath
+    from pathlib import Path
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
@@ -77,7 +80,7 @@ def read_problem(problem: ProblemConfig, environment: EnvironmentSpec) -> Proble
         files = tuple(files_in(problem.path / TESTS))
     except ConfigError as error:
         failure = str(error)
-    sources, broken, unread = _load(problem.path, files)
+    sources, broken, unread = _load(problem, files)
     specs = "\n".join(read_text(problem.path / f"{name}.md") for name in problem.checkpoints)
     return ProblemFiles(
         problem, environment, read_text(problem.path / CONFIG), specs, files, sources, broken, unread, failure
@@ -95,30 +98,34 @@ def read_text(path: Path) -> str:
 Loaded = tuple[tuple[PythonSource, ...], tuple[tuple[str, SyntaxError], ...], tuple[str, ...]]
 
 
-def _load(folder: Path, files: Sequence[PurePosixPath]) -> Loaded:
-    """Test files and conftests, with everything that they import from the tests folder."""
-    sources, broken, unread = [], [], []
-    by_name: dict[str, list[PurePosixPath]] = {}
-    for file in files:
-        if file.suffix == ".py":
-            by_name.setdefault(module_name(file), []).append(file)
-    waiting = [file for file in files if is_test_file(file.name) or file.name == "conftest.py"]
-    seen = set(waiting)
-    while waiting:
-        name = f"{TESTS}/{waiting.pop(0)}"
-        if _size(folder / name) > MAX_BYTES:
-            unread.append(name)
-            continue
-        source = read_source(folder, name)
-        if isinstance(source, SyntaxError):
-            broken.append((name, source))
-            continue
-        sources.append(source)
-        for module in imported_names(source.tree):
-            new = [file for file in by_name.get(module, ()) if file not in seen]
-            waiting += new
-            seen |= {*new}
-    return tuple(sources), tuple(broken), tuple(unread)
+def _load(problem: ProblemConfig, files: Sequence[PurePosixPath]) -> Loaded:
+    """Test files and conftests, with everything that they import from the tests folder.
+
+    Where that cannot be told, all Python files count.
+    """
+    folder, read = problem.path, dict[PurePosixPath, PythonSource | SyntaxError | None]()
+
+    def imports(file: PurePosixPath) -> Imports:
+        name = f"{TESTS}/{file}"
+        source = read[file] = None if _size(folder / name) > MAX_BYTES else read_source(folder, name)
+        return read_imports(source.tree) if isinstance(source, PythonSource) else Imports()
+
+    start = [file for file in files if _is_loaded(file, problem)]
+    if loaded_files(files, start, imports) is None:
+        for file in files:
+            if file.suffix == ".py":
+                imports(file)
+    sources = [source for source in read.values() if isinstance(source, PythonSource)]
+    broken = [(f"{TESTS}/{file}", source) for file, source in read.items() if isinstance(source, SyntaxError)]
+    return tuple(sources), tuple(broken), tuple(f"{TESTS}/{file}" for file, source in read.items() if source is None)
+
+
+def _is_loaded(file: PurePosixPath, problem: ProblemConfig) -> bool:
+    """Test files below a folder that belong to no checkpoint are data, such as those of a project to work on."""
+    if file.name == "conftest.py":
+        return True
+    at_top = len(file.parts) == 1
+    return is_test_file(file.name) and (at_top or checkpoint_of(file.name, problem.checkpoints) is not None)
 
 
 def _size(path: Path) -> int:
@@ -131,24 +138,6 @@ def _size(path: Path) -> int:
 def module_name(file: PurePosixPath) -> str:
     """The name to import; a package has the name of its folder."""
     return file.parent.name if file.name == "__init__.py" else file.stem
-
-
-def imported_names(tree: ast.Module) -> Iterator[str]:
-    """Every part of every import, of `pytest_plugins`, and of calls that import by name."""
-    for node in nodes(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from alias.name.split(".")
-        elif isinstance(node, ast.ImportFrom):
-            yield from (node.module or "").split(".")
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.Assign) and "pytest_plugins" in map(dotted, node.targets):
-            for inner in strings(node.value):
-                yield from inner.split(".")
-        elif isinstance(node, ast.Call) and called(node) in ("import_module", "importorskip", "__import__"):
-            for argument in node.args[:1]:
-                for inner in strings(argument):
-                    yield from inner.split(".")
 
 
 def top_level_modules(node: ast.AST) -> list[str]:

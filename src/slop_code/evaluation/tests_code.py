@@ -1,0 +1,119 @@
+"""Test code: the files of a tests folder that decide a verdict, which no call hands over to a submission.
+
+These are the files that pytest loads and the files that these import, directly or through each other. Where that
+cannot be told, every Python file of the folder is test code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from slop_code.evaluation.python_imports import UNKNOWN_IMPORTS, Imports, read_imports
+from slop_code.evaluation.selection import is_test_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+INI = "pytest.ini"
+TOP = PurePosixPath()
+
+
+def find_test_code(
+    folder: Path, loaded: Iterable[str], import_roots: Iterable[str], shown: Collection[str]
+) -> frozenset[str]:
+    """Paths relative to the tests folder.
+
+    `loaded` are the files that pytest loaded when it collected the tests, `import_roots` the folders that were in
+    `sys.path` then, `shown` the files that every submission sees.
+    """
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    hidden = {name: path for name, path in files.items() if name not in shown}
+    start = [PurePosixPath(name) for name in (*loaded, *filter(_is_own, hidden)) if name in hidden]
+    names = [PurePosixPath(name) for name in hidden]
+    code_files = loaded_files(names, start, lambda file: imports_of(folder / file), import_roots)
+    if code_files is None:
+        code_files = {name for name in names if name.suffix == ".py"} | {*start}
+    code = {str(file) for file in code_files}
+    return frozenset(code | _copies(hidden, code) | ({INI} & files.keys()))
+
+
+def loaded_files(
+    files: Collection[PurePosixPath],
+    start: Iterable[PurePosixPath],
+    read: Callable[[PurePosixPath], Imports],
+    import_roots: Iterable[str] | None = None,
+) -> set[PurePosixPath] | None:
+    """The files in `start` and the files that they load, directly or through each other; None: it cannot be told.
+
+    Without `import_roots`, code that changes `sys.path` may import from every folder.
+    """
+    known, folders = {*files}, {parent for file in files for parent in file.parents}
+    roots = {TOP, *map(PurePosixPath, import_roots or ())}
+    code_files, waiting, everywhere = set[PurePosixPath](), [*start], False
+    while waiting:
+        file = waiting.pop()
+        if file in code_files:
+            continue
+        code_files.add(file)
+        imports = read(file) if file.suffix == ".py" else Imports()
+        if imports.computed:
+            return None
+        changes = imports.changes_path_later or (import_roots is None and imports.changes_path)
+        if changes and not everywhere:  # what was imported before may have come from any folder, too
+            everywhere, roots = True, folders
+            waiting, code_files = [*code_files, *waiting], set()
+            continue
+        waiting += [other for other in known if other.name in imports.files]
+        for level, name in imports.modules:
+            bases = roots | {*file.parents} if level == 0 else {_above(file, level)}
+            waiting += [other for base in bases for other in _module_files(base, name, known, folders)]
+    return code_files
+
+
+def imports_of(path: Path) -> Imports:
+    """Everything is possible for a file that cannot be read or parsed."""
+    try:
+        return read_imports(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return UNKNOWN_IMPORTS
+
+
+def _is_own(name: str) -> bool:
+    """Tests at the top that this checkpoint does not run are tests all the same."""
+    return "/" not in name and (is_test_file(name) or name == "conftest.py")
+
+
+def _above(file: PurePosixPath, level: int) -> PurePosixPath:
+    return file.parents[min(level, len(file.parents)) - 1]
+
+
+def _module_files(
+    base: PurePosixPath, name: str, known: Collection[PurePosixPath], folders: Collection[PurePosixPath]
+) -> Iterable[PurePosixPath]:
+    """The files that an import of `name` below `base` may load: modules, and every `__init__.py` on the way."""
+    path = base
+    yield from {path / "__init__.py"} & {*known} if path != TOP else ()
+    for part in name.split(".") if name else ():
+        if part == "*":
+            yield from (file for file in known if file.parent == path and file.suffix == ".py")
+        yield from (file for file in (path / f"{part}.py", path / part / "__init__.py") if file in known)
+        path /= part
+        if path not in folders:
+            return
+
+
+def _copies(files: Mapping[str, Path], code: Collection[str]) -> set[str]:
+    """Files with the content of test code, such as a link to it that was followed when the tests were copied."""
+    digests = {name: _digest(path) for name, path in files.items()}
+    contents = {digests[name] for name in code} - {None}
+    return {name for name, digest in digests.items() if digest in contents}
+
+
+def _digest(path: Path) -> str | None:
+    """None for a file without content, as many an `__init__.py` is."""
+    with path.open("rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        return hashlib.file_digest(stream, "sha256").hexdigest() if size > 1 else None
