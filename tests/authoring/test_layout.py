@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def config(*lines: str) -> dict[str, str]:
     return {"config.yaml": "\n".join([*head, *lines, "checkpoints:", "  checkpoint_1: {order: 1}", ""])}
 
 
-@pytest.mark.parametrize("name", ["corkboard", "hitcount", "larder"])
+@pytest.mark.parametrize("name", ["corkboard", "hitcount", "larder", "rollcall"])
 def test_the_examples_are_clean(name, tmp_path):
     folder = shutil.copytree(EXAMPLES / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     problem = ProblemConfig.from_yaml(folder)
@@ -83,6 +84,12 @@ IMPORT = "import helpers\n"
 def test_sources_that_no_test_imports_are_data(found):
     """They may import what they like, and be called like tests."""
     assert found(PROJECT, with_tests(f"{IMPORT}FOLDER = 'project'")) == []
+
+
+def test_sources_that_no_test_imports_are_counted_as_data(bench):
+    outcome = check_step(bench(PROJECT, with_tests(f"{IMPORT}FOLDER = 'project'")), "layout").outcome
+    files, code, data = (int(number) for number in re.findall(r"\d+", outcome.summary[0]))
+    assert (files, data) == (outcome.facts["test_files"], outcome.facts["data_files"]) == (code + 3, 3)
 
 
 def test_sources_that_nobody_names_are_reported(found):

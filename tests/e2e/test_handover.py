@@ -24,6 +24,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 REFUSED = "slop-code: not handed over: "
+ITS_CODE = "it is test code: the tests load it, or it has the content of a file that they load"
 
 def look(run, *paths, **options):
     done = run(*paths, **options)
@@ -31,7 +32,7 @@ def look(run, *paths, **options):
 
 def test_sources_to_work_on(run):
     assert look(run, HERE / "project") == ({"project": {
-        "conftest_of_nobody.py": "fixtures = []", "helpers.py": "print('the same name')", "main.py": "import helpers",
+        "conftest.py": "import no_such_module", "helpers.py": "print('the same name')", "main.py": "import helpers",
         "pytest.ini": "[pytest]", "setup.cfg": "", "test_main.py": "def test_main(): ...",
     }}, "")
 
@@ -62,6 +63,18 @@ def test_variables_of_calls(run):
     said, errors = look(run, HERE / "other", HERE / "helpers.py", env=variables)
     assert said == {"other": {"data.py": "y = 2"}, "helpers.py": None}
     assert errors.count(REFUSED) == 1
+
+def test_a_variable_alone(run):
+    import os
+    variables = {**os.environ, "CODE": f"{HERE / 'mixed' / 'checks.py'}:{HERE / 'mixed' / 'input.py'}"}
+    said, errors = look(run, HERE / "mixed" / "input.py", env=variables)
+    assert said == {"input.py": "x = 1"}
+    assert errors == f"{REFUSED}{HERE / 'mixed/checks.py'}: {ITS_CODE}\\n"
+
+def test_folders_of_a_variable(run):
+    import os
+    variables = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE / 'mixed'}"}
+    assert look(run, HERE / "other", env=variables) == ({"other": {"data.py": "y = 2"}}, "")
 """
 
 FILES = {
@@ -71,7 +84,7 @@ FILES = {
     "tests/mixed/input.py": "x = 1",
     "tests/other/data.py": "y = 2",
     "tests/single/program.py": "print(1)",
-    "tests/project/conftest_of_nobody.py": "fixtures = []",
+    "tests/project/conftest.py": "import no_such_module",
     "tests/project/helpers.py": "print('the same name')",
     "tests/project/main.py": "import helpers",
     "tests/project/pytest.ini": "[pytest]",
@@ -85,12 +98,14 @@ def test_everything_but_test_code_is_handed_over(sandbox, make_problem, make_sub
     problem = make_problem({"test_checkpoint_1.py": "import helpers\n" + TESTS}, files=FILES)
     results = evaluate(problem, make_submission({"main.py": SUBMISSION}), sandbox=sandbox)
     assert {test.id: test.failure_message for test in results.tests if test.status != "passed"} == {}
-    assert len(statuses_by_id(results)) == 6
+    assert len(statuses_by_id(results)) == 8
     refused = {test.id: [path.path for path in test.refused_paths] for test in results.tests if test.refused_paths}
     assert refused == {
         "test_a_folder_with_imported_code": ["mixed/checks.py"],
         "test_code": ["helpers.py", "test_checkpoint_1.py", "conftest.py", "copy_of_helpers.txt", "pytest.ini"],
         "test_the_whole_folder": ["."],
+        "test_a_variable_alone": ["mixed/checks.py"],
+        "test_folders_of_a_variable": [".", "mixed/checks.py"],
         "test_variables_of_calls": ["helpers.py"],
     }
     first = "tests/mixed/checks.py was not handed over to the submission in test_checkpoint_1.py::test_a_folder_with_"

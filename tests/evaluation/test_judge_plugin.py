@@ -634,8 +634,19 @@ def test_thousands_of_tests_and_texts_that_grow_when_they_are_written(judge):
 
 def test_files_that_pytest_loaded_are_in_the_stream(judge):
     judge.test("import helper\n\n\ndef test_a():\n    import later\n")
-    for name in ("conftest.py", "helper.py", "later.py", "data/project.py", "data/conftest.py", "data/test_project.py"):
+    for name in ("conftest.py", "helper.py", "later.py", "data/project.py", "data/test_project.py", "deep/conftest.py"):
         judge.test("", name)
-    stream = judge.run("--collect-only", "-o", "python_files=test_checkpoint_1.py").stream
-    assert stream.loaded == ("conftest.py", "data/conftest.py", "helper.py", "test_checkpoint_1.py")
+    judge.test("def test_b(): ...", "deep/test_checkpoint_1_b.py")
+    stream = judge.run("--collect-only", "-o", "python_files=test_checkpoint_1*.py").stream
+    tests = ("test_checkpoint_1.py", "deep/test_checkpoint_1_b.py")
+    assert stream.loaded == tuple(sorted(("conftest.py", "helper.py", "deep/conftest.py", *tests)))
     assert "." in stream.import_roots
+
+
+def test_a_conftest_in_a_folder_without_tests_is_data(judge):
+    judge.test("def test_a(): ...")
+    for name in ("data/conftest.py", "data/project/tests/conftest.py"):
+        judge.test("import no_such_module\n", name)
+    judge.test("def test_b(): ...", "data/project/tests/test_b.py")
+    judged = judge.run("--collect-only", "-o", "python_files=test_checkpoint_1.py")
+    assert (judged.exit_code, judged.stream.loaded) == (0, ("test_checkpoint_1.py",))

@@ -47,6 +47,7 @@ def test_modules_that_a_file_names(text, modules):
         "from importlib import *",
         "__import__(name)",
         "exec(open(path).read())",
+        "import builtins\nbuiltins.exec(open(path).read())",
         "import runpy\nrunpy.run_path(path)",
         "import runpy\nrunpy.run_path(f'{name}.py')",
         "from importlib.util import spec_from_file_location\nspec_from_file_location('a', path)",
@@ -79,6 +80,8 @@ def test_names_that_load_nothing(text):
         "import runpy\nrunpy.run_path(str(HERE / 'a' / 'b.py'))",
         "from importlib.util import spec_from_file_location as s\nPATH = os.path.join(HERE, 'b.py')\ns('x', PATH)",
         "import sys, subprocess\nsubprocess.run([sys.executable, str(HERE / 'b.py'), out])",
+        "import sys\nORACLE = HERE / 'b.py'\nargv = [str(sys.executable), '-I', str(ORACLE)]",
+        "import sys\nwords = (sys.executable, f'{HERE}/b.py')",
     ],
 )
 def test_files_that_are_loaded_by_path(text):

@@ -82,7 +82,8 @@ class _Reader:
     def name(self, node: ast.AST) -> str:
         """The last part of the name of something imported or built in, as it was before `import … as …`."""
         if isinstance(node, ast.Attribute):
-            return "" if node.attr in BUILTINS else node.attr
+            is_method = node.attr in BUILTINS and not (isinstance(node.value, ast.Name) and node.value.id == "builtins")
+            return "" if is_method else node.attr
         if not isinstance(node, ast.Name):
             return ""
         return node.id if node.id in BUILTINS else self.aliases.get(node.id, "")
@@ -104,6 +105,15 @@ class _Reader:
                 self.take_names(node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value])
         elif isinstance(node, ast.Call):
             self.read_call(node)
+        elif isinstance(node, ast.List | ast.Tuple):
+            self.read_command(node)
+
+    def read_command(self, words: ast.List | ast.Tuple) -> None:
+        """A file that the tests' own interpreter runs, such as a program that computes expected outputs."""
+        if any(_dotted(node) == "sys.executable" for word in words.elts for node in ast.walk(word)):
+            names = [name for word in words.elts for name in self.last_parts(word, 3) if name is not None]
+            texts = [*names, *_texts(words)]
+            self.files |= {text.rpartition("/")[2] for text in texts if text.endswith(".py")}
 
     def read_call(self, call: ast.Call) -> None:
         name = self.name(call.func)
@@ -115,8 +125,6 @@ class _Reader:
             self.take_path(path or next(iter(call.args[BY_PATH[name] :]), None))
         elif name in EXECUTING or (name == "getattr" and any(text in LOADERS for text in _texts(call))):
             self.computed = True
-        elif any(_dotted(inner) == "sys.executable" for value in values for inner in ast.walk(value)):
-            self.files |= {text.rpartition("/")[2] for text in _texts(call) if text.endswith(".py")}
 
     def take_names(self, values: Iterable[ast.expr]) -> None:
         for value in values:

@@ -22,7 +22,7 @@ class Selection:
     run: tuple[str, ...]
     """The test files to collect, as paths inside `root`, in the order of their checkpoints."""
     unattributed: tuple[str, ...]
-    """Test files of no checkpoint: copied, as others may import them, and never run."""
+    """Test files of no checkpoint, next to tests or above them: copied, as others may import them, and never run."""
 
 
 def is_test_file(file_name: str) -> bool:
@@ -69,12 +69,20 @@ def select(tests_dir: Path, ordered: Sequence[str], names: Iterable[str]) -> Sel
     """The selection for these files to copy."""
     files = sorted(PurePosixPath(name) for name in dict.fromkeys(names))
     homes = {file: checkpoint_of(file.name, ordered) for file in files}
+    folders = folders_of_tests(file for file in files if homes[file] is not None)
     return Selection(
         root=tests_dir,
         files=tuple(files),
         run=tuple(str(file) for name in ordered for file in files if homes[file] == name),
-        unattributed=tuple(str(file) for file in files if is_test_file(file.name) and homes[file] is None),
+        unattributed=tuple(
+            str(file) for file in files if is_test_file(file.name) and homes[file] is None and file.parent in folders
+        ),
     )
+
+
+def folders_of_tests(files: Iterable[PurePosixPath]) -> set[PurePosixPath]:
+    """The folders of these test files and all above them; in others every file is data, whatever its name."""
+    return {PurePosixPath(), *(folder for file in files for folder in file.parents)}
 
 
 def files_in(tests_dir: Path) -> list[PurePosixPath]:

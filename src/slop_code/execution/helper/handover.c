@@ -29,7 +29,8 @@ static const char BYTECODE[] = "it is compiled code of the tests";
 static const char *tests_folder;
 static struct { char *path; dev_t device; ino_t inode; } *code;
 static size_t code_count, code_known, refusals;
-static int in_argument; /* only then is a refusal printed: variables and working directory are the same in many calls */
+static char *refused[MAX_REFUSALS];
+static int in_argument;
 
 void add_test_code(char *relative) {
     code = realloc(code, (code_count + 1) * sizeof *code);
@@ -55,12 +56,17 @@ static int is_bytecode(const char *path) {
     return (length >= 4 && strcmp(path + length - 4, ".pyc") == 0) || strstr(path, "/__pycache__") != NULL;
 }
 
-/* Says on stderr what the subject does not see, and records it for the result. */
-static void refuse(const char *path, const char *reason) {
+/* Says on stderr what the subject does not see, and records it for the result; each path once in a call. Of a folder
+ * that a variable or the working directory names, nothing is said: such as PYTHONPATH, it may be the same in all calls
+ * and meant for the tests, and tests compare what a call writes to stderr. */
+static void refuse(const char *path, const char *reason, int is_named_file) {
     const char *relative = path[strlen(tests_folder)] ? path + strlen(tests_folder) + 1 : ".";
     char line[PATH_MAX + 256];
     if (++refusals > MAX_REFUSALS) return;
-    if (in_argument) fprintf(stderr, "slop-code: not handed over: %s: %s\n", path, reason);
+    for (size_t i = 0; i + 1 < refusals; i++)
+        if (refused[i] && strcmp(refused[i], path) == 0) return;
+    refused[refusals - 1] = strdup(path);
+    if (in_argument || is_named_file) fprintf(stderr, "slop-code: not handed over: %s: %s\n", path, reason);
     /* One write for each, since calls of the same time append to the file, too. */
     int length = snprintf(line, sizeof line, "%s%c%s%c", relative, 0, reason, 0);
     int fd = open(REFUSED_PATH, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -94,7 +100,7 @@ static int copy(const char *from, const char *to) {
     struct stat information, there;
     if (stat(from, &information) != 0) return 0;
     if (is_bytecode(from)) return 1;
-    if (S_ISREG(information.st_mode) && is_test_code(&information)) return refuse(from, TEST_CODE), 1;
+    if (S_ISREG(information.st_mode) && is_test_code(&information)) return refuse(from, TEST_CODE, 0), 1;
     if (S_ISREG(information.st_mode)) return lstat(to, &there) == 0 || copy_file(from, to);
     if (!S_ISDIR(information.st_mode)) return 1;
     if (mkdir(to, 0755) != 0 && errno != EEXIST) return 0;
@@ -129,7 +135,7 @@ static void hand_over(const char *relative, const char *source) {
     if (snprintf(target, sizeof target, SHOWN_PATH "/%s", relative) >= (int)sizeof target) return;
     if (has_marker && stat(done, &information) == 0 && information.st_size == 0) return;
     if (stat(source, &information) == 0 && S_ISREG(information.st_mode) && is_test_code(&information)) {
-        refuse(source, TEST_CODE);
+        refuse(source, TEST_CODE, 1);
         return;
     }
     snprintf(parent, sizeof parent, "%s", target);
@@ -161,8 +167,8 @@ static int hand_over_path(const char *path, const char *tests) {
     size_t length = strlen(tests);
     if (!resolve(path, resolved, sizeof resolved) || strncmp(resolved, tests, length) != 0) return 0;
     if (resolved[length] != 0 && resolved[length] != '/') return 0;
-    if (resolved[length] == 0) refuse(resolved, WHOLE_FOLDER); /* it has the expected outputs */
-    else if (is_bytecode(resolved)) refuse(resolved, BYTECODE);
+    if (resolved[length] == 0) refuse(resolved, WHOLE_FOLDER, 0); /* it has the expected outputs */
+    else if (is_bytecode(resolved)) refuse(resolved, BYTECODE, 1);
     else hand_over(resolved + length + 1, resolved);
     return 1;
 }
@@ -184,8 +190,7 @@ static void hand_over_text(const char *text, const char *tests) {
 
 void hand_over_call(char **argv, char **environment, const char *cwd, const char *tests) {
     tests_folder = tests;
-    hand_over_text(cwd, tests);
-    in_argument = 1;
+    in_argument = 1; /* first, so that a path that is also named elsewhere is printed */
     for (char **word = argv + 1; argv[0] && *word; word++) {
         const char *value = strchr(*word, '=');
         hand_over_text(*word, tests);
@@ -193,6 +198,7 @@ void hand_over_call(char **argv, char **environment, const char *cwd, const char
         if (value && value[1] && value[1] != '/') hand_over_path(value + 1, tests);
     }
     in_argument = 0;
+    hand_over_text(cwd, tests);
     for (; *environment; environment++) {
         if (is_private(*environment) || strncmp(*environment, "SCBENCH_ASSET", 13) == 0) continue;
         hand_over_text(*environment, tests);

@@ -43,9 +43,10 @@ PARTS = (
 def run(bench: Workbench) -> StepOutcome:
     files = read_problem(bench.problem, bench.environment)
     findings = sorted(_findings(files), key=_sort_key)
-    summary = [f"{len(files.files)} files in tests/, {len(files.sources)} of them Python"]
+    data = len(files.data)
+    summary = [f"{len(files.files)} files in tests/: {len(files.files) - data} of test code, {data} of data"]
     summary += [f"too large to parse: {len(files.unread)}"] if files.unread else []
-    facts = {"test_files": len(files.files), "python_files": len(files.sources), "unread": list(files.unread)}
+    facts = {"test_files": len(files.files), "data_files": data, "unread": list(files.unread)}
     return StepOutcome(tuple(dict.fromkeys(findings)), tuple(summary), facts)
 
 

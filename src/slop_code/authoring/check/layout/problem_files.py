@@ -14,7 +14,7 @@ from slop_code.authoring.check.python_sources import MAX_BYTES, PythonSource, re
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import ConfigError
 from slop_code.evaluation.python_imports import Imports, read_imports
-from slop_code.evaluation.selection import checkpoint_of, files_in, is_test_file
+from slop_code.evaluation.selection import checkpoint_of, files_in, folders_of_tests, is_test_file
 from slop_code.evaluation.tests_code import loaded_files
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ def _load(problem: ProblemConfig, files: Sequence[PurePosixPath]) -> Loaded:
         source = read[file] = None if _size(folder / name) > MAX_BYTES else read_source(folder, name)
         return read_imports(source.tree) if isinstance(source, PythonSource) else Imports()
 
-    start = [file for file in files if _is_loaded(file, problem)]
+    tests = [file for file in files if checkpoint_of(file.name, problem.checkpoints) is not None]
+    folders = folders_of_tests(tests)
+    start = [file for file in files if _is_loaded(file) and file.parent in folders]
     if loaded_files(files, start, imports) is None:
         for file in files:
             if file.suffix == ".py":
@@ -120,12 +122,8 @@ def _load(problem: ProblemConfig, files: Sequence[PurePosixPath]) -> Loaded:
     return tuple(sources), tuple(broken), tuple(f"{TESTS}/{file}" for file, source in read.items() if source is None)
 
 
-def _is_loaded(file: PurePosixPath, problem: ProblemConfig) -> bool:
-    """Test files below a folder that belong to no checkpoint are data, such as those of a project to work on."""
-    if file.name == "conftest.py":
-        return True
-    at_top = len(file.parts) == 1
-    return is_test_file(file.name) and (at_top or checkpoint_of(file.name, problem.checkpoints) is not None)
+def _is_loaded(file: PurePosixPath) -> bool:
+    return is_test_file(file.name) or file.name == "conftest.py"
 
 
 def _size(path: Path) -> int:
