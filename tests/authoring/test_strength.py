@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +19,7 @@ from slop_code.authoring.check.strength.mutant_trials import (
     try_mutants,
     with_short_timeouts,
 )
+from slop_code.authoring.check.strength.python_solution import unparsed_files
 from slop_code.authoring.check.strength.strength_step import (
     STEP,
     StrengthResult,
@@ -225,6 +227,14 @@ def test_a_control_program_without_a_verdict_is_in_summary_and_facts():
     found = strength(controls=(TriedControl(CRASH, names(CORE), "box gone\nand more"),))
     assert list(summary_lines(found))[-1] == f"  no verdict on {CRASH.about}: box gone"
     assert facts(found)[1]["controls"][0]["no_verdict"] == "box gone"
+
+
+def test_files_that_slop_code_s_own_python_cannot_parse_are_in_summary_and_facts(tmp_path):
+    (tmp_path / "main.py").write_text("x = 1\n")
+    (tmp_path / "newer.py").write_text("type type = (\n")
+    found = replace(strength(tried(CORE)), unparsed=unparsed_files(tmp_path))
+    assert list(summary_lines(found))[1].startswith("  no mutants of newer.py: Python 3.")
+    assert facts(found)[1]["unparsed"] == ["newer.py"]
 
 
 FAILED, NEVER = case("other", "failed", **NEW), case("error", "error", group="E", **NEW)

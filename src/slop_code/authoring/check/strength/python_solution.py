@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.authoring.check.strength.mutant import Mutant
-from slop_code.authoring.check.strength.python_edits import python_edits
+from slop_code.authoring.check.strength.python_edits import compiles, python_edits
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.reports.raw_test import escape_control
 
@@ -47,6 +47,11 @@ def python_files(folder: Path) -> dict[str, str]:
     """Texts by file name. Links, hidden files and files too large to be written by hand are left out."""
     texts = {name: _read(folder / name) for name in list(_names(folder))[:MAX_FILES]}
     return {name: text for name, text in texts.items() if text and is_python(name, text)}
+
+
+def unparsed_files(folder: Path) -> tuple[str, ...]:
+    """Files that slop-code's own Python cannot parse, as they need a newer one; they have no mutants."""
+    return tuple(name for name, text in python_files(folder).items() if not compiles(text))
 
 
 def is_python(name: str, text: str) -> bool:

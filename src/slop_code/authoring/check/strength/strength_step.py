@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import tempfile
 import time
 from collections import defaultdict
@@ -15,8 +16,8 @@ from slop_code.authoring.check.findings import Finding, Rule, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_checkpoint, location_of_test
 from slop_code.authoring.check.strength.mutant import spread
 from slop_code.authoring.check.strength.mutant_trials import deciding_tests, try_mutants, with_short_timeouts
-from slop_code.authoring.check.strength.python_solution import mutants_of, python_files
-from slop_code.errors import InfrastructureError
+from slop_code.authoring.check.strength.python_solution import mutants_of, python_files, unparsed_files
+from slop_code.errors import InfrastructureError, first_names
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.execution.progress_events import ProgressKind
@@ -39,6 +40,7 @@ MIN_MUTANTS = 5
 NO_PYTHON = "only Python solutions are mutated"
 MAX_SURVIVORS = 10
 MAX_LINE = 300
+MAX_FILES = 5
 
 WEAK = Rule.warning(
     "weak-tests",
@@ -79,6 +81,9 @@ class StrengthResult:
 
     no_mutants: str | None = None
     """The reason why no mutant was tried."""
+
+    unparsed: tuple[str, ...] = ()
+    """Python files without mutants, as slop-code's own Python cannot parse them."""
 
     @property
     def survivors(self) -> list[TriedMutant]:
@@ -137,6 +142,7 @@ def strength_of(bench: Workbench, checkpoint: CheckpointConfig, budget: MutantBu
     result = StrengthResult(checkpoint.name, deciding_tests(bench.reference(checkpoint)), len(mutants), tried, unbuilt)
     if not python_files(bench.solution(checkpoint)):
         result = replace(result, no_mutants=NO_PYTHON)
+    result = replace(result, unparsed=unparsed_files(bench.solution(checkpoint)))
     left = tuple(test.nodeid for test in result.unfailing)
     return replace(result, controls=try_controls(bench, checkpoint, left)) if left else result
 
@@ -194,6 +200,9 @@ def summary_lines(result: StrengthResult) -> Iterator[str]:
     else:
         caught = f"{result.caught} of {len(result.tried)} mutants caught"
         yield f"{result.checkpoint}: {caught}, {result.made} possible{left}"
+    if result.unparsed:
+        names = escape_control(first_names(result.unparsed, MAX_FILES), MAX_LINE)
+        yield f"  no mutants of {names}: Python {platform.python_version()}, which runs slop-code, cannot parse it"
     if result.tried:
         yield f"  caught by {', '.join(by)}"
     for control in result.controls:
@@ -212,6 +221,7 @@ def facts(result: StrengthResult) -> tuple[str, dict[str, Any]]:
         "tried": len(result.tried),
         "caught": result.caught,
         "unbuilt": result.unbuilt,
+        "unparsed": [escape_control(name, MAX_LINE) for name in result.unparsed],
         "groups": {
             str(group): {"tests": tests, "caught": caught, "alone": alone}
             for group, (tests, caught, alone) in result.groups().items()
