@@ -16,11 +16,13 @@ import pytest
 import yaml
 from xdist.scheduler import LoadScopeScheduling
 
+from slop_code.errors import ConfigError
 from slop_code.evaluation import CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.evaluation.context import tools_for
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from slop_code.execution.cache import Cache
+from slop_code.execution.python_version import host_python
 from slop_code.execution.sandbox import sandbox_for, sandbox_name
 
 if TYPE_CHECKING:
@@ -242,6 +244,23 @@ def need(need_bubblewrap: Callable[[], None], need_docker: Callable[[], None]) -
     """`need("docker")`: skips where there is no such sandbox, by the rules above; every machine has "none"."""
     checks = {"bubblewrap": need_bubblewrap, "docker": need_docker, "none": lambda: None}
     return lambda sandbox: checks[sandbox]()
+
+
+@pytest.fixture(scope="session")
+def need_python() -> Callable[[str], None]:
+    """`need_python(">=3.12")`: skips where no Python of this machine fits, with the list of those that it has.
+
+    That is no failure even where every check counts, since a system has few versions, and uv must be allowed to
+    download others (`UV_PYTHON_DOWNLOADS=automatic`).
+    """
+
+    def check(request: str) -> None:
+        try:
+            host_python(request)
+        except ConfigError as missing:
+            pytest.skip(str(missing))
+
+    return check
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:

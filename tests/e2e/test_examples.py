@@ -1,11 +1,14 @@
 """The examples that ship: their references, the recorded runs, and an empty submission."""
 
+import contextlib
+import functools
 from pathlib import Path
 
 import pytest
 import yaml
 
 from slop_code.evaluation import ProblemConfig
+from tests.e2e.python_image import image_with
 from tests.factories import statuses
 from tests.marks import in_proof
 
@@ -18,16 +21,31 @@ TOTALS = {
     ("corkboard", 2): (7, 3, 6, 20),
     ("hitcount", 1): (6, 4, 7, 0),
     ("hitcount", 2): (5, 3, 5, 18),
+    ("rollcall", 1): (6, 9, 9, 0),
+    ("rollcall", 2): (6, 11, 7, 25),
 }
 """Core, Functionality, Error, Regression."""
-LAST = [("larder", 3), ("corkboard", 2), ("hitcount", 2)]
+LAST = [("larder", 3), ("corkboard", 2), ("hitcount", 2), ("rollcall", 2)]
 """With all tests of those before."""
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def judged(evaluate):
+def image(need_docker):
+    """`image(">=3.12")`: the name of an image with such a Python, made once."""
+    with contextlib.ExitStack() as at_end:
+
+        @functools.cache
+        def make(request):
+            need_docker()
+            return at_end.enter_context(image_with(request))
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def judged(evaluate, need_python, image):
     """Each combination is evaluated once, however many tests look at it."""
     done = {}
 
@@ -39,6 +57,9 @@ def judged(evaluate):
             environment = yaml.safe_load(own.read_text()) if own.exists() else {}
             environment = {key: value for key, value in environment.items() if key not in ("type", "isolation")}
             problem = ProblemConfig.from_yaml(folder)
+            if (requires := problem.checkpoint(checkpoint).requires_python) is not None:
+                need_python(requires)
+                environment |= {"docker": {"image": image(requires)}} if sandbox == "docker" else {}
             done[key] = evaluate(problem, submission, checkpoint, sandbox=sandbox, environment=environment)
         return done[key]
 
@@ -97,14 +118,17 @@ def test_a_recorded_run_passes_the_recorded_tests(judged, run, checkpoint, passe
         ("corkboard", 2, reference("corkboard", 2)),
         ("larder", 3, EXAMPLES / "runs" / "drifting" / "larder" / "checkpoint_3" / "snapshot"),
         ("hitcount", 2, reference("hitcount", 1)),
+        ("rollcall", 2, reference("rollcall", 1)),
+        ("rollcall", 2, reference("rollcall", 2)),
     ],
-    ids=lambda value: value.parent.name if isinstance(value, Path) else value,
+    ids=lambda value: "-".join(value.parts[-2:]) if isinstance(value, Path) else value,
 )
 @pytest.mark.parametrize("sandbox", ["docker", "none"])
 def test_the_boxes_change_no_verdict(judged, name, checkpoint, submission, sandbox):
     """In `none` each is evaluated here alone: corkboard has one port, and the host's network is that of all tests."""
     boxed = judged(name, checkpoint, submission)
     other = judged(name, checkpoint, submission, sandbox)
+    assert (boxed.infrastructure_failure_reason, other.infrastructure_failure_reason) == (None, None)
     assert (boxed.isolation["sandbox"], other.isolation["sandbox"]) == ("bubblewrap", sandbox)
     assert boxed.isolation["judge_and_subject_apart"]
     assert other.isolation["judge_and_subject_apart"] == (sandbox != "none")

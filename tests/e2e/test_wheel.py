@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from slop_code import load_results
+from slop_code.evaluation import ProblemConfig
+from slop_code.execution.python_version import fits, host_python
 from slop_code.execution.uv import base_python
+from tests.factories import statuses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +31,7 @@ SOURCES = (".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "hatch_b
 HELPERS = "slop_code/execution/helper/slopbox-"
 MACHINES = {"x86_64": 62, "aarch64": 183}
 EXAMPLE = ROOT / "examples/problems/larder"
+ROLLCALL = EXAMPLE.with_name("rollcall")
 UV = Path(sys.executable).with_name("uv")
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1800)]
@@ -111,11 +116,11 @@ def test_pip_takes_the_wheel_on_every_platform(dist, tmp_path, target):
 def installed(dist: Path, tmp_path: Path) -> Callable[..., Path]:
     """The command of a new environment that has only this file and what it asks for, at the versions of the lock."""
 
-    def install(file: Path, **variables: str) -> Path:
+    def install(file: Path, interpreter: str = base_python()) -> Path:
         python = tmp_path / "venv/bin/python"
-        call([str(UV), "venv", "--quiet", "--python", base_python(), "venv"], tmp_path)
+        call([str(UV), "venv", "--quiet", "--python", interpreter, "venv"], tmp_path)
         locked = ["--constraints", str(ROOT / "requirements-dev.lock")]
-        call([str(UV), "pip", "install", "--quiet", "--python", str(python), *locked, str(file)], tmp_path, variables)
+        call([str(UV), "pip", "install", "--quiet", "--python", str(python), *locked, str(file)], tmp_path)
         where = call([str(python), "-c", "import slop_code; print(slop_code.__file__)"], tmp_path)
         assert Path(where.strip()).is_relative_to(tmp_path / "venv")
         return python.with_name("slop-code")
@@ -143,6 +148,23 @@ def test_the_wheel_is_enough_for_the_demo(cache, need_bubblewrap, dist, installe
 def test_the_sdist_is_enough_for_the_demo(cache, need_bubblewrap, dist, installed, tmp_path):
     need_bubblewrap()
     passes_the_demo(installed(the_file(dist, "*.tar.gz")), tmp_path, 1)
+
+
+def test_on_another_python_the_verdict_is_the_same(cache, need_python, evaluate, dist, installed, tmp_path):
+    """The problem asks for a newer Python than the oldest that slop-code runs on."""
+    other = f">=3.11,!={sys.version_info.major}.{sys.version_info.minor}.*"
+    problem = ProblemConfig.from_yaml(ROLLCALL)
+    need_python(other)
+    need_python(problem.requires_python)
+    submission = ROLLCALL / "solutions/checkpoint_2"
+    own = evaluate(problem, submission, 2)
+    command = installed(the_file(dist, "*.whl"), host_python(other).path)
+    call([str(command), "eval-snapshot", str(submission), "-p", str(ROLLCALL), "-c", "2", "-o", "out"], tmp_path)
+    result = load_results(tmp_path / "out/evaluation.json")
+    assert fits(result.provenance.python, other)
+    assert statuses(result) == statuses(own)
+    assert result.passed == own.passed
+    assert set(statuses(own).values()) == {"passed"}
 
 
 def test_without_the_helper_doctor_and_evaluations_say_how_to_build_it(cache, dist, installed, tmp_path):

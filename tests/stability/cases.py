@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = ("hitcount-1-reference", "hitcount-2-before", "corkboard-1-reference", "larder-1-reference")
-"""Of every example something that is judged in a moment: what 50 times over fits into a pause."""
+"""Of every such example something that is judged in a moment: what 50 times over fits into a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,15 @@ class Case:
 
 
 def all_cases(empty: Path) -> list[Case]:
-    """`empty`: a folder without a file. References, the ones of the checkpoint before, nothing, and recorded runs."""
+    """`empty`: a folder without a file. References, the ones of the checkpoint before, nothing, and recorded runs.
+
+    A problem that requires a Python is left out: neither the test image nor every machine has it.
+    """
     found = []
     for folder in sorted((EXAMPLES / "problems").iterdir()):
         problem = ProblemConfig.from_yaml(folder)
+        if problem.requires_python is not None:
+            continue
         before = None
         for number, (checkpoint, _) in enumerate(problem.iterate_checkpoint_items(), start=1):
             own = folder / "solutions" / checkpoint

@@ -1,0 +1,81 @@
+"""Runs the submission as a command and compares all that came out of it."""
+
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SECONDS = 10
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--entrypoint", required=True, help="command that starts the submission")
+    parser.addoption("--checkpoint", required=True, help="checkpoint the submission belongs to")
+
+
+@pytest.fixture(scope="session")
+def entrypoint_argv(request: pytest.FixtureRequest) -> list[str]:
+    return shlex.split(request.config.getoption("--entrypoint"))
+
+
+@pytest.fixture(scope="session")
+def checkpoint_name(request: pytest.FixtureRequest) -> str:
+    return str(request.config.getoption("--checkpoint"))
+
+
+@pytest.fixture(scope="session")
+def bookshop() -> Path:
+    """A project to read, handed over to the submission as a folder."""
+    return HERE / "data" / "bookshop"
+
+
+@pytest.fixture(scope="session")
+def expected() -> Callable[[str], str]:
+    return lambda name: (HERE / "data" / "expected" / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[dict[str, str]], Path]:
+    """Put texts into the files of a new folder and return its path."""
+
+    def put(files: dict[str, str]) -> Path:
+        folder = tmp_path / "sources"
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return folder
+
+    return put
+
+
+@pytest.fixture
+def run(entrypoint_argv: list[str]) -> Run:
+    def call(*args: object) -> subprocess.CompletedProcess[str]:
+        argv = [*entrypoint_argv, *map(str, args)]
+        return subprocess.run(argv, capture_output=True, encoding="utf-8", errors="replace", timeout=SECONDS)
+
+    return call
+
+
+@pytest.fixture
+def check(run: Run) -> Callable[..., None]:
+    """Run once; exit status and both outputs must be exactly as expected."""
+
+    def compare(*args: object, stdout: str = "", stderr: str = "", code: int = 0) -> None:
+        __tracebackhide__ = True
+        done = run(*args)
+        wanted, found = outcome(code, stdout, stderr), outcome(done.returncode, done.stdout, done.stderr)
+        if found != wanted:
+            pytest.fail(f"ran: {shlex.join(done.args)}\n\nexpected: {wanted}\n\nfound: {found}")
+
+    return compare
+
+
+def outcome(code: int, stdout: str, stderr: str) -> str:
+    return f"exit status {code}\nstdout:\n{stdout.rstrip()}\nstderr:\n{stderr.rstrip()}"
