@@ -43,7 +43,8 @@ static int is_test_code(const struct stat *information) {
     char path[PATH_MAX];
     for (; code_known < code_count; code_known++) {
         struct stat found = {0};
-        if (snprintf(path, sizeof path, "%s/%s", tests_folder, code[code_known].path) < (int)sizeof path) stat(path, &found);
+        int length = snprintf(path, sizeof path, "%s/%s", tests_folder, code[code_known].path);
+        if (length < (int)sizeof path) stat(path, &found);
         code[code_known].device = found.st_dev, code[code_known].inode = found.st_ino;
     }
     for (size_t i = 0; i < code_count; i++)
