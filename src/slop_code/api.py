@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from slop_code._arguments import check_optional_path, check_path, check_type
 from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.origin import make_result_folder, save_with_origin
 from slop_code.evaluation.policy import PassPolicy, as_policy
 from slop_code.evaluation.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
+from slop_code.evaluation.stored_evaluation import evaluate_and_store
 from slop_code.execution.cancellation import CancelToken, cancel_scope
 from slop_code.execution.environment import EnvironmentSpec
 from slop_code.execution.environment import load_environment as load_named_environment
-from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -66,7 +65,8 @@ def evaluate(
     """Evaluate a submission's folder against a checkpoint, by default in the problem's own environment, else `local`.
 
     A failure of the submission is part of the result, never an exception. `results.passes()` answers for `policy`,
-    which may be a name or an expression. With `output`, the result and its evidence are stored in that folder.
+    which may be a name or an expression. With `output`, the result and its evidence are stored in that folder, where
+    an infrastructure failure replaces no verdict on the same inputs.
     """
     snapshot = check_path("submission", submission, "the path of the submission's folder")
     check_type("problem", problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")
@@ -78,13 +78,7 @@ def evaluate(
     config = problem if isinstance(problem, ProblemConfig) else load_problem(problem)
     spec, given = _environment(config, environment)
     runner = PytestRunner(config, config.checkpoint(checkpoint), spec, snapshot, output_dir=folder)
-    runner.check_folders_are_disjoint()
-    if folder is not None:
-        make_result_folder(folder)
-    results = runner.run(arguments)
-    if folder is not None:
-        save_with_origin(results, folder / RESULT_FILE, config, given, snapshot)
-    return results.with_policy(decides)
+    return evaluate_and_store(runner, arguments, given).results.with_policy(decides)
 
 
 def _environment(

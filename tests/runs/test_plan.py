@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.provenance import CHANGED_INPUTS, evaluation_version
 from slop_code.evaluation.report import Digests
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
 from slop_code.runs.plan import OVERWRITE, Shard
-from slop_code.runs.result_cache_key import NO_RESULT, STALE_REASONS, duration_key, result_cache_key, stale_reason
+from slop_code.runs.result_cache_key import NO_RESULT, duration_key, result_cache_key, stale_reason
 from slop_code.runs.runs_api import evaluate_run
 
 HELPERS = {
@@ -187,7 +187,7 @@ def facts(**keys):
     [
         (None, DIGESTS, NO_RESULT),
         (facts(), DIGESTS, None),
-        *[(facts(), DIGESTS.model_copy(update={name: "x"}), words) for name, words in STALE_REASONS.items()],
+        *[(facts(), DIGESTS.model_copy(update={name: "x"}), words) for name, words in CHANGED_INPUTS.items()],
         (facts(), DIGESTS.model_copy(update={"image": None}), None),
         (facts(digests=DIGESTS.model_copy(update={"image": None})), DIGESTS, "the image changed"),
         (facts(digests=DIGESTS.model_copy(update={"tests": None})), DIGESTS, "the tests changed"),

@@ -77,8 +77,12 @@ def test_a_verdict_may_be_kept_from_an_infrastructure_failure(world, target, res
     facts = CheckpointFacts.of(failure)
     assert deliver(target, JobResult(facts, world.archive(failure)), move=False, keep_verdict=keep) == facts
     assert CorrectnessResults.load(path).infrastructure_failure is not keep
+    attempt = path.parent / ".scbench/attempt-1" / RESULT_FILE
+    assert attempt.exists() is keep
+    assert not keep or CorrectnessResults.load(attempt) == failure
     deliver(target, result, move=False, keep_verdict=keep)
     assert not CorrectnessResults.load(path).infrastructure_failure
+    assert not attempt.exists()
 
 
 def test_a_move_that_breaks_off_leaves_no_result_that_counts(target, result, monkeypatch):

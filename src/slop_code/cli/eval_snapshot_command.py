@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
-from slop_code.cli.messages import print_step, print_written
+from slop_code.cli.messages import print_step, print_stored
 from slop_code.cli.shared_options import (
     add_environment,
     add_policy,
@@ -21,9 +21,10 @@ from slop_code.cli.shared_options import (
 )
 from slop_code.cli.signals import cancelled_by_signals
 from slop_code.evaluation.command import check_pytest_args
-from slop_code.evaluation.origin import make_result_folder, save_with_origin
 from slop_code.evaluation.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.evaluation.report import RESULT_FILE
+from slop_code.evaluation.stored_evaluation import evaluate_and_store
 from slop_code.execution.environment import load_environment
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.reporting.progress_text import progress_text
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from slop_code.cli.shared_options import Commands
     from slop_code.evaluation.policy import Policy
-    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.evaluation.stored_evaluation import StoredEvaluation
 
 
 def add_to(commands: Commands) -> None:
@@ -85,27 +86,22 @@ def run(arguments: argparse.Namespace) -> int:
         print(shlex.join(runner.command_by_hand(further)))
         return Exit.PASSED
     policy: Policy = arguments.pass_policy
-    runner.check_folders_are_disjoint()
-    if arguments.output is not None:
-        make_result_folder(arguments.output)
     with cancelled_by_signals():
-        results = runner.run(further)
-    if arguments.output is not None:
-        save_with_origin(results, arguments.output / "evaluation.json", problem, environment, arguments.snapshot)
+        evaluation = evaluate_and_store(runner, further, environment)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
-        _print(results, policy, arguments)
-    return exit_for(results, policy)
+        _print(evaluation, policy, arguments)
+    return exit_for(evaluation.results, policy)
 
 
-def _print(results: CorrectnessResults, policy: Policy, arguments: argparse.Namespace) -> None:
+def _print(evaluation: StoredEvaluation, policy: Policy, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        print(results.model_dump_json(indent=2), flush=True)
-        return
-    from slop_code.reporting.result_lines import show_result
+        print(evaluation.results.model_dump_json(indent=2), flush=True)
+    else:
+        from slop_code.reporting.result_lines import show_result
 
-    show_result(results, policy, every=arguments.verbose)
+        show_result(evaluation.results, policy, every=arguments.verbose)
     if arguments.output is not None:
-        print_written(arguments.output / "evaluation.json")
+        print_stored(arguments.output / RESULT_FILE, evaluation, quiet=arguments.json)
 
 
 def _show_progress(event: ProgressEvent, *, verbose: bool, quiet: bool) -> None:

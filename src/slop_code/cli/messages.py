@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from slop_code.evaluation.stored_evaluation import StoredEvaluation
     from slop_code.execution.progress_events import ProgressEvent
 
 MAX_TEXT_BYTES = 1 << 16
@@ -23,6 +24,15 @@ SHOWN_MESSAGES = 20
 
 def print_written(path: Path, note: str = "") -> None:
     print(f"written: {escape_control(str(path), MAX_TEXT_BYTES)}{note}", flush=True)
+
+
+def print_stored(path: Path, evaluation: StoredEvaluation, *, quiet: bool) -> None:
+    """`quiet`: standard output is for JSON."""
+    if evaluation.attempt is not None:
+        why = "not looked at again, as this evaluation ended with an infrastructure failure"
+        print_step(f"{path} keeps its verdict: {why}; what that left is in {evaluation.attempt}")
+    elif not quiet:
+        print_written(path)
 
 
 def print_json(document: object) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import BestEffortStream
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_json, print_progress, print_written
+from slop_code.cli.messages import print_json, print_progress, print_stored
 from slop_code.cli.shared_options import add_environment, add_problems_dir
 from slop_code.errors import UsageError
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from slop_code.cli.shared_options import Commands
     from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.evaluation.stored_evaluation import StoredEvaluation
     from slop_code.verification.rerun_changes import RerunChanges
 
 EXIT_HELP = (
@@ -76,15 +77,16 @@ def run(arguments: argparse.Namespace) -> int:
     test = None if arguments.test is None else one_test(stored, arguments.test, arguments.result)
     if test is not None and arguments.output is not None:
         raise UsageError("-o cannot be used with TEST: a test is no result of a checkpoint")
-    again = _evaluate(stored, path.parent, test, arguments)
+    evaluation = _evaluate(stored, path.parent, test, arguments)
+    again = evaluation.results
     changes = rerun_changes(stored, again, test)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         if arguments.json:
             _print_json(changes, again)
         else:
             show_changes(changes, stored, again, test)
-            if arguments.output is not None:
-                print_written(arguments.output / "evaluation.json")
+        if arguments.output is not None:
+            print_stored(arguments.output / "evaluation.json", evaluation, quiet=arguments.json)
     if again.infrastructure_failure:
         return Exit.INFRASTRUCTURE
     return Exit.NOT_PASSED if changes.differ else Exit.PASSED
@@ -92,9 +94,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _evaluate(
     stored: CorrectnessResults, folder: Path, test: TestResult | None, arguments: argparse.Namespace
-) -> CorrectnessResults:
+) -> StoredEvaluation:
     from slop_code.cli.signals import cancelled_by_signals
-    from slop_code.evaluation.origin import make_result_folder
+    from slop_code.evaluation.stored_evaluation import StoredEvaluation
     from slop_code.reporting.terminal import LiveOutput
     from slop_code.verification.rerun import RerunInputs, evaluate_again, run_single_test, submission_of
 
@@ -102,13 +104,11 @@ def _evaluate(
         arguments.snapshot, arguments.problem, arguments.problems_dir, arguments.environment, arguments.output
     )
     submission = submission_of(stored, folder, given)
-    if arguments.output is not None:
-        make_result_folder(arguments.output)
     live = LiveOutput(BestEffortStream(sys.stderr if arguments.json else sys.stdout))
     with cancelled_by_signals():
         if test is None:
             return evaluate_again(stored, folder, submission, print_progress)
-        return run_single_test(test, folder, submission, print_progress, live)
+        return StoredEvaluation(run_single_test(test, folder, submission, print_progress, live))
 
 
 def _print_json(changes: RerunChanges, again: CorrectnessResults) -> None:

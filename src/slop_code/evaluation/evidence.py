@@ -39,7 +39,9 @@ COLLECTION = "collection"
 """Folder of what a failed collection of the tests left."""
 
 ATTEMPT = "attempt-"
-"""Folders of the evidence of earlier attempts, counted from 1. No verdict depends on them."""
+"""Folders of the evidence of other attempts, counted from 1: earlier ones, then a later one that replaced no verdict.
+
+No verdict depends on them."""
 
 FROM_JUDGE = (JSON_REPORT, CTRF_REPORT, STREAM, LOG, SHOWN)
 FROM_EVALUATOR = (EXIT, ROSTER)

@@ -30,13 +30,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.evaluation.context import EvaluationContext
-    from slop_code.evaluation.report import TestResult
+    from slop_code.evaluation.report import Digests, TestResult
     from slop_code.evaluation.staging import Staged
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.submission import SubmissionTree
 
 EVALUATION = 1
 """Incremented with every change of slop-code that can change a verdict."""
+
+
+CHANGED_INPUTS = {
+    "submission": "the submission changed",
+    "tests": "the tests changed",
+    "config": "config.yaml changed",
+    "environment": "the environment changed",
+    "image": "the image changed",
+    "python": "the submission's Python changed",
+}
+
+
+def changed_input(stored: Digests, current: Digests) -> str | None:
+    """Which input is no longer that of a stored result; None where all are the same.
+
+    An input whose digest is not known now, such as an image that is not on this machine, is not known to differ.
+    """
+    for name, reason in CHANGED_INPUTS.items():
+        if getattr(current, name) not in (None, getattr(stored, name)):
+            return reason
+    return None
 
 
 @functools.cache

@@ -75,6 +75,9 @@ def _is_storable(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+RESULT_FILE = "evaluation.json"
+
+
 class Stored(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, json_schema_serialization_defaults_required=True

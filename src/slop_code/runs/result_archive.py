@@ -19,6 +19,7 @@ from slop_code._io import open_regular, write_atomic
 from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.evidence import ATTEMPT
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
+from slop_code.evaluation.stored_evaluation import attempt_folder
 from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import CheckpointFacts
@@ -62,9 +63,20 @@ def add_attempts(archive: bytes, attempts: Sequence[bytes | None]) -> bytes:
     contents = _contents(archive)
     for number, attempt in enumerate(attempts, start=1):
         for name, content in _contents(attempt).items() if attempt else ():
-            inner = name.removeprefix(f"{REPORTS_DIR}/").replace("/", "-")
-            contents[f"{REPORTS_DIR}/{ATTEMPT}{number}/{inner}"] = content
+            contents[f"{REPORTS_DIR}/{ATTEMPT}{number}/{_flat(name)}"] = content
     return _pack(list(contents), lambda name, _: contents[name], Path())
+
+
+def _flat(name: str) -> str:
+    return name.removeprefix(f"{REPORTS_DIR}/").replace("/", "-")
+
+
+def keep_attempt(archive: bytes, output: Path) -> None:
+    """Put what a later attempt left next to the verdict that stays."""
+    contents = _contents(archive)
+    folder = attempt_folder(output)
+    for name, content in contents.items():
+        (folder / _flat(name)).write_bytes(content)
 
 
 def _pack(names: Sequence[str], read: Callable[[str, int], bytes], folder: Path) -> bytes:
@@ -176,10 +188,12 @@ def deliver(target: Submission, result: JobResult, *, move: bool, keep_verdict: 
 
     `move`: nobody else needs the result's temporary folder. `keep_verdict`: only a verdict replaces the earlier result.
     """
-    if target.output is None or result.archive is None or (keep_verdict and result.facts.state != "evaluated"):
+    if target.output is None or result.archive is None:
         return result.facts
     try:
-        if not (move and result.folder is not None and move_result(result.folder, target.output)):
+        if keep_verdict and result.facts.state != "evaluated":
+            keep_attempt(result.archive, target.output)
+        elif not (move and result.folder is not None and move_result(result.folder, target.output)):
             unpack_result(result.archive, target.output)
     except OSError as error:
         message = f"{error.filename2 or error.filename or target.output / RESULT_FILE}: {error.strerror}"

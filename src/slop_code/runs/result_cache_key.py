@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.provenance import changed_input, evaluation_version
 from slop_code.evaluation.report import Digests
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.evaluation.test_lock import read_test_lock
@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.runs.checkpoint_lines import CheckpointFacts
     from slop_code.runs.job_records import Submission
-
-STALE_REASONS = {
-    "submission": "the submission changed",
-    "tests": "the tests changed",
-    "config": "config.yaml changed",
-    "environment": "the environment changed",
-    "image": "the image changed",
-    "python": "the submission's Python changed",
-}
-KNOWN_LATER = ("image", "python")
-"""Without the image, a plan does not know them."""
 
 NO_RESULT = "no result yet"
 
@@ -72,10 +61,8 @@ def stale_reason(facts: CheckpointFacts | None, expected: Digests, version: str)
         return "an infrastructure failure last time"
     if facts.state == "not_evaluated" or facts.digests is None:
         return facts.reason or NO_RESULT
-    for name, reason in STALE_REASONS.items():
-        current = getattr(expected, name)
-        if getattr(facts.digests, name) != current and not (name in KNOWN_LATER and current is None):
-            return reason
+    if (reason := changed_input(facts.digests, expected)) is not None:
+        return reason
     return None if facts.evaluation_version == version else "slop-code evaluates differently now"
 
 

@@ -8,13 +8,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
+from slop_code.evaluation.report import RESULT_FILE as RESULT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 SNAPSHOT = "snapshot"
-RESULT_FILE = "evaluation.json"
 LINES_FILE = "checkpoint_results.jsonl"
 SUMMARY_FILE = "summary.json"
 LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"

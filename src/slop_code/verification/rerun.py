@@ -11,6 +11,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.origin import origin_in
 from slop_code.evaluation.problem_lookup import problem_of
 from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code.evaluation.stored_evaluation import evaluate_and_store
 from slop_code.execution.environment import load_environment
 from slop_code.runs.discover import environment_in
 from slop_code.runs.job_records import Submission
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.evaluation.stored_evaluation import StoredEvaluation
     from slop_code.execution.progress_events import ProgressCallback
 
 LIVE = ("-s",)
@@ -74,12 +76,9 @@ def _is_taken(output: Path, folder: Path) -> bool:
 
 def evaluate_again(
     stored: CorrectnessResults, folder: Path, submission: Submission, progress: ProgressCallback
-) -> CorrectnessResults:
-    """Uses the pytest arguments of the stored result. The result is saved if the submission has an output folder."""
-    results = _runner(folder, submission, progress).run(stored.provenance.pytest_args)
-    if submission.output is not None:
-        results.save(submission.output / RESULT_FILE)
-    return results
+) -> StoredEvaluation:
+    """Uses the pytest arguments of the stored result. The result is stored if the submission has an output folder."""
+    return evaluate_and_store(_runner(folder, submission, progress), stored.provenance.pytest_args)
 
 
 def run_single_test(

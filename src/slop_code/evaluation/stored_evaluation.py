@@ -1,0 +1,107 @@
+"""Evaluation of a submission whose result is stored in a folder, where a failure replaces no verdict."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError, ResultError, UsageError
+from slop_code.evaluation.evidence import ATTEMPT
+from slop_code.evaluation.origin import make_result_folder, save_with_origin
+from slop_code.evaluation.provenance import changed_input
+from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
+from slop_code.evaluation.run_tests import remove_evidence
+from slop_code.evaluation.staging import Contents, tests_digest
+from slop_code.execution.cache import remove_path
+from slop_code.execution.sandbox import REPORTS_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from slop_code.evaluation.pytest_runner import PytestRunner
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvaluation:
+    results: CorrectnessResults
+    attempt: Path | None = None
+    """Folder of what this evaluation left, where the output keeps an earlier verdict on the same inputs."""
+
+
+def evaluate_and_store(
+    runner: PytestRunner, pytest_args: Sequence[str], environment: str | None = None
+) -> StoredEvaluation:
+    """Runs the tests; if there is an output folder, the result and its evidence are moved there at the end.
+
+    `environment`: the name or the path that the user gave.
+    """
+    output = runner.output_dir
+    if output is None:
+        return StoredEvaluation(runner.run(pytest_args))
+    runner.check_folders_are_disjoint()
+    make_result_folder(output)
+    aside = copy.copy(runner)
+    aside.hidden = [*runner.hidden, output]
+    try:
+        with runner.cache.session_folder() as aside.output_dir:
+            results = aside.run(pytest_args)
+            if results.infrastructure_failure and _has_verdict(output, runner, results):
+                return StoredEvaluation(results, _keep_attempt(results, aside.output_dir, output))
+            (output / RESULT_FILE).unlink(missing_ok=True)  # first: without it the rest does not count
+            remove_evidence(output)
+            for name in _evidence_in(aside.output_dir):
+                _move(aside.output_dir / REPORTS_DIR / name, output / REPORTS_DIR / name)
+    except OSError as error:
+        raise InfrastructureError(f"{error.filename or output}: {error.strerror}") from error
+    save_with_origin(results, output / RESULT_FILE, runner.problem, environment, runner.submission_path)
+    return StoredEvaluation(results)
+
+
+def _has_verdict(output: Path, runner: PytestRunner, failed: CorrectnessResults) -> bool:
+    """Whether the folder has a verdict on the inputs of an evaluation that failed."""
+    try:
+        stored = CorrectnessResults.load(output / RESULT_FILE)
+    except ResultError:
+        return False
+    if stored.infrastructure_failure or stored.partial:
+        return False
+    if (stored.problem_name, stored.checkpoint_name) != (failed.problem_name, failed.checkpoint_name):
+        return False
+    digests = failed.provenance.digests
+    with contextlib.suppress(UsageError, OSError):  # tests that cannot be read are not known to differ
+        tests = tests_digest(runner.problem, runner.checkpoint, Contents.of(runner.problem))
+        digests = digests.model_copy(update={"tests": digests.tests or tests})
+    return changed_input(stored.provenance.digests, digests) is None
+
+
+def attempt_folder(output: Path) -> Path:
+    """A new folder for what a later attempt left, in place of the one before it, next to a verdict that stays."""
+    earlier = 0
+    with contextlib.suppress(ResultError):  # damaged meanwhile: its attempts no longer matter
+        earlier = len(CorrectnessResults.load(output / RESULT_FILE).attempts)
+    folder = output / REPORTS_DIR / f"{ATTEMPT}{earlier + 1}"
+    remove_path(folder)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _keep_attempt(results: CorrectnessResults, source: Path, output: Path) -> Path:
+    folder = attempt_folder(output)
+    for name in _evidence_in(source):
+        _move(source / REPORTS_DIR / name, folder / name.replace("/", "-"))
+    results.save(folder / RESULT_FILE)
+    return folder
+
+
+def _evidence_in(folder: Path) -> Iterator[str]:
+    top = folder / REPORTS_DIR
+    yield from sorted(path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file())
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(source, target)

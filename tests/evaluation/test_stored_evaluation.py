@@ -1,0 +1,69 @@
+"""Results in a folder of the user's choice: an infrastructure failure replaces no verdict on the same inputs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from slop_code import evaluate, load_results
+from slop_code.cli.main import run
+
+TESTS = {"test_checkpoint_1.py": "def test_a(run): assert run().stdout == 'a\\n'\n"}
+FAILS = "--no-such-option"
+
+
+@pytest.fixture
+def problem(make_problem):
+    return make_problem(TESTS)
+
+
+@pytest.fixture
+def submission(make_submission):
+    return make_submission({"main.py": "print('a')\n"})
+
+
+@pytest.fixture
+def output(cache, need_bubblewrap, monkeypatch, problem, submission, tmp_path):
+    """The folder of a verdict."""
+    need_bubblewrap()
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache.root))
+    assert evaluate(submission, problem, 1, "local", output=tmp_path / "out").passes()
+    return tmp_path / "out"
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_infrastructure_failure_leaves_a_verdict_and_its_evidence(problem, submission, output, capsys):
+    before, attempt = files(output), output / ".scbench/attempt-1"
+    results = evaluate(submission, problem, 1, "local", output=output, pytest_args=[FAILS])
+    assert results.infrastructure_failure
+    assert load_results(attempt) == results
+    snapshot = [str(submission), "-p", str(problem.path), "-e", "local", "-o", str(output)]
+    assert run(["eval-snapshot", *snapshot, "-c", "1", f"--pytest-arg={FAILS}"]) == 3
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-1].startswith("INFRASTRUCTURE FAILURE: no verdict")
+    assert f"{output}/evaluation.json keeps its verdict: not looked at again" in shown.err
+    assert f"what that left is in {attempt}" in shown.err
+    assert run(["rerun", str(attempt), "--snapshot", *snapshot, "--json"]) == 3
+    again = capsys.readouterr()
+    assert json.loads(again.out)["results"]["infrastructure_failure"]
+    assert "keeps its verdict" in again.err
+    after = files(output)
+    assert {name: content for name, content in after.items() if "attempt-1" not in name} == before
+    assert b"no-such-option" in after[".scbench/attempt-1/pytest.log"]
+    evaluate(submission, problem, 1, "local", output=output)
+    assert not attempt.exists()
+
+
+@pytest.mark.parametrize("changed", ["submission", "tests"])
+def test_a_verdict_on_other_inputs_is_replaced(problem, submission, output, changed):
+    if changed == "submission":
+        (submission / "main.py").write_text("print('b')\n")
+    else:
+        (problem.path / "tests/test_checkpoint_1.py").write_text("import no_such_module\n")
+    results = evaluate(submission, problem, 1, "local", output=output, pytest_args=[FAILS])
+    assert results.infrastructure_failure
+    assert load_results(output) == results
