@@ -12,6 +12,7 @@ from slop_code.authoring.check.limits_step import (
     shortage,
     slow_tests,
     suggested_timeout,
+    summary_lines,
     too_little,
     with_reduced_limits,
 )
@@ -199,3 +200,22 @@ def test_the_limit_is_named(bench, cache, need_bubblewrap):
     assert set(report.outcome.facts["checkpoints"]["checkpoint_1"]) == {
         "slowest_test", "slowest_seconds", "timeout", "suggested_timeout", "tests_seconds", "session_timeout", "used",
     }  # fmt: skip
+
+
+def test_the_summary_says_how_near_the_reference_comes_to_each_limit():
+    none = dict.fromkeys(("cpu_s", "wait_s"), None) | dict.fromkeys(("judge_cpu_s", "judge_wait_s", "others_cpu_s"), 0)
+    sizes = {"memory_bytes": 512 << 20, "processes": 3, "written_bytes": 8 << 20, "disk_bytes": 50 << 20}
+    unknown = dict.fromkeys(sizes, None)
+    tests = [
+        case("a", seconds=3, usage={**none, **sizes}),
+        case("b", usage={**none, **sizes, "memory_bytes": 1 << 20, "disk_bytes": 51 << 20}),
+        case("c", usage={**none, **unknown}),
+    ]
+    own = TimeHeadroom.of(CheckpointConfig.model_validate({"order": 1, "timeout": 30}), judged(*tests))
+    limits = EnvironmentSpec.model_validate({"type": "local", "name": "test", "limits": {"disk": "200M"}}).limits
+    slowest, _, used = summary_lines("checkpoint_1", own, limits)
+    assert "the timeout is 30 s (10%); suggested: 30 s" in slowest
+    assert used == (
+        "checkpoint_1: the reference used at most 512M of 1G memory (50%), 3 of 256 processes (1%), "
+        "51M of 200M disk (26%), 8M of 32M output (25%)"
+    )

@@ -206,11 +206,8 @@ def test_a_test_that_is_gone(again):
 
 @pytest.mark.parametrize(("test", "name"), [([], "words checkpoint_1"), ([ODD], ODD)], ids=["whole", "one test"])
 def test_after_an_infrastructure_failure_nothing_is_compared(again, test, name):
-    broken = {
-        "type": "local",
-        "name": "test",
-        "setup": {"commands": ["echo no luck; false"], "on_failure": "infrastructure"},
-    }
+    setup = {"commands": ["echo no luck; false"], "on_failure": "infrastructure"}
+    broken = {"type": "local", "name": "test", "setup": setup}
     (again / "run" / "environment.yaml").write_text(yaml.safe_dump(broken))
     done = rerun(again, *test)
     assert done.returncode == 3

@@ -119,6 +119,7 @@ def test_a_test_records_what_its_calls_used(results, sandbox):
         assert 0.3 <= usage.cpu_s < 25
         assert usage.memory_bytes >= 64 << 20
         assert 3 << 20 <= usage.written_bytes < 8 << 20
+        assert 3 << 20 <= usage.disk_bytes < 8 << 20
         assert 1 <= usage.processes <= 30
         assert tests[name].limits == []
     assert tests["test_a_call_that_is_killed"].usage.cpu_s + tests["test_a_call_that_is_killed"].usage.wait_s > 1
@@ -148,6 +149,7 @@ def test_a_limit_that_struck_is_recorded(results, sandbox, kind, limit):
     test = results(sandbox, True)[f"test_{kind}"]
     assert test.status == "failed"
     assert (kind, limit) in [(struck.kind, struck.limit) for struck in test.limits]
+    assert kind != "disk" or 15 << 20 <= test.usage.disk_bytes <= limit, "looked at when the call ends, if not before"
     calls = [struck.call for struck in test.limits if struck.kind == kind and struck.call is not None]
     assert calls == [f"python main.py {kind}"] or (kind == "processes" and not calls)
 
@@ -156,5 +158,5 @@ def test_without_a_sandbox_it_says_what_it_cannot_know(make_problem, make_submis
     problem = make_problem({"test_checkpoint_1.py": "def test_work(run):\n    assert run('work').stdout == 'done'"})
     (test,) = evaluate(problem, make_submission({"main.py": SUBMISSION}), sandbox="none").tests
     assert test.usage.cpu_s >= 0.3
-    unknown = (test.usage.wait_s, test.usage.memory_bytes, test.usage.processes, test.usage.written_bytes)
-    assert unknown == (None, None, None, None)
+    unknown = ("wait_s", "memory_bytes", "processes", "written_bytes", "disk_bytes")
+    assert [getattr(test.usage, name) for name in unknown] == [None] * len(unknown)

@@ -20,7 +20,7 @@ ROSTER = Roster((RosterEntry(OTHER, (), 1), RosterEntry(SLOW, (), 1)))
 
 
 def used(*, ran=1.0, waited=8.0, judge=0.0, others=20.0, limit=10.0, kind="call"):
-    sizes = dict.fromkeys(("memory_bytes", "processes", "written_bytes"))
+    sizes = dict.fromkeys(("memory_bytes", "processes", "written_bytes", "disk_bytes"))
     usage = Usage(cpu_s=ran, wait_s=waited, judge_cpu_s=0.1, judge_wait_s=judge, others_cpu_s=others, **sizes)
     return Resources(usage=usage, timeout=TestTimeout(kind=kind, limit_s=limit) if limit else None)
 

@@ -42,6 +42,9 @@ class Usage(Measured):
     written_bytes: Count | None
     """Bytes that the submission wrote, to files, pipes and sockets."""
 
+    disk_bytes: Count | None
+    """The highest use of the space that `limits.disk` bounds, since the boxes were opened."""
+
     judge_cpu_s: Seconds
     judge_wait_s: Seconds
     others_cpu_s: Seconds

@@ -59,6 +59,8 @@ def usage_text(usage: Usage) -> str:
         facts.append(f"{usage.processes} processes")
     if usage.written_bytes is not None:
         facts.append(f"{format_size(usage.written_bytes)} written")
+    if usage.disk_bytes is not None:
+        facts.append(f"{format_size(usage.disk_bytes)} of disk")
     return f"submission used: {', '.join(facts) or 'unknown'}"
 
 

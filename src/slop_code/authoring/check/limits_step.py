@@ -33,6 +33,16 @@ ROUND_SECONDS = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600)
 FLOORS = {"memory": 32 << 20, "processes": 2, "disk": 4 << 20, "output": 64 << 10}
 """Lower bounds of reduced limits: with less, no program would run."""
 
+USAGE_FIELDS = {
+    "memory": "memory_bytes",
+    "processes": "processes",
+    "disk": "disk_bytes",
+    "output": "written_bytes",
+}
+"""Fields of a test's usage by the limits that they count against.
+
+What a call prints is not measured by itself: all that the submission wrote during a test is an upper bound of it."""
+
 UNITS = (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10))
 
 TIMEOUT = Rule.warning(
@@ -94,9 +104,11 @@ class TimeHeadroom:
 
 def highest_use(tests: Iterable[TestResult]) -> dict[str, int]:
     usages = [test.usage for test in tests if test.usage is not None]
-    memory = [usage.memory_bytes for usage in usages if usage.memory_bytes is not None]
-    processes = [usage.processes for usage in usages if usage.processes is not None]
-    return {name: max(values) for name, values in (("memory", memory), ("processes", processes)) if values}
+    known = {
+        name: [value for usage in usages if (value := getattr(usage, field)) is not None]
+        for name, field in USAGE_FIELDS.items()
+    }
+    return {name: max(values) for name, values in known.items() if values}
 
 
 def with_reduced_limits(environment: EnvironmentSpec, names: Iterable[str]) -> EnvironmentSpec:
@@ -265,9 +277,10 @@ def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: S
 
 def summary_lines(name: str, own: TimeHeadroom, limits: Limits) -> Iterator[str]:
     if own.slowest:
+        seconds = test_seconds(own.slowest)
         yield (
-            f"{name}: the slowest test takes {test_seconds(own.slowest):.2f} s ({shown_test(own.slowest)}), "
-            f"the timeout is {own.timeout:g} s; suggested: {own.suggested} s"
+            f"{name}: the slowest test takes {seconds:.2f} s ({shown_test(own.slowest)}), "
+            f"the timeout is {own.timeout:g} s ({100 * seconds / own.timeout:.0f}%); suggested: {own.suggested} s"
         )
     yield f"{name}: all tests take {own.whole:.1f} s, the session timeout is {own.session_timeout:g} s"
     if own.used:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
 REQUEST = struct.pack("=I", 0x55534547)
-HEAD = struct.Struct("=6Q")
+HEAD = struct.Struct("=7Q")
 STRUCK = struct.Struct("=II248s")
 KINDS = {1: "memory", 2: "processes", 3: "disk", 4: "output", 5: "out_of_memory"}
 ANSWER_SIZE = 1 << 16
@@ -72,12 +72,12 @@ class UsageMeter:
         answer, before, now, timeout = ask_spawner(self.gate), self.last, Reading(), self.timeout
         self.last, self.timeout = now, None
         judge_cpu = now.own_cpu + now.children_cpu - before.own_cpu - before.children_cpu
-        usage: dict[str, Any] = dict.fromkeys(("cpu_s", "wait_s", "memory_bytes", "processes", "written_bytes"))
+        sizes = ("memory_bytes", "processes", "written_bytes", "disk_bytes")
+        usage: dict[str, Any] = dict.fromkeys(("cpu_s", "wait_s", *sizes))
         struck: list[dict[str, Any]] = []
         if answer is not None:
-            cpu, wait, memory, processes, written, count = HEAD.unpack_from(answer)
-            sizes = {"memory_bytes": memory, "processes": processes, "written_bytes": written}
-            usage |= {"cpu_s": cpu / 1e9, "wait_s": wait / 1e9, **sizes}
+            cpu, wait, *counts, count = HEAD.unpack_from(answer)
+            usage |= {"cpu_s": cpu / 1e9, "wait_s": wait / 1e9, **dict(zip(sizes, counts, strict=True))}
             struck = [self.struck(answer, HEAD.size + index * STRUCK.size) for index in range(count)]
         elif self.gate is None:  # without boxes, the submission's processes are children of the judge
             usage["cpu_s"] = now.children_cpu - before.children_cpu

@@ -58,7 +58,7 @@ struct notice {
 /* The answer, without the unused entries of `struck`. */
 struct usage {
     uint64_t cpu_ns, wait_ns; /* time that the box's processes ran, and waited for a processor */
-    uint64_t memory, processes, written;
+    uint64_t memory, processes, written, disk;
     uint64_t struck_count;
     struct struck struck[MAX_STRUCK];
 };

@@ -19,7 +19,9 @@ static uint64_t memory, processes;   /* the highest since the last answer */
 static uint64_t memory_kills;        /* of the kernel, at the last answer */
 static uint64_t last_peak;           /* memory of the process that was reaped last, at its highest */
 static struct usage current;         /* of which only `struck` is used until the answer */
+static uint64_t disk;                /* the highest since the last answer, of the fullest folder */
 static char *folders[MAX_FOLDERS + 1];
+static uint64_t used_before[MAX_FOLDERS]; /* space that was used when the watch began */
 
 static uint64_t max(uint64_t one, uint64_t other) { return one > other ? one : other; }
 
@@ -83,18 +85,31 @@ int killed_for_memory(int status) {
  * watch. Without this, the verdict on such a process would depend on the moment of the look. */
 int took_too_much(uint64_t max_memory) { return last_peak > max_memory; }
 
+static uint64_t used_space(const struct statvfs *information) {
+    return (uint64_t)(information->f_blocks - information->f_bfree) * information->f_frsize;
+}
+
 void watch_folders(char **paths) {
-    for (int i = 0; paths[i] && i < MAX_FOLDERS; i++) folders[i] = paths[i];
+    struct statvfs information;
+    for (int i = 0; paths[i] && i < MAX_FOLDERS; i++) {
+        folders[i] = paths[i];
+        if (statvfs(paths[i], &information) == 0) used_before[i] = used_space(&information);
+    }
     memory_kills = out_of_memory_kills();
 }
 
-/* Whether a folder that the submission writes to has no room, so that a write has failed or the next one will. */
+/* Whether a folder that the submission writes to has no room, so that a write has failed or the next one will. Every
+ * look also counts for the highest use: the file of a short call may be gone at the next one. */
 int disk_is_full(void) {
     struct statvfs information;
-    for (char **folder = folders; *folder; folder++)
-        if (statvfs(*folder, &information) == 0 && (information.f_bavail == 0 || (information.f_files > 0 && information.f_ffree == 0)))
-            return 1;
-    return 0;
+    int full = 0;
+    for (int i = 0; folders[i]; i++) {
+        if (statvfs(folders[i], &information) != 0) continue;
+        uint64_t used = used_space(&information);
+        disk = max(disk, used > used_before[i] ? used - used_before[i] : 0);
+        full |= information.f_bavail == 0 || (information.f_files > 0 && information.f_ffree == 0);
+    }
+    return full;
 }
 
 /* Answers, and begins anew. */
@@ -103,10 +118,11 @@ void answer_usage(int fd) {
     current.cpu_ns = total.cpu_ns > answered.cpu_ns ? total.cpu_ns - answered.cpu_ns : 0;
     current.written = total.written > answered.written ? total.written - answered.written : 0;
     current.wait_ns = take_wait();
-    current.memory = memory, current.processes = processes;
+    disk_is_full();
+    current.memory = memory, current.processes = processes, current.disk = disk;
     size_t unused = (MAX_STRUCK - current.struck_count) * sizeof current.struck[0];
     send(fd, &current, sizeof current - unused, MSG_NOSIGNAL | MSG_DONTWAIT);
     answered.cpu_ns = max(total.cpu_ns, answered.cpu_ns), answered.written = max(total.written, answered.written);
-    memory = processes = current.struck_count = 0;
+    memory = processes = disk = current.struck_count = 0;
     memory_kills = out_of_memory_kills();
 }
