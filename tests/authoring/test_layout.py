@@ -130,7 +130,8 @@ def test_tests_that_pytest_would_not_collect_are_reported(found, text, rules):
 )
 def test_markers_of_conftest_and_unknown_plugins_are_not_reported(found, conftest, dependencies, rules):
     text = "import pytest\n@pytest.mark.loud\ndef test_x(): ...\n"
-    overlay = {**with_tests(text), "tests/conftest.py": conftest, **config(f"test_dependencies: {dependencies}")}
+    files = {"tests/conftest.py": conftest, "tests/requirements.lock": ""}
+    overlay = {**with_tests(text), **files, **config(f"test_dependencies: {dependencies}")}
     assert [rule for rule, _ in found(overlay)] == rules
 
 

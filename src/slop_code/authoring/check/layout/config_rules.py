@@ -1,4 +1,4 @@
-"""Rules about config.yaml and environment.yaml: invalid values and unknown keys."""
+"""Rules about config.yaml and environment.yaml: invalid values, unknown keys and dependencies without a lock."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from slop_code.authoring.check.yaml_keys import keys_of, line_of
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
 from slop_code.evaluation.problem_lookup import ENVIRONMENT
+from slop_code.evaluation.test_lock import COMMAND as LOCK_COMMAND
+from slop_code.evaluation.test_lock import NAME as LOCK_NAME
+from slop_code.evaluation.test_lock import lock_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +33,13 @@ UNKNOWN_KEY = Rule.warning(
     "Remove the key, or write the intended one.",
     in_code=False,
 )
-RULES = (INVALID, UNKNOWN_KEY)
+UNLOCKED = Rule.warning(
+    "dependencies-unlocked",
+    "test_dependencies are not pinned, so that verdicts may change with the versions of the day",
+    f"`{LOCK_COMMAND}` writes tests/{LOCK_NAME}, with versions and hashes.",
+    in_code=False,
+)
+RULES = (INVALID, UNKNOWN_KEY, UNLOCKED)
 
 
 def mistake_findings(folder: Path, error: ConfigError, file: str = CONFIG) -> Iterator[Finding]:
@@ -70,6 +79,13 @@ def unknown_keys(files: ProblemFiles) -> Iterator[Finding]:
             yield Finding(UNKNOWN_KEY, location, f"{message}; did you mean {near[0]}?", f"Rename it to {near[0]}.")
         else:
             yield Finding(UNKNOWN_KEY, location, message)
+
+
+def unlocked(files: ProblemFiles) -> Iterator[Finding]:
+    """A lock that is damaged or of other dependencies blocks every evaluation, with a reason of its own."""
+    if files.problem.test_dependencies and not lock_path(files.problem).exists():
+        location = Location(CONFIG, line_of(files.config, "test_dependencies"))
+        yield Finding(UNLOCKED, location, f"test_dependencies are given, and there is no tests/{LOCK_NAME}")
 
 
 def _unknown_in_environment(files: ProblemFiles) -> Iterator[Finding]:

@@ -56,6 +56,7 @@ def _sort_key(finding: Finding) -> tuple[str, int, str, str]:
 
 def _findings(files: ProblemFiles) -> Iterator[Finding]:
     yield from config_rules.unknown_keys(files)
+    yield from config_rules.unlocked(files)
     yield from file_rules.missing(files)
     yield from file_rules.unclaimed(files)
     yield from file_rules.leftovers(files)
