@@ -52,6 +52,10 @@ def set_up(cache, environment_spec, make_submission):
         ({}, commands("echo it went wrong >&2; exit 9"), THEIRS, "exited with 9\nit went wrong"),
         ({}, commands("no-such-compiler main.c"), OURS, "no-such-compiler is not installed in this environment"),
         ({"build.sh": "exit 127\n"}, commands("sh build.sh"), THEIRS, "exited with 127"),
+        ({"build.sh": "exit 127\n"}, commands("CC=cc sh build.sh"), THEIRS, "exited with 127"),
+        ({"build.sh": "exit 127\n"}, commands("(sh build.sh)"), THEIRS, "exited with 127"),
+        ({}, commands("true", "installed-by-the-first"), THEIRS, "exited with 127"),
+        ({}, {"setup": {"commands": ['rm "$VIRTUAL_ENV"/bin/python*']}}, THEIRS, "left no usable environment"),
         ({}, commands("sleep 1000", timeout=0.5), THEIRS, "did not end within the 0.5 s for set-up"),
         ({}, {**commands("exit 9"), **DEAD_INDEX}, OURS, "the package index gives no answer"),
         ({"requirements.txt": "six\n"}, {"setup": {"timeout": 0.001}}, OURS, "did not end within the 0.001 s"),
@@ -60,7 +64,9 @@ def set_up(cache, environment_spec, make_submission):
         "impossible version", "unknown package", "no requirement", "invalid version", "index of its own",
         "build that blames the network", "build that kills uv", "impossible, dead index", "build, dead index",
         "reading: infrastructure", "reading: verdict", "failing command", "program that is not there",
-        "exit code of a program that is not there", "slow build", "failing command, dead index", "slow tools",
+        "exit code of a program that is not there", "the same after an assignment", "the same in a subshell",
+        "program of an earlier command", "build that removes its Python", "slow build",
+        "failing command, dead index", "slow tools",
     ],
 )  # fmt: skip
 def test_whose_fault_is_decided_by_evidence(set_up, files, environment, error, text):

@@ -18,6 +18,7 @@ from slop_code.execution.setup_failure import (
     SetupStep,
     SetupStepError,
     StepKind,
+    damaged_environment,
     is_worth_repeating,
     setup_error,
 )
@@ -78,7 +79,10 @@ def _plan(sandbox: Sandbox, submission: Path) -> SetupPlan:
     if commands := [*spec.setup.commands, *spec.setup.eval_commands]:
         steps = python_steps(python, Dependencies()) if is_python else []
         shell = spec.local.shell or "/bin/sh"
-        steps += [SetupStep([shell, "-c", command], StepKind.COMMAND) for command in commands]
+        steps += [
+            SetupStep([shell, "-c", command], StepKind.COMMAND, first=number == 0)
+            for number, command in enumerate(commands)
+        ]
         return SetupPlan(LAYERS, tree_digest(submission), steps)
     if not is_python:
         return SetupPlan(SUBJECTS, "", [])
@@ -133,6 +137,10 @@ class SubjectSetup:
                     paths[REQUIREMENTS] = setup_box.put("requirements.txt", self.plan.requirements)
                 for step in self.plan.steps:
                     self._run_step(setup_box, step.with_paths(paths), deadline)
+            try:
+                sandbox.check_subject(scratch)
+            except ValueError as damage:
+                raise damaged_environment(sandbox, self.plan.steps, damage) from damage
             write_sample_manifest(scratch)
 
         def load(entry: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -21,6 +22,9 @@ PROBE_PACKAGE = "iniconfig"
 PROBE_S = 120.0
 NOT_FOUND = 127
 """Exit code of a shell that cannot find a program."""
+
+PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+"""A word that is a program, and neither a path nor another part of the shell's language."""
 
 INDEX_HAS_NO_SUCH = "was not found in the package registry"
 NO_PYTHON = "No interpreter found"
@@ -52,6 +56,8 @@ class SetupStep:
     with requirements that were read from a lock."""
 
     kind: StepKind
+    first: bool = False
+    """The first command, so that no code of the submission has run before it."""
 
     def with_paths(self, paths: Mapping[str, str]) -> SetupStep:
         return replace(self, argv=[_with_paths(word, paths) for word in self.argv])
@@ -99,17 +105,31 @@ def setup_error(
     return theirs if reason is None else InfrastructureError(f"set-up: {reason}: {error}")
 
 
+def damaged_environment(sandbox: Sandbox, steps: Sequence[SetupStep], damage: ValueError) -> SlopCodeError:
+    """The error to raise where all steps succeeded, and the environment that they made cannot be used."""
+    reason = f"the set-up succeeded, and left no usable environment: {damage}"
+    blamed = any(step.kind in (StepKind.OWN_CODE, StepKind.COMMAND) for step in steps)
+    if blamed and sandbox.spec.setup.on_failure != "infrastructure":
+        return SubmissionSetupError(reason)
+    return InfrastructureError(f"set-up: {reason}")
+
+
 def _missing_program(
     sandbox: Sandbox, error: SetupStepError, probe: Callable[[Sequence[str]], ProcessResult]
 ) -> str | None:
-    """A command of the environment whose program is nowhere is a mistake in the environment."""
-    if error.step.kind is not StepKind.COMMAND or error.done.exit_code != NOT_FOUND:
+    """A command of the environment whose program is nowhere is a mistake in the environment.
+
+    A build can exit with this code too. So it counts only if the command begins with the name of a program that a box
+    without the submission lacks. A later command may need what an earlier one installed, or code of the submission
+    removed.
+    """
+    if not error.step.first or error.done.exit_code != NOT_FOUND:
         return None
     try:
         word = shlex.split(error.step.argv[-1])[0]
     except (ValueError, IndexError):
         return None
-    if "/" in word:
+    if not PROGRAM.fullmatch(word):
         return None
     shell = sandbox.spec.local.shell or "/bin/sh"
     done = probe([shell, "-c", 'command -v -- "$1"', "sh", word])
