@@ -108,7 +108,8 @@ def setup_error(
 def damaged_environment(sandbox: Sandbox, steps: Sequence[SetupStep], damage: ValueError) -> SlopCodeError:
     """The error to raise where all steps succeeded, and the environment that they made cannot be used."""
     reason = f"the set-up succeeded, and left no usable environment: {damage}"
-    blamed = any(step.kind in (StepKind.OWN_CODE, StepKind.COMMAND) for step in steps)
+    # In a container engine the damage is that of its own objects, which no submission can reach.
+    blamed = sandbox.spec.type == "local" and any(s.kind in (StepKind.OWN_CODE, StepKind.COMMAND) for s in steps)
     if blamed and sandbox.spec.setup.on_failure != "infrastructure":
         return SubmissionSetupError(reason)
     return InfrastructureError(f"set-up: {reason}")
