@@ -28,6 +28,8 @@ ROSTER = Roster(tuple(RosterEntry(name, ("error",) if "TestB" in name else ()) f
         (["--tb", "short", "-p", "x"], PytestArguments(("--tb", "short", "-p", "x"))),
         (["-k", "a or b"], PytestArguments(("-k", "a or b"), filtered=True)),
         (["-ka"], PytestArguments(("-ka",), filtered=True)),
+        (["-vka"], PytestArguments(("-vka",), filtered=True)),
+        (["-xm", "slow"], PytestArguments(("-xm", "slow"), filtered=True)),
         (["-m", "not slow"], PytestArguments(("-m", "not slow"), filtered=True)),
         (["--deselect=a.py::t"], PytestArguments(("--deselect=a.py::t",), filtered=True)),
         (["--deselect", "a.py::t"], PytestArguments(("--deselect", "a.py::t"), filtered=True)),
@@ -46,13 +48,18 @@ def test_options_and_selection_are_told_apart(words, parsed):
 @pytest.mark.parametrize(
     "word",
     ["--ignore=a.py", "--ignore", "--collect-only", "--co", "-c", "-cother.ini", "-opython_files=x.py", "--pyargs",
-     "--rootdir=/", "--lf", "-n2", "--", "@file", "--import-mode=append", "--noconftest"],
+     "-vopython_files=x.py", "--rootdir=/", "--lf", "-n2", "--", "@file", "--import-mode=append", "--noconftest"],
 )  # fmt: skip
 def test_anything_else_that_changes_what_is_collected_is_refused(word):
     with pytest.raises(UsageError, match=r"changes what pytest collects; select tests by node id, -k, -m or --group"):
         parse_pytest_args([word, "x"])
     assert select_part([word])
     assert options_of([word]) == [word]
+
+
+def test_time_limits_are_set_in_one_way():
+    with pytest.raises(UsageError, match=r"^--timeout: set timeouts\.test in the environment"):
+        parse_pytest_args(["--timeout=1"])
 
 
 @pytest.mark.parametrize("word", ["-k", "-m", "--deselect", "--group", "--tb"])

@@ -8,6 +8,7 @@ import pytest
 
 from slop_code import evaluate, load_results
 from slop_code.cli.main import run
+from slop_code.errors import UsageError
 
 TESTS = {"test_checkpoint_1.py": "def test_a(run): assert run().stdout == 'a\\n'\n"}
 FAILS = "--no-such-option"
@@ -67,3 +68,13 @@ def test_a_verdict_on_other_inputs_is_replaced(problem, submission, output, chan
     results = evaluate(submission, problem, 1, "local", output=output, pytest_args=[FAILS])
     assert results.infrastructure_failure
     assert load_results(output) == results
+
+
+def test_a_part_of_the_tests_replaces_no_verdict(problem, submission, output, capsys):
+    before = files(output)
+    with pytest.raises(UsageError, match="has a verdict, which a part of the tests must not replace"):
+        evaluate(submission, problem, 1, "local", output=output, pytest_args=["-k", "a"])
+    snapshot = [str(submission), "-p", str(problem.path), "-e", "local", "-o", str(output)]
+    assert run(["eval-snapshot", *snapshot, "-c", "1", "--group", "Core"]) == 2
+    assert "must not replace" in capsys.readouterr().err
+    assert files(output) == before

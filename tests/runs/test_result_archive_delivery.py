@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.runs import result_archive
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobResult
 from slop_code.runs.result_archive import deliver, pack_result
@@ -52,10 +52,14 @@ def test_a_result_that_others_need_as_well_stays_in_its_folder(target, result):
 
 
 def test_a_folder_on_another_file_system_is_copied(target, result, monkeypatch):
-    def rename(source, destination):
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(source), None, str(destination))
+    own_rename = os.rename
 
-    monkeypatch.setattr(result_archive.os, "rename", rename)
+    def rename(source, destination, **options):
+        if result.folder in Path(source).parents:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(source), None, str(destination))
+        own_rename(source, destination, **options)
+
+    monkeypatch.setattr(os, "rename", rename)
     assert deliver(target, result, move=True) == result.facts
     assert CorrectnessResults.load(target.output / RESULT_FILE).checkpoint_name == "checkpoint_1"
     assert (target.output / ".scbench/report.json").read_text() == "{}"
@@ -85,27 +89,39 @@ def test_a_verdict_may_be_kept_from_an_infrastructure_failure(world, target, res
     assert not attempt.exists()
 
 
-def test_a_move_that_breaks_off_leaves_no_result_that_counts(target, result, monkeypatch):
-    """evaluation.json comes last, and the old one goes first."""
-    (target.output / RESULT_FILE).write_text("old")
-    moved = []
+def test_a_move_that_breaks_off_leaves_the_earlier_result(target, result, monkeypatch):
+    deliver(target, result, move=False)
+    before = inodes(target.output)
 
     def rename(source, destination):
-        moved.append(source.name)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(result_archive.os, "rename", rename)
+    monkeypatch.setattr(os, "rename", rename)
     with pytest.raises(KeyboardInterrupt):
         deliver(target, result, move=True)
-    assert moved == [".scbench"]
-    assert not (target.output / RESULT_FILE).exists()
+    assert inodes(target.output) == before
 
 
 def test_an_output_that_cannot_be_written_is_named(target, result, monkeypatch):
     def rename(source, destination):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(source), None, str(destination))
 
-    monkeypatch.setattr(result_archive.os, "rename", rename)
+    monkeypatch.setattr(os, "rename", rename)
     facts = deliver(target, result, move=True)
     assert facts.state == "not_evaluated"
     assert facts.reason.startswith(f"{target.output / '.scbench'}: Permission denied; make it writable")
+
+
+@pytest.mark.parametrize("move", [True, False])
+def test_an_earlier_result_stays_where_the_new_one_has_no_room(target, result, move, monkeypatch):
+    deliver(target, result, move=False)
+    before = inodes(target.output)
+
+    def write(*_, **_options):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(target.output))
+
+    monkeypatch.setattr("slop_code.runs.result_archive.write_atomic", write)
+    monkeypatch.setattr("slop_code.runs.result_archive.move_result", write)
+    assert deliver(target, result, move=move).state == "not_evaluated"
+    assert inodes(target.output) == before
+    assert sorted(path.name for path in target.output.iterdir()) == [".scbench", RESULT_FILE, "snapshot"]

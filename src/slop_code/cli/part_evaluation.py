@@ -15,6 +15,7 @@ from slop_code.cli.messages import print_json, print_step
 from slop_code.errors import UsageError
 from slop_code.evaluation.infrastructure import SELECTS_NONE
 from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.stored_evaluation import check_replaces_no_verdict
 from slop_code.execution.cache import Cache
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import open_runs
@@ -52,6 +53,8 @@ def evaluate_part(
         raise UsageError("--dry-run, --shard and --overwrite cannot be used with a selection of tests")
     with _output_folder(arguments.output) as folder:
         part = [_with_outputs(run, folder) for run in runs]
+        for item in (submission for run in part for submission in run.submissions):
+            check_replaces_no_verdict(folder / item.label)
         settings = replace(settings, overwrite=True, pytest_args=tuple(words))
         with open_runs(part, Cache.default(), settings, lock=False) as evaluation:
             control = RunControl()

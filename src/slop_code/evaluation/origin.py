@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._io import write_atomic
-from slop_code.errors import InfrastructureError, ResultError, UsageError
+from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.report import Stored, load_stored
 from slop_code.execution.environment import shipped_environments
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from slop_code.evaluation.config import ProblemConfig
-    from slop_code.evaluation.report import CorrectnessResults
 
 ORIGIN_FILE = ".slop-code/origin.json"
 
@@ -47,19 +46,13 @@ def make_result_folder(folder: Path) -> None:
         raise UsageError(f"{folder}: results cannot be written there: {error.strerror}") from error
 
 
-def save_with_origin(
-    results: CorrectnessResults, path: Path, problem: ProblemConfig, environment: str | None, snapshot: Path
-) -> None:
-    """`path` is that of evaluation.json; `environment` is the name or the path that the user gave."""
-    try:
-        results.save(path)
-    except OSError as error:
-        raise InfrastructureError(f"{error.filename or path}: {error.strerror}") from error
+def keep_origin(folder: Path, problem: ProblemConfig, environment: str | None, snapshot: Path) -> None:
+    """`folder` is that of evaluation.json; `environment` is the name or the path that the user gave."""
     Origin(
         problem=str(problem.path.absolute()),
         environment=environment_reference(environment),
         snapshot=str(snapshot.absolute()),
-    ).keep(path.parent)
+    ).keep(folder)
 
 
 def origin_in(folders: Iterable[Path]) -> Origin:

@@ -21,7 +21,7 @@ GROUP = "--group"
 FILTERS = ("-k", "-m", "--deselect")
 WITH_VALUE = frozenset({
     *FILTERS, GROUP, "-p", "-r", "-W", "--tb", "--maxfail", "--durations", "--durations-min", "--capture", "--color",
-    "--show-capture", "--verbosity", "--log-level", "--log-cli-level", "--timeout", "--timeout-method",
+    "--show-capture", "--verbosity", "--log-level", "--log-cli-level",
 })  # fmt: skip
 """Options whose value may be the next word. The value of any other option is written after `=`."""
 
@@ -36,6 +36,7 @@ REFUSED = frozenset({
 """Options that change what pytest collects, or with which it runs no test at all."""
 
 STEP = "select tests by node id, -k, -m or --group"
+TIME_LIMITS = frozenset({"--timeout", "--timeout-method", "--session-timeout"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
         name, value = _split(word)
         if name in REFUSED or word.startswith("@"):
             raise UsageError(f"{escape_control(word, NAME_LIMIT)}: changes what pytest collects; {STEP}")
+        if name in TIME_LIMITS:
+            raise UsageError(f"{name}: set timeouts.test in the environment, or timeout in config.yaml")
         if not name:
             tests.append(_test(word))
             continue
@@ -88,9 +91,11 @@ def _split(word: str) -> tuple[str, str | None]:
     """The option's name, empty where the word is none, and the value that the word itself has."""
     if not word.startswith("-") or word == "-":
         return "", None
+    if not word.startswith("--"):  # one or several letters, of which the last may have a value
+        for index, letter in enumerate(word[1:], start=2):
+            if f"-{letter}" in WITH_VALUE | REFUSED:
+                return f"-{letter}", word[index:] or None
     name, equals, value = word.partition("=")
-    if not word.startswith("--") and len(word) > 2 and (word[:2] in WITH_VALUE or word[:2] in REFUSED):
-        return word[:2], word[2:]
     return name, value if equals else None
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.evidence import ATTEMPT
-from slop_code.evaluation.origin import make_result_folder, save_with_origin
+from slop_code.evaluation.origin import keep_origin, make_result_folder
 from slop_code.evaluation.provenance import changed_input
+from slop_code.evaluation.pytest_arguments import parse_pytest_args
+from slop_code.evaluation.replace_result import move_result, new_result
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
 from slop_code.evaluation.run_tests import remove_evidence
 from slop_code.evaluation.staging import Contents, tests_digest
@@ -19,7 +21,7 @@ from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from slop_code.evaluation.pytest_runner import PytestRunner
@@ -43,6 +45,8 @@ def evaluate_and_store(
     if output is None:
         return StoredEvaluation(runner.run(pytest_args))
     runner.check_folders_are_disjoint()
+    if parse_pytest_args(pytest_args).select:
+        check_replaces_no_verdict(output)
     make_result_folder(output)
     aside = copy.copy(runner)
     aside.hidden = [*runner.hidden, output]
@@ -51,14 +55,21 @@ def evaluate_and_store(
             results = aside.run(pytest_args)
             if results.infrastructure_failure and _has_verdict(output, runner, results):
                 return StoredEvaluation(results, _keep_attempt(results, aside.output_dir, output))
-            (output / RESULT_FILE).unlink(missing_ok=True)  # first: without it the rest does not count
-            remove_evidence(output)
-            for name in _evidence_in(aside.output_dir):
-                _move(aside.output_dir / REPORTS_DIR / name, output / REPORTS_DIR / name)
+            results.save(aside.output_dir / RESULT_FILE)
+            with new_result(output, remove_evidence) as new:
+                move_result(aside.output_dir, new)
     except OSError as error:
-        raise InfrastructureError(f"{error.filename or output}: {error.strerror}") from error
-    save_with_origin(results, output / RESULT_FILE, runner.problem, environment, runner.submission_path)
+        raise InfrastructureError(f"{error.filename2 or error.filename or output}: {error.strerror}") from error
+    keep_origin(output, runner.problem, environment, runner.submission_path)
     return StoredEvaluation(results)
+
+
+def check_replaces_no_verdict(output: Path) -> None:
+    """A part of the tests is no verdict, and must not take the place of one."""
+    with contextlib.suppress(ResultError):
+        stored = CorrectnessResults.load(output / RESULT_FILE)
+        if not stored.infrastructure_failure and not stored.partial:
+            raise UsageError(f"{output}: has a verdict, which a part of the tests must not replace; use another folder")
 
 
 def _has_verdict(output: Path, runner: PytestRunner, failed: CorrectnessResults) -> bool:
@@ -90,18 +101,8 @@ def attempt_folder(output: Path) -> Path:
 
 
 def _keep_attempt(results: CorrectnessResults, source: Path, output: Path) -> Path:
-    folder = attempt_folder(output)
-    for name in _evidence_in(source):
-        _move(source / REPORTS_DIR / name, folder / name.replace("/", "-"))
+    folder, top = attempt_folder(output), source / REPORTS_DIR
+    for path in [path for path in top.rglob("*") if path.is_file()]:
+        shutil.move(path, folder / path.relative_to(top).as_posix().replace("/", "-"))
     results.save(folder / RESULT_FILE)
     return folder
-
-
-def _evidence_in(folder: Path) -> Iterator[str]:
-    top = folder / REPORTS_DIR
-    yield from sorted(path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file())
-
-
-def _move(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(source, target)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import gzip
 import io
-import os
 import re
 import tarfile
 import zlib
@@ -18,6 +16,7 @@ from pydantic import ValidationError
 from slop_code._io import open_regular, write_atomic
 from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.evidence import ATTEMPT
+from slop_code.evaluation.replace_result import move_result, new_result
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
 from slop_code.evaluation.stored_evaluation import attempt_folder
 from slop_code.execution.cache import remove_path
@@ -121,20 +120,15 @@ def unpack_result(archive: bytes, folder: Path) -> None:
     One call at a time for a folder. A damaged archive is a ResultError, raised before anything is changed.
     """
     contents = _contents(archive)
-    clear_output(folder)
-    for name, content in contents.items():
-        if name != RESULT_FILE:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(content)
-    write_atomic(folder / RESULT_FILE, contents[RESULT_FILE])
+    with new_result(folder, _remove_reports) as new:
+        for name, content in contents.items():
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            if name != RESULT_FILE:
+                (new / name).write_bytes(content)
+        write_atomic(new / RESULT_FILE, contents[RESULT_FILE])
 
 
-def clear_output(folder: Path) -> None:
-    """Remove an earlier result, evaluation.json first: without it the rest does not count."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / RESULT_FILE).unlink(missing_ok=True)
-    for temporary in folder.glob(f".{RESULT_FILE}.*"):  # of writers that were killed
-        temporary.unlink(missing_ok=True)
+def _remove_reports(folder: Path) -> None:
     remove_path(folder / REPORTS_DIR)
 
 
@@ -193,7 +187,10 @@ def deliver(target: Submission, result: JobResult, *, move: bool, keep_verdict: 
     try:
         if keep_verdict and result.facts.state != "evaluated":
             keep_attempt(result.archive, target.output)
-        elif not (move and result.folder is not None and move_result(result.folder, target.output)):
+        elif move and result.folder is not None:
+            with new_result(target.output, _remove_reports) as new:
+                move_result(result.folder, new)
+        else:
             unpack_result(result.archive, target.output)
     except OSError as error:
         message = f"{error.filename2 or error.filename or target.output / RESULT_FILE}: {error.strerror}"
@@ -207,17 +204,3 @@ def deliver(target: Submission, result: JobResult, *, move: bool, keep_verdict: 
                 f"{message}; make it writable and evaluate the run again", attempts=attempts
             )
     return result.facts
-
-
-def move_result(folder: Path, output: Path) -> bool:
-    """Rename the files into `output`, evaluation.json last. False where that is on another file system."""
-    clear_output(output)
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(folder / REPORTS_DIR, output / REPORTS_DIR)
-        os.rename(folder / RESULT_FILE, output / RESULT_FILE)
-    except OSError as error:
-        if error.errno == errno.EXDEV:
-            return False
-        raise
-    return True
