@@ -16,7 +16,7 @@ from slop_code.evaluation.evidence import SHOWN, Evidence
 from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.infrastructure import infrastructure_failure
-from slop_code.evaluation.judge import plugin, watch
+from slop_code.evaluation.judge import folder_access, plugin, watch
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.staging import SETTINGS_VARIABLE
@@ -63,6 +63,7 @@ class Judge:
         for folder in (self.tests, self.tmpdir, root / "path"):
             folder.mkdir(parents=True)
         shutil.copy(plugin.__file__, root / "path" / "slop_code_judge.py")
+        shutil.copy(folder_access.__file__, root / "path" / "slop_code_folder_access.py")
 
     def write(self, name: str, text: str) -> None:
         path = self.workspace / name

@@ -25,6 +25,7 @@ LOCK = Path(__file__).parent / "test-tools.lock"
 INI = "pytest.ini"
 PLUGIN = "slop_code_judge"
 FIXTURES = "slop_code_fixtures"
+FOLDER_ACCESS = "slop_code_folder_access"
 WATCH = "slop_code_watch"
 """Loaded only if `-p` names it: records which files of the tests the submission is shown."""
 

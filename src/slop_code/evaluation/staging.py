@@ -14,7 +14,7 @@ from slop_code._io import digest_of
 from slop_code._version import __version__
 from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation import judge
-from slop_code.evaluation.command import FIXTURES, INI, PLUGIN, WATCH, render_ini
+from slop_code.evaluation.command import FIXTURES, FOLDER_ACCESS, INI, PLUGIN, WATCH, render_ini
 from slop_code.evaluation.evidence import ROSTER, STREAM
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
@@ -192,7 +192,8 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
 def judge_sources() -> dict[str, Path]:
     """The files that are loaded into the judge's pytest, by their names there."""
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
-    plugins = {f"{PLUGIN}.py": own / "plugin.py", f"{WATCH}.py": own / "watch.py"}
+    modules = {PLUGIN: "plugin.py", WATCH: "watch.py", FOLDER_ACCESS: "folder_access.py"}
+    plugins = {f"{name}.py": own / file for name, file in modules.items()}
     return plugins | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 
 

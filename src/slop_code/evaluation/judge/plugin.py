@@ -378,6 +378,7 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter.root = str(config.rootpath)
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
+    config.pluginmanager.import_plugin("slop_code_folder_access")
     if (omit := getattr(config.option, "json_report_omit", None)) is not None:
         config.option.json_report_omit = [*omit, "log", "streams"]
 
