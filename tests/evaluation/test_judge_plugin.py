@@ -99,7 +99,7 @@ class Judge:
         ]
         with (out / "pytest.log").open("wb") as log:
             done = subprocess.run(
-                command, cwd=self.workspace, env=environment, stdout=log, stderr=log, check=False, timeout=120
+                command, cwd=self.workspace, env=environment, stdout=log, stderr=log, check=False, timeout=600
             )
         return JudgeResult(done.returncode, out, (out / "pytest.log").read_text("utf-8", "replace"))
 
