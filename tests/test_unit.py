@@ -54,7 +54,7 @@ def test_side_by_side_what_takes_long_comes_first(tmp_path):
         (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = e2e: real\n")
     argv = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-n", "1"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     order = [line.split()[-1] for line in done.stdout.splitlines() if "PASSED" in line]
     assert order == [
         "test_ray.py::test_it[0]",
@@ -73,7 +73,7 @@ def test_a_unit_test_that_starts_something_fails(tmp_path):
     (tmp_path / "e2e" / "test_more.py").write_text("import no_such_module\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = e2e: real\n")
     argv = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not e2e"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     outcomes = [line.partition("::")[2].split()[:2] for line in done.stdout.splitlines() if "%]" in line]
     assert outcomes == [
         ["test_plain", "PASSED"],

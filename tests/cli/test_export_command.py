@@ -164,7 +164,7 @@ def test_an_installed_package_brings_a_format_to_the_command(stored, tmp_path):
     site = install_package(tmp_path / "site", "slop_code.exporters", "lines = other_package:export", source)
     argv = [Path(sys.executable).with_name("slop-code"), "export", stored(), "--format", "lines"]
     environment = {**os.environ, "PYTHONPATH": str(site)}
-    done = subprocess.run(argv, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (0, "monday/words/checkpoint_1\n", "")
 
 

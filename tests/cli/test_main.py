@@ -47,7 +47,7 @@ POOR = {
 
 def slop_code(*arguments, **options):
     """Run to the end; whatever goes wrong, a traceback is never what a user sees."""
-    options = {"capture_output": True, "text": True, "timeout": 120, **options}
+    options = {"capture_output": True, "text": True, "timeout": 600, **options}
     done = subprocess.run([SLOP_CODE, *map(str, arguments)], **options)
     assert "Traceback" not in (done.stderr or "")
     return done
@@ -448,7 +448,7 @@ def test_closed_streams_cause_no_traceback(closed):
     """Neither a traceback nor an answer that is none."""
     close = " ".join(f"{number}<&-" for number in closed.split())
     words = shlex.join([str(SLOP_CODE), "eval", "no-such-run"])
-    done = subprocess.run(["/bin/sh", "-c", f"{words} {close}"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["/bin/sh", "-c", f"{words} {close}"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 2
     assert "Traceback" not in done.stdout + done.stderr
 

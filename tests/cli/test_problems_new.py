@@ -151,7 +151,7 @@ def test_a_terminal_is_asked(tmp_path):
     process = subprocess.Popen(argv, stdin=other, stdout=subprocess.PIPE, stderr=other, cwd=tmp_path, text=True)
     os.close(other)
     os.write(main, b"htp\nhttp\n")
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=600)
     printed = b""
     while chunk := _read(main):
         printed += chunk

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PROBLEMS = Path(__file__).parents[1] / "problems"
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 CHECKPOINTS = ("checkpoint_1", "checkpoint_2", "checkpoint_3")
-PATIENCE_S = 100
+PATIENCE_S = 600
 GONE_S = 60
 ONCE = ("uv", "tools", "subjects", "tests", "probes")
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
-PATIENCE_S = 100
+PATIENCE_S = 600
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount, start a daemon or become another user")
 
 

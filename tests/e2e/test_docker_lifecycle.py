@@ -29,7 +29,7 @@ pytestmark = pytest.mark.e2e
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
-PATIENCE_S = 100
+PATIENCE_S = 600
 KILLS = 5
 COLD_KILLS = 1
 MAIN = "import sys\nprint(*sys.argv[1:])\n"

@@ -357,10 +357,16 @@ def test_memory_that_is_nobodys(make_problem, make_submission, evaluate, need_bu
 
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
-@pytest.mark.parametrize("sabotage", ["os.chmod(folder, 0)", "os.symlink('loop', folder + '/loop')"])
-def test_what_lies_among_the_folders_of_tests_does_not_end_pytest(
-    evaluate, make_problem, make_submission, sandbox, sabotage
-):
+@pytest.mark.parametrize(
+    "sabotage",
+    [
+        "os.chmod(folder, 0)",
+        "os.chmod('.', 0)",
+        "os.chmod(folder + '/../..', 0)",
+        "os.symlink('loop', folder + '/loop')",
+    ],
+)
+def test_what_happens_to_its_folders_does_not_end_pytest(evaluate, make_problem, make_submission, sandbox, sabotage):
     """pytest tidied up there when it had run all tests, and failed: no verdict for one who had failed them."""
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run, tmp_path): assert run(tmp_path).stdout"})
     main = f"import os, sys\nfolder = os.path.dirname(sys.argv[1])\n{sabotage}\n"

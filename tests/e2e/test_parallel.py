@@ -24,7 +24,7 @@ from tests.marks import in_proof
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 PAIRS = min(2, available_cpus())
-PATIENCE_S = 100
+PATIENCE_S = 600
 several = pytest.mark.skipif(available_cpus() < 2, reason="one processor has one pair")
 
 pytestmark = pytest.mark.e2e

@@ -21,7 +21,7 @@ from tests.conftest import SANDBOXES
 from tests.marks import in_proof
 
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
-PATIENCE_S = 100
+PATIENCE_S = 600
 READS = """
 import os, sys
 if sys.argv[1:] == ["read"]:

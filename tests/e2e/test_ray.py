@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("default")]
 
 DRIVER, OTHER, THIRD = "127.0.0.2", "127.0.0.3", "127.0.0.4"
-PATIENCE_S = 100
+PATIENCE_S = 600
 START_TRIES = 5
 BUSY = 2
 """Session folders of a job whose boxes are open: the job itself, with its files and its result, and the boxes."""

@@ -15,7 +15,7 @@ from slop_code.evaluation import CorrectnessResults, ProblemConfig
 from slop_code.runs import RunControl, Submission, SubmissionOutcome, evaluate_run, evaluate_run_async
 from tests.e2e.conftest import most_at_a_time
 
-PATIENCE_S = 100
+PATIENCE_S = 600
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from slop_code.execution.docker.engine import Engine
 from slop_code.execution.docker.owners import ENTRY, OWNER, owner_label
 from tests.process_checks import groups_of
 
-PATIENCE_S = 100
+PATIENCE_S = 600
 STAYS = """
 import signal, socket
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

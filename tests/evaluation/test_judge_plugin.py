@@ -16,7 +16,7 @@ from slop_code.evaluation.evidence import SHOWN, Evidence
 from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.infrastructure import infrastructure_failure
-from slop_code.evaluation.judge import handover, plugin, usage, watch
+from slop_code.evaluation.judge import folder_access, handover, plugin, usage, watch
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.staging import SETTINGS_VARIABLE
@@ -65,6 +65,7 @@ class Judge:
         shutil.copy(plugin.__file__, root / "path" / "slop_code_judge.py")
         shutil.copy(usage.__file__, root / "path" / "slop_code_usage.py")
         shutil.copy(handover.__file__, root / "path" / "slop_code_handover.py")
+        shutil.copy(folder_access.__file__, root / "path" / "slop_code_folder_access.py")
 
     def write(self, name: str, text: str) -> None:
         path = self.workspace / name
@@ -100,7 +101,7 @@ class Judge:
         ]
         with (out / "pytest.log").open("wb") as log:
             done = subprocess.run(
-                command, cwd=self.workspace, env=environment, stdout=log, stderr=log, check=False, timeout=120
+                command, cwd=self.workspace, env=environment, stdout=log, stderr=log, check=False, timeout=600
             )
         return JudgeResult(done.returncode, out, (out / "pytest.log").read_text("utf-8", "replace"))
 

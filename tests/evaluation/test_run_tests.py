@@ -6,7 +6,7 @@ from slop_code.evaluation.evidence import EVIDENCE_FILES
 from slop_code.evaluation.run_tests import follow_file, remove_evidence, run_concurrently
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
 
-PATIENCE_S = 100
+PATIENCE_S = 600
 
 
 class Received:

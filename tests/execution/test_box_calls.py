@@ -23,7 +23,7 @@ GENEROUS = [str(1 << 32), "500", str(1 << 30), "0"]
 
 
 def call(*argv, **options):
-    return subprocess.run(list(map(str, argv)), capture_output=True, timeout=60, **options)
+    return subprocess.run(list(map(str, argv)), capture_output=True, timeout=600, **options)
 
 
 def contents(packed):

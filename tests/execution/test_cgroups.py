@@ -13,7 +13,7 @@ from slop_code.execution.bubblewrap.cgroups import PREFIX, ROOT, control_groups
 
 pytestmark = pytest.mark.e2e
 
-PATIENCE_S = 100
+PATIENCE_S = 600
 HOLDER = """
 import sys
 from slop_code.execution.bubblewrap.cgroups import control_groups

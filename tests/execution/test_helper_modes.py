@@ -23,7 +23,7 @@ INTERPRETER = os.path.realpath(sys.executable)
 
 
 def call(*argv, **options):
-    return subprocess.run(list(map(str, argv)), capture_output=True, timeout=60, **options)
+    return subprocess.run(list(map(str, argv)), capture_output=True, timeout=600, **options)
 
 
 def test_a_missing_helper_is_an_infrastructure_error_that_says_how_to_build_it():

@@ -102,7 +102,7 @@ def in_a_box(need_bubblewrap):
             "--ro-bind", str(helper_path()), "/slop/box", "--ro-bind", sys.base_prefix, sys.base_prefix, "--",
             *restrict, os.path.realpath(sys.executable), "-c", TRY, json.dumps(calls),
         ]  # fmt: skip
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

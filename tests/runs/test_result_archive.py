@@ -281,7 +281,7 @@ def test_a_kill_at_any_moment_leaves_one_piece_or_no_result(tmp_path):
     write(tmp_path / "targets" / "old", old)
     (tmp_path / "archive").write_bytes(pack_result(write(tmp_path / "a", FILES)))
     argv = [sys.executable, "-c", KILLED, tmp_path / "archive", tmp_path / "targets"]
-    steps = int(subprocess.run(argv, capture_output=True, timeout=60, check=True).stdout)
+    steps = int(subprocess.run(argv, capture_output=True, timeout=600, check=True).stdout)
     targets = [tmp_path / "targets" / str(step) for step in range(steps)]
     seen = [{name: text for name, text in read(target).items() if ".new/" not in name} for target in targets]
     assert (seen[0], seen[-1]) == (old, FILES)

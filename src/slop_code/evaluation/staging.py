@@ -14,7 +14,17 @@ from slop_code._io import digest_of, keep_ends
 from slop_code._version import __version__
 from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation import judge, python_imports, tests_code
-from slop_code.evaluation.command import FIXTURES, HANDOVER, INI, OWN_PACKAGES, PLUGIN, USAGE, WATCH, render_ini
+from slop_code.evaluation.command import (
+    FIXTURES,
+    FOLDER_ACCESS,
+    HANDOVER,
+    INI,
+    OWN_PACKAGES,
+    PLUGIN,
+    USAGE,
+    WATCH,
+    render_ini,
+)
 from slop_code.evaluation.evidence import EXIT, NO_TESTS, ROSTER, STREAM, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
@@ -222,7 +232,7 @@ def judge_sources() -> dict[str, Path]:
     """The files that are loaded into the judge's pytest, by their names there."""
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
     modules = {PLUGIN: "plugin.py", HANDOVER: "handover.py", USAGE: "usage.py", WATCH: "watch.py"}
-    modules[OWN_PACKAGES] = "own_packages.py"
+    modules |= {OWN_PACKAGES: "own_packages.py", FOLDER_ACCESS: "folder_access.py"}
     plugins = {f"{name}.py": own / file for name, file in modules.items()}
     return plugins | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 

@@ -376,8 +376,8 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter.root = str(config.rootpath)
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
-    config.pluginmanager.import_plugin("slop_code_handover")
-    config.pluginmanager.import_plugin("slop_code_usage")
+    for name in ("handover", "usage", "folder_access"):
+        config.pluginmanager.import_plugin(f"slop_code_{name}")
     if (omit := getattr(config.option, "json_report_omit", None)) is not None:
         config.option.json_report_omit = [*omit, "log", "streams"]
 

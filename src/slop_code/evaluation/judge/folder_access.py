@@ -1,0 +1,30 @@
+"""pytest plugin that opens the submission's folders after the tests; the judge's plugin loads it by its name there.
+
+They belong to the submission as well, which may forbid everybody to enter them. pytest goes back to the workspace and
+cleans up the folder of temporary files before it writes its reports: without access it would end without any.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+ALL_OF_THE_OWNER = 0o700
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    try:
+        return (yield)
+    finally:
+        temporary = Path(sys.modules["slop_code_judge"]._settings["tmpdir"])
+        for folder in (session.config.invocation_params.dir, temporary):
+            with contextlib.suppress(OSError):
+                folder.chmod(folder.stat().st_mode & 0o7777 | ALL_OF_THE_OWNER)
