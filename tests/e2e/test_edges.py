@@ -218,7 +218,8 @@ def call(entrypoint, *words, **options):
             id="the name of a test file",
         ),
         pytest.param(
-            "def test_it(entrypoint):\n    assert call(entrypoint, TESTS / 'data') == \"['value']\"\n",
+            "def test_it(entrypoint):\n    assert call(entrypoint, TESTS / 'data') == \"['value']\"\n"
+            "    from data import oracle\n    assert oracle\n",
             {},
             "import os, sys; print(sorted(os.listdir(sys.argv[1])))",
             id="code in a folder that is handed over",
