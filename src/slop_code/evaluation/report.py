@@ -194,7 +194,7 @@ class Provenance(StoredWhole):
 
 
 class Attempt(Stored):
-    """An infrastructure failure that was retried."""
+    """An infrastructure failure that was retried, or an evaluation that was starved."""
 
     reason: str
     duration: Duration

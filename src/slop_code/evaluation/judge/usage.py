@@ -31,7 +31,7 @@ KINDS = {1: "memory", 2: "processes", 3: "disk", 4: "output", 5: "out_of_memory"
 ANSWER_SIZE = 1 << 16
 ANSWER_S = 5.0
 MAX_CHAIN = 20
-MAX_S = 1e15
+MAX_S = 1e11
 MAX_COUNT = (1 << 63) - 1
 """What the records of a result accept."""
 
