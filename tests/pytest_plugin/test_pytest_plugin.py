@@ -566,6 +566,16 @@ class TestServer:
             serve(code, "{port}", ready=ready, timeout=0.2)
         assert timeout_of(failed.value, 0.2) == {"kind": "call", "limit_s": 0.2}
 
+    def test_a_request_without_an_answer_fails_by_its_time_limit(self, serve):
+        code = """
+            import signal, socket, sys
+            with socket.create_server(("127.0.0.1", int(sys.argv[1]))):
+                signal.pause()
+            """
+        with pytest.raises(pytest.fail.Exception, match=r"within 0.2 s\n\nfound: TimeoutError") as failed:
+            serve(dedent(code), "{port}").request("GET", "/", timeout=0.2)
+        assert timeout_of(failed.value, 0.2) == {"kind": "call", "limit_s": 0.2}
+
     def test_a_taken_port_fails_the_test(self, serve, monkeypatch):
         monkeypatch.setattr("slop_code.pytest_plugin.servers.STOP_SECONDS", 0)
         with socket.create_server(("127.0.0.1", 0)) as taken:
