@@ -6,12 +6,17 @@ import contextlib
 import os
 import subprocess
 import threading
+from dataclasses import replace
 
 import pytest
 
-from slop_code.evaluation import PytestRunner
+from slop_code.evaluation import CorrectnessResults, PytestRunner
+from slop_code.evaluation.report import Attempt, TestAttempt
 from slop_code.evaluation.starvation import waited_for_others
 from slop_code.execution.progress_events import ProgressKind
+from slop_code.runs.executors.worker import run_job
+from slop_code.runs.job_records import JobRequest
+from slop_code.runs.result_archive import read_archived_results
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
 
@@ -93,11 +98,19 @@ def hogs():
 
 
 @pytest.fixture
-def starved(make_problem, make_submission, environment_spec, need, cache, tmp_path):
-    def run(seconds, limit, **options):
+def inputs(make_problem, make_submission, need):
+    def make(seconds, limit):
         need("bubblewrap")
         problem = make_problem({"test_checkpoint_1.py": TESTS.format(limit=limit)})
-        submission = make_submission({"main.py": SUBMISSION.format(seconds=seconds)})
+        return problem, make_submission({"main.py": SUBMISSION.format(seconds=seconds)})
+
+    return make
+
+
+@pytest.fixture
+def starved(inputs, environment_spec, cache, tmp_path):
+    def run(seconds, limit, **options):
+        problem, submission = inputs(seconds, limit)
         runner = PytestRunner(
             problem, problem.checkpoint(1), environment_spec(), submission, output_dir=tmp_path, cache=cache, **options
         )
@@ -142,3 +155,46 @@ def test_a_machine_that_stays_busy_gives_no_verdict(starved, hogs, tmp_path):
     assert "test_slow, waited " in results.infrastructure_failure_reason
     assert not results.passes("any")
     assert findings(tmp_path) == []
+
+
+@pytest.fixture
+def job(inputs, environment_spec, cache, tmp_path):
+    """A job of a run, as an executor runs it."""
+
+    def make(seconds, limit):
+        problem, submission = inputs(seconds, limit)
+        request = JobRequest(
+            problem=problem, checkpoint="checkpoint_1", environment=environment_spec(), submission=submission, digest=""
+        )
+
+        def run(name, **changes):
+            folder = tmp_path / name
+            folder.mkdir()
+            return run_job(replace(request, **changes), cache, lambda: folder)
+
+        return run
+
+    return make
+
+
+def test_a_job_that_was_starved_keeps_what_its_tests_said_then(job, tmp_path):
+    late = TestAttempt(status="failed", duration_ms=1.0, failure_message="too late", usage=None, timeout=None)
+    attempt = Attempt(reason="the machine was busy", duration=1.0)
+    run = job(0, 60)
+    done = run("alone", starved={"test_checkpoint_1.py::test_slow": late}, attempts=(attempt,))
+    assert (done.facts.state, done.facts.attempts, done.facts.repeated, done.starved) == ("evaluated", 2, 1, {})
+    before, slow = CorrectnessResults.load(tmp_path / "alone/evaluation.json").tests
+    assert (before.attempts, slow.status, slow.attempts) == ([], "passed", [late])
+    assert findings(tmp_path / "alone") == []
+
+
+@pytest.mark.proof
+def test_a_starved_job_has_no_verdict_and_leaves_its_evidence(job, hogs, tmp_path):
+    load = hogs(4)
+    load.pin()
+    load.start()
+    done = job(1.5, 2)("busy")
+    assert done.facts.state == "infrastructure_failure"
+    assert done.facts.reason.startswith("the machine was busy: 1 of 2 tests were starved, the first: test_checkpoint_1")
+    assert list(done.starved) == ["test_checkpoint_1.py::test_slow"]
+    assert read_archived_results(done.archive).infrastructure_failure_reason == done.facts.reason

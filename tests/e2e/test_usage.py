@@ -39,6 +39,14 @@ def test_timeout(run):
     run("sleep", timeout=1)
 
 
+def test_server_timeout(server):
+    server("sleep", timeout=1)
+
+
+def test_mapped_files(run):
+    assert [run("mapped_files").stdout for _ in range(5)] == ["done"] * 5
+
+
 def test_memory(run):
     assert run("memory").returncode == 0
 
@@ -56,6 +64,7 @@ def test_output(run):
 """
 
 SUBMISSION = """
+import mmap
 import os
 import subprocess
 import sys
@@ -74,6 +83,14 @@ while what == "for_ever":
     pass
 if what == "sleep":
     time.sleep(1000)
+if what == "mapped_files":
+    with open("/proc/self/maps") as maps:
+        libraries = {line.split()[-1] for line in maps if ".so" in line}
+    with open(max(libraries, key=os.path.getsize), "rb") as file:
+        size, flags = os.fstat(file.fileno()).st_size, mmap.MAP_PRIVATE | mmap.MAP_POPULATE
+        held = [mmap.mmap(file.fileno(), 0, flags, mmap.PROT_READ) for _ in range(1 + (160 << 20) // size)]
+    os.write(1, b"done")
+    os._exit(0)  # at once
 if what == "memory":
     held = []
     while True:
@@ -90,7 +107,7 @@ if what == "output":
 print("done", end="")
 """
 
-LIMITS = {"memory": "256M", "processes": 30, "disk": "16M", "output": "1M"}
+LIMITS = {"memory": "96M", "processes": 30, "disk": "16M", "output": "1M"}
 
 
 @pytest.fixture(scope="module")
@@ -137,13 +154,16 @@ def test_the_next_test_starts_from_zero(results, sandbox):
 @SANDBOXES
 def test_a_timeout_is_recorded_with_its_limit(results, sandbox):
     tests = results(sandbox, True)
-    assert (tests["test_timeout"].timeout.kind, tests["test_timeout"].timeout.limit_s) == ("call", 1)
-    assert [test.timeout for name, test in tests.items() if name != "test_timeout"] == [None] * (len(tests) - 1)
+    found = {
+        name: (test.timeout.kind, test.timeout.limit_s) for name, test in tests.items() if test.timeout is not None
+    }
+    assert found == {"test_timeout": ("call", 1), "test_server_timeout": ("call", 1)}
+    assert "expected: connections are taken on port" in tests["test_server_timeout"].failure_message
 
 
 @SANDBOXES
 @pytest.mark.parametrize(
-    ("kind", "limit"), [("memory", 256 << 20), ("processes", 30), ("disk", 16 << 20), ("output", 1 << 20)]
+    ("kind", "limit"), [("memory", 96 << 20), ("processes", 30), ("disk", 16 << 20), ("output", 1 << 20)]
 )
 def test_a_limit_that_struck_is_recorded(results, sandbox, kind, limit):
     test = results(sandbox, True)[f"test_{kind}"]
@@ -152,6 +172,13 @@ def test_a_limit_that_struck_is_recorded(results, sandbox, kind, limit):
     assert kind != "disk" or 15 << 20 <= test.usage.disk_bytes <= limit, "looked at when the call ends, if not before"
     calls = [struck.call for struck in test.limits if struck.kind == kind and struck.call is not None]
     assert calls == [f"python main.py {kind}"] or (kind == "processes" and not calls)
+
+
+@SANDBOXES
+def test_files_that_a_short_call_maps_are_not_its_memory(results, sandbox):
+    """More than the memory limit, for a moment that the watch hardly ever sees."""
+    test = results(sandbox, True)["test_mapped_files"]
+    assert (test.status, test.limits) == ("passed", [])
 
 
 def test_without_a_sandbox_it_says_what_it_cannot_know(make_problem, make_submission, evaluate):

@@ -11,7 +11,8 @@ from slop_code.evaluation.repeat_tests import with_earlier_tests
 from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.resources import Resources, TestTimeout, Usage
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.evaluation.starvation import is_starved, waited_for_others
+from slop_code.evaluation.starvation import is_starved, not_believed, waited_for_others
+from slop_code.reporting.resource_text import attempt_lines
 from tests.evidence_records import evidence_of, exit_of
 
 RULES = GradingRules.with_markers(["checkpoint_1"], "checkpoint_1", {})
@@ -19,18 +20,19 @@ SLOW, OTHER = "test_checkpoint_1.py::test_slow", "test_checkpoint_1.py::test_oth
 ROSTER = Roster((RosterEntry(OTHER, (), 1), RosterEntry(SLOW, (), 1)))
 
 
-def used(*, ran=1.0, waited=8.0, judge=0.0, others=20.0, limit=10.0, kind="call"):
-    sizes = dict.fromkeys(("memory_bytes", "processes", "written_bytes", "disk_bytes"))
+def used(*, ran=1.0, waited=8.0, judge=0.0, others=20.0, limit=10.0, kind="call", threads=1):
+    sizes = dict.fromkeys(("memory_bytes", "written_bytes", "disk_bytes")) | {"processes": threads, "processors": 4}
     usage = Usage(cpu_s=ran, wait_s=waited, judge_cpu_s=0.1, judge_wait_s=judge, others_cpu_s=others, **sizes)
     return Resources(usage=usage, timeout=TestTimeout(kind=kind, limit_s=limit) if limit else None)
 
 
-def pair(status="failed", resources=None, *, share=None, calls=(), **more):
+def pair(status="failed", resources=None, *, other="passed", share=None, calls=(), **more):
     """The evidence of two tests, of which the slow one has this status."""
-    tests = [RawTest(OTHER, "passed", 1.0), RawTest(SLOW, status, 2.0, message="too late", calls=tuple(calls))]
-    evidence = evidence_of(*tests, roster=ROSTER, exit_code=int(status != "passed"), **more)
+    tests = [RawTest(OTHER, other, 1.0), RawTest(SLOW, status, 2.0, message="too late", calls=tuple(calls))]
+    code = int(bool({status, other} & {"failed", "error"}))
+    evidence = evidence_of(*tests, roster=ROSTER, exit_code=code, **more)
     evidence.stream.resources[SLOW] = resources or used()
-    return replace(evidence, exit=exit_of(int(status != "passed")).model_copy(update={"processor_share": share}))
+    return replace(evidence, exit=exit_of(code).model_copy(update={"processor_share": share}))
 
 
 def slow_test(*evidence):
@@ -52,7 +54,14 @@ def slow_test(*evidence):
         pytest.param("failed", used(ran=10.0), ("one",), False, id="ran for longer than the limit"),
         pytest.param("failed", used(ran=10.0), ("one", "two"), True, id="two calls ran for longer than a limit of one"),
         pytest.param("failed", used(ran=10.0, kind="test"), ("one", "two"), False, id="a limit of the whole test"),
-        pytest.param("failed", used(waited=None), (), False, id="unknown"),
+        pytest.param("failed", used(ran=19.0, threads=2), (), True, id="two threads ran for less than the limit"),
+        pytest.param("failed", used(ran=20.0, threads=2), (), False, id="two threads ran for longer"),
+        pytest.param("failed", used(ran=40.0, threads=99), (), False, id="four processors ran for longer"),
+        pytest.param("failed", used(ran=39.0, threads=None), (), True, id="an unknown number of threads"),
+        pytest.param("failed", used(ran=None, waited=None), (), True, id="the spawner did not answer"),
+        pytest.param("failed", used(ran=None, waited=None, others=2.4), (), False, id="others did little"),
+        pytest.param("failed", used(waited=None), (), False, id="there is no spawner"),
+        pytest.param("failed", used(waited=None, judge=3.0), (), True, id="there is no spawner, and the judge waited"),
         pytest.param("failed", Resources(), (), False, id="not measured"),
     ],
 )
@@ -70,6 +79,27 @@ def test_only_what_the_repetition_says_counts():
     graded, test = slow_test(pair(), pair("passed", used(limit=None)))
     assert (test.status, graded.exit_code, graded.infrastructure_failure_reason) == ("passed", 0, None)
     assert [(attempt.status, attempt.failure_message) for attempt in test.attempts] == [("failed", "too late")]
+
+
+@pytest.mark.parametrize(("again", "exit_code"), [("passed", 0), ("failed", 1)])
+def test_the_repetition_decides_every_test_that_did_not_pass(again, exit_code):
+    """The other test may have failed for a fixture that both use, or for what the starved one should have left."""
+    graded, slow = slow_test(pair(other="error"), pair("passed", used(limit=None), other=again))
+    other = next(test for test in graded.tests if test.id == "test_other")
+    assert [(test.status, [attempt.status for attempt in test.attempts]) for test in (slow, other)] == [
+        ("passed", ["failed"]),
+        (again, ["error"]),
+    ]
+    assert (graded.exit_code, other.attempts[0].timeout) == (exit_code, None)
+    assert attempt_lines(other) == [
+        "ran again, alone: at first it did not pass while another test waited for a processor"
+    ]
+
+
+@pytest.mark.parametrize(("resources", "expected"), [(used(), [OTHER, SLOW]), (used(waited=0.0), [])])
+def test_if_a_test_is_starved_all_that_did_not_pass_are_repeated(resources, expected):
+    graded, _ = slow_test(pair(resources=resources, other="skipped"))
+    assert [test.nodeid for test in not_believed(graded.tests)] == expected
 
 
 def test_a_repetition_changes_no_test_that_was_believed():

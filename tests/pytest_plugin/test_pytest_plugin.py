@@ -15,6 +15,7 @@ from textwrap import dedent
 
 import pytest
 
+from slop_code.evaluation.judge.usage import timeout_of
 from slop_code.pytest_plugin import failure_messages, fixtures
 from slop_code.pytest_plugin.http_client import MAX_JSON_BYTES, Response, json_equal, send_request
 from slop_code.pytest_plugin.servers import Server, free_port, servers
@@ -327,6 +328,7 @@ class TestRun:
         message = str(failed.value)
         assert message.startswith("ran: ")
         assert "expected: it ends within 3 s\n\nfound: it still runs after 3 s\n\nstdout so far:\nstarted" in message
+        assert timeout_of(failed.value, 3) == {"kind": "call", "limit_s": 3}
         subprocess.run(["flock", "--timeout", "20", str(lock), "true"], check=True)  # gone with the last of them
 
     def test_processes_left_running_do_not_delay_the_call(self, tmp_path):
@@ -352,6 +354,7 @@ class TestRun:
         with pytest.raises(pytest.fail.Exception, match=f"it printed more than {MAX_BYTES} bytes") as failed:
             call(f"import os, signal\nsignal.alarm(60)\nblock = b'x' * 65536\n{code}", timeout=60)
         assert len(str(failed.value)) < 20_000
+        assert timeout_of(failed.value, 60) is None
 
     def test_a_command_that_does_not_start_fails_the_test(self, tmp_path):
         with pytest.raises(pytest.fail.Exception, match=r"expected: it starts\n\nfound: .*No such file"):
@@ -559,8 +562,19 @@ class TestServer:
         ids=["does not listen", "does not answer"],
     )
     def test_a_server_that_is_never_ready_fails_the_test(self, serve, code, ready):
-        with pytest.raises(pytest.fail.Exception, match="found: it runs, but does not answer"):
+        with pytest.raises(pytest.fail.Exception, match="found: it runs, but does not answer") as failed:
             serve(code, "{port}", ready=ready, timeout=0.2)
+        assert timeout_of(failed.value, 0.2) == {"kind": "call", "limit_s": 0.2}
+
+    def test_a_request_without_an_answer_fails_by_its_time_limit(self, serve):
+        code = """
+            import signal, socket, sys
+            with socket.create_server(("127.0.0.1", int(sys.argv[1]))):
+                signal.pause()
+            """
+        with pytest.raises(pytest.fail.Exception, match=r"within 0.2 s\n\nfound: TimeoutError") as failed:
+            serve(dedent(code), "{port}").request("GET", "/", timeout=0.2)
+        assert timeout_of(failed.value, 0.2) == {"kind": "call", "limit_s": 0.2}
 
     def test_a_taken_port_fails_the_test(self, serve, monkeypatch):
         monkeypatch.setattr("slop_code.pytest_plugin.servers.STOP_SECONDS", 0)

@@ -14,7 +14,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.evaluation.report import Attempt
+from slop_code.evaluation.report import Attempt, TestAttempt
 from slop_code.execution.cache import Cache
 from slop_code.runs import scheduler as module
 from slop_code.runs.checkpoint_lines import CheckpointFacts
@@ -254,8 +254,11 @@ def test_a_retry_has_its_attempt_and_delay(world):
     assert [type(event) for event in events] == [JobStarted, JobRetrying, JobStarted, SubmissionOutcome]
 
 
+LATE = TestAttempt(status="failed", duration_ms=1.0, failure_message="too late", usage=None, timeout=None)
+
+
 def starved(reason="starved"):
-    return replace(failed(reason), starved=True)
+    return replace(failed(reason), starved={"test_checkpoint_1.py::test_slow": LATE})
 
 
 def test_starved_jobs_run_again_at_the_end_one_at_a_time(world):
@@ -275,7 +278,26 @@ def test_starved_jobs_run_again_at_the_end_one_at_a_time(world):
     assert {event.job.targets[0].checkpoint.name for event in events if isinstance(event, JobPostponed)} == busy
     assert [outcome.facts.state for outcome in outcomes(events)] == ["evaluated"] * 4
     assert [attempt.reason for attempt in bench.result(3).attempts] == ["checkpoint_3"]
+    assert second.starved == third.starved == {"test_checkpoint_1.py::test_slow": LATE}
     assert bench.unclaimed()
+
+
+def test_what_a_starved_job_left_has_the_number_of_its_attempt(world):
+    bench = Bench(world, snapshots="a")
+
+    def answer(work, stop):
+        if work.attempts and work.alone:
+            return bench.good(work)
+        reason = "busy" if work.attempts else "killed"
+        return replace(
+            bench.good(work, infrastructure_failure_reason=reason), starved=starved().starved if work.attempts else {}
+        )
+
+    list(bench.run_jobs(Scripted(answer)))
+    folder = bench.world.folder / "monday/words/checkpoint_1/.scbench"
+    kept = [CorrectnessResults.load(folder / f"attempt-{number}" / RESULT_FILE) for number in (1, 2)]
+    assert [result.infrastructure_failure_reason for result in kept] == ["killed", "busy"]
+    assert [attempt.reason for attempt in bench.result(1).attempts] == ["killed", "busy"]
 
 
 def test_a_starved_job_that_finds_no_quiet_is_not_delivered(world):

@@ -13,7 +13,7 @@ from slop_code.evaluation.report import RefusedPath, TestAttempt, TestResult
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, RawTest, escape_control
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import checkpoint_of
-from slop_code.evaluation.starvation import is_starved, starvation_text
+from slop_code.evaluation.starvation import is_starved, not_believed, starvation_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,32 +97,21 @@ def grade(evidence: Sequence[Evidence], roster: Roster, rules: GradingRules, rep
 
 
 def _with_repeat(graded: Grade, repeat: Evidence, again: Grade) -> Grade:
-    """Only what a starved test says when it is repeated counts."""
+    """If a test was starved, only what it and the other tests that did not pass say when they are repeated counts."""
     if graded.infrastructure_failure_reason is not None:
         return graded
     if again.infrastructure_failure_reason is not None:
         reason = f"starved tests could not be repeated: {again.infrastructure_failure_reason}"
         return replace(graded, infrastructure_failure_reason=escape_control(reason, REASON_LIMIT))
     repeated = {test.nodeid: test for test in again.tests if test.nodeid in repeat.roster.nodeids}
-    tests = [
-        _repeated(test, repeated[test.nodeid]) if test.nodeid in repeated and is_starved(test) else test
-        for test in graded.tests
-    ]
+    chosen = {test.nodeid for test in not_believed(graded.tests)} & repeated.keys()
+    tests = [_repeated(test, repeated[test.nodeid]) if test.nodeid in chosen else test for test in graded.tests]
     failed = any(test.status in ("failed", "error") for test in tests)
     return replace(graded, tests=tests, exit_code=int(failed))
 
 
 def _repeated(first: TestResult, second: TestResult) -> TestResult:
-    assert first.usage is not None
-    assert first.timeout is not None
-    attempt = TestAttempt(
-        status=first.status,
-        duration_ms=first.duration_ms,
-        failure_message=first.failure_message,
-        usage=first.usage,
-        timeout=first.timeout,
-    )
-    return second.model_copy(update={"attempts": [*first.attempts, attempt]})
+    return second.model_copy(update={"attempts": [*first.attempts, TestAttempt.of(first)]})
 
 
 def _grade_pairs(evidence: Sequence[Evidence], roster: Roster, rules: GradingRules) -> Grade:

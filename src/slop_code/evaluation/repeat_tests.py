@@ -1,4 +1,4 @@
-"""Repetition of starved tests, alone on the machine."""
+"""Repetition of starved tests and others that did not pass, alone on the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.evaluation.evidence import PytestExit, is_busy, repeat_folder
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.run_tests import PytestSettings, keep_evidence, read_reports, run_pairs
-from slop_code.evaluation.starvation import is_starved
+from slop_code.evaluation.starvation import not_believed
 from slop_code.execution.processor_share import processor_share
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
@@ -41,17 +41,17 @@ class Repeater:
         repeats: list[Evidence] = []
         while len(repeats) < MAX_REPEATS and not any(map(is_busy, repeats)):
             graded = grade(repeats)
-            starved = [test.nodeid for test in graded.tests if is_starved(test)]
-            if graded.infrastructure_failure_reason is not None or not starved:
+            chosen = [test.nodeid for test in not_believed(graded.tests)]
+            if graded.infrastructure_failure_reason is not None or not chosen:
                 break
-            repeats.append(self._repeat(with_earlier_tests(roster, starved), len(starved), len(repeats) + 1))
+            repeats.append(self._repeat(with_earlier_tests(roster, chosen), len(chosen), len(repeats) + 1))
         return repeats
 
-    def _repeat(self, roster: Roster, starved: int, number: int) -> Evidence:
+    def _repeat(self, roster: Roster, count: int, number: int) -> Evidence:
         """The machine is probed while no box is open: nothing that the submission does can make it look busy."""
         context = self.settings.context
-        context.progress(ProgressEvent(ProgressKind.REPEAT_STARVED, count=starved))
-        _log.info("repeating %d tests that waited for a processor, repetition %d", starved, number)
+        context.progress(ProgressEvent(ProgressKind.REPEAT_STARVED, count=count))
+        _log.info("repeating %d tests, of which some waited for a processor, repetition %d", count, number)
         with context.cache.quiet_lock(), self.open_session() as session:
             before = processor_share()
             ended = run_pairs(self.settings, [session], roster)

@@ -93,15 +93,19 @@ Record = TypeVar("Record", bound=Stored)
 
 
 class TestAttempt(Stored):
-    """An earlier attempt of a test, which is not believed, since the submission waited for a processor."""
+    """An earlier attempt of a test, which is not believed: the submission waited for a processor, in it or another."""
 
     __test__: ClassVar[bool] = False
 
     status: Status
     duration_ms: Duration
     failure_message: str | None
-    usage: Usage
-    timeout: TestTimeout
+    usage: Usage | None
+    timeout: TestTimeout | None
+
+    @classmethod
+    def of(cls, test: TestResult) -> TestAttempt:
+        return cls(**{name: getattr(test, name) for name in cls.model_fields})
 
 
 class RefusedPath(Stored):
@@ -190,7 +194,7 @@ class Provenance(StoredWhole):
 
 
 class Attempt(Stored):
-    """An infrastructure failure that was retried."""
+    """An infrastructure failure that was retried, or an evaluation that was starved."""
 
     reason: str
     duration: Duration

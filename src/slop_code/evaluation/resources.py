@@ -50,6 +50,9 @@ class Usage(Measured):
     others_cpu_s: Seconds
     """Processor time of everything else on the machine, and time that its host took from it."""
 
+    processors: Annotated[int, Field(ge=1, lt=1 << 31)]
+    """Processors that the judge may use."""
+
 
 class StruckLimit(Measured):
     """A limit of the environment that a test's calls reached."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slop_code.evaluation.report import TestAttempt, TestResult
+    from slop_code.evaluation.resources import Usage
 
 MATERIAL_SHARE = 0.25
 """Of a time limit: a test that waited for less is believed."""
@@ -20,9 +23,19 @@ def waited_for_others(test: TestResult | TestAttempt) -> float:
     Threads of a submission also wait for each other. That is no starvation: so no more counts than others used.
     """
     usage = test.usage
-    if usage is None or usage.wait_s is None:
+    if usage is None or test.timeout is None:
         return 0.0
-    return min(usage.wait_s + usage.judge_wait_s, usage.others_cpu_s)
+    return min(_waited(usage, test.timeout.limit_s) + usage.judge_wait_s, usage.others_cpu_s)
+
+
+def _waited(usage: Usage, limit_s: float) -> float:
+    """Where a spawner did not answer in time, nothing of the submission was measured: all of it may be waiting.
+
+    Without a spawner, waiting is never known.
+    """
+    if usage.wait_s is not None:
+        return usage.wait_s
+    return limit_s if usage.cpu_s is None else 0.0
 
 
 def is_starved(test: TestResult) -> bool:
@@ -32,14 +45,28 @@ def is_starved(test: TestResult) -> bool:
     return waited_for_others(test) > MATERIAL_SHARE * test.timeout.limit_s
 
 
+def not_believed(tests: Sequence[TestResult]) -> list[TestResult]:
+    """None if no test is starved; else every test that did not pass.
+
+    A test may fail for what a starved one should have left, or for a fixture that both use.
+    """
+    return [test for test in tests if test.status != "passed"] if any(map(is_starved, tests)) else []
+
+
 def _ran_too_long(test: TestResult) -> bool:
-    """The time of running alone exceeds the limit. With several calls, it is not known which of them ran for it."""
+    """The time of running alone exceeds the limit. With several calls, it is not known which of them ran for it.
+
+    Threads run at the same time, as far as there are processors for them.
+    """
+    usage = test.usage
     assert test.timeout is not None
     whole = test.timeout.kind == "test" or len(test.calls) <= 1
-    ran = test.usage.cpu_s if test.usage is not None else None
-    return whole and ran is not None and ran >= test.timeout.limit_s
+    if not whole or usage is None or usage.cpu_s is None:
+        return False
+    return usage.cpu_s >= test.timeout.limit_s * min(usage.processes or usage.processors, usage.processors)
 
 
 def starvation_text(test: TestResult | TestAttempt) -> str:
+    """`test` is one that a time limit ended."""
     assert test.timeout is not None
     return f"waited {waited_for_others(test):.1f} s for a processor, of a time limit of {test.timeout.limit_s:g} s"

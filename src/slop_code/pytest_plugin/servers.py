@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from json import dumps
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from .failure_messages import MAX_TEXT, command_line, escape_unprintable
 from .http_client import HOST, NOT_GIVEN, Response, request_line, send_request
-from .submission_calls import SECONDS, has_ended, kill_group, start_logged
+from .submission_calls import SECONDS, fail_call, has_ended, kill_group, start_logged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 5.0
 POLL_SECONDS = 0.01
+NOT_READY = "it runs, but does not answer"
 
 
 @contextlib.contextmanager
@@ -95,14 +94,15 @@ class Server:
         end = time.monotonic() + STOP_SECONDS
         while self._accepts():
             if time.monotonic() > end:
-                self._fail(f"port {self.port} is free", "another program answers there")
+                self._fail(f"port {self.port} is free", "another program answers there", STOP_SECONDS)
             time.sleep(POLL_SECONDS)
         self._process = start_logged(self.argv, self.cwd, self.env, self.log)
         reason = self._wait()
         if reason is not None:
             status = self.stop()
             what = f"GET {self.ready} is answered" if self.ready else "connections are taken"
-            self._fail(f"{what} on port {self.port} within {self.timeout:g} s", reason.format(status=status))
+            expected = f"{what} on port {self.port} within {self.timeout:g} s"
+            self._fail(expected, reason.format(status=status), self.timeout if reason == NOT_READY else None)
 
     def _wait(self) -> str | None:
         """Waits until the server is ready; returns the reason if it does not become ready."""
@@ -110,7 +110,7 @@ class Server:
         end = time.monotonic() + self.timeout
         while not has_ended(self._process):
             if time.monotonic() > end:
-                return "it runs, but does not answer"
+                return NOT_READY
             if self._accepts() and (self.ready is None or self._answers(self.ready, end)):
                 return None
             time.sleep(POLL_SECONDS)
@@ -172,19 +172,19 @@ class Server:
             raise
         except (OSError, http.client.HTTPException) as error:
             reason = f"{type(error).__name__}: {error}"
+            limit = timeout if isinstance(error, TimeoutError) else None
         facts = [
             request_line(method, path, content),
             f"expected: an answer within {timeout:g} s",
             f"found: {escape_unprintable(reason)}",
             self._output_section(),
         ]
-        pytest.fail("\n\n".join(facts))
+        return fail_call("\n\n".join(facts), self.argv, limit)
 
-    def _fail(self, expected: str, actual: str) -> None:
+    def _fail(self, expected: str, actual: str, limit: float | None) -> None:
         __tracebackhide__ = True
-        pytest.fail(
-            "\n\n".join([command_line(self.argv), f"expected: {expected}", f"found: {actual}", self._output_section()])
-        )
+        facts = [command_line(self.argv), f"expected: {expected}", f"found: {actual}", self._output_section()]
+        fail_call("\n\n".join(facts), self.argv, limit)
 
     def _output_section(self) -> str:
         return f"output:\n{escape_unprintable(self.output, 4 * MAX_TEXT)}"

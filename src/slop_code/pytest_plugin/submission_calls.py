@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -28,6 +28,7 @@ BLOCK = 64 * 1024
 TICK = 0.05
 LAST_TICK = 0.001
 """Used after all streams are closed, because the process is then about to end."""
+TOO_MUCH = f"it printed more than {MAX_BYTES} bytes"
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,22 @@ def run_command(
             f"{name} so far:\n{escape_unprintable(text)}" for name, text in (("stdout", stdout), ("stderr", stderr))
         ]
         facts = [command_line(argv), f"expected: it ends within {timeout:g} s", f"found: {reason}", *outputs]
-        pytest.fail("\n\n".join(facts))
+        fail_call("\n\n".join(facts), argv, None if reason == TOO_MUCH else timeout)
     return CompletedCall(list(argv), process.returncode, stdout, stderr)
+
+
+def fail_call(message: str, argv: Sequence[str], limit: float | None) -> NoReturn:
+    """Fails the test. `limit`: the time limit that is the reason, if one is.
+
+    The context of the failure has the limit, since the judge measures whether the machine was too busy for it.
+    """
+    __tracebackhide__ = True
+    if limit is None:
+        pytest.fail(message)
+    try:
+        raise subprocess.TimeoutExpired(list(argv), limit)
+    except subprocess.TimeoutExpired:
+        raise pytest.fail.Exception(message) from None  # which hides the context, but keeps it
 
 
 def start(argv: Sequence[str], cwd: Any, env: Mapping[str, str] | None, **streams: Any) -> Process:
@@ -145,7 +160,7 @@ def _exchange(process: Process, data: bytes, output: tuple[bytearray, bytearray]
                     selector.unregister(key.fileobj)
                     key.fileobj.close()  # type: ignore[union-attr]
             if sum(map(len, output)) > MAX_BYTES:
-                return f"it printed more than {MAX_BYTES} bytes"
+                return TOO_MUCH
         for key in selector.get_map().values():
             if key.data is not None:  # at most what the pipe holds: another process may still write to it
                 _read(key.fd, key.data, PIPE_BYTES)

@@ -8,7 +8,7 @@ from slop_code.evaluation.starvation import starvation_text
 from slop_code.reporting.text import format_size, one_line
 
 if TYPE_CHECKING:
-    from slop_code.evaluation.report import TestResult
+    from slop_code.evaluation.report import TestAttempt, TestResult
     from slop_code.evaluation.resources import LimitKind, StruckLimit, Usage
 
 _NAMES: dict[LimitKind, str] = {
@@ -33,7 +33,13 @@ def limit_lines(test: TestResult) -> list[str]:
 
 def attempt_lines(test: TestResult) -> list[str]:
     """A line for each attempt that is not believed."""
-    return [f"ran again, alone: at first it {starvation_text(attempt)}" for attempt in test.attempts]
+    return [f"ran again, alone: at first it {_attempt_text(attempt)}" for attempt in test.attempts]
+
+
+def _attempt_text(attempt: TestAttempt) -> str:
+    if attempt.timeout is None:
+        return "did not pass while another test waited for a processor"
+    return starvation_text(attempt)
 
 
 def _limit_text(struck: StruckLimit) -> str:

@@ -42,7 +42,7 @@ class CheckpointFacts(Stored):
     duration: Duration = 0.0
     phases: dict[str, Duration] = Field(default_factory=dict)
     attempts: int = Field(default=1, ge=0)
-    """More than 1 after infrastructure failures."""
+    """More than 1 after infrastructure failures, or if it was starved."""
 
     digests: Digests | None = None
     evaluation_version: str = ""
@@ -53,7 +53,7 @@ class CheckpointFacts(Stored):
     """Tests that a time limit ended."""
 
     repeated: int = Field(default=0, ge=0)
-    """Tests that ran again, alone, since their time limit struck while they waited for a processor."""
+    """Tests that ran again, alone, since a time limit struck while the submission waited for a processor."""
 
     warnings: list[str] = Field(default_factory=list)
     """Probable mistakes in the problem, the environment or the submission."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,9 +12,9 @@ from slop_code.execution.environment import EnvironmentSpec
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from slop_code.evaluation.report import Attempt
+    from slop_code.evaluation.report import Attempt, TestAttempt
 
 OutcomeSource = Literal["evaluated", "cached", "up_to_date", "rejected"]
 """Evaluated now; taken from the result cache; an existing result was up to date; cannot be evaluated at all."""
@@ -96,14 +96,19 @@ class JobRequest:
     weight: int = 1
     """Judge/subject pairs at a time."""
 
-    alone: bool = False
-    """Nothing else runs meanwhile: an earlier attempt waited for a processor."""
+    starved: Mapping[str, TestAttempt] = field(default_factory=dict)
+    """By node id: what tests said in an earlier attempt that waited for a processor."""
 
     hidden: tuple[Path, ...] = ()
     """Folders that the submission must not see, as they hold results of others."""
 
     pytest_args: tuple[str, ...] = ()
     """Arguments that select a part of the tests, so that there is no verdict."""
+
+    @property
+    def alone(self) -> bool:
+        """Nothing else runs meanwhile."""
+        return bool(self.starved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +122,8 @@ class JobResult:
     final: bool = False
     """Another attempt would end in the same way: the submission or the problem is rejected."""
 
-    starved: bool = False
-    """A time limit struck while the submission waited for a processor: it is to run again, alone."""
+    starved: Mapping[str, TestAttempt] = field(default_factory=dict)
+    """What tests said is not believed, since the submission waited for a processor: the job is to run again, alone."""
 
     folder: Path | None = None
     """The same files in a temporary folder of this machine, to be moved to the output of a submission."""

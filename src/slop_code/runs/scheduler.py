@@ -26,9 +26,10 @@ from slop_code.runs.result_cache_key import duration_key, key_of_result
 from slop_code.runs.run_control import Retries, RunControl
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from slop_code.evaluation.report import TestAttempt
     from slop_code.runs.executors import Executor
     from slop_code.runs.job_records import Job, OutcomeSource, RunEvent, Submission
     from slop_code.runs.result_cache import ResultCache, ResultClaim
@@ -61,11 +62,15 @@ class _Task:
     """What each of them left."""
 
     claim: ResultClaim | None = None
-    alone: bool = False
-    """It was starved, and is for the quiet phase."""
+    starved: Mapping[str, TestAttempt] = field(default_factory=dict)
+    """What its tests said when it was starved; it is for the quiet phase then."""
 
     weight: int = 0
     """Slots that the task takes while it runs; stored, as the executor's slots may change meanwhile."""
+
+    @property
+    def alone(self) -> bool:
+        return bool(self.starved)
 
     def release_claim(self) -> None:
         if self.claim is not None:
@@ -160,7 +165,7 @@ class _Scheduler:
             digest=task.job.digest,
             attempts=task.attempts,
             weight=weight,
-            alone=task.alone,
+            starved=task.starved,
             hidden=self.context.hidden,
             pytest_args=self.context.pytest_args,
         )
@@ -189,28 +194,20 @@ class _Scheduler:
         self.used_slots -= task.weight
         result = _result_of(future, task)
         if result.starved and not task.alone:
-            _remove_folder(result)
-            yield self._postpone(task, result)
+            attempt = _end_attempt(task, result)
+            task.starved = result.starved
+            self.starved.append(task)
+            yield JobPostponed(task.job, attempt)
             return
         if result.facts.state == "infrastructure_failure" and not result.final and self._may_retry(task):
-            _remove_folder(result)
-            task.archives = (*task.archives, result.archive)
-            attempt = Attempt(reason=result.facts.reason or "no reason", duration=result.facts.duration)
             delay = self.context.retries.delay(len(task.attempts))
-            task.attempts = (*task.attempts, attempt)
+            attempt = _end_attempt(task, result)
             self._delay(task, delay)
             yield JobRetrying(task.job, attempt, delay)
             return
         result = _with_attempts(result, task)
         self._put_into_cache(task.job, result)
         yield from self._deliver(task, result, "evaluated")
-
-    def _postpone(self, task: _Task, result: JobResult) -> RunEvent:
-        """What the job came to is not believed; it runs again when nothing else does."""
-        attempt = Attempt(reason=result.facts.reason or "starved", duration=result.facts.duration)
-        task.attempts, task.alone = (*task.attempts, attempt), True
-        self.starved.append(task)
-        return JobPostponed(task.job, attempt)
 
     def _may_retry(self, task: _Task) -> bool:
         return len(task.attempts) - task.alone < self.context.retries.times and not self.context.control.finishing
@@ -274,6 +271,14 @@ def _result_of(future: Future[JobResult], task: _Task) -> JobResult:
     if error is None:
         return future.result()
     return JobResult.failed(f"the executor lost this job: {type(error).__name__}: {error}", task.attempts)
+
+
+def _end_attempt(task: _Task, result: JobResult) -> Attempt:
+    """Keep what an attempt left that is no verdict. The job runs again."""
+    _remove_folder(result)
+    attempt = Attempt(reason=result.facts.reason or "no reason", duration=result.facts.duration)
+    task.attempts, task.archives = (*task.attempts, attempt), (*task.archives, result.archive)
+    return attempt
 
 
 def _with_attempts(result: JobResult, task: _Task) -> JobResult:

@@ -171,7 +171,7 @@ def _tests(case: _Case) -> Iterator[Discrepancy]:
     for test in case.stored.tests:
         name = test.nodeid
         if name in raw:
-            yield from _test(name, test, raw[name], fields)
+            yield from _test(name, test, raw[name], fields, carried=bool(case.stored.attempts))
         elif not case.pair_missing:
             yield Discrepancy("test", name, test.status, "no such test")
     known = {test.nodeid for test in case.stored.tests}
@@ -180,13 +180,17 @@ def _tests(case: _Case) -> Iterator[Discrepancy]:
             yield Discrepancy("test", name, "no such test", test.status)
 
 
-def _test(name: str, stored: TestResult, raw: TestResult, fields: Sequence[str]) -> Iterator[Discrepancy]:
+def _test(
+    name: str, stored: TestResult, raw: TestResult, fields: Sequence[str], *, carried: bool
+) -> Iterator[Discrepancy]:
     for field in fields:
         value, other = getattr(stored, field), getattr(raw, field)
         if value == other or (field == "duration_ms" and math.isclose(value, other, **_ROUNDING)):
             continue
         if field in ("failure_message", "output", "calls") and stored.status != raw.status:
             continue  # these differ because the status does
+        if field == "attempts" and value[max(0, len(value) - len(other)) :] == other and carried:
+            continue  # those before are of an earlier attempt of the whole evaluation, which decides nothing
         if field == "group_type" and stored.checkpoint != raw.checkpoint:
             continue
         yield Discrepancy(field, name, as_text(value), as_text(other))

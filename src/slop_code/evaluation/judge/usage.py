@@ -31,10 +31,18 @@ KINDS = {1: "memory", 2: "processes", 3: "disk", 4: "output", 5: "out_of_memory"
 ANSWER_SIZE = 1 << 16
 ANSWER_S = 5.0
 MAX_CHAIN = 20
-TIMEOUT_TEXT = re.compile(r"Timeout (?:\(>|>)([0-9.]+)s\)?")
+MAX_S = 1e11
+MAX_COUNT = (1 << 63) - 1
+"""What the records of a result accept."""
+
+REPORTED = "_slop_code_reported"
+"""Set on errors: pytest raises that of a fixture again for every test that needs the fixture."""
+
+TIMEOUT_TEXT = re.compile(r"Timeout (?:\(>|>)([0-9]+(?:\.[0-9]+)?)s\)?")
 """The beginning of a failure of pytest-timeout."""
 
 TICKS = os.sysconf("SC_CLK_TCK")
+PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 monotonic = time.monotonic
 """Kept, because a test may replace the clock."""
 
@@ -47,9 +55,10 @@ class UsageMeter:
         self.limits = limits
         self.timeout: dict[str, Any] | None = None
         self.last = Reading()
+        self.answered = True
 
     def start(self) -> None:
-        ask_spawner(self.gate)
+        self.answered = ask_spawner(self.gate) is not None
         self.last = Reading()
 
     @pytest.hookimpl(trylast=True)
@@ -62,7 +71,7 @@ class UsageMeter:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.excinfo is not None and self.timeout is None:
-            self.timeout = timeout_of(call.excinfo.value)
+            self.timeout = timeout_of(call.excinfo.value, monotonic() - self.last.time)
         if report.when == "teardown":
             report.slop_code_usage = self.take()  # type: ignore[attr-defined]
         return report
@@ -70,6 +79,7 @@ class UsageMeter:
     def take(self) -> dict[str, Any]:
         """The members of the line, and a new start for the next test."""
         answer, before, now, timeout = ask_spawner(self.gate), self.last, Reading(), self.timeout
+        measured, self.answered = answer is not None and self.answered, answer is not None
         self.last, self.timeout = now, None
         judge_cpu = now.own_cpu + now.children_cpu - before.own_cpu - before.children_cpu
         sizes = ("memory_bytes", "processes", "written_bytes", "disk_bytes")
@@ -77,15 +87,16 @@ class UsageMeter:
         struck: list[dict[str, Any]] = []
         if answer is not None:
             cpu, wait, *counts, count = HEAD.unpack_from(answer)
-            usage |= {"cpu_s": cpu / 1e9, "wait_s": wait / 1e9, **dict(zip(sizes, counts, strict=True))}
+            usage |= {name: min(number, MAX_COUNT) for name, number in zip(sizes, counts, strict=True)}
+            if measured:  # otherwise these are times of the test before, too
+                usage |= {"cpu_s": cpu / 1e9, "wait_s": wait / 1e9}
             struck = [self.struck(answer, HEAD.size + index * STRUCK.size) for index in range(count)]
         elif self.gate is None:  # without boxes, the submission's processes are children of the judge
-            usage["cpu_s"] = now.children_cpu - before.children_cpu
+            usage["cpu_s"] = _seconds(now.children_cpu - before.children_cpu)
             judge_cpu = now.own_cpu - before.own_cpu
-        others = max(0.0, now.busy - before.busy - judge_cpu - (usage["cpu_s"] or 0.0))
-        usage |= {"judge_cpu_s": judge_cpu, "judge_wait_s": now.own_wait - before.own_wait, "others_cpu_s": others}
-        if timeout is not None and timeout["limit_s"] is None:
-            timeout["limit_s"] = now.time - before.time
+        others = now.busy - before.busy - judge_cpu - (usage["cpu_s"] or 0.0)
+        times = {"judge_cpu_s": judge_cpu, "judge_wait_s": now.own_wait - before.own_wait, "others_cpu_s": others}
+        usage |= {name: _seconds(value) for name, value in times.items()} | {"processors": PROCESSORS}
         return {"usage": usage, "limits": struck, "timeout": timeout}
 
     def struck(self, answer: bytes, offset: int) -> dict[str, Any]:
@@ -134,18 +145,34 @@ def ask_spawner(gate: str | None) -> bytes | None:
     return answer if len(answer) >= HEAD.size else None
 
 
-def timeout_of(error: BaseException) -> dict[str, Any] | None:
-    """The time limit that raised this error, or an error that this one was raised for.
+def timeout_of(error: BaseException, elapsed: float) -> dict[str, Any] | None:
+    """The time limit that raised this error, or an error that this one was raised for; None: not for the first time.
 
-    `kind` is `test` for pytest-timeout, and `call` for a limit in the test's own code. A `limit_s` of None is unknown.
+    `kind` is `test` for pytest-timeout, and `call` for a limit in the test's own code. `elapsed`: since the test began.
     """
-    for part in _chain(error):
-        if isinstance(part, pytest.fail.Exception) and (match := TIMEOUT_TEXT.match(str(part.msg))):
-            return {"kind": "test", "limit_s": float(match[1])}
-        if any("Timeout" in kind.__name__ for kind in type(part).__mro__):
-            limit = getattr(part, "timeout", None)  # that of subprocess has it
-            return {"kind": "call", "limit_s": float(limit) if isinstance(limit, int | float) else None}
+    parts = list(_chain(error))
+    if any(REPORTED in part.__dict__ for part in parts):
+        return None
+    for part in parts:
+        match = TIMEOUT_TEXT.match(str(part.msg)) if isinstance(part, pytest.fail.Exception) else None
+        if match or any("Timeout" in kind.__name__ for kind in type(part).__mro__):
+            part.__dict__[REPORTED] = True
+            limit = _seconds(float(match[1])) if match else _limit(getattr(part, "timeout", None), elapsed)
+            return {"kind": "test" if match else "call", "limit_s": limit}
     return None
+
+
+def _limit(limit: object, elapsed: float) -> float:
+    """The limit in an error, as that of subprocess has it, if it can be that of a whole call; else the whole time.
+
+    A test that waits for the rest of its time has a limit near zero, or below. Other libraries count in other units.
+    """
+    is_whole = isinstance(limit, int | float) and elapsed / 2 <= limit <= elapsed
+    return _seconds(float(limit) if is_whole else elapsed)  # type: ignore[arg-type]
+
+
+def _seconds(value: float) -> float:
+    return max(0.0, min(value, MAX_S))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -94,7 +94,7 @@ struct totals {
     uint64_t cpu_ns, memory, processes, written;
 };
 struct totals measure_living(void);
-void measure_ended(pid_t pid);
+uint64_t measure_ended(pid_t pid);
 uint64_t take_wait(void);
 uint64_t written_by(const char *pid);
 uint64_t out_of_memory_kills(void);

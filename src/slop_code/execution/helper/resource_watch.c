@@ -13,9 +13,10 @@ typedef unsigned long long amount;
 
 #define MAX_TASKS 4096 /* a power of two, far above the process limits that are in use */
 
-/* Tasks (threads) and how long each has waited for a processor, by the lower bits of its number. A task that takes the
- * place of another begins anew, which loses no more than what it waited before it was first seen. */
-static struct { int number; amount wait; } tasks[MAX_TASKS];
+/* Tasks (threads) and how long each has waited for a processor, by the lower bits of its number; for the first task of a
+ * process also the highest memory that was seen of the process. A task that takes the place of another begins anew,
+ * which loses no more than what was seen of it before. */
+static struct { int number; amount wait, memory; } tasks[MAX_TASKS];
 static amount waited, mapped_files;
 
 /* Reads a file of /proc into `text`; 0 if the process is gone. */
@@ -88,8 +89,8 @@ static void add_wait(const char *path, int number) {
     char text[128];
     amount ran, wait;
     if (!read_file(path, text, sizeof text) || sscanf(text, "%llu %llu", &ran, &wait) != 2) return;
-    amount known = tasks[number % MAX_TASKS].number == number ? tasks[number % MAX_TASKS].wait : 0;
-    if (wait > known) waited += wait - known;
+    if (tasks[number % MAX_TASKS].number != number) tasks[number % MAX_TASKS].wait = tasks[number % MAX_TASKS].memory = 0;
+    if (wait > tasks[number % MAX_TASKS].wait) waited += wait - tasks[number % MAX_TASKS].wait;
     tasks[number % MAX_TASKS].number = number;
     tasks[number % MAX_TASKS].wait = wait;
 }
@@ -122,21 +123,28 @@ struct totals measure_living(void) {
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         const char *pid = entry->d_name;
         if (pid[0] < '1' || pid[0] > '9' || strcmp(pid, "1") == 0) continue;
-        totals.memory += memory_of(pid, &totals.processes) + memory_files_of(pid);
+        amount memory = memory_of(pid, &totals.processes) + memory_files_of(pid);
+        int number = atoi(pid);
+        totals.memory += memory;
         totals.cpu_ns += cpu_of(pid);
         totals.written += written_by(pid);
         add_waits_of(pid);
+        if (tasks[number % MAX_TASKS].number == number && memory > tasks[number % MAX_TASKS].memory)
+            tasks[number % MAX_TASKS].memory = memory;
     }
     if (folder) closedir(folder);
     return totals;
 }
 
-/* Adds what a process has waited that has ended and was not reaped yet. A short call is never seen otherwise. */
-void measure_ended(pid_t pid) {
+/* Adds what a process has waited that has ended and was not reaped yet. A short call is never seen otherwise.
+ * Returns the highest memory that the watch saw of it while it ran. */
+uint64_t measure_ended(pid_t pid) {
     char path[64];
+    amount seen = tasks[(unsigned)pid % MAX_TASKS].number == (int)pid ? tasks[(unsigned)pid % MAX_TASKS].memory : 0;
     snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
     add_wait(path, (int)pid);
     tasks[(unsigned)pid % MAX_TASKS].number = 0; /* the number may be given to another task */
+    return seen;
 }
 
 /* Nanoseconds of all waiting that was seen since the last call of this function. */

@@ -17,7 +17,7 @@ static struct totals reaped;         /* of processes that are gone, since the bo
 static struct totals answered;       /* cpu_ns and written, at the last answer */
 static uint64_t memory, processes;   /* the highest since the last answer */
 static uint64_t memory_kills;        /* of the kernel, at the last answer */
-static uint64_t last_peak;           /* memory of the process that was reaped last, at its highest */
+static struct { uint64_t peak, seen; } last; /* memory of the process that was reaped last, at its highest */
 static struct usage current;         /* of which only `struck` is used until the answer */
 static uint64_t disk;                /* the highest since the last answer, of the fullest folder */
 static char *folders[MAX_FOLDERS + 1];
@@ -34,14 +34,14 @@ pid_t reap_child(int options, int *status) {
     pid_t pid = information.si_pid;
     if (pid == 0) return 0;
     snprintf(name, sizeof name, "%d", (int)pid);
-    measure_ended(pid);
+    last.seen = measure_ended(pid);
     reaped.written += written_by(name);
     if (wait4(pid, status, 0, &used) != pid) return -1;
     reaped.cpu_ns += (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000u;
     reaped.cpu_ns += (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000u;
     uint64_t peak = (uint64_t)used.ru_maxrss << 10, files = peak_mapped_files();
-    last_peak = peak > files ? peak - files : 0;
-    memory = max(memory, last_peak);
+    last.peak = peak > files ? peak - files : 0;
+    memory = max(memory, last.peak);
     return pid;
 }
 
@@ -82,8 +82,10 @@ int killed_for_memory(int status) {
 }
 
 /* Whether the process that was reaped last had more memory than it may, if only for a moment between two looks of the
- * watch. Without this, the verdict on such a process would depend on the moment of the look. */
-int took_too_much(uint64_t max_memory) { return last_peak > max_memory; }
+ * watch. Without this, the verdict on such a process would depend on the moment of the look. The kernel's peak also has
+ * mapped files that the watch did not see, so it counts only if the watch saw much of the process's own memory: a call
+ * that ended well must not become one that was killed. */
+int took_too_much(uint64_t max_memory) { return last.peak > max_memory && last.seen > max_memory / 2; }
 
 static uint64_t used_space(const struct statvfs *information) {
     return (uint64_t)(information->f_blocks - information->f_bfree) * information->f_frsize;

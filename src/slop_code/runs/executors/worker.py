@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.evaluation.starvation import is_starved, starvation_text
+from slop_code.evaluation.report import TestAttempt
+from slop_code.evaluation.starvation import is_starved, not_believed, starvation_text
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobResult
@@ -16,10 +17,10 @@ from slop_code.runs.result_archive import pack_result
 from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.evaluation.report import TestResult
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.job_records import JobRequest
@@ -61,18 +62,30 @@ def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: Progres
         repeat_starved=request.alone,
         alone=request.alone,
     ).run(request.pytest_args)
-    if not request.alone and (reason := _starved(results)):
-        facts = CheckpointFacts.no_verdict(reason, state="infrastructure_failure", attempts=len(request.attempts) + 1)
-        return JobResult(facts.model_copy(update={"duration": results.duration}), folder=output, starved=True)
-    results = results.model_copy(update={"attempts": list(request.attempts)})
+    repeat = [] if request.alone or results.infrastructure_failure else not_believed(results.tests)
+    update = {"attempts": list(request.attempts), "tests": _with_attempts(results.tests, request.starved)}
+    if repeat:
+        update["infrastructure_failure_reason"] = _reason(results.tests)
+    results = results.model_copy(update=update)
     results.save(output / RESULT_FILE)
-    return JobResult(CheckpointFacts.of(results), pack_result(output), final=results.permanent_failure, folder=output)
+    return JobResult(
+        CheckpointFacts.of(results),
+        pack_result(output),
+        final=results.permanent_failure,
+        starved={test.nodeid: TestAttempt.of(test) for test in repeat},
+        folder=output,
+    )
 
 
-def _starved(results: CorrectnessResults) -> str | None:
+def _reason(tests: Sequence[TestResult]) -> str:
     """The reason to evaluate again, alone, where the machine was too busy for a verdict."""
-    starved = [test for test in results.tests if is_starved(test)]
-    if results.infrastructure_failure or not starved:
-        return None
+    starved = [test for test in tests if is_starved(test)]
     first = f"{starved[0].nodeid} {starvation_text(starved[0])}"
-    return f"the machine was busy: {len(starved)} of {len(results.tests)} tests were starved, the first: {first}"
+    return f"the machine was busy: {len(starved)} of {len(tests)} tests were starved, the first: {first}"
+
+
+def _with_attempts(tests: Sequence[TestResult], earlier: Mapping[str, TestAttempt]) -> list[TestResult]:
+    return [
+        test.model_copy(update={"attempts": [earlier[test.nodeid], *test.attempts]}) if test.nodeid in earlier else test
+        for test in tests
+    ]
