@@ -134,18 +134,14 @@ def test_set_up_cannot_redirect_the_workspace(evaluate, make_problem, make_submi
     assert "/app/deep/ws is no folder" in results.setup_failure
 
 
-DEEP = "import os; name = 'no space left on device'; [os.mkdir(name) or os.chdir(name) for _ in range(300)]"
-
-
 @pytest.mark.proof
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
         ("truncate -s 3G large", "the workspace has 3221225472 bytes"),
         ("truncate -s 11G /large", "it wrote 118"),
-        (f'cd /opt; python3 -c "{DEEP}"', "the engine cannot keep or use it"),
     ],
-    ids=["large workspace", "large root", "deep root"],
+    ids=["large workspace", "large root"],
 )
 def test_set_up_cannot_escape_its_verdict_by_what_it_leaves(evaluate, make_problem, make_submission, command, reason):
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): run()"})
