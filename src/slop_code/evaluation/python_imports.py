@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 BY_NAME = frozenset({
     "import_module", "__import__", "importorskip", "run_module", "find_spec", "resolve_name", "import_plugin",
@@ -20,10 +21,17 @@ BY_PATH = {
 }  # fmt: skip
 """Functions that load a file, with the position of its path among their arguments."""
 
-EXECUTING = frozenset({"exec"})
+EXECUTING = frozenset({"exec", "eval", "compile"})
 LOADERS = frozenset({*BY_NAME, *BY_PATH, *EXECUTING})
 LOADER_MODULES = ("importlib", "runpy", "pkgutil", "imp")
-BUILTINS = frozenset({"exec", "__import__", "getattr", "str"})
+BUILTINS = frozenset({*EXECUTING, "__import__", "getattr", "str"})
+STARTING = frozenset({
+    "run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput", "system", "popen",
+    "create_subprocess_exec", "create_subprocess_shell",
+})  # fmt: skip
+"""Functions that start a program. Elsewhere a text such as `python main.py` may be the submission's own command."""
+
+PYTHON_COMMAND = re.compile(r"\s*(?:\S*/)?python[0-9.]*(?:\s|$)")
 PATH_CHANGES = frozenset({"syspath_prepend", "addsitedir"})
 PLUGINS = "pytest_plugins"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -106,18 +114,37 @@ class _Reader:
         elif isinstance(node, ast.Call):
             self.read_call(node)
         elif isinstance(node, ast.List | ast.Tuple):
-            self.read_command(node)
+            if any(map(self.is_own_python, node.elts)) or any(self.is_python_text(word) for word in node.elts[:1]):
+                self.take_command(node.elts)
+        elif isinstance(node, ast.JoinedStr | ast.BinOp) and self.is_own_python(node):
+            self.take_command([node])
 
-    def read_command(self, words: ast.List | ast.Tuple) -> None:
-        """A file that the tests' own interpreter runs, such as a program that computes expected outputs."""
-        if any(_dotted(node) == "sys.executable" for word in words.elts for node in ast.walk(word)):
-            names = [name for word in words.elts for name in self.last_parts(word, 3) if name is not None]
-            texts = [*names, *_texts(words)]
-            self.files |= {text.rpartition("/")[2] for text in texts if text.endswith(".py")}
+    def is_own_python(self, word: ast.AST) -> bool:
+        return any(_dotted(node) == "sys.executable" for node in self.parts(word, 3))
+
+    def is_python_text(self, word: ast.AST) -> bool:
+        texts = [node.value for node in self.parts(word, 3) if isinstance(node, ast.Constant)]
+        return any(isinstance(text, str) and PYTHON_COMMAND.match(text) for text in texts)
+
+    def parts(self, word: ast.AST, depth: int) -> Iterator[ast.AST]:
+        """The nodes of an expression, and of the values of its variables."""
+        for node in ast.walk(word):
+            yield node
+            if isinstance(node, ast.Name) and depth:
+                for value in self.values.get(node.id, ()):
+                    yield from self.parts(value, depth - 1)
+
+    def take_command(self, words: Sequence[ast.expr]) -> None:
+        """A file that an interpreter runs for the tests, such as a program that computes expected outputs."""
+        names = [name for word in words for part in ast.walk(word) for name in self.last_parts(part, 3) if name]
+        parts = [part for text in names for part in text.split()]
+        self.files |= {part.rpartition("/")[2] for part in parts if part.endswith(".py")}
 
     def read_call(self, call: ast.Call) -> None:
         name = self.name(call.func)
         values = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if any(map(self.is_own_python, values)) or (name in STARTING and any(map(self.is_python_text, values))):
+            self.take_command(values)
         if name in BY_NAME:
             self.take_names(values[:1])
         elif name in BY_PATH:
@@ -141,7 +168,7 @@ class _Reader:
         self.files |= {name.rpartition("/")[2] for name in names if name is not None}
         self.computed |= not names or None in names
 
-    def last_parts(self, value: ast.expr, depth: int) -> Iterator[str | None]:
+    def last_parts(self, value: ast.AST, depth: int) -> Iterator[str | None]:
         """None stands for a part that is not constant."""
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             yield value.value
