@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 BY_NAME = frozenset({
     "import_module", "__import__", "importorskip", "run_module", "find_spec", "resolve_name", "import_plugin",
@@ -86,6 +86,8 @@ class _Reader:
         self.modules: set[tuple[int, str]] = set()
         self.files: set[str] = set()
         self.computed = False
+        self.own_pythons: dict[str, bool] = {}
+        self.python_texts: dict[str, bool] = {}
 
     def name(self, node: ast.AST) -> str:
         """The last part of the name of something imported or built in, as it was before `import … as …`."""
@@ -120,19 +122,24 @@ class _Reader:
             self.take_command([node])
 
     def is_own_python(self, word: ast.AST) -> bool:
-        return any(_dotted(node) == "sys.executable" for node in self.parts(word, 3))
+        return self.any_part(word, lambda node: _dotted(node) == "sys.executable", self.own_pythons)
 
     def is_python_text(self, word: ast.AST) -> bool:
-        texts = [node.value for node in self.parts(word, 3) if isinstance(node, ast.Constant)]
-        return any(isinstance(text, str) and PYTHON_COMMAND.match(text) for text in texts)
+        return self.any_part(word, _is_python_command, self.python_texts)
 
-    def parts(self, word: ast.AST, depth: int) -> Iterator[ast.AST]:
-        """The nodes of an expression, and of the values of its variables."""
+    def any_part(self, word: ast.AST, holds: Callable[[ast.AST], bool], known: dict[str, bool]) -> bool:
+        """Whether it holds for a part of an expression, or of the values of its variables, which `known` remembers."""
         for node in ast.walk(word):
-            yield node
-            if isinstance(node, ast.Name) and depth:
-                for value in self.values.get(node.id, ()):
-                    yield from self.parts(value, depth - 1)
+            if holds(node):
+                return True
+            if isinstance(node, ast.Name):
+                if node.id not in known:
+                    known[node.id] = False  # until it is known: a variable may be assigned from itself
+                    values = self.values.get(node.id, ())
+                    known[node.id] = any(self.any_part(value, holds, known) for value in values)
+                if known[node.id]:
+                    return True
+        return False
 
     def take_command(self, words: Sequence[ast.expr]) -> None:
         """A file that an interpreter runs for the tests, such as a program that computes expected outputs."""
@@ -198,6 +205,10 @@ def _changes_path(node: ast.AST) -> bool:
 def _dotted(node: ast.AST) -> str:
     is_pair = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     return f"{node.value.id}.{node.attr}" if is_pair else ""  # type: ignore[attr-defined]
+
+
+def _is_python_command(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(PYTHON_COMMAND.match(node.value))
 
 
 def _texts(node: ast.AST) -> Iterator[str]:
