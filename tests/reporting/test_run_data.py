@@ -156,6 +156,15 @@ def test_verdicts_are_found_for_each_policy(tmp_path):
     assert expected[0] == "011101111"
 
 
+@pytest.mark.parametrize("python", ["3.12.1", None])
+def test_the_python_of_the_submission_is_shown(tmp_path, python):
+    run = store(tmp_path / "run", [[case("a")]])
+    [entry] = read_runs(run)[0].entries()
+    digests = entry.line.digests.model_copy(update={"python": python})
+    write_lines(run / LINES_FILE, [entry.line.model_copy(update={"digests": digests})])
+    assert sheet(run)["checkpoints"][0]["python"] == python
+
+
 def test_figures_are_whole_numbers(tmp_path):
     shown = sheet(store(tmp_path / "run", [[case("a"), case("b", "failed", group_type="Error")]]))["checkpoints"][0]
     assert (shown["passed"], shown["total"]) == ([1, 0, 0, 0], [1, 0, 1, 0])
