@@ -21,7 +21,7 @@ from slop_code.reporting.html.page_texts import (
     shell_word,
     shortened,
 )
-from slop_code.reporting.html.run_data import changes, milliseconds, report_data
+from slop_code.reporting.html.run_data import changes, checkpoint_data, milliseconds, report_data
 from slop_code.runs.checkpoint_lines import write_lines
 from slop_code.runs.read_results import read_runs
 from slop_code.runs.run_layout import LINES_FILE
@@ -158,11 +158,9 @@ def test_verdicts_are_found_for_each_policy(tmp_path):
 
 @pytest.mark.parametrize("python", ["3.12.1", None])
 def test_the_python_of_the_submission_is_shown(tmp_path, python):
-    run = store(tmp_path / "run", [[case("a")]])
-    [entry] = read_runs(run)[0].entries()
+    [entry] = read_runs(store(tmp_path / "run", [[case("a")]]))[0].entries()
     digests = entry.line.digests.model_copy(update={"python": python})
-    write_lines(run / LINES_FILE, [entry.line.model_copy(update={"digests": digests})])
-    assert sheet(run)["checkpoints"][0]["python"] == python
+    assert checkpoint_data(entry.line.model_copy(update={"digests": digests}), ())["python"] == python
 
 
 def test_figures_are_whole_numbers(tmp_path):
