@@ -91,6 +91,7 @@ def test_names_that_load_nothing(text):
         "import subprocess\nCOMMAND = 'python b.py'\nsubprocess.run(COMMAND.split())",
         "import os, sys\nos.system(f'{sys.executable} {HERE}/b.py --all')",
         "import os, sys\nORACLE = HERE / 'b.py'\nos.system(f'{sys.executable} {ORACLE}')",
+        "import sys\nCOMMAND = f'{sys.executable} b.py'",
         "import os, sys\nos.system(sys.executable + ' b.py')",
         "import os, sys\nos.system('{} b.py'.format(sys.executable))",
         "import sys\nPYTHON = sys.executable\nargv = [PYTHON, HERE / 'b.py']",
