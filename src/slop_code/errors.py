@@ -76,6 +76,14 @@ class InfrastructureError(SlopCodeError):
         """pytest's, where it came so far."""
 
 
+class SlowSetupError(InfrastructureError):
+    """Set-up exceeded a time limit, which is the submission's fault unless the machine was busy."""
+
+    def __init__(self, fact: str) -> None:
+        super().__init__(f"set-up: {fact}")
+        self.fact = fact
+
+
 def first_names(names: Sequence[str], limit: int) -> str:
     """For a message: the first names, and the number of the others."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""

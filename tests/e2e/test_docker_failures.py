@@ -174,7 +174,7 @@ def test_failing_set_up_is_reported_with_its_output(fails):
 def test_set_up_has_a_timeout(fails):
     commands = ["echo begun; trap '' TERM; while :; do sleep 1; done"]
     reason = fails({"setup": {"commands": commands, "timeout": 5, "on_failure": "infrastructure"}})
-    assert "did not end within the 5 s for set-up" in reason
+    assert "did not end within the 5 s of setup.timeout" in reason
     assert reason.endswith("begun")
 
 

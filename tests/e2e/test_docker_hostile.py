@@ -131,7 +131,24 @@ def test_set_up_cannot_redirect_the_workspace(evaluate, make_problem, make_submi
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): run()"})
     environment = {"docker": docker, "setup": {"commands": [lie]}}
     results = evaluate(problem, make_submission({"main.py": ""}), sandbox="docker", environment=environment)
-    assert "/app/deep/ws is no folder" in results.infrastructure_failure_reason
+    assert "/app/deep/ws is no folder" in results.setup_failure
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("truncate -s 3G large", "the workspace has 3221225472 bytes"),
+        ("truncate -s 11G /large", "it wrote 118"),
+    ],
+    ids=["large workspace", "large root"],
+)
+def test_set_up_cannot_escape_its_verdict_by_what_it_leaves(evaluate, make_problem, make_submission, command, reason):
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(run): run()"})
+    environment = {"setup": {"commands": [command]}}
+    results = evaluate(problem, make_submission({"main.py": ""}), sandbox="docker", environment=environment)
+    assert results.infrastructure_failure_reason is None
+    assert reason in results.setup_failure
 
 
 CROWD = """

@@ -48,6 +48,8 @@ def test_modules_that_a_file_names(text, modules):
         "__import__(name)",
         "exec(open(path).read())",
         "import builtins\nbuiltins.exec(open(path).read())",
+        "eval(open(path).read())",
+        "code = compile(open(path).read(), path, 'exec')",
         "import runpy\nrunpy.run_path(path)",
         "import runpy\nrunpy.run_path(f'{name}.py')",
         "from importlib.util import spec_from_file_location\nspec_from_file_location('a', path)",
@@ -67,6 +69,7 @@ def test_a_computed_name_cannot_be_told(text):
         "class Model:\n    def exec(self): ...\nModel().exec(1)",
         "import_path = 1\nprint(import_path)",
         "import ast\nast.literal_eval(text)",
+        "frame.eval('a + b')",
     ],
 )
 def test_names_that_load_nothing(text):
@@ -82,11 +85,35 @@ def test_names_that_load_nothing(text):
         "import sys, subprocess\nsubprocess.run([sys.executable, str(HERE / 'b.py'), out])",
         "import sys\nORACLE = HERE / 'b.py'\nargv = [str(sys.executable), '-I', str(ORACLE)]",
         "import sys\nwords = (sys.executable, f'{HERE}/b.py')",
+        "import subprocess\nsubprocess.run(['python3', HERE / 'b.py'])",
+        "import subprocess\nsubprocess.run(['/usr/bin/python3.12', '-I', str(HERE / 'b.py')])",
+        "import subprocess\nsubprocess.run('python3 a/b.py --all', shell=True)",
+        "import subprocess\nCOMMAND = 'python b.py'\nsubprocess.run(COMMAND.split())",
+        "import os, sys\nos.system(f'{sys.executable} {HERE}/b.py --all')",
+        "import os, sys\nORACLE = HERE / 'b.py'\nos.system(f'{sys.executable} {ORACLE}')",
+        "import sys\nCOMMAND = f'{sys.executable} b.py'",
+        "import os, sys\nos.system(sys.executable + ' b.py')",
+        "import os, sys\nos.system('{} b.py'.format(sys.executable))",
+        "import sys\nPYTHON = sys.executable\nargv = [PYTHON, HERE / 'b.py']",
+        "import shutil\nargv = [shutil.which('python3'), HERE / 'b.py']",
     ],
 )
 def test_files_that_are_loaded_by_path(text):
     found = imports(text)
     assert (found.files, found.computed) == ({"b.py"}, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "parser.addoption('--entrypoint', default='python main.py')",
+        "def test_it(run):\n    run('python', 'main.py')",
+        "def test_it():\n    'python main.py works'",
+        "argv = ['lint', 'python', DATA / 'main.py']",
+    ],
+)
+def test_commands_that_the_tests_do_not_start(text):
+    assert imports(text) == imports("")
 
 
 @pytest.mark.parametrize(

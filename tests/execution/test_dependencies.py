@@ -82,6 +82,16 @@ version = "1.0"
 groups = ["dev"]
 files = []
 """
+SIX = f"""\
+[[package]]
+name = "six"
+version = "1.16.0"
+source = {{ registry = "https://index.example/simple" }}
+sdist = {{ url = "https://index.example/six-1.16.0.tar.gz", hash = "{SDIST}", size = 34041 }}
+wheels = [
+    {{ url = "https://index.example/six-1.16.0-py2.py3-none-any.whl", hash = "{WHEEL}", size = 11053 }},
+]
+"""
 UV_LOCK = f"""\
 version = 1
 revision = 3
@@ -96,15 +106,7 @@ dependencies = [{{ name = "six" }}]
 [package.metadata]
 requires-dist = [{{ name = "six" }}]
 
-[[package]]
-name = "six"
-version = "1.16.0"
-source = {{ registry = "https://index.example/simple" }}
-sdist = {{ url = "https://index.example/six-1.16.0.tar.gz", hash = "{SDIST}", size = 34041 }}
-wheels = [
-    {{ url = "https://index.example/six-1.16.0-py2.py3-none-any.whl", hash = "{WHEEL}", size = 11053 }},
-]
-"""
+{SIX}"""
 SETUP_PY = (
     'from setuptools import setup\nsetup(name="own", version="1", py_modules=[], install_requires=["six==1.16.0"])\n'
 )
@@ -129,6 +131,11 @@ class Hook(MetadataHookInterface):
 MANAGERS = {
     "requirements": ({"requirements.txt": f"six==1.16.0 --hash={WHEEL}\n"}, "requirements.txt", True),
     "project": ({"pyproject.toml": f'{PROJECT}dependencies = ["six==1.16.0"]\n'}, "pyproject.toml", True),
+    "project without a name": (
+        {"pyproject.toml": '[project]\ndependencies = ["six==1.16.0"]\n'},
+        "pyproject.toml",
+        True,
+    ),
     "uv": ({"pyproject.toml": ANY_SIX, "uv.lock": UV_LOCK}, "uv.lock", True),
     "poetry": ({"pyproject.toml": POETRY}, "pyproject.toml", True),
     "poetry.lock": ({"pyproject.toml": POETRY, "poetry.lock": POETRY_LOCK}, "poetry.lock", True),
@@ -238,6 +245,15 @@ def test_a_lock_with_files_of_the_submission_is_not_plain(make_submission):
     own = UV_LOCK.replace('{ registry = "https://index.example/simple" }', '{ directory = "six" }')
     found = python_dependencies(make_submission({"pyproject.toml": ANY_SIX, "uv.lock": own}))
     assert (found.source, found.plain) == ("uv.lock", False)
+
+
+def test_a_lock_with_a_second_registry_is_not_plain_and_a_warning(make_submission):
+    other = [package.replace('"six"', f'"six-{index}"') for index, package in enumerate([SIX, SIX])]
+    lock = "\n".join([UV_LOCK, *other, SIX.replace("index.example/simple", "other.example/whl")])
+    submission = make_submission({"pyproject.toml": ANY_SIX, "uv.lock": lock})
+    assert not python_dependencies(submission).plain
+    (warning,) = dependency_warnings(submission)
+    assert warning.startswith("uv.lock of the submission has packages of 'https://other.example/whl'")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,9 @@ VERSION = {
 PRINTS_VERSION = "import six\nprint(six.__version__)\n"
 
 
+HASH = f"--hash=sha256:{'0' * 64}"
+
+
 @pytest.mark.parametrize(
     ("text", "plain"),
     [
@@ -56,6 +59,13 @@ PRINTS_VERSION = "import six\nprint(six.__version__)\n"
         ("name@file:x", False),
         ("six; python_version < '3' or '@' == ''", False),
         ("six==1 \\\n  --hash=sha256:00", False),
+        (f"six==1 \\\n    {HASH} \\\n    {HASH}\n    # via something\nattrs\n", True),
+        (f"six==1 \\\r\n    {HASH}\r\n", True),
+        (f"six==1 \\\x0b    {HASH}\n", False),
+        (f"six==1\\\n    {HASH}\n", False),
+        ("six \\\n==1", False),
+        ("# six \\\n./own", False),
+        (f"# six \\\n{HASH}\n", False),
         ("six\n-e .", False),
         ("${HOME}", False),
     ],
@@ -78,7 +88,7 @@ PROJECT = '[project]\nname = "x"\nversion = "1"\n'
         ({"requirements.txt": "x" * ((1 << 20) + 1)}, ("requirements.txt", None)),
         ({"requirements.txt/file": ""}, (None, None)),
         ({"pyproject.toml": PROJECT}, (None, None)),
-        ({"pyproject.toml": f'{PROJECT}dependencies = ["six", "attrs>=1"]\n'}, ("pyproject.toml", "six\nattrs>=1")),
+        ({"pyproject.toml": f'{PROJECT}dependencies = ["six", "attrs>=1"]\n'}, ("pyproject.toml", "six\nattrs>=1\n")),
         ({"pyproject.toml": f"{PROJECT}dependencies = []\n"}, ("pyproject.toml", "")),
         ({"pyproject.toml": f'{PROJECT}dependencies = "six"\n'}, ("pyproject.toml", None)),
         ({"pyproject.toml": f'{PROJECT}dynamic = ["dependencies"]\n'}, ("pyproject.toml", None)),
@@ -146,9 +156,31 @@ def test_dependencies_are_installed_once_per_content(evaluate, problem, make_sub
             assert [event.kind for event in events] == [ProgressKind.RUN_TESTS]
 
 
+@pytest.mark.parametrize(
+    ("project", "plain"),
+    [
+        ('dependencies = ["attrs[more]"]\n[project.optional-dependencies]\nmore = ["evil"]', True),
+        ('dependencies = ["attrs", "S.I_x[more]"]\n[project.optional-dependencies]\nmore = ["evil"]', True),
+        ('dependencies = ["attrs", "X"]', False),
+        ('dynamic = ["version"]\ndependencies = ["attrs"]', True),
+        ('dynamic = ["dependencies"]', False),
+        ('dynamic = 1\ndependencies = ["attrs"]', False),
+        ('dependencies = ["attrs # no comment"]', False),
+        (f'dependencies = ["attrs {HASH}"]', False),
+        ('dependencies = ["attrs\\nidna"]', False),
+        ("dependencies = [1]", False),
+        ('dependencies = ["./own"]', False),
+        ('dependencies = ["attrs"]\n[tool.uv]', False),
+    ],
+)
+def test_dependencies_of_a_project_are_plain_if_they_are_names_of_the_index(make_submission, project, plain):
+    found = python_dependencies(make_submission({"pyproject.toml": f"{PROJECT}{project}\n"}))
+    assert (found.source, found.plain) == ("pyproject.toml", plain)
+
+
 def test_extras_of_the_project_s_own_name_are_the_submission_s_own(make_submission):
     """uv would take them from the file, so that a plain name stood for whatever the submission likes."""
-    own = 'dependencies = ["six[more]"]\n[project.optional-dependencies]\nmore = ["evil @ file:///workspace/evil"]\n'
+    own = 'dependencies = ["X[more]"]\n[project.optional-dependencies]\nmore = ["evil @ file:///workspace/evil"]\n'
     submission = make_submission({"pyproject.toml": PROJECT + own})
     found = python_dependencies(submission)
     assert (found.source, found.text) == ("pyproject.toml", None)

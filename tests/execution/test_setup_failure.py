@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from slop_code.errors import InfrastructureError, SubmissionSetupError
+from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError
+from slop_code.evaluation.run_tests import repeat_setup
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
 from slop_code.verification.stored_document import read_document
@@ -56,8 +57,9 @@ def set_up(cache, environment_spec, make_submission):
         ({"build.sh": "exit 127\n"}, commands("(sh build.sh)"), THEIRS, "exited with 127"),
         ({}, commands("true", "installed-by-the-first"), THEIRS, "exited with 127"),
         ({}, {"setup": {"commands": ['rm "$VIRTUAL_ENV"/bin/python*']}}, THEIRS, "left no usable environment"),
-        ({}, commands("sleep 1000", timeout=0.5), THEIRS, "did not end within the 0.5 s for set-up"),
+        ({}, commands("sleep 1000", timeout=0.5), SlowSetupError, "did not end within the 0.5 s of setup.timeout"),
         ({}, {**commands("exit 9"), **DEAD_INDEX}, OURS, "the package index gives no answer"),
+        ({}, commands("sleep 1000", timeout=0.5, on_failure="verdict"), THEIRS, "did not end within the 0.5 s"),
         ({"requirements.txt": "six\n"}, {"setup": {"timeout": 0.001}}, OURS, "did not end within the 0.001 s"),
     ],
     ids=[
@@ -66,13 +68,48 @@ def set_up(cache, environment_spec, make_submission):
         "reading: infrastructure", "reading: verdict", "failing command", "program that is not there",
         "exit code of a program that is not there", "the same after an assignment", "the same in a subshell",
         "program of an earlier command", "build that removes its Python", "slow build",
-        "failing command, dead index", "slow tools",
+        "failing command, dead index", "slow build, reading: verdict", "slow tools",
     ],
 )  # fmt: skip
 def test_whose_fault_is_decided_by_evidence(set_up, files, environment, error, text):
     with pytest.raises(error) as raised:
         set_up(files, environment)
+    assert type(raised.value) is error
     assert text in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("shares", "error", "text"),
+    [
+        ([1.0, 0.8], THEIRS, "it took too long"),
+        ([0.5, 1.0], OURS, "set-up: the machine is busy, a process gets 50% of a processor: it took too long"),
+        ([1.0, 0.2], OURS, "set-up: the machine is busy, a process gets 20% of a processor: it took too long"),
+    ],
+    ids=["free machine", "busy before", "busy after"],
+)
+def test_a_slow_set_up_is_a_verdict_only_where_the_machine_was_free(cache, shares, error, text):
+    def open_session():
+        raise SlowSetupError("it took too long")
+
+    with pytest.raises(error) as raised:
+        repeat_setup(cache, open_session, iter(shares).__next__)
+    assert str(raised.value) == text
+
+
+def test_a_build_that_never_ends_is_repeated_alone(evaluate, make_problem, make_submission, tmp_path):
+    problem = make_problem({"test_checkpoint_1.py": "def test_core(): pass\n"})
+    environment = commands(f"echo begun >> {tmp_path}/begun; sleep 1000", timeout=2)
+    results = evaluate(problem, make_submission({"main.sh": ""}), sandbox="none", environment=environment)
+    assert (tmp_path / "begun").read_text() == "begun\n" * 2
+    reason = results.setup_failure or results.infrastructure_failure_reason
+    assert reason.startswith(("set-up failed: `echo begun", "set-up: the machine is busy"))
+
+
+def test_a_set_up_that_ends_in_its_repetition_is_not_blamed(evaluate, make_problem, make_submission, tmp_path):
+    problem = make_problem({"test_checkpoint_1.py": "def test_core(): pass\n"})
+    environment = commands(f"mkdir {tmp_path}/first || exit 0; sleep 1000", timeout=2)
+    results = evaluate(problem, make_submission({"main.sh": ""}), sandbox="none", environment=environment)
+    assert [test.status for test in results.tests] == ["passed"]
 
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", "docker", *in_proof("none")])

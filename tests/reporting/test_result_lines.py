@@ -118,6 +118,24 @@ def test_lines_of_a_stored_result_have_an_end():
     assert len(listed_texts(*tests, every=True)) == MAX_LISTED_FAILURES + 6
 
 
+@pytest.mark.parametrize(
+    ("message", "every", "shown"),
+    [
+        ("assert 1 == 2", False, []),
+        ("assert 1 == 2", True, ["the submission ran on Python 3.11.7"]),
+        (
+            "SyntaxError: invalid syntax",
+            False,
+            ["the submission ran on Python 3.11.7; `python` in the environment chooses another"],
+        ),
+    ],
+)
+def test_the_python_of_the_submission_explains_a_syntax_error(message, every, shown):
+    failed = results(numbered(1, message=message), digests={"python": "3.11.7"})
+    lines = [text for text, _ in result_lines(failed, PassPolicy.ALL_CASES, every=every)]
+    assert [line for line in lines if "ran on Python" in line] == shown
+
+
 @pytest.mark.parametrize("lines", [texts, listed_texts])
 def test_control_characters_in_phases_are_escaped(lines):
     (line,) = [text for text in lines(every=True, phases={"\x1b]0;owned\x07\n": 1.0}) if "owned" in text]

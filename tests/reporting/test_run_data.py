@@ -21,7 +21,7 @@ from slop_code.reporting.html.page_texts import (
     shell_word,
     shortened,
 )
-from slop_code.reporting.html.run_data import changes, milliseconds, report_data
+from slop_code.reporting.html.run_data import changes, checkpoint_data, milliseconds, report_data
 from slop_code.runs.checkpoint_lines import write_lines
 from slop_code.runs.read_results import read_runs
 from slop_code.runs.run_layout import LINES_FILE
@@ -154,6 +154,13 @@ def test_verdicts_are_found_for_each_policy(tmp_path):
     expected = ["".join(str(int(entry.line.passes(policy))) for policy in policies) for entry in entries]
     assert [checkpoint["verdicts"] for checkpoint in data["runs"][0]["problems"][0]["checkpoints"]] == expected
     assert expected[0] == "011101111"
+
+
+@pytest.mark.parametrize("python", ["3.12.1", None])
+def test_the_python_of_the_submission_is_shown(tmp_path, python):
+    [entry] = read_runs(store(tmp_path / "run", [[case("a")]]))[0].entries()
+    digests = entry.line.digests.model_copy(update={"python": python})
+    assert checkpoint_data(entry.line.model_copy(update={"digests": digests}), ())["python"] == python
 
 
 def test_figures_are_whole_numbers(tmp_path):

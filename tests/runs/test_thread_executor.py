@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.errors import InfrastructureError, UsageError
+from slop_code.errors import ConfigError, InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.progress_events import ProgressKind
@@ -21,6 +21,7 @@ from slop_code.runs.executors.thread_executor import ThreadExecutor
 from slop_code.runs.executors.worker import run_job
 from slop_code.runs.job_records import JobRequest, Submission
 from slop_code.runs.result_archive import read_archived_results
+from tests.marks import in_proof
 
 STAYS = """
 import socket
@@ -55,6 +56,19 @@ def work(problem, make_submission, environment_spec, need_bubblewrap):
 
 def test_the_executor_is_registered_as_threads():
     assert executor_class("threads") is ThreadExecutor
+
+
+@pytest.mark.parametrize("sandbox", ["docker", *in_proof("bubblewrap")])
+def test_a_missing_python_is_known_before_any_evaluation(make_problem, environment_spec, tmp_path, cache, sandbox):
+    problem = make_problem(TESTS, config={"requires_python": ">=3.99"})
+    spec = environment_spec({}, sandbox=sandbox)
+    wanted = Submission(problem=problem, checkpoint=problem.checkpoint(1), environment=spec, path=tmp_path)
+    executor = ThreadExecutor(1, None, lambda _: None, cache)
+    try:
+        with pytest.raises(ConfigError, match=r"no Python .* fits >=3\.99"):
+            executor.prepare([wanted])
+    finally:
+        executor.close()
 
 
 def test_an_address_is_rejected():

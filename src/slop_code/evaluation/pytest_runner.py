@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._arguments import check_path
 from slop_code._io import read_bounded
-from slop_code.errors import InfrastructureError, SubmissionSetupError, UsageError
+from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError, UsageError
 from slop_code.evaluation.command import PLUGIN, check_pytest_args, pytest_command, render_ini
 from slop_code.evaluation.context import EvaluationContext, ignore_progress
 from slop_code.evaluation.evaluation_state import EvaluationState
@@ -37,6 +37,7 @@ from slop_code.evaluation.run_tests import (
     keep_setup_failure,
     read_reports,
     remove_evidence,
+    repeat_setup,
     run_pairs,
     sessions_for,
 )
@@ -53,6 +54,7 @@ from slop_code.execution.submission import open_submission, read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from slop_code.evaluation.config import CheckpointConfig, MarkerConfig, ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
@@ -154,7 +156,12 @@ class PytestRunner:
 
     def _set_up_and_run_tests(self, state: EvaluationState) -> None:
         try:
-            after = self._run_tests(state)
+            try:
+                after = self._run_tests(state)
+            except SlowSetupError as slow:
+                _log.info("repeating set-up, alone: %s", slow)
+                repeat_setup(self.cache, self._opening(state))
+                after = self._run_tests(state)
         except SubmissionSetupError as error:
             state.stopwatch.lap("setup")
             after = start_thread(tree_after_tests, state.context, state.staged, state.submission)
@@ -169,7 +176,7 @@ class PytestRunner:
         context, roster = state.context, state.roster
         assert state.staged is not None
         settings = PytestSettings(context, state.staged, state.command, self.follow, self.seed, self.interactive)
-        opening = functools.partial(Session.open, context.sandbox, state.submission, self._hidden())
+        opening = self._opening(state)
         lock = self.cache.running_lock(alone=self.alone)
         with lock, opening() as session, sessions_for(session, roster.pairs) as sessions:
             state.stopwatch.lap("setup")
@@ -191,6 +198,9 @@ class PytestRunner:
         if state.repeats:
             after = start_thread(tree_after_tests, context, state.staged, state.submission)
         return after
+
+    def _opening(self, state: EvaluationState) -> Callable[[], AbstractContextManager[Session]]:
+        return functools.partial(Session.open, state.context.sandbox, state.submission, self._hidden())
 
     def _new_context(self) -> EvaluationContext:
         return EvaluationContext(self.problem, self.checkpoint, self.environment, self.cache, self.progress)

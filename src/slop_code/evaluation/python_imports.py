@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 BY_NAME = frozenset({
     "import_module", "__import__", "importorskip", "run_module", "find_spec", "resolve_name", "import_plugin",
@@ -20,10 +21,17 @@ BY_PATH = {
 }  # fmt: skip
 """Functions that load a file, with the position of its path among their arguments."""
 
-EXECUTING = frozenset({"exec"})
+EXECUTING = frozenset({"exec", "eval", "compile"})
 LOADERS = frozenset({*BY_NAME, *BY_PATH, *EXECUTING})
 LOADER_MODULES = ("importlib", "runpy", "pkgutil", "imp")
-BUILTINS = frozenset({"exec", "__import__", "getattr", "str"})
+BUILTINS = frozenset({*EXECUTING, "__import__", "getattr", "str"})
+STARTING = frozenset({
+    "run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput", "system", "popen",
+    "create_subprocess_exec", "create_subprocess_shell",
+})  # fmt: skip
+"""Functions that start a program. Elsewhere a text such as `python main.py` may be the submission's own command."""
+
+PYTHON_COMMAND = re.compile(r"\s*(?:\S*/)?python[0-9.]*(?:\s|$)")
 PATH_CHANGES = frozenset({"syspath_prepend", "addsitedir"})
 PLUGINS = "pytest_plugins"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -78,6 +86,8 @@ class _Reader:
         self.modules: set[tuple[int, str]] = set()
         self.files: set[str] = set()
         self.computed = False
+        self.own_pythons: dict[str, bool] = {}
+        self.python_texts: dict[str, bool] = {}
 
     def name(self, node: ast.AST) -> str:
         """The last part of the name of something imported or built in, as it was before `import … as …`."""
@@ -106,18 +116,42 @@ class _Reader:
         elif isinstance(node, ast.Call):
             self.read_call(node)
         elif isinstance(node, ast.List | ast.Tuple):
-            self.read_command(node)
+            if any(map(self.is_own_python, node.elts)) or any(self.is_python_text(word) for word in node.elts[:1]):
+                self.take_command(node.elts)
+        elif isinstance(node, ast.JoinedStr | ast.BinOp) and self.is_own_python(node):
+            self.take_command([node])
 
-    def read_command(self, words: ast.List | ast.Tuple) -> None:
-        """A file that the tests' own interpreter runs, such as a program that computes expected outputs."""
-        if any(_dotted(node) == "sys.executable" for word in words.elts for node in ast.walk(word)):
-            names = [name for word in words.elts for name in self.last_parts(word, 3) if name is not None]
-            texts = [*names, *_texts(words)]
-            self.files |= {text.rpartition("/")[2] for text in texts if text.endswith(".py")}
+    def is_own_python(self, word: ast.AST) -> bool:
+        return self.any_part(word, lambda node: _dotted(node) == "sys.executable", self.own_pythons)
+
+    def is_python_text(self, word: ast.AST) -> bool:
+        return self.any_part(word, _is_python_command, self.python_texts)
+
+    def any_part(self, word: ast.AST, holds: Callable[[ast.AST], bool], known: dict[str, bool]) -> bool:
+        """Whether it holds for a part of an expression, or of the values of its variables, which `known` remembers."""
+        for node in ast.walk(word):
+            if holds(node):
+                return True
+            if isinstance(node, ast.Name):
+                if node.id not in known:
+                    known[node.id] = False  # until it is known: a variable may be assigned from itself
+                    values = self.values.get(node.id, ())
+                    known[node.id] = any(self.any_part(value, holds, known) for value in values)
+                if known[node.id]:
+                    return True
+        return False
+
+    def take_command(self, words: Sequence[ast.expr]) -> None:
+        """A file that an interpreter runs for the tests, such as a program that computes expected outputs."""
+        names = [name for word in words for part in ast.walk(word) for name in self.last_parts(part, 3) if name]
+        parts = [part for text in names for part in text.split()]
+        self.files |= {part.rpartition("/")[2] for part in parts if part.endswith(".py")}
 
     def read_call(self, call: ast.Call) -> None:
         name = self.name(call.func)
         values = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if any(map(self.is_own_python, values)) or (name in STARTING and any(map(self.is_python_text, values))):
+            self.take_command(values)
         if name in BY_NAME:
             self.take_names(values[:1])
         elif name in BY_PATH:
@@ -141,7 +175,7 @@ class _Reader:
         self.files |= {name.rpartition("/")[2] for name in names if name is not None}
         self.computed |= not names or None in names
 
-    def last_parts(self, value: ast.expr, depth: int) -> Iterator[str | None]:
+    def last_parts(self, value: ast.AST, depth: int) -> Iterator[str | None]:
         """None stands for a part that is not constant."""
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             yield value.value
@@ -171,6 +205,10 @@ def _changes_path(node: ast.AST) -> bool:
 def _dotted(node: ast.AST) -> str:
     is_pair = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     return f"{node.value.id}.{node.attr}" if is_pair else ""  # type: ignore[attr-defined]
+
+
+def _is_python_command(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(PYTHON_COMMAND.match(node.value))
 
 
 def _texts(node: ast.AST) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from slop_code._io import keep_ends, open_regular, write_atomic
-from slop_code.errors import InfrastructureError
+from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError
 from slop_code.evaluation.evidence import (
     ATTEMPT,
     COLLECTION,
@@ -33,20 +33,24 @@ from slop_code.evaluation.staging import (
     judge_request,
     reports_of,
 )
+from slop_code.evaluation.starvation import FREE_SHARE
 from slop_code.execution.cache import remove_path
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.environment import TimeoutsSpec
+from slop_code.execution.processor_share import processor_share
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.context import EvaluationContext
     from slop_code.evaluation.evidence import ReportParser
     from slop_code.evaluation.roster import Roster
+    from slop_code.execution.cache import Cache
     from slop_code.execution.session import Session
 
 NO_TIMEOUTS = TimeoutsSpec()
@@ -179,6 +183,28 @@ def keep_evidence(
             write_atomic(target / EXIT, pair.exit.model_dump_json() + "\n")
     if output is not None:
         write_atomic(output / folder / ROSTER, roster.to_json())
+
+
+def repeat_setup(
+    cache: Cache,
+    open_session: Callable[[], AbstractContextManager[object]],
+    probe: Callable[[], float] = processor_share,
+) -> None:
+    """Repeat a set-up that was too slow, while nothing else of ours runs; a busy machine gives no verdict, either.
+
+    The machine is probed while no box is open: nothing that the submission does can make it look busy.
+    """
+    with cache.quiet_lock():
+        before = probe()
+        try:
+            with open_session():
+                return
+        except SlowSetupError as slow:
+            share = min(before, probe())
+            if share >= FREE_SHARE:
+                raise SubmissionSetupError(slow.fact) from slow
+            busy = f"the machine is busy, a process gets {share:.0%} of a processor"
+            raise InfrastructureError(f"set-up: {busy}: {slow.fact}") from slow
 
 
 def keep_setup_failure(output: Path | None, roster: Roster, reason: str) -> tuple[Roster, list[Evidence]]:

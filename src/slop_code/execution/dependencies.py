@@ -12,6 +12,7 @@ from typing import Any
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.execution.package_managers import (
+    further_registries,
     pdm_requirements,
     poetry_project_requirements,
     poetry_requirements,
@@ -36,6 +37,9 @@ PLAIN_REQUIREMENT = re.compile(
     re.ASCII,
 )
 """Strict, so that uv can parse whatever matches: a failure is then not one of the file."""
+
+CONTINUED = re.compile(r"[^#]*[ \t]\\\r?\n")
+"""A line that the next one continues. A comment ends with its line."""
 
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
 LIMIT = 8 << 20
@@ -87,7 +91,14 @@ def dependency_warnings(submission: Path) -> list[str]:
     if _is_file(submission, "pyproject.toml") and _toml(submission, "pyproject.toml") is None:
         warnings.append("pyproject.toml of the submission cannot be parsed, so it names no dependencies")
     ignored = [name for name in ("uv.lock", "poetry.lock", "pdm.lock") if _is_file(submission, name) and source != name]
-    return [*warnings, *(f"{name} of the submission is ignored: {_reason(source)}" for name in ignored)]
+    warnings += [f"{name} of the submission is ignored: {_reason(source)}" for name in ignored]
+    registries = further_registries(_toml(submission, source) or {}) if source == "uv.lock" else []
+    return [*warnings, *map(_registry_warning, registries)]
+
+
+def _registry_warning(registry: str) -> str:
+    step = "UV_INDEX in environment.env of the environment adds it"
+    return f"uv.lock of the submission has packages of {registry[:200]!r}, which is not asked; {step}"
 
 
 def _reason(source: str | None) -> str:
@@ -103,7 +114,8 @@ def _uv_lock(submission: Path) -> Dependencies | None:
     project, lock = _text(submission, "pyproject.toml"), _toml(submission, "uv.lock")
     if project is None or not lock or not isinstance((_toml(submission, "pyproject.toml") or {}).get("project"), dict):
         return None
-    text = f"{_text(submission, 'uv.lock')}\n{project}" if uses_index_only(lock) else None
+    usual = uses_index_only(lock) and not further_registries(lock)
+    text = f"{_text(submission, 'uv.lock')}\n{project}" if usual else None
     return Dependencies("uv.lock", text, export=True, locked=True)
 
 
@@ -126,19 +138,40 @@ def _pyproject(submission: Path) -> Dependencies | None:
     settings = _toml(submission, name) or {}
     project, tools = settings.get("project"), settings.get("tool")
     if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
-        dependencies = project.get("dependencies")
         # Settings for uv can make a plain name refer to a file of the submission's own.
         own_sources = isinstance(tools, dict) and "uv" in tools
-        # So can its own extras, where a dependency has the project's own name.
-        own_sources |= "optional-dependencies" in project
-        if not isinstance(dependencies, list) or "dynamic" in project or own_sources:
-            return Dependencies(name)
-        return Dependencies(name, "\n".join(map(str, dependencies)))
+        requirements = None if own_sources else _project_requirements(project)
+        return Dependencies(name, requirements, requirements)
     poetry = tools.get("poetry") if isinstance(tools, dict) else None
     if not isinstance(poetry, dict) or not isinstance(poetry.get("dependencies"), dict):
         return None
     requirements = poetry_project_requirements(poetry["dependencies"])
     return Dependencies(name, requirements, requirements)  # what only Poetry understands, its build backend reads
+
+
+def _project_requirements(project: dict[str, Any]) -> str | None:
+    """Made of `[project]`, so that no other mistake in the file matters; None: they are more than plain names."""
+    dependencies, dynamic, own_name = project.get("dependencies"), project.get("dynamic", []), project.get("name")
+    if not isinstance(dependencies, list) or not isinstance(dynamic, list) or "dependencies" in dynamic:
+        return None
+    names = [_plain_name(dependency) for dependency in dependencies]
+    # The extras of a dependency with the project's own name are those of this file.
+    if None in names or (isinstance(own_name, str) and _normal_name(own_name) in names):
+        return None
+    return "".join(f"{dependency}\n" for dependency in dependencies)
+
+
+def _plain_name(dependency: Any) -> str | None:
+    """The name in a plain dependency of a project, which has neither comments nor hashes, unlike a line of a file."""
+    if not isinstance(dependency, str) or any(text in dependency for text in ("#", "--hash")):
+        return None
+    name = re.match(_NAME, dependency)
+    is_line = dependency.splitlines() == [dependency]
+    return _normal_name(name[0]) if name and is_line and is_plain(dependency) else None
+
+
+def _normal_name(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _setup_py(submission: Path) -> Dependencies | None:
@@ -200,5 +233,16 @@ def _toml(submission: Path, name: str) -> dict[str, Any] | None:
 
 def is_plain(requirements: str) -> bool:
     """Well-formed names and versions only: no file, folder, link or option that could install the submission's code."""
-    lines = (line.split("#")[0].strip() for line in requirements.splitlines())
+    lines = (line.split("#")[0].strip() for line in _with_hashes(requirements))
     return all(not line or (PLAIN_REQUIREMENT.fullmatch(line) and not ARCHIVE.search(line)) for line in lines)
+
+
+def _with_hashes(requirements: str) -> list[str]:
+    """The lines, each with the hashes that follow it on lines of their own, as pip-compile writes them."""
+    lines: list[str] = []
+    for line in requirements.splitlines(keepends=True):
+        if lines and CONTINUED.fullmatch(lines[-1]) and line.lstrip(" \t").startswith("--hash="):
+            lines[-1] = f"{lines[-1].rstrip()[:-1]}{line.lstrip()}"
+        else:
+            lines.append(line)
+    return lines

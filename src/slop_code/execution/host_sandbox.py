@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.execution.cache import remove_path
 from slop_code.execution.manifest import ARCHIVES
 from slop_code.execution.python_version import HostPython, host_python
+from slop_code.execution.sandbox import UnusableSetupError
 from slop_code.execution.tool_environment import HostToolBuilder
 from slop_code.execution.uv import python_identity
 
@@ -88,4 +89,4 @@ class HostSandbox(ABC):
     def check_subject(self, entry: Path) -> None:
         env = entry / "env"
         if not env.is_dir() or (any(env.iterdir()) and not (env / "bin/python").exists()):
-            raise ValueError("the environment is damaged")
+            raise UnusableSetupError("the environment is damaged")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,6 +20,15 @@ ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn")
 def uses_index_only(lock: Mapping[str, Any]) -> bool:
     """Whether every package of a uv.lock, except the project itself, comes from an index."""
     return all(_is_indexed(package) for package in _packages(lock))
+
+
+def further_registries(lock: Mapping[str, Any]) -> list[str]:
+    """Registries of a uv.lock other than that of most packages."""
+    sources = [package.get("source") for package in _packages(lock)]
+    counted = Counter(
+        str(source["registry"]) for source in sources if isinstance(source, dict) and "registry" in source
+    )
+    return [registry for registry, _ in counted.most_common()[1:]]
 
 
 def _is_indexed(package: Mapping[str, Any]) -> bool:

@@ -123,6 +123,15 @@ class SetupJob:
     """Nothing of it is kept."""
 
 
+class UnusableSetupError(ValueError):
+    """The set-up left content that cannot be used, such as a workspace that is too large."""
+
+    def __init__(self, message: str, *, late: bool = False) -> None:
+        super().__init__(message)
+        self.late = late
+        """A time limit struck: on a machine that is not busy, the content may be usable."""
+
+
 class SetupBox(Protocol):
     """A box that runs the set-up commands of a submission in sequence."""
 
@@ -247,13 +256,16 @@ class Sandbox(Protocol):
     def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]: ...
 
     def setup_box(self, job: SetupJob) -> AbstractContextManager[SetupBox]:
-        """Its results are kept when the block ends without an error, unless the job says that they are discarded."""
+        """Its results are kept when the block ends without an error, unless the job says that they are discarded.
+
+        Raises UnusableSetupError at the end of the block where results cannot be kept because of their content.
+        """
 
     def check_tools(self, entry: Path) -> None:
         """Raise ValueError when what the tool builder made is gone or damaged."""
 
     def check_subject(self, entry: Path) -> None:
-        """Raise ValueError when what the set-up box made is gone or damaged."""
+        """Raise ValueError when what the set-up box made is gone; UnusableSetupError when its content is damaged."""
 
     def judge(self, job: JudgeJob) -> JudgeResult: ...
 

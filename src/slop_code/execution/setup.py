@@ -54,7 +54,8 @@ class SetupPlan:
 def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) -> PreparedSubject:
     """Run the environment's set-up commands, or install what a Python submission requires; once per content.
 
-    Raises SubmissionSetupError where the submission is at fault, and InfrastructureError for any other failure.
+    Raises SubmissionSetupError where the submission is at fault, SlowSetupError where it is unless the machine was
+    busy, and InfrastructureError for any other failure.
     """
     plan = _plan(sandbox, submission)
     if not plan.steps:
@@ -132,12 +133,12 @@ class SubjectSetup:
         def build(scratch: Path) -> None:
             deadline = time.monotonic() + sandbox.spec.setup.timeout
             paths = {"{env}": sandbox.subject_env(scratch), "{tmp}": sandbox.layout(scratch).tmp}
-            with sandbox.setup_box(self._job(self.submission, scratch)) as setup_box:
-                if self.plan.requirements is not None:
-                    paths[REQUIREMENTS] = setup_box.put("requirements.txt", self.plan.requirements)
-                for step in self.plan.steps:
-                    self._run_step(setup_box, step.with_paths(paths), deadline)
             try:
+                with sandbox.setup_box(self._job(self.submission, scratch)) as setup_box:
+                    if self.plan.requirements is not None:
+                        paths[REQUIREMENTS] = setup_box.put("requirements.txt", self.plan.requirements)
+                    for step in self.plan.steps:
+                        self._run_step(setup_box, step.with_paths(paths), deadline)
                 sandbox.check_subject(scratch)
             except ValueError as damage:
                 raise damaged_environment(sandbox, self.plan.steps, damage) from damage

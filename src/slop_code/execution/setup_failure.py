@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from slop_code.errors import InfrastructureError, SlopCodeError, SubmissionSetupError
+from slop_code.errors import InfrastructureError, SlopCodeError, SlowSetupError, SubmissionSetupError
+from slop_code.execution.sandbox import UnusableSetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +78,7 @@ class SetupStepError(SlopCodeError):
     """A step failed; nobody has been found at fault yet."""
 
     def __init__(self, step: SetupStep, done: ProcessResult, timeout: float) -> None:
-        limit = f"did not end within the {timeout:g} s for set-up"
+        limit = f"did not end within the {timeout:g} s of setup.timeout"
         how = limit if done.exit_code is None else f"exited with {done.exit_code}"
         super().__init__(f"`{step.shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
         self.step, self.done = step, done
@@ -91,28 +92,33 @@ def is_worth_repeating(error: SetupStepError) -> bool:
 def setup_error(
     sandbox: Sandbox, error: SetupStepError, probe: Callable[[Sequence[str]], ProcessResult]
 ) -> SlopCodeError:
-    """The error to raise. `probe` runs a command in a new box of the same kind, without the submission."""
+    """The error to raise. `probe` runs a command in a new box of the same kind, without the submission.
+
+    A step that would be the submission's fault, and that a time limit ended, is a SlowSetupError.
+    """
     reading, kind = sandbox.spec.setup.on_failure, error.step.kind
     ours = InfrastructureError(f"set-up: {error}")
     if reading == "infrastructure" or kind is StepKind.TOOL:
         return ours
-    theirs = SubmissionSetupError(str(error))
     if reading == "verdict":
-        return theirs
+        return SubmissionSetupError(str(error))
     if kind is StepKind.PACKAGES and error.done.exit_code != UNSATISFIABLE:
         return ours
     reason = _missing_program(sandbox, error, probe) or _index_failure(sandbox, probe)
-    return theirs if reason is None else InfrastructureError(f"set-up: {reason}: {error}")
+    if reason is not None:
+        return InfrastructureError(f"set-up: {reason}: {error}")
+    return SlowSetupError(str(error)) if error.done.exit_code is None else SubmissionSetupError(str(error))
 
 
 def damaged_environment(sandbox: Sandbox, steps: Sequence[SetupStep], damage: ValueError) -> SlopCodeError:
     """The error to raise where all steps succeeded, and the environment that they made cannot be used."""
     reason = f"the set-up succeeded, and left no usable environment: {damage}"
-    # In a container engine the damage is that of its own objects, which no submission can reach.
-    blamed = sandbox.spec.type == "local" and any(s.kind in (StepKind.OWN_CODE, StepKind.COMMAND) for s in steps)
-    if blamed and sandbox.spec.setup.on_failure != "infrastructure":
-        return SubmissionSetupError(reason)
-    return InfrastructureError(f"set-up: {reason}")
+    reading = sandbox.spec.setup.on_failure
+    could_cause_it = any(step.kind in (StepKind.OWN_CODE, StepKind.COMMAND) for step in steps)
+    # Any other damage is that of a container engine's own objects, which no submission can reach.
+    if not isinstance(damage, UnusableSetupError) or not could_cause_it or reading == "infrastructure":
+        return InfrastructureError(f"set-up: {reason}")
+    return SlowSetupError(reason) if damage.late and reading != "verdict" else SubmissionSetupError(reason)
 
 
 def _missing_program(

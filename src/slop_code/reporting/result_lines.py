@@ -139,6 +139,10 @@ def _reason(results: CorrectnessResults) -> Iterator[StyledLine]:
 def _ending(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iterator[StyledLine]:
     for warning in results.warnings:
         yield f"warning: {printable(warning)}", "yellow"
+    python, is_syntax = results.provenance.digests.python, any(map(_is_syntax_error, results.tests))
+    if python and (every or is_syntax):
+        step = "; `python` in the environment chooses another" if is_syntax else ""
+        yield one_line(f"the submission ran on Python {python}{step}"), "yellow" if is_syntax else "dim"
     if every:
         yield "  ".join(f"{one_line(name)} {seconds:.2f} s" for name, seconds in results.phases.items()), "dim"
     if quarantined := [test for test in results.tests if test.quarantined]:
@@ -146,6 +150,11 @@ def _ending(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iter
         count = plural(len(quarantined), "test")
         yield f"quarantined, without effect on the verdict: {count}, {bad} did not pass", "yellow"
     yield verdict(results, policy)
+
+
+def _is_syntax_error(test: TestResult) -> bool:
+    """A submission for a newer Python fails like that."""
+    return test.status != "passed" and "SyntaxError" in (test.failure_message or "")
 
 
 def message_lines(test: TestResult) -> list[str]:

@@ -48,6 +48,9 @@ COMMON = ("--init=false", "--no-healthcheck", "--log-driver", "none", "--workdir
 """Process 1 is the helper, no health check of the image runs, and no process starts in the submission's folder."""
 
 ADMIT_S = 60
+MAX_WORKSPACE = 2 << 30
+"""Bytes of a workspace, which is in memory while the tests run."""
+
 PAGE = os.sysconf("SC_PAGE_SIZE")
 BOX_PROCESSES = 8
 """Processes of the subject's container itself, in addition to those of the subject."""

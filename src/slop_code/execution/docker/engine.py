@@ -131,6 +131,11 @@ class Engine:
             .removeprefix("sha256:")
         )
 
+    def written_size(self, container: str) -> int:
+        """Bytes that were written to the container's root."""
+        words = ("container", "inspect", "--size", "--format", "{{.SizeRw}}")
+        return int(self.check_output(*words, container))
+
     def image_labels(self, image: str) -> Mapping[str, str]:
         labels: dict[str, str] = json.loads(
             self.check_output("image", "inspect", "--format", "{{json .Config.Labels}}", image)

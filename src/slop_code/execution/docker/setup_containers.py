@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from slop_code.errors import InfrastructureError
 from slop_code.execution.archive import pack_end, pack_tree
 from slop_code.execution.cache import entry_for_scratch
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker import container_arguments as c
+from slop_code.execution.docker.engine import FULL
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, wait_until_ready
 from slop_code.execution.process import NoAnswerError, ProcessResult, open_piped, run
-from slop_code.execution.sandbox import PATH, SetupJob
+from slop_code.execution.sandbox import PATH, SetupJob, UnusableSetupError
 from slop_code.execution.submission import RESERVED
 from slop_code.execution.tool_environment import compile_bytecode, tool_failure, tools_too_late
 from slop_code.execution.uv import network_variables
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from slop_code.execution.docker.docker_sandbox import DockerSandbox
     from slop_code.execution.docker.engine import Engine
     from slop_code.execution.submission import TreeSummary
+
+MAX_ROOT = 10 << 30
+"""Bytes that set-up may write outside the workspace."""
 
 JUDGE_PYTHON = ">=3.11"
 BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable)); print(platform.python_version())"
@@ -117,13 +122,68 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
             yield DockerSetupBox(docker, name, user, job)
             if job.discard:
                 return
-            image = docker.engine.commit(name, entry_label(job.scratch), START_S)
-        docker.check_mount_targets(image)
-        if job.keep_workspace:
-            (job.scratch / "measured").write_text(docker.measure(volume))
+            image = _commit(docker, name, job.scratch)
+        try:
+            with _blaming_content(docker, job.scratch):
+                docker.check_mount_targets(image)
+            if job.keep_workspace:
+                (job.scratch / "measured").write_text(_measure(docker, volume, job.scratch))
+        except BaseException:
+            docker.engine.remove(images=[image])
+            raise
         docker.record_objects(job.scratch, {"image": image, **({"layer": volume} if job.keep_workspace else {})})
     for name in ("log", "output"):
         (job.scratch / name).unlink(missing_ok=True)
+
+
+def _commit(docker: DockerSandbox, container: str, scratch: Path) -> str:
+    """The image that the container becomes."""
+    with _blaming_content(docker, scratch):
+        written = docker.engine.written_size(container)
+        if written > MAX_ROOT:
+            raise UnusableSetupError(f"it wrote {written} bytes outside the workspace, more than {MAX_ROOT}")
+        return docker.engine.commit(container, entry_label(scratch), START_S)
+
+
+def _measure(docker: DockerSandbox, volume: str, scratch: Path) -> str:
+    """Entries and bytes of the workspace."""
+    with _blaming_content(docker, scratch):
+        measured = docker.measure(volume)
+    size = int(measured.split()[1])
+    if size > c.MAX_WORKSPACE:
+        limit = f"more than {c.MAX_WORKSPACE}, and in containers it is in memory"
+        raise UnusableSetupError(f"the workspace has {size} bytes, {limit}")
+    return measured
+
+
+@contextlib.contextmanager
+def _blaming_content(docker: DockerSandbox, scratch: Path) -> Iterator[None]:
+    """A failure of the block is one of the set-up's content, if the engine can do all of it without that content.
+
+    A full disk is not: MAX_ROOT bounds what set-up can do to it. Only the end of the message is read, which is the
+    system's. The rest of it may be the name of a file.
+    """
+    try:
+        yield
+    except InfrastructureError as error:
+        if str(error).strip().lower().endswith(FULL):
+            raise
+        _check_engine(docker, scratch)
+        late = isinstance(error, NoAnswerError)
+        raise UnusableSetupError(f"the engine cannot keep or use it: {error}", late=late) from error
+
+
+def _check_engine(docker: DockerSandbox, scratch: Path) -> None:
+    """Raises where the engine fails with a container that did nothing."""
+    name = c.ContainerNames().of("probe")
+    images: list[str] = []
+    docker.check_mount_targets(docker.image())
+    try:
+        docker.engine.check_output("create", "--name", name, *c.COMMON, *c.labels(docker.owner), docker.image(), c.BOX)
+        docker.engine.written_size(name)
+        images.append(docker.engine.commit(name, entry_label(scratch), START_S))
+    finally:
+        docker.engine.remove([name], images=images)
 
 
 def put_file(engine: Engine, container: str, scratch: Path, path: str, text: str) -> str:

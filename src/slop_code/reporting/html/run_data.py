@@ -140,6 +140,7 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
         "ms": milliseconds(line.duration),
         "phases": {name_of(name): milliseconds(seconds) for name, seconds in line.phases.items()},
         "attempts": line.attempts,
+        "python": short(python) if line.digests and (python := line.digests.python) else None,
         "warnings": [*map(short, line.warnings[:MAX_WARNINGS]), *([f"... and {more} more"] if more > 0 else [])],
         "since": name_of(regressions.since) if regressions else None,
         "introduced": regressions.introduced if regressions else 0,

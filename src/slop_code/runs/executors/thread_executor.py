@@ -40,15 +40,15 @@ class ThreadExecutor:
         self._lock = threading.Lock()
 
     def prepare(self, wanted: Sequence[Submission]) -> None:
-        """Fetch images and test tools once; a machine that can evaluate nothing of this raises at once."""
-        different = {
-            (submission.environment.digest(), *_tools_key(submission.problem)): submission for submission in wanted
-        }
+        """Fetch images and test tools, and find Pythons, once; where nothing can be evaluated, this raises at once."""
+        pairs = [(each.environment.requiring(each.checkpoint.requires_python), each.problem) for each in wanted]
+        different = {(spec.digest(), *_tools_key(problem)): (spec, problem) for spec, problem in pairs}
         failures = []
-        for submission in different.values():
+        for spec, problem in different.values():
             try:
-                sandbox = sandbox_for(submission.environment, self._cache, self._progress)
-                tools_for(sandbox, submission.problem, read_test_lock(submission.problem))
+                sandbox = sandbox_for(spec, self._cache, self._progress)
+                sandbox.subject_python()
+                tools_for(sandbox, problem, read_test_lock(problem))
             except (InfrastructureError, ConfigError, OSError) as error:
                 failures.append(error)
         if failures and len(failures) == len(different):

@@ -118,6 +118,7 @@ slop.overview = (() => {
       { class: "number" },
       checkpoint.ms ? formatDuration(checkpoint.ms) : "–",
       checkpoint.attempts > 1 && h("span", { class: "dim" }, ` (${checkpoint.attempts} attempts)`),
+      checkpoint.python && h("div", { class: "dim" }, `Python ${checkpoint.python}`),
     );
     if (!slop.tests.hasVerdict(checkpoint)) {
       const reason = `${STATES[checkpoint.state] ?? checkpoint.state}: ${checkpoint.reason ?? "no reason was given"}`;

@@ -75,8 +75,6 @@ def run_on_node(
 def _job(
     request: JobRequest, problem: ShippedTree, submission: ShippedTree, expected: NodeVersions, token: CancelToken
 ) -> JobResult:
-    import ray
-
     def failed(reason: str) -> JobResult:
         return JobResult.failed(f"node {socket.gethostname()}: {reason}", request.attempts)
 
@@ -84,12 +82,14 @@ def _job(
     if difference:
         return failed(difference)
     try:
+        import ray
+
+        checkpoint = request.problem.checkpoints[request.checkpoint]
+        host_python_version(request.environment.requiring(checkpoint.requires_python))
         cache = Cache.default()
         with cancel_scope(token), cache.shared_lock(), cache.session_folder() as folder:
             problem_folder = received_problem(cache, problem.digest, lambda: ray.get(problem.reference))
             unpack(ray.get(submission.reference), folder / "submission", submission.digest)
-            checkpoint = request.problem.checkpoints[request.checkpoint]
-            host_python_version(request.environment.requiring(checkpoint.requires_python))
             local = replace(request, problem=request.problem.at(problem_folder), submission=folder / "submission")
             (folder / "result").mkdir()
             return replace(run_job(local, cache, lambda: folder / "result"), folder=None)
