@@ -155,7 +155,7 @@ def test_a_signal_reaches_the_command(tool, start, number):
 @pytest.mark.e2e
 def test_the_command_does_not_outlive_a_killed_wrapper(tool, start):
     tool("docker", "exit 0")
-    process = start(["sh", "-c", "echo ready; exec sleep 120"], **BOTH)
+    process = start(["sh", "-c", "echo ready; exec sleep 3600"], **BOTH)
     assert process.stdout.readline() == "ready\n"
     process.kill()
     process.communicate(timeout=600)  # its output is open as long as it lives

@@ -268,8 +268,8 @@ def test_a_problem_arrives_once_and_a_submission_goes_with_its_job(
 def test_what_is_told_to_stop_cleans_up_after_itself(
     ray: Executor, nodes: Nodes, make_work: Callable[..., JobRequest]
 ) -> None:
-    running = [ray.submit(make_work(LINGERS.format(200 + number))) for number in range(2)]
-    queued = ray.submit(make_work(LINGERS.format(300)))
+    running = [ray.submit(make_work(LINGERS.format(2000 + number))) for number in range(2)]
+    queued = ray.submit(make_work(LINGERS.format(3000)))
     until(lambda: len(sessions(nodes.own)) == len(sessions(nodes.other)) == BUSY)
     for future in [queued, *running]:
         ray.stop(future)

@@ -7,6 +7,7 @@ cleans up the folder of temporary files before it writes its reports: without ac
 from __future__ import annotations
 
 import contextlib
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +16,6 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-
-ALL_OF_THE_OWNER = 0o700
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -27,4 +26,4 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         temporary = Path(sys.modules["slop_code_judge"]._settings["tmpdir"])
         for folder in (session.config.invocation_params.dir, temporary):
             with contextlib.suppress(OSError):
-                folder.chmod(folder.stat().st_mode & 0o7777 | ALL_OF_THE_OWNER)
+                folder.chmod(stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXU)
