@@ -203,7 +203,8 @@ def test_the_limit_is_named(bench, cache, need_bubblewrap):
 
 
 def test_the_summary_says_how_near_the_reference_comes_to_each_limit():
-    none = dict.fromkeys(("cpu_s", "wait_s"), None) | dict.fromkeys(("judge_cpu_s", "judge_wait_s", "others_cpu_s"), 0)
+    none = dict.fromkeys(("cpu_s", "wait_s"), None)
+    none |= dict.fromkeys(("judge_cpu_s", "judge_wait_s", "others_cpu_s", "stolen_s"), 0)
     sizes = {"memory_bytes": 512 << 20, "processes": 3, "written_bytes": 8 << 20, "disk_bytes": 50 << 20}
     none |= {"processors": 2}
     unknown = dict.fromkeys(sizes, None)

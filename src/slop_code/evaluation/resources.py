@@ -48,7 +48,10 @@ class Usage(Measured):
     judge_cpu_s: Seconds
     judge_wait_s: Seconds
     others_cpu_s: Seconds
-    """Processor time of everything else on the machine, and time that its host took from it."""
+    """Processor time of everything else on the machine."""
+
+    stolen_s: Seconds
+    """Time that the host of a virtual machine took from its processors while they had work, added up."""
 
     processors: Annotated[int, Field(ge=1, lt=1 << 31)]
     """Processors that the judge may use."""

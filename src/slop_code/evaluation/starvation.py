@@ -25,7 +25,8 @@ def waited_for_others(test: TestResult | TestAttempt) -> float:
     usage = test.usage
     if usage is None or test.timeout is None:
         return 0.0
-    return min(_waited(usage, test.timeout.limit_s) + usage.judge_wait_s, usage.others_cpu_s)
+    waited = _waited(usage, test.timeout.limit_s) + usage.judge_wait_s + _lost_to_host(usage)
+    return min(waited, usage.others_cpu_s + usage.stolen_s)
 
 
 def _waited(usage: Usage, limit_s: float) -> float:
@@ -36,6 +37,12 @@ def _waited(usage: Usage, limit_s: float) -> float:
     if usage.wait_s is not None:
         return usage.wait_s
     return limit_s if usage.cpu_s is None else 0.0
+
+
+def _lost_to_host(usage: Usage) -> float:
+    """A process from which the host takes its processor neither runs nor waits. Each loses as it runs, on average."""
+    ran = (usage.cpu_s or 0.0) + usage.judge_cpu_s
+    return usage.stolen_s * ran / (ran + usage.others_cpu_s) if ran else 0.0
 
 
 def is_starved(test: TestResult) -> bool:
@@ -56,14 +63,16 @@ def not_believed(tests: Sequence[TestResult]) -> list[TestResult]:
 def _ran_too_long(test: TestResult) -> bool:
     """The time of running alone exceeds the limit. With several calls, it is not known which of them ran for it.
 
-    Threads run at the same time, as far as there are processors for them.
+    Threads run at the same time, as far as there are processors for them. The judge may run for all that a submission
+    printed.
     """
     usage = test.usage
     assert test.timeout is not None
     whole = test.timeout.kind == "test" or len(test.calls) <= 1
     if not whole or usage is None or usage.cpu_s is None:
         return False
-    return usage.cpu_s >= test.timeout.limit_s * min(usage.processes or usage.processors, usage.processors)
+    at_once = min(usage.processes or usage.processors, usage.processors)
+    return usage.cpu_s >= test.timeout.limit_s * at_once or usage.judge_cpu_s >= test.timeout.limit_s
 
 
 def starvation_text(test: TestResult | TestAttempt) -> str:

@@ -95,7 +95,8 @@ class UsageMeter:
             usage["cpu_s"] = _seconds(now.children_cpu - before.children_cpu)
             judge_cpu = now.own_cpu - before.own_cpu
         others = now.busy - before.busy - judge_cpu - (usage["cpu_s"] or 0.0)
-        times = {"judge_cpu_s": judge_cpu, "judge_wait_s": now.own_wait - before.own_wait, "others_cpu_s": others}
+        times = {"judge_cpu_s": judge_cpu, "judge_wait_s": now.own_wait - before.own_wait}
+        times |= {"others_cpu_s": others, "stolen_s": now.stolen - before.stolen}
         usage |= {name: _seconds(value) for name, value in times.items()} | {"processors": PROCESSORS}
         return {"usage": usage, "limits": struck, "timeout": timeout}
 
@@ -117,7 +118,8 @@ class Reading:
         self.own_wait = (_numbers("/proc/self/schedstat") or [0, 0])[1] / 1e9
         # user, nice, system, idle, iowait, irq, softirq, steal; what follows is part of user.
         times = (_numbers("/proc/stat") or [0] * 8)[:8]
-        self.busy = (sum(times) - sum(times[3:5])) / TICKS
+        self.stolen = times[7] / TICKS
+        self.busy = (sum(times[:3]) + sum(times[5:7])) / TICKS
         self.time = monotonic()
 
 
