@@ -104,6 +104,20 @@ def test_files_that_are_loaded_by_path(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def test_it(oracle):\n    subprocess.run([sys.executable, str(oracle)])", True),
+        ("PYTHON = [sys.executable]\ndef test_it(oracle):\n    subprocess.run(PYTHON + oracle)", True),
+        ("subprocess.run([sys.executable, '-c', 'print(1)'])", False),
+        ("subprocess.run([sys.executable, '-m', 'oracle'])", False),
+        ("subprocess.run([sys.executable, HERE / 'oracle.py'])", False),
+    ],
+)
+def test_the_tests_own_python_runs_a_file_of_a_computed_name(text, expected):
+    assert imports(f"import subprocess, sys\n{text}").runs_computed is expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "parser.addoption('--entrypoint', default='python main.py')",
@@ -184,6 +198,8 @@ EVERY_PYTHON_FILE = {name for name in FILES if name.endswith(".py")} | {"pytest.
         ({"copy.txt": FILES["helpers.py"]}, {"copy.txt"}),
         ({"empty.txt": ""}, set()),
         ({"deeper.py": "import runpy\ndef f():\n    runpy.run_path(x)"}, EVERY_PYTHON_FILE - CODE),
+        ({"deeper.py": "import sys\ncommand = [sys.executable, find_oracle()]"}, {"unused.py"}),
+        ({"deeper.py": "import sys\ncommand = [sys.executable, '-m', 'project.main']"}, {"project/main.py"}),
         ({"deeper.py": "this is no Python"}, EVERY_PYTHON_FILE - CODE),
     ],
 )  # fmt: skip

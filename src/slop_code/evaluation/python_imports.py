@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class Imports:
     changes_path_later: bool = False
     """`sys.path` is changed in a function, and so perhaps after the file was loaded."""
 
+    runs_computed: bool = False
+    """The tests' own interpreter runs a file whose name only the running program knows."""
+
     computed: bool = False
     """A module or file is loaded whose name only the running program knows."""
 
@@ -76,6 +80,7 @@ def read_imports(source: bytes | str | ast.Module) -> Imports:
         frozenset(reader.files),
         any(map(_changes_path, nodes)),
         any(map(_changes_path, later)),
+        reader.runs_computed,
         reader.computed or passed_on,
     )
 
@@ -85,7 +90,7 @@ class _Reader:
         self.aliases, self.values = aliases, values
         self.modules: set[tuple[int, str]] = set()
         self.files: set[str] = set()
-        self.computed = False
+        self.computed = self.runs_computed = False
         self.own_pythons: dict[str, bool] = {}
         self.python_texts: dict[str, bool] = {}
 
@@ -145,7 +150,11 @@ class _Reader:
         """A file that an interpreter runs for the tests, such as a program that computes expected outputs."""
         names = [name for word in words for part in ast.walk(word) for name in self.last_parts(part, 3) if name]
         parts = [part for text in names for part in text.split()]
-        self.files |= {part.rpartition("/")[2] for part in parts if part.endswith(".py")}
+        files = {part.rpartition("/")[2] for part in parts if part.endswith(".py")}
+        modules = {(0, name) for option, name in pairwise(parts) if option == "-m"}
+        self.files |= files
+        self.modules |= modules
+        self.runs_computed |= not (files or modules or "-c" in parts)
 
     def read_call(self, call: ast.Call) -> None:
         name = self.name(call.func)

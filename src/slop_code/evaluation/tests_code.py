@@ -51,7 +51,8 @@ def loaded_files(
     Without `import_roots`, code that changes `sys.path` may import from every folder.
     """
     known, folders = {*files}, {parent for file in files for parent in file.parents}
-    roots = {TOP, *map(PurePosixPath, import_roots or ())}
+    roots, start = {TOP, *map(PurePosixPath, import_roots or ())}, [*start]
+    beside = {file.parent for file in start}
     code_files, waiting, everywhere = set[PurePosixPath](), [*start], False
     while waiting:
         file = waiting.pop()
@@ -67,6 +68,8 @@ def loaded_files(
             waiting, code_files = [*code_files, *waiting], set()
             continue
         waiting += [other for other in known if other.name in imports.files]
+        if imports.runs_computed:
+            waiting += [other for other in known if other.suffix == ".py" and other.parent in beside]
         for level, name in imports.modules:
             bases = roots | {*file.parents} if level == 0 else {_above(file, level)}
             waiting += [other for base in bases for other in _module_files(base, name, known, folders)]
