@@ -241,8 +241,9 @@ def test_files_that_name_no_dependencies(make_submission, files, source):
     assert python_dependencies(make_submission(files)).source == source
 
 
-def test_a_lock_with_files_of_the_submission_is_not_plain(make_submission):
-    own = UV_LOCK.replace('{ registry = "https://index.example/simple" }', '{ directory = "six" }')
+@pytest.mark.parametrize("source", ['directory = "six"', 'editable = "."', 'virtual = "."'])
+def test_a_lock_with_files_of_the_submission_is_not_plain(make_submission, source):
+    own = UV_LOCK.replace('{ registry = "https://index.example/simple" }', f"{{ {source} }}")
     found = python_dependencies(make_submission({"pyproject.toml": ANY_SIX, "uv.lock": own}))
     assert (found.source, found.plain) == ("uv.lock", False)
 

@@ -42,6 +42,11 @@ HASH = f"--hash=sha256:{'0' * 64}"
         ("Flask[async, dotenv]>=2,<4\nzope.interface ~= 6.0\n", True),
         ("tomli>=2; python_version < '3.11'", True),
         ("six\r\nattrs\r\n", True),
+        ("six\rattrs", True),
+        ("six#1", False),
+        ("six\u2028attrs", False),
+        ("six # a \u2028 comment", True),
+        ("six\x0cattrs", False),
         ("-e .", False),
         (".", False),
         ("./x", False),
@@ -120,6 +125,18 @@ def test_links_are_followed_inside_the_submission_alone(tmp_path, target, expect
     (submission / "requirements.txt").symlink_to(target)
     found = python_dependencies(submission)
     assert (found.source, found.text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "requirements"),
+    [("Six == 1.16.0  # pinned\r\n\r\nattrs\t\n", "Six == 1.16.0\nattrs\n"), ("", ""), ("-e .", None)],
+)
+def test_plain_requirements_are_read_once(tmp_path, text, requirements):
+    submission = tmp_path / "snapshot"
+    submission.mkdir()
+    (submission / "list").write_text(text, newline="")
+    (submission / "requirements.txt").symlink_to("../snapshot/list")  # the submission has another folder in its box
+    assert python_dependencies(submission).requirements == requirements
 
 
 @pytest.fixture(scope="module")

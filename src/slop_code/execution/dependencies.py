@@ -13,6 +13,7 @@ from typing import Any
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.execution.package_managers import (
     further_registries,
+    normal_name,
     pdm_requirements,
     poetry_project_requirements,
     poetry_requirements,
@@ -38,8 +39,13 @@ PLAIN_REQUIREMENT = re.compile(
 )
 """Strict, so that uv can parse whatever matches: a failure is then not one of the file."""
 
-CONTINUED = re.compile(r"[^#]*[ \t]\\\r?\n")
+LINE_END = re.compile(r"\r\n|\r|\n")
+"""The line ends of uv; Python's `splitlines` knows more."""
+
+CONTINUED = re.compile(r"[^#]*[ \t]\\")
 """A line that the next one continues. A comment ends with its line."""
+
+COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
 LIMIT = 8 << 20
@@ -107,15 +113,19 @@ def _reason(source: str | None) -> str:
 
 def _requirements_txt(submission: Path) -> Dependencies | None:
     name = "requirements.txt"
-    return Dependencies(name, _text(submission, name)) if _is_file(submission, name) else None
+    text = _text(submission, name)
+    # What uv would find in the submission may be another file: a link leads elsewhere in the box.
+    lines = None if text is None else plain_lines(text)
+    requirements = None if lines is None else "".join(f"{line}\n" for line in lines)
+    return Dependencies(name, text, requirements) if _is_file(submission, name) else None
 
 
 def _uv_lock(submission: Path) -> Dependencies | None:
-    project, lock = _text(submission, "pyproject.toml"), _toml(submission, "uv.lock")
-    if project is None or not lock or not isinstance((_toml(submission, "pyproject.toml") or {}).get("project"), dict):
+    project, lock = (_toml(submission, "pyproject.toml") or {}).get("project"), _toml(submission, "uv.lock")
+    if not isinstance(project, dict) or not lock:
         return None
-    usual = uses_index_only(lock) and not further_registries(lock)
-    text = f"{_text(submission, 'uv.lock')}\n{project}" if usual else None
+    usual = uses_index_only(lock, project.get("name")) and not further_registries(lock)
+    text = f"{_text(submission, 'uv.lock')}\n{_text(submission, 'pyproject.toml')}" if usual else None
     return Dependencies("uv.lock", text, export=True, locked=True)
 
 
@@ -156,7 +166,7 @@ def _project_requirements(project: dict[str, Any]) -> str | None:
         return None
     names = [_plain_name(dependency) for dependency in dependencies]
     # The extras of a dependency with the project's own name are those of this file.
-    if None in names or (isinstance(own_name, str) and _normal_name(own_name) in names):
+    if None in names or (isinstance(own_name, str) and normal_name(own_name) in names):
         return None
     return "".join(f"{dependency}\n" for dependency in dependencies)
 
@@ -167,11 +177,7 @@ def _plain_name(dependency: Any) -> str | None:
         return None
     name = re.match(_NAME, dependency)
     is_line = dependency.splitlines() == [dependency]
-    return _normal_name(name[0]) if name and is_line and is_plain(dependency) else None
-
-
-def _normal_name(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return normal_name(name[0]) if name and is_line and is_plain(dependency) else None
 
 
 def _setup_py(submission: Path) -> Dependencies | None:
@@ -233,16 +239,22 @@ def _toml(submission: Path, name: str) -> dict[str, Any] | None:
 
 def is_plain(requirements: str) -> bool:
     """Well-formed names and versions only: no file, folder, link or option that could install the submission's code."""
-    lines = (line.split("#")[0].strip() for line in _with_hashes(requirements))
-    return all(not line or (PLAIN_REQUIREMENT.fullmatch(line) and not ARCHIVE.search(line)) for line in lines)
+    return plain_lines(requirements) is not None
+
+
+def plain_lines(requirements: str) -> list[str] | None:
+    """The requirements, without comments; None: not all are plain."""
+    lines = [COMMENT.sub("", line).strip() for line in _with_hashes(requirements)]
+    is_plain = all(not line or (PLAIN_REQUIREMENT.fullmatch(line) and not ARCHIVE.search(line)) for line in lines)
+    return [" ".join(line.split()) for line in lines if line] if is_plain else None
 
 
 def _with_hashes(requirements: str) -> list[str]:
     """The lines, each with the hashes that follow it on lines of their own, as pip-compile writes them."""
     lines: list[str] = []
-    for line in requirements.splitlines(keepends=True):
+    for line in LINE_END.split(requirements):
         if lines and CONTINUED.fullmatch(lines[-1]) and line.lstrip(" \t").startswith("--hash="):
-            lines[-1] = f"{lines[-1].rstrip()[:-1]}{line.lstrip()}"
+            lines[-1] = f"{lines[-1][:-1]}{line.lstrip()}"
         else:
             lines.append(line)
     return lines

@@ -17,9 +17,9 @@ ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn")
 """Keys of packages that do not come from an index."""
 
 
-def uses_index_only(lock: Mapping[str, Any]) -> bool:
-    """Whether every package of a uv.lock, except the project itself, comes from an index."""
-    return all(_is_indexed(package) for package in _packages(lock))
+def uses_index_only(lock: Mapping[str, Any], project: object) -> bool:
+    """Whether every package of a uv.lock, except the project of this name, comes from an index."""
+    return all(_is_indexed(package) or _is_project(package, project) for package in _packages(lock))
 
 
 def further_registries(lock: Mapping[str, Any]) -> list[str]:
@@ -33,9 +33,18 @@ def further_registries(lock: Mapping[str, Any]) -> list[str]:
 
 def _is_indexed(package: Mapping[str, Any]) -> bool:
     source = package.get("source")
-    if not isinstance(source, dict):
-        return False
-    return "registry" in source or source in ({"virtual": "."}, {"editable": "."})
+    return isinstance(source, dict) and "registry" in source
+
+
+def _is_project(package: Mapping[str, Any], project: object) -> bool:
+    """uv leaves out the project alone: another package in the same folder is built by the submission's code."""
+    names = [normal_name(name) for name in (package.get("name"), project) if isinstance(name, str)]
+    is_here = package.get("source") in ({"virtual": "."}, {"editable": "."})
+    return is_here and len(names) == 2 and names[0] == names[1]
+
+
+def normal_name(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def poetry_requirements(lock: Mapping[str, Any]) -> str | None:

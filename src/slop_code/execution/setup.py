@@ -111,7 +111,7 @@ def python_steps(python: str, dependencies: Dependencies) -> list[SetupStep]:
         source = REQUIREMENTS
     if dependencies.locked:
         install.append("--no-deps")
-    if source == "requirements.txt":
+    if dependencies.source == "requirements.txt":
         install.append("--no-sources")  # a pyproject.toml next to it is ignored
     kind = StepKind.PACKAGES if dependencies.plain else StepKind.OWN_CODE
     return [*steps, SetupStep([*install, "--python", "{env}/bin/python", "-r", source], kind)]
