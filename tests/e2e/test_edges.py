@@ -374,3 +374,23 @@ def test_what_happens_to_its_folders_does_not_end_pytest(evaluate, make_problem,
     results = evaluate(problem, make_submission({"main.py": main}), sandbox=sandbox)
     assert results.infrastructure_failure_reason is None
     assert [test.status for test in results.tests] == ["failed"]
+
+
+CLOSING = """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        os.setsid()
+        os.closerange(0, 100)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            os.chmod("/workspace", 0)
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+def test_a_process_that_closes_its_folders_again_and_again(evaluate, make_problem, make_submission, sandbox):
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout"})
+    results = evaluate(problem, make_submission({"main.py": CLOSING}), sandbox=sandbox)
+    assert results.infrastructure_failure_reason is None
+    assert [test.status for test in results.tests] == ["failed"]

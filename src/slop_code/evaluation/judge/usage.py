@@ -24,7 +24,10 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
-REQUEST = struct.pack("=I", 0x55534547)
+USAGE = struct.pack("=I", 0x55534547)
+END = struct.pack("=I", 0x454E4421)
+"""Requests to the spawner: what was used since the last one, and the end of all processes of the submission."""
+
 HEAD = struct.Struct("=7Q")
 STRUCK = struct.Struct("=II248s")
 KINDS = {1: "memory", 2: "processes", 3: "disk", 4: "output", 5: "out_of_memory"}
@@ -134,17 +137,22 @@ def _numbers(path: str) -> list[int] | None:
 
 def ask_spawner(gate: str | None) -> bytes | None:
     """None: there is no spawner, or it does not answer."""
+    answer = request(gate, USAGE, ANSWER_S)
+    return answer if len(answer) >= HEAD.size else None
+
+
+def request(gate: str | None, packet: bytes, timeout: float) -> bytes:
+    """The spawner's answer; nothing if there is none."""
     if gate is None:
-        return None
+        return b""
     try:
         with socket(AF_UNIX, SOCK_SEQPACKET) as connection:
-            connection.settimeout(ANSWER_S)
+            connection.settimeout(timeout)
             connection.connect(gate)
-            connection.send(REQUEST)
-            answer = connection.recv(ANSWER_SIZE)
+            connection.send(packet)
+            return connection.recv(ANSWER_SIZE)
     except OSError:
-        return None
-    return answer if len(answer) >= HEAD.size else None
+        return b""
 
 
 def timeout_of(error: BaseException, elapsed: float) -> dict[str, Any] | None:

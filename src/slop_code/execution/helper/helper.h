@@ -39,6 +39,8 @@ struct reply {
 
 /* A packet with USAGE_MAGIC alone asks for what the box used since the last such packet. */
 #define USAGE_MAGIC 0x55534547u
+/* A packet with END_MAGIC alone ends all processes of the box. The spawner closes the connection when they are gone. */
+#define END_MAGIC 0x454e4421u
 /* A packet with STRUCK_MAGIC and a struct struck: a launcher ended its call for a limit. The spawner closes the
  * connection when it is recorded. */
 #define STRUCK_MAGIC 0x5354524bu

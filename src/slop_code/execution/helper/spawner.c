@@ -153,17 +153,26 @@ static int is_of_this_box(int fd) {
 
 static void enforce_limits(int at_once);
 
+static void end_all_processes(enum limit limit) {
+    int status;
+    kill(-1, SIGKILL);
+    while (reap_child(0, &status) > 0 || errno == EINTR) {} /* dying processes would count against the next call */
+    while (call_count > 0) end_call(&calls[0], SIGKILL, limit);
+}
+
 /* Handles a packet that is no call; returns 0 for a call, which stays to be received with its descriptors. */
 static int handle_packet(int fd) {
     struct notice notice;
     ssize_t got = recv(fd, &notice, sizeof notice, MSG_PEEK);
     int asks = got == sizeof notice.magic && notice.magic == USAGE_MAGIC;
+    int ends = got == sizeof notice.magic && notice.magic == END_MAGIC;
     int tells = got == sizeof notice && notice.magic == STRUCK_MAGIC && notice.struck.size <= CALL_TEXT;
-    if (!asks && !tells) return 0;
+    if (!asks && !ends && !tells) return 0;
     /* A connection that is closed with a packet unread loses its answer. */
     if (recv(fd, &notice, sizeof notice, 0) < 0) return 1;
     /* Processes over a limit that a call left behind are those of the test that ends now. */
     if (asks) enforce_limits(1), answer_usage(fd);
+    else if (ends) end_all_processes(NO_LIMIT);
     else record_struck(notice.struck.limit, notice.struck.call, notice.struck.size);
     return 1;
 }
@@ -228,14 +237,11 @@ static void enforce_limits(int at_once) {
     long elapsed = (now.tv_sec - last.tv_sec) * 1000 + (now.tv_nsec - last.tv_nsec) / 1000000;
     if (elapsed < WATCH_MS && !at_once) return;
     last = now;
-    int status;
     enum limit limit = exceeded_limit(limits.memory, limits.processes);
     for (int i = 0; i < call_count && disk_is_full(); i++) record_struck(DISK_LIMIT, calls[i].text, calls[i].size);
     if (limit == NO_LIMIT) return;
-    kill(-1, SIGKILL);
-    while (reap_child(0, &status) > 0 || errno == EINTR) {} /* dying processes would count against the next call */
     if (call_count == 0) record_struck(limit, "", 0);
-    while (call_count > 0) end_call(&calls[0], SIGKILL, limit);
+    end_all_processes(limit);
 }
 
 /* Returns the listener. `judge` becomes the connection that ends with the judge's box, if there is one. */
