@@ -179,10 +179,10 @@ def test_a_missing_copy_is_rejected(world, copies):
 def test_a_run_that_cannot_be_written_to(world, copies):
     put(world, copies[0], 1)
     put(world, copies[0], 2)
-    (checkpoint_folder(world.folder / "monday", 2) / ".scbench").symlink_to("x")
-    (checkpoint_folder(world.folder / "monday", 2) / f".{RESULT_FILE}.x").mkdir()
+    (checkpoint_folder(world.folder / "monday", 2) / RESULT_FILE).mkdir()
     with pytest.raises(InfrastructureError, match=r"checkpoint_2: .*every result merged before is whole"):
         merged(world, copies)
+    (checkpoint_folder(world.folder / "monday", 2) / RESULT_FILE).rmdir()
     assert results(world) == ["+", None, None]
 
 

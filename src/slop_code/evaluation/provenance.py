@@ -52,11 +52,10 @@ CHANGED_INPUTS = {
 def changed_input(stored: Digests, current: Digests) -> str | None:
     """Which input is no longer that of a stored result; None where all are the same.
 
-    An input whose digest was not or is not known, such as an image that is not on this machine, is not known to differ.
+    An input whose digest is not known now, such as an image that is not on this machine, is not known to differ.
     """
     for name, reason in CHANGED_INPUTS.items():
-        before, now = getattr(stored, name), getattr(current, name)
-        if before is not None and now not in (None, before):
+        if getattr(current, name) not in (None, getattr(stored, name)):
             return reason
     return None
 

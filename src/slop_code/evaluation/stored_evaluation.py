@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.evidence import ATTEMPT
 from slop_code.evaluation.origin import keep_origin, make_result_folder
-from slop_code.evaluation.provenance import changed_input
+from slop_code.evaluation.provenance import CHANGED_INPUTS, changed_input
 from slop_code.evaluation.pytest_arguments import parse_pytest_args
 from slop_code.evaluation.replace_result import move_result, new_result
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
@@ -86,7 +86,9 @@ def _has_verdict(output: Path, runner: PytestRunner, failed: CorrectnessResults)
     with contextlib.suppress(UsageError, OSError):  # tests that cannot be read are not known to differ
         tests = tests_digest(runner.problem, runner.checkpoint, Contents.of(runner.problem))
         digests = digests.model_copy(update={"tests": digests.tests or tests})
-    return changed_input(stored.provenance.digests, digests) is None
+    before = stored.provenance.digests
+    unknown = {name: None for name in CHANGED_INPUTS if getattr(before, name) is None}
+    return changed_input(before, digests.model_copy(update=unknown)) is None
 
 
 def attempt_folder(output: Path) -> Path:
