@@ -13,10 +13,10 @@ from slop_code._arguments import check_optional_path, check_path, check_type
 from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.policy import PassPolicy, as_policy
-from slop_code.evaluation.problem_lookup import environment_word, find_problem
+from slop_code.evaluation.problem.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
-from slop_code.evaluation.stored_evaluation import evaluate_and_store
+from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
 from slop_code.execution.cancellation import CancelToken, cancel_scope
 from slop_code.execution.environment import EnvironmentSpec
 from slop_code.execution.environment import load_environment as load_named_environment

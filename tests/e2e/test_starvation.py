@@ -12,7 +12,7 @@ import pytest
 
 from slop_code.evaluation import CorrectnessResults, PytestRunner
 from slop_code.evaluation.report import Attempt, TestAttempt
-from slop_code.evaluation.starvation import waited_for_others
+from slop_code.evaluation.usage.starvation import waited_for_others
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.runs.executors.worker import run_job
 from slop_code.runs.job_records import JobRequest

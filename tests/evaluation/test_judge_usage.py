@@ -11,7 +11,7 @@ import pytest
 
 from slop_code.evaluation.judge.usage import HEAD, UsageMeter, timeout_of
 from slop_code.evaluation.reports.raw_test import MAX_DURATION
-from slop_code.evaluation.resources import parse_resources
+from slop_code.evaluation.usage.resources import parse_resources
 from slop_code.pytest_plugin.submission_calls import fail_call
 
 

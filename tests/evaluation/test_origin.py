@@ -1,6 +1,6 @@
 import pytest
 
-from slop_code.evaluation.origin import ORIGIN_FILE, Origin, environment_reference, origin_in
+from slop_code.evaluation.result_files.origin import ORIGIN_FILE, Origin, environment_reference, origin_in
 
 
 def test_it_is_kept_and_found_from_the_nearest_folder(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from slop_code.errors import ConfigError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, line_in_ledger, read_ledger
+from slop_code.evaluation.problem.quarantine import Ledger, Quarantined, ledger_path, line_in_ledger, read_ledger
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from slop_code.evaluation.grading import GradingRules, grade
-from slop_code.evaluation.repeat_tests import with_earlier_tests
 from slop_code.evaluation.reports.raw_test import RawTest
-from slop_code.evaluation.resources import Resources, TestTimeout, Usage
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.evaluation.starvation import is_starved, not_believed, waited_for_others
+from slop_code.evaluation.usage.repeat_tests import with_earlier_tests
+from slop_code.evaluation.usage.resources import Resources, TestTimeout, Usage
+from slop_code.evaluation.usage.starvation import is_starved, not_believed, waited_for_others
 from slop_code.reporting.resource_text import attempt_lines
 from tests.evidence_records import evidence_of, exit_of
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.test_lookup import find_tests, one_test
+from slop_code.evaluation.result_files.test_lookup import find_tests, one_test
 from tests.factories import case, result
 
 RESULT = Path("my run/words")

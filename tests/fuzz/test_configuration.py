@@ -12,7 +12,7 @@ import yaml
 from hypothesis import strategies as st
 
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.quarantine import LEDGER, read_ledger
+from slop_code.evaluation.problem.quarantine import LEDGER, read_ledger
 from slop_code.execution.environment import EnvironmentSpec, parse_size
 from tests.fuzz.odd_input import answered, as_json, damaged, edited, fuzzed, numbers, odd_text, odd_values
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
 from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.result_files.test_lookup import find_tests, one_test
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import checkpoint_files, checkpoint_of, select
-from slop_code.evaluation.test_lookup import find_tests, one_test
 from slop_code.execution import archive
 from slop_code.execution.assets import asset_environment, copy_assets
 from slop_code.execution.submission import RESERVED, read_tree, summarize, tree_digest

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.problem_lookup import environment_word, problems_folder
+from slop_code.evaluation.problem.problem_lookup import environment_word, problems_folder
 from slop_code.execution.environment import load_environment
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.config import CheckpointState, ProblemConfig
 from slop_code.evaluation.context import EvaluationContext
 from slop_code.evaluation.groups import QUARANTINED, GroupType, group_for
+from slop_code.evaluation.problem.quarantine import read_ledger
 from slop_code.evaluation.pytest_runner import prepare_tests
-from slop_code.evaluation.quarantine import read_ledger
 from slop_code.evaluation.selection import checkpoint_of
 from slop_code.execution.assets import walk
 

@@ -13,7 +13,7 @@ from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_progress
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.context import tools_for
-from slop_code.evaluation.test_lock import read_test_lock
+from slop_code.evaluation.problem.dependency_lock import read_test_lock
 from slop_code.execution.cache import Cache
 from slop_code.execution.cache_pruning import KINDS, RESULTS, folder_size, prune_cache
 from slop_code.execution.environment import load_environment

@@ -16,8 +16,8 @@ from slop_code.cli.shared_options import selection_words
 from slop_code.errors import UsageError, first_names
 from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.origin import remembered_problem
-from slop_code.evaluation.problem_lookup import find_problem, is_problems_folder_given, problems_folder
+from slop_code.evaluation.problem.problem_lookup import find_problem, is_problems_folder_given, problems_folder
+from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment

@@ -21,10 +21,10 @@ from slop_code.cli.shared_options import (
 )
 from slop_code.cli.signals import cancelled_by_signals
 from slop_code.evaluation.command import check_pytest_args
-from slop_code.evaluation.problem_lookup import environment_word, find_problem
+from slop_code.evaluation.problem.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.report import RESULT_FILE
-from slop_code.evaluation.stored_evaluation import evaluate_and_store
+from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
 from slop_code.execution.environment import load_environment
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.reporting.progress_text import progress_text
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from slop_code.cli.shared_options import Commands
     from slop_code.evaluation.policy import Policy
-    from slop_code.evaluation.stored_evaluation import StoredEvaluation
+    from slop_code.evaluation.result_files.stored_evaluation import StoredEvaluation
 
 
 def add_to(commands: Commands) -> None:

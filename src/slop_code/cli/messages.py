@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from slop_code.evaluation.stored_evaluation import StoredEvaluation
+    from slop_code.evaluation.result_files.stored_evaluation import StoredEvaluation
     from slop_code.execution.progress_events import ProgressEvent
 
 MAX_TEXT_BYTES = 1 << 16

@@ -15,7 +15,7 @@ from slop_code.cli.messages import print_json, print_step
 from slop_code.errors import UsageError
 from slop_code.evaluation.infrastructure import SELECTS_NONE
 from slop_code.evaluation.report import CorrectnessResults
-from slop_code.evaluation.stored_evaluation import check_replaces_no_verdict
+from slop_code.evaluation.result_files.stored_evaluation import check_replaces_no_verdict
 from slop_code.execution.cache import Cache
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import open_runs

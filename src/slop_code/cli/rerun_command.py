@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from slop_code.cli.shared_options import Commands
     from slop_code.evaluation.report import CorrectnessResults, TestResult
-    from slop_code.evaluation.stored_evaluation import StoredEvaluation
+    from slop_code.evaluation.result_files.stored_evaluation import StoredEvaluation
     from slop_code.verification.rerun_changes import RerunChanges
 
 EXIT_HELP = (
@@ -67,7 +67,7 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.evaluation.report import CorrectnessResults
-    from slop_code.evaluation.test_lookup import one_test
+    from slop_code.evaluation.result_files.test_lookup import one_test
     from slop_code.reporting.rerun_lines import show_changes
     from slop_code.runs.read_results import result_at
     from slop_code.verification.rerun_changes import rerun_changes
@@ -96,7 +96,7 @@ def _evaluate(
     stored: CorrectnessResults, folder: Path, test: TestResult | None, arguments: argparse.Namespace
 ) -> StoredEvaluation:
     from slop_code.cli.signals import cancelled_by_signals
-    from slop_code.evaluation.stored_evaluation import StoredEvaluation
+    from slop_code.evaluation.result_files.stored_evaluation import StoredEvaluation
     from slop_code.reporting.terminal import LiveOutput
     from slop_code.verification.rerun import RerunInputs, evaluate_again, run_single_test, submission_of
 

@@ -10,7 +10,7 @@ from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, parse_policy
-from slop_code.evaluation.problem_lookup import PROBLEMS_VARIABLE
+from slop_code.evaluation.problem.problem_lookup import PROBLEMS_VARIABLE
 from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:

@@ -125,7 +125,7 @@ def _summary_lines(run: RunResults) -> tuple[Mapping[Path, CheckpointLine], list
 
 
 def _verify(path: Path, arguments: argparse.Namespace, line: CheckpointLine | None) -> Verification:
-    from slop_code.evaluation.problem_lookup import problem_of
+    from slop_code.evaluation.problem.problem_lookup import problem_of
     from slop_code.verification.stored_document import read_document
     from slop_code.verification.summary_check import summary_discrepancies
     from slop_code.verification.verify import verify

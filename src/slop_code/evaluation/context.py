@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
-from slop_code.evaluation.test_lock import read_test_lock
+from slop_code.evaluation.problem.dependency_lock import read_test_lock
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.tool_environment import build_tool_environment
 

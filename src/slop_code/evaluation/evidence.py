@@ -16,9 +16,9 @@ from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, escape_control
 from slop_code.evaluation.reports.stream import Stream, read_stream
-from slop_code.evaluation.resources import NO_RESOURCES, Resources
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
-from slop_code.evaluation.starvation import FREE_SHARE
+from slop_code.evaluation.usage.resources import NO_RESOURCES, Resources
+from slop_code.evaluation.usage.starvation import FREE_SHARE
 from slop_code.execution.process import MAX_TAIL
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
 

@@ -13,12 +13,12 @@ from slop_code.evaluation.report import RefusedPath, TestAttempt, TestResult
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, RawTest, escape_control
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import checkpoint_of
-from slop_code.evaluation.starvation import is_starved, not_believed, starvation_text
+from slop_code.evaluation.usage.starvation import is_starved, not_believed, starvation_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from slop_code.evaluation.resources import Resources
+    from slop_code.evaluation.usage.resources import Resources
 
 MESSAGE_LIMIT = 16 * 1024
 REASON_LIMIT = 16 * 1024

@@ -12,11 +12,11 @@ from slop_code._version import __version__
 from slop_code.errors import first_names
 from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.groups import misspelt_markers
+from slop_code.evaluation.problem.dependency_lock import COMMAND
 from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.roster import shared_network
 from slop_code.evaluation.staging import judge_sources
-from slop_code.evaluation.test_lock import COMMAND
 from slop_code.execution.dependencies import dependency_warnings, python_requests
 from slop_code.execution.python_version import fits
 from slop_code.execution.sandbox import sandbox_name

@@ -25,7 +25,6 @@ from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_grou
 from slop_code.evaluation.infrastructure import SELECTS_NONE, submission_change, tree_after_tests
 from slop_code.evaluation.provenance import platform_name, provenance_of, refused_handovers, warnings_for
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
-from slop_code.evaluation.repeat_tests import Repeater
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawTest, escape_control
@@ -43,6 +42,7 @@ from slop_code.evaluation.run_tests import (
 )
 from slop_code.evaluation.selection import Selection, checkpoint_files, select
 from slop_code.evaluation.staging import CollectionError, Staged, StagingPlan, copy_tests, stage, variables_for
+from slop_code.evaluation.usage.repeat_tests import Repeater
 from slop_code.evaluation.verbose_log import verbose_log
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import deadline

@@ -31,7 +31,7 @@ from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, as_policy, passes
 from slop_code.evaluation.pytest_arguments import select_part
 from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001  (pydantic reads it)
-from slop_code.evaluation.resources import StruckLimit, TestTimeout, Usage  # noqa: TC001  (pydantic reads them)
+from slop_code.evaluation.usage.resources import StruckLimit, TestTimeout, Usage  # noqa: TC001  (pydantic reads them)
 
 if TYPE_CHECKING:
     from pathlib import Path

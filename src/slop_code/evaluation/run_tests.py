@@ -33,7 +33,7 @@ from slop_code.evaluation.staging import (
     judge_request,
     reports_of,
 )
-from slop_code.evaluation.starvation import FREE_SHARE
+from slop_code.evaluation.usage.starvation import FREE_SHARE
 from slop_code.execution.cache import remove_path
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code._io import digest_of, keep_ends
 from slop_code._version import __version__
 from slop_code.errors import ConfigError, InfrastructureError
-from slop_code.evaluation import judge, python_imports, tests_code
+from slop_code.evaluation import judge, test_code
 from slop_code.evaluation.command import (
     FIXTURES,
     FOLDER_ACCESS,
@@ -28,11 +28,11 @@ from slop_code.evaluation.command import (
 from slop_code.evaluation.evidence import EXIT, NO_TESTS, ROSTER, STREAM, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
-from slop_code.evaluation.quarantine import read_ledger
+from slop_code.evaluation.problem.quarantine import read_ledger
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import Selection, checkpoint_files, checkpoint_of, files_in, select
-from slop_code.evaluation.tests_code import find_test_code
+from slop_code.evaluation.test_code.find_test_code import find_test_code
 from slop_code.execution.assets import asset_environment, copy_assets, walk
 from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -198,7 +198,7 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
         context.environment.environment.env,
     ]
     sources = judge_sources()
-    rules = [Path(str(module.__file__)) for module in (tests_code, python_imports)]
+    rules = sorted(Path(str(test_code.__file__)).parent.glob("*.py"))
     key = digest_of(
         [*content, *context.sandbox.identity(), __version__, *map(_file_digest, [*sources.values(), *rules])]
     )

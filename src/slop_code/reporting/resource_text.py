@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.starvation import starvation_text
+from slop_code.evaluation.usage.starvation import starvation_text
 from slop_code.reporting.text import format_size, one_line
 
 if TYPE_CHECKING:
     from slop_code.evaluation.report import TestAttempt, TestResult
-    from slop_code.evaluation.resources import LimitKind, StruckLimit, Usage
+    from slop_code.evaluation.usage.resources import LimitKind, StruckLimit, Usage
 
 _NAMES: dict[LimitKind, str] = {
     "memory": "memory",

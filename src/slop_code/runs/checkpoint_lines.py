@@ -14,7 +14,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, passes
 from slop_code.evaluation.report import SIZE_LIMIT, Digests, Duration, Stored, as_result_errors, first_mistake
-from slop_code.evaluation.resources import LimitKind
+from slop_code.evaluation.usage.resources import LimitKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError, first_names
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.origin import remembered_problem
-from slop_code.evaluation.problem_lookup import (
+from slop_code.evaluation.problem.problem_lookup import (
     DEFAULT_ENVIRONMENT,
     ENVIRONMENT,
     is_problems_folder_given,
     problems_folder,
 )
+from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.job_records import RunIssue, Submission
 from slop_code.runs.run_layout import (

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from slop_code._io import open_regular, write_atomic
 from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.evidence import ATTEMPT
-from slop_code.evaluation.replace_result import move_result, new_result
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
-from slop_code.evaluation.stored_evaluation import attempt_folder
+from slop_code.evaluation.result_files.replace_result import move_result, new_result
+from slop_code.evaluation.result_files.stored_evaluation import attempt_folder
 from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import CheckpointFacts

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.origin import Origin, environment_reference
 from slop_code.evaluation.policy import PassPolicy, Policy
+from slop_code.evaluation.result_files.origin import Origin, environment_reference
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.executors import executor_class
 from slop_code.runs.job_records import SubmissionOutcome

@@ -17,7 +17,7 @@ from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.report import Stored, load_stored
-from slop_code.evaluation.resources import LimitKind
+from slop_code.evaluation.usage.resources import LimitKind
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
 from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
 from slop_code.runs.samples import Figures, Interval, PassTable, Samples, copies_among, samples_of, share_interval

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.origin import origin_in
-from slop_code.evaluation.problem_lookup import problem_of
+from slop_code.evaluation.problem.problem_lookup import problem_of
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.evaluation.stored_evaluation import evaluate_and_store
+from slop_code.evaluation.result_files.origin import origin_in
+from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
 from slop_code.execution.environment import load_environment
 from slop_code.runs.discover import environment_in
 from slop_code.runs.job_records import Submission
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from slop_code.evaluation.report import CorrectnessResults, TestResult
-    from slop_code.evaluation.stored_evaluation import StoredEvaluation
+    from slop_code.evaluation.result_files.stored_evaluation import StoredEvaluation
     from slop_code.execution.progress_events import ProgressCallback
 
 LIVE = ("-s",)

@@ -12,8 +12,8 @@ from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.authoring.problem_folders import CONFIG, environment_for
 from slop_code.errors import ConfigError
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.problem_lookup import ENVIRONMENT
-from slop_code.evaluation.test_lock import lock_path, make_test_lock
+from slop_code.evaluation.problem.dependency_lock import lock_path, make_test_lock
+from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.execution.sandbox import sandbox_for
 
 if TYPE_CHECKING:

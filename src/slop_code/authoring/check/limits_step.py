@@ -12,7 +12,7 @@ from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.workbench import EvaluationRequest, evaluate_with_retry
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation.problem_lookup import ENVIRONMENT
+from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.run_tests import session_timeout
 from slop_code.execution.sandbox import sandbox_name
 

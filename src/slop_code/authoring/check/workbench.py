@@ -13,7 +13,7 @@ from slop_code.authoring.problem_folders import SOLUTIONS
 from slop_code.authoring.reference_times import store_reference_times
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.evidence import NEVER_RAN
-from slop_code.evaluation.problem_lookup import ENVIRONMENT
+from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.run_tests import run_concurrently
 from slop_code.execution.cache import Cache

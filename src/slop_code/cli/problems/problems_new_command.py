@@ -46,7 +46,7 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.authoring.new.scaffold import free_target, write_problem
-    from slop_code.evaluation.problem_lookup import problems_folder
+    from slop_code.evaluation.problem.problem_lookup import problems_folder
     from slop_code.reporting.problem_lines import written_lines
 
     parent = problems_folder(arguments.directory)

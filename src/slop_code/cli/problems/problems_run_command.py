@@ -12,7 +12,7 @@ from slop_code.cli.messages import print_progress
 from slop_code.cli.shared_options import add_environment, add_problems_dir, whole_number
 from slop_code.errors import SlopCodeError, UsageError, first_names
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.problem_lookup import find_problem
+from slop_code.evaluation.problem.problem_lookup import find_problem
 
 if TYPE_CHECKING:
     import argparse

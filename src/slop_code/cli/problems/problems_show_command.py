@@ -35,7 +35,7 @@ def add_to(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.authoring.problem_folders import environment_for
     from slop_code.authoring.problem_overview import overview
-    from slop_code.evaluation.problem_lookup import find_problem
+    from slop_code.evaluation.problem.problem_lookup import find_problem
     from slop_code.execution.cache import Cache
     from slop_code.reporting.problem_lines import as_json, problem_lines
     from slop_code.reporting.terminal import ResultConsole, print_lines

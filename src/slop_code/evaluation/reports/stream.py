@@ -17,8 +17,8 @@ from slop_code.evaluation.reports.raw_test import (
     optional_text,
     status_of,
 )
-from slop_code.evaluation.resources import NO_RESOURCES, Resources, parse_resources
 from slop_code.evaluation.roster import RosterEntry, entries_from, normal_nodeid
+from slop_code.evaluation.usage.resources import NO_RESOURCES, Resources, parse_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

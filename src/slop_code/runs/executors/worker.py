@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.report import TestAttempt
-from slop_code.evaluation.starvation import is_starved, not_believed, starvation_text
+from slop_code.evaluation.usage.starvation import is_starved, not_believed, starvation_text
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobResult

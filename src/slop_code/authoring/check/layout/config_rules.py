@@ -11,10 +11,10 @@ from slop_code.authoring.check.layout.problem_files import read_text
 from slop_code.authoring.check.yaml_keys import keys_of, line_of
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
-from slop_code.evaluation.problem_lookup import ENVIRONMENT
-from slop_code.evaluation.test_lock import COMMAND as LOCK_COMMAND
-from slop_code.evaluation.test_lock import NAME as LOCK_NAME
-from slop_code.evaluation.test_lock import lock_path
+from slop_code.evaluation.problem.dependency_lock import COMMAND as LOCK_COMMAND
+from slop_code.evaluation.problem.dependency_lock import NAME as LOCK_NAME
+from slop_code.evaluation.problem.dependency_lock import lock_path
+from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

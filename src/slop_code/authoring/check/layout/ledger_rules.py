@@ -11,7 +11,7 @@ from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import TESTS
 from slop_code.authoring.check.python_sources import definitions
 from slop_code.errors import ConfigError
-from slop_code.evaluation.quarantine import EXPECTED, LEDGER, line_in_ledger, read_ledger
+from slop_code.evaluation.problem.quarantine import EXPECTED, LEDGER, line_in_ledger, read_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

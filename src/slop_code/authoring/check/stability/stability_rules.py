@@ -11,7 +11,7 @@ from slop_code.authoring.check.python_sources import location_of_checkpoint, loc
 from slop_code.authoring.check.stability.conditions import AS_IS, ConditionKind, reproduce_command
 from slop_code.authoring.check.stability.flips import Cause, cause_of, flipping_tests, full_runs, is_steady, odd_runs
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.quarantine import LEDGER, line_in_ledger
+from slop_code.evaluation.problem.quarantine import LEDGER, line_in_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.stability.conditions import Condition, ReferenceRun
     from slop_code.authoring.check.workbench import Workbench
     from slop_code.evaluation.config import CheckpointConfig
-    from slop_code.evaluation.quarantine import Ledger
+    from slop_code.evaluation.problem.quarantine import Ledger
     from slop_code.evaluation.report import CorrectnessResults
 
 FLAKY = Rule.error(

@@ -43,7 +43,7 @@ from slop_code.authoring.check.stability.stability_rules import (
 )
 from slop_code.authoring.check.workbench import reference_fault
 from slop_code.errors import UsageError
-from slop_code.evaluation.quarantine import Ledger, Quarantined, ledger_path, read_ledger
+from slop_code.evaluation.problem.quarantine import Ledger, Quarantined, ledger_path, read_ledger
 from slop_code.evaluation.roster import unit_of
 from slop_code.execution.progress_events import ProgressKind
 

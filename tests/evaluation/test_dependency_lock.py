@@ -6,7 +6,7 @@ import pytest
 
 from slop_code.authoring.check.check_problem import CheckListener, CheckRequest, check_problem
 from slop_code.errors import ConfigError
-from slop_code.evaluation.test_lock import lock_path, read_test_lock
+from slop_code.evaluation.problem.dependency_lock import lock_path, read_test_lock
 
 DEPENDENCIES = ["six<1.17"]
 HEADER = "# Locked test_dependencies of this problem, written by `slop-code problems check --lock`\n# for: six<1.17\n"

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slop_code.evaluation.report import TestAttempt, TestResult
-    from slop_code.evaluation.resources import Usage
+    from slop_code.evaluation.usage.resources import Usage
 
 MATERIAL_SHARE = 0.25
 """Of a time limit: a test that waited for less is believed."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.evidence import ATTEMPT
-from slop_code.evaluation.origin import keep_origin, make_result_folder
 from slop_code.evaluation.provenance import CHANGED_INPUTS, changed_input
 from slop_code.evaluation.pytest_arguments import parse_pytest_args
-from slop_code.evaluation.replace_result import move_result, new_result
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
+from slop_code.evaluation.result_files.origin import keep_origin, make_result_folder
+from slop_code.evaluation.result_files.replace_result import move_result, new_result
 from slop_code.evaluation.run_tests import remove_evidence
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.cache import remove_path

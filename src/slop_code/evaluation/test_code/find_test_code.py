@@ -11,8 +11,8 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.python_imports import UNKNOWN_IMPORTS, Imports, read_imports
 from slop_code.evaluation.selection import is_test_file
+from slop_code.evaluation.test_code.python_imports import UNKNOWN_IMPORTS, Imports, read_imports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from slop_code.evaluation.python_imports import Imports, read_imports
-from slop_code.evaluation.tests_code import find_test_code
+from slop_code.evaluation.test_code.find_test_code import find_test_code
+from slop_code.evaluation.test_code.python_imports import Imports, read_imports
 
 
 def imports(text: str) -> Imports:

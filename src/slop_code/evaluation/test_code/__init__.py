@@ -1,0 +1,1 @@
+"""Test code: the files of a tests folder that decide a verdict."""
