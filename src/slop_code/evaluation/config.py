@@ -26,6 +26,7 @@ from slop_code.errors import ConfigError as ConfigError
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.execution.assets import asset_variable
+from slop_code.execution.environment import Seconds  # noqa: TC001  (pydantic needs it)
 from slop_code.execution.python_version import PythonRequest  # noqa: TC001  (pydantic needs it)
 
 DEFAULT_TIMEOUT = 30.0
@@ -44,7 +45,6 @@ class CheckpointState(StrEnum):
     VERIFIED = "Verified"
 
 
-Seconds = Annotated[float, Field(ge=0.001, le=7 * 24 * 3600, allow_inf_nan=False)]
 CheckpointName = Annotated[
     str, matching(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]+", "a name of letters, digits, '_', '.' and '-'")
 ]
