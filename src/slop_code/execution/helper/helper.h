@@ -96,9 +96,10 @@ struct totals {
     uint64_t cpu_ns, memory, processes, written;
 };
 struct totals measure_living(void);
-uint64_t measure_ended(pid_t pid);
+struct totals measure_ended(pid_t pid);
+void send_account(int socket);
+void keep_account(pid_t pid, int socket);
 uint64_t take_wait(void);
-uint64_t written_by(const char *pid);
 uint64_t out_of_memory_kills(void);
 uint64_t peak_mapped_files(void);
 
@@ -108,7 +109,8 @@ enum limit exceeded_limit(uint64_t max_memory, uint64_t max_processes);
 void count_calls(int running);
 void record_struck(enum limit limit, const char *call, size_t size);
 int killed_for_memory(int status);
-int took_too_much(uint64_t max_memory);
+int limit_killed(uint64_t max_memory);
+int peak_exceeded(uint64_t max_memory);
 void watch_folders(char **folders);
 int disk_is_full(void);
 void answer_usage(int fd);

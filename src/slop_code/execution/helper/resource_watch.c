@@ -3,9 +3,12 @@
 #include "helper.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,9 +17,13 @@ typedef unsigned long long amount;
 #define MAX_TASKS 4096 /* a power of two, far above the process limits that are in use */
 
 /* Tasks (threads) and how long each has waited for a processor, by the lower bits of its number; for the first task of a
- * process also the highest memory that was seen of the process. A task that takes the place of another begins anew,
+ * process also what was seen of the process: its highest memory, and the bytes that it wrote. A task that takes the place of another begins anew,
  * which loses no more than what was seen of it before. */
-static struct { int number; amount wait, memory; } tasks[MAX_TASKS];
+static struct { int number; amount wait, memory, written; } tasks[MAX_TASKS];
+
+/* Processes of calls, and the sockets through which they sent an account of theirs. */
+static struct account { pid_t pid; int socket; } accounts[MAX_TASKS];
+static int account_count;
 static amount waited, mapped_files;
 
 /* Reads a file of /proc into `text`; 0 if the process is gone. */
@@ -89,7 +96,7 @@ static void add_wait(const char *path, int number) {
     char text[128];
     amount ran, wait;
     if (!read_file(path, text, sizeof text) || sscanf(text, "%llu %llu", &ran, &wait) != 2) return;
-    if (tasks[number % MAX_TASKS].number != number) tasks[number % MAX_TASKS].wait = tasks[number % MAX_TASKS].memory = 0;
+    if (tasks[number % MAX_TASKS].number != number) memset(&tasks[number % MAX_TASKS], 0, sizeof tasks[0]);
     if (wait > tasks[number % MAX_TASKS].wait) waited += wait - tasks[number % MAX_TASKS].wait;
     tasks[number % MAX_TASKS].number = number;
     tasks[number % MAX_TASKS].wait = wait;
@@ -107,14 +114,47 @@ static void add_waits_of(const char *pid) {
     if (folder) closedir(folder);
 }
 
-/* Bytes that the process, and those of its children that it has waited for, gave to write(2) and its like. */
-uint64_t written_by(const char *pid) {
-    char path[300], text[512];
+/* Bytes that a process, and those of its children that it has waited for, gave to write(2) and its like. */
+static amount written_in(const char *account) {
     amount bytes = 0;
-    snprintf(path, sizeof path, "/proc/%s/io", pid);
-    char *line = read_file(path, text, sizeof text) ? strstr(text, "wchar: ") : NULL;
+    const char *line = strstr(account, "wchar: ");
     if (line) sscanf(line, "wchar: %llu", &bytes);
     return bytes;
+}
+
+static amount written_by(const char *pid) {
+    char path[300], text[512];
+    snprintf(path, sizeof path, "/proc/%s/io", pid);
+    return read_file(path, text, sizeof text) ? written_in(text) : 0;
+}
+
+/* Called in the process of a call, before it becomes the command. Only root may open this file of a process that has
+ * ended. So the process opens its own and sends it, and the spawner reads it at the end. */
+void send_account(int socket) {
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* otherwise this file is root's, too */
+    int account = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+    if (account >= 0) send_descriptors(socket, "", 1, &account, 1);
+    if (account >= 0) close(account);
+}
+
+void keep_account(pid_t pid, int socket) {
+    if (account_count < MAX_TASKS) accounts[account_count++] = (struct account){pid, socket};
+    else close(socket);
+}
+
+/* Of a process that has ended and was not reaped yet. */
+static amount written_in_account(pid_t pid) {
+    char packet, text[512] = "";
+    int account, index = 0;
+    while (index < account_count && accounts[index].pid != pid) index++;
+    if (index == account_count) return 0;
+    if (receive_descriptors(accounts[index].socket, &packet, 1, &account, 1) == 1) {
+        if (pread(account, text, sizeof text - 1, 0) < 0) text[0] = 0;
+        close(account);
+    }
+    close(accounts[index].socket);
+    accounts[index] = accounts[--account_count];
+    return written_in(text);
 }
 
 struct totals measure_living(void) {
@@ -123,28 +163,33 @@ struct totals measure_living(void) {
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         const char *pid = entry->d_name;
         if (pid[0] < '1' || pid[0] > '9' || strcmp(pid, "1") == 0) continue;
-        amount memory = memory_of(pid, &totals.processes) + memory_files_of(pid);
+        amount memory = memory_of(pid, &totals.processes) + memory_files_of(pid), written = written_by(pid);
         int number = atoi(pid);
         totals.memory += memory;
         totals.cpu_ns += cpu_of(pid);
-        totals.written += written_by(pid);
+        totals.written += written;
         add_waits_of(pid);
-        if (tasks[number % MAX_TASKS].number == number && memory > tasks[number % MAX_TASKS].memory)
-            tasks[number % MAX_TASKS].memory = memory;
+        if (tasks[number % MAX_TASKS].number != number) continue;
+        if (memory > tasks[number % MAX_TASKS].memory) tasks[number % MAX_TASKS].memory = memory;
+        tasks[number % MAX_TASKS].written = written;
     }
     if (folder) closedir(folder);
     return totals;
 }
 
 /* Adds what a process has waited that has ended and was not reaped yet. A short call is never seen otherwise.
- * Returns the highest memory that the watch saw of it while it ran. */
-uint64_t measure_ended(pid_t pid) {
+ * Returns what it wrote, and the highest memory that the watch saw of it while it ran. */
+struct totals measure_ended(pid_t pid) {
     char path[64];
-    amount seen = tasks[(unsigned)pid % MAX_TASKS].number == (int)pid ? tasks[(unsigned)pid % MAX_TASKS].memory : 0;
+    struct totals totals = {.written = written_in_account(pid)};
     snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
     add_wait(path, (int)pid);
+    if (tasks[(unsigned)pid % MAX_TASKS].number == (int)pid) {
+        totals.memory = tasks[(unsigned)pid % MAX_TASKS].memory;
+        if (tasks[(unsigned)pid % MAX_TASKS].written > totals.written) totals.written = tasks[(unsigned)pid % MAX_TASKS].written;
+    }
     tasks[(unsigned)pid % MAX_TASKS].number = 0; /* the number may be given to another task */
-    return seen;
+    return totals;
 }
 
 /* Nanoseconds of all waiting that was seen since the last call of this function. */

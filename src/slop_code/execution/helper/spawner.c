@@ -82,14 +82,17 @@ static void read_words(const struct request *request, int fd, char **cwd, char *
 }
 
 /* Called in the new process, which becomes the requested command. */
-static _Noreturn void become_command(const struct request *request, const int *fds) {
+static _Noreturn void become_command(const struct request *request, const int *fds, int account) {
     char *cwd, **argv, **environment;
     for (int i = 0; i < 3; i++) dup2(fds[i], i);
     read_words(request, fds[3], &cwd, &argv, &environment);
+    if (account >= 0) dup2(account, 3);
     /* The submission must not get the spawner's listener, nor another call's connection. Closed before this process
      * becomes dumpable, as others of the box may look into it from then on. */
-    if (syscall(SYS_close_range, 3, ~0U, 0) != 0)
-        for (int fd = 3; fd < 3 * MAX_CALLS; fd++) close(fd);
+    if (syscall(SYS_close_range, 4, ~0U, 0) != 0)
+        for (int fd = 4; fd < 4 * MAX_CALLS; fd++) close(fd);
+    if (account >= 0) send_account(3);
+    close(3);
     setsid(); /* a signal to this call's group reaches no other call, and not the spawner */
     default_signals();
     umask(022); /* the modes of new files are the same for every evaluator */
@@ -136,7 +139,7 @@ static void read_text(struct call *call, int fd, uint32_t argc) {
 static void end_call(struct call *call, int status, enum limit limit) {
     struct reply reply = {status, limit};
     if (limit != NO_LIMIT) record_struck(limit, call->text, call->size);
-    else if (killed_for_memory(status)) record_struck(OUT_OF_MEMORY, call->text, call->size);
+    else if (killed_for_memory(status)) record_struck(limit_killed(limits.memory) ? MEMORY_LIMIT : OUT_OF_MEMORY, call->text, call->size);
     if (disk_is_full() || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)) record_struck(DISK_LIMIT, call->text, call->size);
     send(call->fd, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(call->fd);
@@ -192,8 +195,11 @@ static void accept_call(int listener) {
         close(fd);
         return;
     }
+    int account[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, account) != 0) account[0] = account[1] = -1;
     pid_t pid = fork();
-    if (pid == 0) become_command(&request, fds);
+    if (pid == 0) become_command(&request, fds, account[1]);
+    if (account[0] >= 0) close(account[1]), keep_account(pid, account[0]);
     calls[call_count++] = (struct call){.fd = fd, .pid = pid};
     read_text(&calls[call_count - 1], fds[3], request.argc);
     for (int i = 0; i < REQUEST_FDS; i++) close(fds[i]);
@@ -222,7 +228,7 @@ static void collect_children(void) {
     for (pid_t pid; (pid = reap_child(WNOHANG, &status)) > 0;)
         for (int i = 0; i < call_count; i++)
             if (calls[i].pid == pid) {
-                int too_much = took_too_much(limits.memory);
+                int too_much = peak_exceeded(limits.memory);
                 end_call(&calls[i], too_much ? SIGKILL : status, too_much ? MEMORY_LIMIT : NO_LIMIT);
                 break;
             }

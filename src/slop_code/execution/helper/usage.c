@@ -17,7 +17,8 @@ static struct totals reaped;         /* of processes that are gone, since the bo
 static struct totals answered;       /* cpu_ns and written, at the last answer */
 static uint64_t memory, processes;   /* the highest since the last answer */
 static uint64_t memory_kills;        /* of the kernel, at the last answer */
-static struct { uint64_t peak, seen; } last; /* memory of the process that was reaped last, at its highest */
+/* Memory of the process that was reaped last, at its highest: with files that it maps, without, and as it was seen. */
+static struct { uint64_t resident, peak, seen; } last;
 static struct usage current;         /* of which only `struck` is used until the answer */
 static uint64_t disk;                /* the highest since the last answer, of the fullest folder */
 static char *folders[MAX_FOLDERS + 1];
@@ -29,18 +30,18 @@ static uint64_t max(uint64_t one, uint64_t other) { return one > other ? one : o
 pid_t reap_child(int options, int *status) {
     siginfo_t information = {0};
     struct rusage used;
-    char name[16];
     if (waitid(P_ALL, 0, &information, WEXITED | WNOWAIT | options) != 0) return -1;
     pid_t pid = information.si_pid;
     if (pid == 0) return 0;
-    snprintf(name, sizeof name, "%d", (int)pid);
-    last.seen = measure_ended(pid);
-    reaped.written += written_by(name);
+    struct totals ended = measure_ended(pid);
+    last.seen = ended.memory;
+    reaped.written += ended.written;
     if (wait4(pid, status, 0, &used) != pid) return -1;
     reaped.cpu_ns += (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000u;
     reaped.cpu_ns += (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000u;
-    uint64_t peak = (uint64_t)used.ru_maxrss << 10, files = peak_mapped_files();
-    last.peak = peak > files ? peak - files : 0;
+    uint64_t files = peak_mapped_files();
+    last.resident = (uint64_t)used.ru_maxrss << 10;
+    last.peak = last.resident > files ? last.resident - files : 0;
     memory = max(memory, last.peak);
     return pid;
 }
@@ -81,11 +82,15 @@ int killed_for_memory(int status) {
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && out_of_memory_kills() > memory_kills;
 }
 
+/* Whether the process that was reaped last, which the kernel killed, had so much memory that the limit of the box was
+ * the reason: the box's control group may be quicker than the watch. */
+int limit_killed(uint64_t max_memory) { return last.resident > max_memory || memory > max_memory; }
+
 /* Whether the process that was reaped last had more memory than it may, if only for a moment between two looks of the
  * watch. Without this, the verdict on such a process would depend on the moment of the look. The kernel's peak also has
  * mapped files that the watch did not see, so it counts only if the watch saw much of the process's own memory: a call
  * that ended well must not become one that was killed. */
-int took_too_much(uint64_t max_memory) { return last.peak > max_memory && last.seen > max_memory / 2; }
+int peak_exceeded(uint64_t max_memory) { return last.peak > max_memory && last.seen > max_memory / 2; }
 
 static uint64_t used_space(const struct statvfs *information) {
     return (uint64_t)(information->f_blocks - information->f_bfree) * information->f_frsize;
