@@ -62,7 +62,7 @@ def usage_text(usage: Usage) -> str:
     if usage.memory_bytes is not None:
         facts.append(f"{format_size(usage.memory_bytes)} of memory")
     if usage.processes is not None:
-        facts.append(f"{usage.processes} processes")
+        facts.append("1 process" if usage.processes == 1 else f"{usage.processes} processes")
     if usage.written_bytes is not None:
         facts.append(f"{format_size(usage.written_bytes)} written")
     if usage.disk_bytes is not None:
