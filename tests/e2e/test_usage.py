@@ -169,7 +169,9 @@ def test_a_limit_that_struck_is_recorded(results, sandbox, kind, limit):
     test = results(sandbox, True)[f"test_{kind}"]
     assert test.status == "failed"
     assert (kind, limit) in [(struck.kind, struck.limit) for struck in test.limits]
-    assert kind != "disk" or 15 << 20 <= test.usage.disk_bytes <= limit + (1 << 20), "looked at when the call ends, if not before"
+    assert kind != "disk" or 15 << 20 <= test.usage.disk_bytes <= limit + (1 << 20), (
+        "looked at when the call ends, if not before"
+    )
     calls = [struck.call for struck in test.limits if struck.kind == kind and struck.call is not None]
     assert calls == [f"python main.py {kind}"] or (kind == "processes" and not calls)
 

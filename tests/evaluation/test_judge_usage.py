@@ -9,7 +9,7 @@ import urllib.error
 
 import pytest
 
-from slop_code.evaluation.judge.usage import HEAD, UsageMeter, timeout_of
+from slop_code.evaluation.judge.usage import HEAD, PROCESSORS, UsageMeter, timeout_of
 from slop_code.evaluation.reports.raw_test import MAX_DURATION
 from slop_code.evaluation.usage.resources import parse_resources
 from slop_code.pytest_plugin.submission_calls import fail_call
@@ -31,6 +31,7 @@ def expired(limit):
         (expired(10), ("call", 10)),
         (expired(6), ("call", 6)),
         (TimeoutError("timed out"), ("call", 12)),
+        (type("TIMEOUT", (Exception,), {})("as pexpect has it"), ("call", 12)),
         (urllib.error.URLError(TimeoutError("timed out")), ("call", 12)),
         (pytest.fail.Exception("Timeout (>2.5s) from pytest-timeout."), ("test", 2.5)),
         (pytest.fail.Exception("Timeout (>1.2.3s)"), None),
@@ -108,6 +109,17 @@ class TestMeter:
         assert (missing.cpu_s, missing.wait_s, missing.processes) == (None, None, None)
         assert (after.cpu_s, after.wait_s, after.processes) == (None, None, 5)
         assert (usual.cpu_s, usual.wait_s, usual.processes) == (2.0, 3.0, 5)
+
+    def test_a_kernel_that_does_not_measure_waiting(self, tmp_path):
+        answer = HEAD.pack(2_000_000_000, (1 << 64) - 1, 4, 5, 6, 7, 0)
+        meter = UsageMeter(gate_that_answers(tmp_path, answer, answer), {})
+        meter.start()
+        usage = self.measured(meter)
+        assert (usage.cpu_s, usage.wait_s) == (2.0, None)
+
+    @pytest.mark.parametrize(("cpus", "expected"), [(None, PROCESSORS), (0.5, 0.5), (1e6, PROCESSORS)])
+    def test_processors_that_the_submission_may_use(self, cpus, expected):
+        assert self.measured(UsageMeter(None, {}, cpus)).processors == expected
 
     def test_every_number_is_one_that_a_result_accepts(self, tmp_path):
         answer = HEAD.pack(*[(1 << 64) - 1] * 6, 0)

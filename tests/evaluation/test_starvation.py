@@ -20,10 +20,10 @@ SLOW, OTHER = "test_checkpoint_1.py::test_slow", "test_checkpoint_1.py::test_oth
 ROSTER = Roster((RosterEntry(OTHER, (), 1), RosterEntry(SLOW, (), 1)))
 
 
-def used(*, ran=1.0, waited=8.0, judge=0.0, judge_ran=0.1, others=20.0, stolen=0.0, limit=10.0, kind="call", threads=1):
-    more = dict.fromkeys(("memory_bytes", "written_bytes", "disk_bytes")) | {"processes": threads, "processors": 4}
-    more |= {"judge_cpu_s": judge_ran, "judge_wait_s": judge, "others_cpu_s": others, "stolen_s": stolen}
-    usage = Usage(cpu_s=ran, wait_s=waited, **more)
+def used(*, ran=1.0, waited=8.0, judge=0.0, others=20.0, limit=10.0, kind="call", threads=1, **keys):
+    keys = {"judge_cpu_s": 0.1, "stolen_s": 0.0, "processors": 4, **keys}
+    keys |= dict.fromkeys(("memory_bytes", "written_bytes", "disk_bytes")) | {"processes": threads}
+    usage = Usage(cpu_s=ran, wait_s=waited, judge_wait_s=judge, others_cpu_s=others, **keys)
     return Resources(usage=usage, timeout=TestTimeout(kind=kind, limit_s=limit) if limit else None)
 
 
@@ -52,15 +52,16 @@ def slow_test(*evidence):
         pytest.param("failed", used(waited=2.4), (), False, id="waited for less than a quarter"),
         pytest.param("failed", used(waited=2.0, judge=1.0), (), True, id="the judge waited, too"),
         pytest.param("failed", used(waited=500.0, others=1.0), (), False, id="its threads waited for each other"),
-        pytest.param("failed", used(waited=0.0, stolen=15.0, others=4.0), (), True, id="its host took the processor"),
-        pytest.param("failed", used(waited=0.0, stolen=15.0), (), False, id="its host took it from others"),
-        pytest.param("failed", used(judge_ran=10.0), ("one",), False, id="the judge ran for longer than the limit"),
+        pytest.param("failed", used(waited=0.0, stolen_s=15.0, others=4.0), (), True, id="its host took the processor"),
+        pytest.param("failed", used(waited=0.0, stolen_s=15.0), (), False, id="its host took it from others"),
+        pytest.param("failed", used(judge_cpu_s=10.0), ("one",), False, id="the judge ran for longer than the limit"),
         pytest.param("failed", used(ran=10.0), ("one",), False, id="ran for longer than the limit"),
         pytest.param("failed", used(ran=10.0), ("one", "two"), True, id="two calls ran for longer than a limit of one"),
         pytest.param("failed", used(ran=10.0, kind="test"), ("one", "two"), False, id="a limit of the whole test"),
         pytest.param("failed", used(ran=19.0, threads=2), (), True, id="two threads ran for less than the limit"),
         pytest.param("failed", used(ran=20.0, threads=2), (), False, id="two threads ran for longer"),
         pytest.param("failed", used(ran=40.0, threads=99), (), False, id="four processors ran for longer"),
+        pytest.param("failed", used(ran=5.0, processors=0.5), (), False, id="half a processor is its limit"),
         pytest.param("failed", used(ran=39.0, threads=None), (), True, id="an unknown number of threads"),
         pytest.param("failed", used(ran=None, waited=None), (), True, id="the spawner did not answer"),
         pytest.param("failed", used(ran=None, waited=None, others=2.4), (), False, id="others did little"),

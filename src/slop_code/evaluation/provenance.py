@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.submission import SubmissionTree
 
-EVALUATION = 1
+EVALUATION = 2
 """Incremented with every change of slop-code that can change a verdict."""
 
 

@@ -354,6 +354,7 @@ def _settings(
         "command": context.environment.entry(context.problem.entry_file)[:-1][:1],
         "gate": layout.gate,
         "limits": context.environment.limits.model_dump(mode="json", exclude={"cpus"}),
+        "cpus": context.environment.limits.cpus if context.environment.type == "docker" else None,
         "only": request.only,
         "seed": request.seed,
         "quarantined": list(request.quarantined),

@@ -31,6 +31,7 @@ END = struct.pack("=I", 0x454E4421)
 HEAD = struct.Struct("=7Q")
 STRUCK = struct.Struct("=II248s")
 KINDS = {1: "memory", 2: "processes", 3: "disk", 4: "output", 5: "out_of_memory"}
+UNKNOWN_WAIT = (1 << 64) - 1
 ANSWER_SIZE = 1 << 16
 ANSWER_S = 5.0
 MAX_CHAIN = 20
@@ -53,9 +54,10 @@ monotonic = time.monotonic
 class UsageMeter:
     """Differences since the last test, from the spawner in the subject's box and from the kernel."""
 
-    def __init__(self, gate: str | None, limits: Mapping[str, int]) -> None:
+    def __init__(self, gate: str | None, limits: Mapping[str, int], cpus: float | None = None) -> None:
         self.gate = gate
         self.limits = limits
+        self.processors = min(cpus or PROCESSORS, PROCESSORS)
         self.timeout: dict[str, Any] | None = None
         self.last = Reading()
         self.answered = True
@@ -92,7 +94,7 @@ class UsageMeter:
             cpu, wait, *counts, count = HEAD.unpack_from(answer)
             usage |= {name: min(number, MAX_COUNT) for name, number in zip(sizes, counts, strict=True)}
             if measured:  # otherwise these are times of the test before, too
-                usage |= {"cpu_s": cpu / 1e9, "wait_s": wait / 1e9}
+                usage |= {"cpu_s": cpu / 1e9, "wait_s": None if wait == UNKNOWN_WAIT else wait / 1e9}
             struck = [self.struck(answer, HEAD.size + index * STRUCK.size) for index in range(count)]
         elif self.gate is None:  # without boxes, the submission's processes are children of the judge
             usage["cpu_s"] = _seconds(now.children_cpu - before.children_cpu)
@@ -100,7 +102,7 @@ class UsageMeter:
         others = now.busy - before.busy - judge_cpu - (usage["cpu_s"] or 0.0)
         times = {"judge_cpu_s": judge_cpu, "judge_wait_s": now.own_wait - before.own_wait}
         times |= {"others_cpu_s": others, "stolen_s": now.stolen - before.stolen}
-        usage |= {name: _seconds(value) for name, value in times.items()} | {"processors": PROCESSORS}
+        usage |= {name: _seconds(value) for name, value in times.items()} | {"processors": self.processors}
         return {"usage": usage, "limits": struck, "timeout": timeout}
 
     def struck(self, answer: bytes, offset: int) -> dict[str, Any]:
@@ -165,7 +167,7 @@ def timeout_of(error: BaseException, elapsed: float) -> dict[str, Any] | None:
         return None
     for part in parts:
         match = TIMEOUT_TEXT.match(str(part.msg)) if isinstance(part, pytest.fail.Exception) else None
-        if match or any("Timeout" in kind.__name__ for kind in type(part).__mro__):
+        if match or any("timeout" in kind.__name__.lower() for kind in type(part).__mro__):
             part.__dict__[REPORTED] = True
             limit = _seconds(float(match[1])) if match else _limit(getattr(part, "timeout", None), elapsed)
             return {"kind": "test" if match else "call", "limit_s": limit}
@@ -199,4 +201,5 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings = sys.modules["slop_code_judge"]._settings
-    config.pluginmanager.register(UsageMeter(settings.get("gate"), settings.get("limits", {})), "slop_code_usage_meter")
+    meter = UsageMeter(settings.get("gate"), settings.get("limits", {}), settings.get("cpus"))
+    config.pluginmanager.register(meter, "slop_code_usage_meter")

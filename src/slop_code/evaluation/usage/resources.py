@@ -53,8 +53,8 @@ class Usage(Measured):
     stolen_s: Seconds
     """Time that the host of a virtual machine took from its processors while they had work, added up."""
 
-    processors: Annotated[int, Field(ge=1, lt=1 << 31)]
-    """Processors that the judge may use."""
+    processors: Annotated[float, Field(gt=0, lt=1 << 31)]
+    """Processors that the submission may use at a time; less than 1 if `limits.cpus` is."""
 
 
 class StruckLimit(Measured):

@@ -1,7 +1,7 @@
 /* slopbox, the native helper: one static program with several modes (see main.c).
  *
  * All files include this header. Privileged functions are declared in privileged.h, which the files that run without
- * privileges (launcher, handover, spawner, usage, reaper, probe) do not include. */
+ * privileges (launcher, handover, spawner, usage, reaper) do not include. */
 #ifndef HELPER_H
 #define HELPER_H
 #define _GNU_SOURCE
@@ -46,6 +46,7 @@ struct reply {
 #define STRUCK_MAGIC 0x5354524bu
 #define CALL_TEXT 248
 #define MAX_STRUCK 16
+#define UNKNOWN_WAIT UINT64_MAX
 
 struct struck {
     uint32_t limit, size; /* size: bytes of the text */
@@ -59,7 +60,7 @@ struct notice {
 
 /* The answer, without the unused entries of `struck`. */
 struct usage {
-    uint64_t cpu_ns, wait_ns; /* time that the box's processes ran, and waited for a processor */
+    uint64_t cpu_ns, wait_ns; /* time that the box's processes ran, and waited for a processor, or UNKNOWN_WAIT */
     uint64_t memory, processes, written, disk;
     uint64_t struck_count;
     struct struck struck[MAX_STRUCK];
@@ -118,6 +119,5 @@ void answer_usage(int fd);
 int run_main(int argc, char **argv);   /* launcher.c */
 int serve_main(int argc, char **argv); /* spawner.c */
 int reap_main(int argc, char **argv);  /* reaper.c */
-int probe_main(int argc, char **argv); /* probe.c */
 
 #endif

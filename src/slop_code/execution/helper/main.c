@@ -42,7 +42,6 @@ static const struct { const char *name; int (*main)(int argc, char **argv); } mo
     {"run", run_main},                   /* unprivileged: the launcher in the judge's box */
     {"serve", serve_main},               /* unprivileged: the spawner, first process of the subject's box */
     {"reap", reap_main},                 /* unprivileged */
-    {"probe", probe_main},               /* the evaluator's user */
     {"merge-output", merge_output_main}, /* unprivileged */
     {"id", id_main},                     /* unprivileged */
     {"show-filter", show_filter_main},   /* unprivileged */

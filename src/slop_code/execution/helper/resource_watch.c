@@ -192,11 +192,14 @@ struct totals measure_ended(pid_t pid) {
     return totals;
 }
 
-/* Nanoseconds of all waiting that was seen since the last call of this function. */
+/* Nanoseconds of all waiting that was seen since the last call of this function. A kernel without these statistics has
+ * no such file, or says that this process has never run. */
 uint64_t take_wait(void) {
-    amount taken = waited;
+    char text[128];
+    amount ran = 0, taken = waited;
     waited = 0;
-    return taken;
+    int known = read_file("/proc/self/schedstat", text, sizeof text) && sscanf(text, "%llu", &ran) == 1 && ran > 0;
+    return known ? taken : UNKNOWN_WAIT;
 }
 
 /* The most memory of a process that was the content of files, as far as it was seen. */

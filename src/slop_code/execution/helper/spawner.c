@@ -109,7 +109,7 @@ static _Noreturn void become_command(const struct request *request, const int *f
     /* The spawner's own PATH leads to the submission's interpreter, whatever PATH the test gave to the call. */
     execvpe(argv[0], argv, environment);
     environ = environment;
-    if (errno == ENOENT) execvp(argv[0], argv);
+    if (errno == ENOENT || errno == EACCES) execvp(argv[0], argv); /* EACCES: a folder of PATH cannot be searched */
     fprintf(stderr, "slop-code: cannot run %s: %s\n", argv[0], strerror(errno));
     _exit(errno == ENOENT ? NOT_FOUND : NOT_EXECUTABLE);
 }
