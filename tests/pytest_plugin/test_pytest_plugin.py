@@ -237,6 +237,25 @@ class TestPlainPytest:
         assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
         assert "INTERNALERROR" not in done.stdout
 
+    def test_an_alarm_also_interrupts_what_cleans_up_after_a_test_that_took_too_long(self, problem):
+        tests = """
+            import time
+            import pytest
+
+            @pytest.fixture
+            def server():
+                yield
+                time.sleep(600)
+
+            def test_slow(server):
+                time.sleep(600)
+
+            def test_afterwards():
+                pass
+            """
+        done = plain_pytest(problem({"tests/test_checkpoint_1.py": tests}), "tests", "--timeout=2", *OPTIONS)
+        assert "1 failed, 1 passed, 1 error" in done.stdout, done.stdout + done.stderr
+
     def test_a_message_is_cut_before_it_is_shown(self, problem):
         tests = """
             import pytest

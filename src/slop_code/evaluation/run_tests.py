@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from slop_code.execution.session import Session
 
 NO_TIMEOUTS = TimeoutsSpec()
-SESSION_BASE_S = 60.0
-SESSION_TEST_S = 1.0
+SESSION_BASE_S = 120.0
+SESSION_TEST_S = 6.0
 CHUNK = 1 << 16
 POLL_S = 0.05
 _OWN_FOLDER = re.compile(r"[1-9]\d*|repeat-[1-9]\d*")
@@ -121,9 +121,9 @@ def _run_pair(settings: PytestSettings, session: Session, own: Roster, pair: int
 
 
 def session_timeout(checkpoint: CheckpointConfig, tests: int, timeouts: TimeoutsSpec = NO_TIMEOUTS) -> float:
-    """Unless configured, it is long enough for every test to reach its own timeout."""
+    """Unless configured, it is long enough for every test to reach its own timeout, and again while it cleans up."""
     test = timeouts.test or checkpoint.timeout
-    return timeouts.session or checkpoint.session_timeout or SESSION_BASE_S + (test + SESSION_TEST_S) * tests
+    return timeouts.session or checkpoint.session_timeout or SESSION_BASE_S + (2 * test + SESSION_TEST_S) * tests
 
 
 def read_reports(evidence: Sequence[Evidence], sessions: Sequence[Session], parse_ctrf: ReportParser) -> list[Evidence]:

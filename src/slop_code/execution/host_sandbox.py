@@ -88,5 +88,9 @@ class HostSandbox(ABC):
 
     def check_subject(self, entry: Path) -> None:
         env = entry / "env"
-        if not env.is_dir() or (any(env.iterdir()) and not (env / "bin/python").exists()):
+        try:
+            is_whole = env.is_dir() and (not any(env.iterdir()) or (env / "bin/python").exists())
+        except OSError:  # such as a link to a name that is too long
+            is_whole = False
+        if not is_whole:
             raise UnusableSetupError("the environment is damaged")

@@ -1,5 +1,6 @@
 """Guard for pytest-timeout, whose alarm may interrupt a test but never pytest itself.
 
+When it has struck, it is set again for the fixtures that clean up: pytest-timeout sets it once for a test.
 Two cases would end pytest, so that a submission whose output takes long to compare could avoid a verdict:
 outside of a test's phases, while a report is made, nothing catches the alarm's exception; and an alarm at an
 instruction that belongs to no line makes a traceback without a line number, which pytest cannot show.
@@ -26,18 +27,26 @@ MAX_MESSAGE = 128 * 1024
 _phases: list[bool] = []
 """Not empty while a test is set up, called or torn down."""
 
+_struck: list[Callable[[], None]] = []
+"""Sets the alarm that struck in this test again."""
+
 
 @pytest.hookimpl(hookwrapper=True, optionalhook=True)
-def pytest_timeout_set_timer() -> Generator[None, None, None]:
+def pytest_timeout_set_timer(settings: Any) -> Generator[None, None, None]:
     """pytest-timeout has set its alarm when the wrapped hook returns."""
     yield
+    _struck.clear()
     handler = signal.getsignal(signal.SIGALRM)
     if callable(handler):
-        signal.signal(signal.SIGALRM, functools.partial(_alarm, handler))
+        signal.signal(signal.SIGALRM, functools.partial(_alarm, handler, settings.timeout))
 
 
-def _alarm(handler: Callable[[int, FrameType | None], Any], number: int, frame: FrameType | None) -> None:
+def _alarm(
+    handler: Callable[[int, FrameType | None], Any], timeout: float, number: int, frame: FrameType | None
+) -> None:
     if _phases:
+        _struck[:] = [functools.partial(_set_again, signal.getsignal(signal.SIGALRM), timeout)]
+        _struck[0]()
         handler(number, frame)
     else:
         signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
@@ -52,7 +61,19 @@ def _phase() -> Generator[None, None, None]:
         _phases.clear()
 
 
-pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = _phase
+pytest_runtest_setup = pytest_runtest_call = _phase
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Generator[None, None, None]:
+    for set_again in _struck:  # pytest-timeout cancels the alarm when the error of a test is shown
+        set_again()
+    yield from _phase()
+
+
+def _set_again(handler: Any, timeout: float) -> None:
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, timeout)
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #define MAX_CALLS 1024
+#define MAX_FILES 1024 /* open files of a process: the watch looks at each of them */
 #define WATCH_MS 50
 #define REQUEST_TIMEOUT_S 5
 /* The memory limit is for memory in use, which the watch measures. What a program maps may be more: each thread maps a
@@ -99,6 +100,7 @@ static _Noreturn void become_command(const struct request *request, const int *f
     restrict_calls();
     prefer_for_oom_kill();
     set_limit(RLIMIT_CORE, 0); /* a core file would use up the disk limit */
+    set_limit(RLIMIT_NOFILE, MAX_FILES);
     set_limit(RLIMIT_DATA, limits.memory * MAPPED_FACTOR);
     if (limits.of_user > 0) set_limit(RLIMIT_NPROC, limits.of_user);
     set_limit(RLIMIT_FSIZE, limits.file_size);
