@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from slop_code.execution.dependencies import dependency_warnings, python_dependencies
@@ -241,6 +243,67 @@ def test_files_that_name_no_dependencies(make_submission, files, source):
     assert python_dependencies(make_submission(files)).source == source
 
 
+@pytest.mark.parametrize(
+    ("files", "source", "text"),
+    [
+        ({"requirements.txt": "", "pyproject.toml": ANY_SIX}, "pyproject.toml", "six\n"),
+        ({"requirements.txt": "# six\n\n", "setup.cfg": SETUP_CFG}, "setup.cfg", "six == 1.16.0"),
+        ({"requirements.txt": "", "setup.py": SETUP_PY}, "setup.py", None),
+        ({"requirements.txt": "", "pyproject.toml": f"{PROJECT}dependencies = []\n"}, "requirements.txt", ""),
+        ({"requirements.txt": "", "pyproject.toml": f'{PROJECT}dynamic = ["readme"]\n'}, "requirements.txt", ""),
+        ({"requirements.txt": "--pre\n", "pyproject.toml": ANY_SIX}, "requirements.txt", "--pre\n"),
+    ],
+)
+def test_a_file_that_names_nothing_does_not_shadow_another(make_submission, files, source, text):
+    found = python_dependencies(make_submission(files))
+    assert (found.source, found.text) == (source, text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("file: one.txt", "six # pinned\nattrs"),
+        ("file: one.txt, deep/two.txt", "six # pinned\nattrs\nidna"),
+        ("\n    file: deep/two.txt", "idna"),
+        ("file: none.txt", None),
+        ("file: one.txt, none.txt", None),
+        ("file: ../outside.txt", None),
+        ("file: link.txt", None),
+        ("file: one.txt\0", None),
+        ("file: ", None),
+        (f"file: {','.join(['one.txt'] * 21)}", None),
+    ],
+)
+def test_files_that_a_setup_cfg_names_are_read_inside_the_submission_alone(make_submission, value, text):
+    files = {"one.txt": "six # pinned\nattrs\n", "deep/two.txt": "idna"}
+    submission = make_submission({**files, "setup.cfg": f"[options]\ninstall_requires = {value}\n"})
+    (submission.parent / "outside.txt").write_text("six")
+    (submission / "link.txt").symlink_to("../outside.txt")
+    assert python_dependencies(submission).text == text
+
+
+@pytest.mark.parametrize(
+    ("marker", "plain"),
+    [
+        ("(python_full_version < '3.11' and sys_platform == 'linux') or extra == \"x-1\"", True),
+        ("sys_platform not in 'a b'", False),
+        ("sys_platform != 'Failed to fetch'", False),
+        ("sys_platform != 'a # b'", False),
+        ("sys_platform != 'a\nb'", False),
+    ],
+)
+def test_a_lock_with_unusual_markers_is_not_plain(make_submission, marker, plain):
+    """uv copies them into the requirements that it exports, and into its messages."""
+    lock = UV_LOCK.replace('{ name = "six" }', f'{{ name = "six", marker = {json.dumps(marker)} }}', 1)
+    found = python_dependencies(make_submission({"pyproject.toml": ANY_SIX, "uv.lock": lock}))
+    assert (found.source, found.plain) == ("uv.lock", plain)
+
+
+def test_a_deep_lock_is_read(make_submission):
+    lock = f"{UV_LOCK}\n[{'.'.join('a' * 3000)}]\n"
+    assert python_dependencies(make_submission({"pyproject.toml": ANY_SIX, "uv.lock": lock})).plain
+
+
 @pytest.mark.parametrize("source", ['directory = "six"', 'editable = "."', 'virtual = "."'])
 def test_a_lock_with_files_of_the_submission_is_not_plain(make_submission, source):
     own = UV_LOCK.replace('{ registry = "https://index.example/simple" }', f"{{ {source} }}")
@@ -265,9 +328,23 @@ def test_a_lock_with_a_second_registry_is_not_plain_and_a_warning(make_submissio
         ({"environment.yml": "", "requirements.txt": ""}, ["environment.yml of the submission cannot be read"]),
         ({"pyproject.toml": "[project"}, ["pyproject.toml of the submission cannot be parsed"]),
         (
-            {"requirements.txt": "", "uv.lock": UV_LOCK, "pyproject.toml": ANY_SIX},
-            ["uv.lock of the submission is ignored: dependencies come from requirements.txt"],
+            {"requirements.txt": "attrs", "uv.lock": UV_LOCK, "pyproject.toml": ANY_SIX},
+            [
+                "uv.lock of the submission is ignored: dependencies come from requirements.txt",
+                "pyproject.toml of the submission is ignored: dependencies come from requirements.txt",
+            ],
         ),
+        ({"requirements.txt": "# none\n", "uv.lock": UV_LOCK, "pyproject.toml": ANY_SIX}, []),
+        ({"requirements.txt": "attrs\nsix\n", "pyproject.toml": ANY_SIX}, []),
+        ({"requirements.txt": "-e .\n", "pyproject.toml": ANY_SIX}, []),
+        (
+            {"pyproject.toml": ANY_SIX, "setup.py": SETUP_PY, "setup.cfg": SETUP_CFG},
+            [
+                "setup.py of the submission is ignored: dependencies come from pyproject.toml",
+                "setup.cfg of the submission is ignored: dependencies come from pyproject.toml",
+            ],
+        ),
+        ({"setup.cfg": "[options]\ninstall_requires = file: none.txt\n"}, ["install_requires in setup.cfg of the"]),
         ({"uv.lock": UV_LOCK}, ["uv.lock of the submission is ignored: it cannot be used"]),
         (MANAGERS["poetry.lock"][0], []),
     ],

@@ -10,7 +10,13 @@ from pydantic import ValidationError
 from slop_code.errors import ConfigError
 from slop_code.evaluation.report import Digests
 from slop_code.execution.environment import EnvironmentSpec
-from slop_code.execution.python_version import combined_request, fits, installed_pythons, normal_request
+from slop_code.execution.python_version import (
+    combined_request,
+    fits,
+    installed_pythons,
+    normal_request,
+    search_environment,
+)
 from slop_code.runs.result_cache_key import result_cache_key
 from tests.factories import DIGESTS, LOCAL
 from tests.marks import in_proof
@@ -64,6 +70,16 @@ def test_requests_become_specifiers(text, expected):
 )
 def test_versions_fit_requests(version, request_text, expected):
     assert fits(version, request_text) is expected
+
+
+def test_versions_of_pyenv_are_searched_from_the_newest(tmp_path, monkeypatch):
+    for version in ("3.9.18", "3.12.1", "3.13-dev", "2.7.18", "3.12.10"):
+        (tmp_path / "versions" / version).mkdir(parents=True)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", "/usr/bin:/pyenv/shims")
+    first, *others = search_environment()["PATH"].split(":")
+    names = [folder.removeprefix(f"{tmp_path}/versions/") for folder in others]
+    assert (first, names) == ("/usr/bin", ["3.13-dev/bin", "3.12.10/bin", "3.12.1/bin", "3.9.18/bin"])
 
 
 def test_requests_are_combined():

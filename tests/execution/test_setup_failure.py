@@ -2,78 +2,211 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from dataclasses import dataclass, replace
 
 import pytest
 
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError
 from slop_code.evaluation.run_tests import repeat_setup
+from slop_code.execution.process import ProcessResult
+from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
+from slop_code.execution.setup_failure import SetupStep, SetupStepError, StepKind, is_worth_repeating, setup_error
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
+from tests.execution.package_index import serve_index
 from tests.marks import in_proof
 
-DEAD_INDEX = {"environment": {"env": {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_HTTP_RETRIES": "0"}}}
 SHELL = {"command": "sh", "entry_file": "main.sh"}
 IMPOSSIBLE = {"requirements.txt": "six==99.99\n"}
-LIAR = 'import sys\nsys.exit("error: Failed to fetch: network unreachable (os error 101)")\n'
-KILLER = "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nsignal.pause()\n"
-THEIRS, OURS = SubmissionSetupError, InfrastructureError
+THEIRS, OURS, SLOW = SubmissionSetupError, InfrastructureError, SlowSetupError
+DONE = ProcessResult(0, "")
+NO_ANSWER = ProcessResult(2, "error: Failed to fetch: connection refused")
+NO_SUCH = ProcessResult(1, "iniconfig was not found in the package registry")
+FULL = ProcessResult(2, "No space left on device (os error 28)")
+TIMED_OUT = "Failed to download `x==1`: network timeout. Try increasing UV_HTTP_TIMEOUT"
+INVALID = "x==1 has an invalid package format"
+UNSOLVABLE = "No solution found when resolving dependencies: there is no version of six==99.99"
+MISMATCH = "Failed to download `six==1`\n  cause: Hash mismatch for `six==1`"
 
 
 def commands(*lines, **setup):
     return {"commands": SHELL, "setup": {"commands": list(lines), **setup}}
 
 
-@pytest.fixture
-def set_up(cache, environment_spec, make_submission):
-    def run(files, environment):
-        spec = environment_spec(environment, sandbox="none")
-        with Session.open(sandbox_for(spec, cache), make_submission(files)):
-            pass
+def failure(kind, exit_code, output="", argv=("sh", "-c", "cc main.c"), *, first=True):
+    return SetupStepError(SetupStep(argv, kind, first=first), ProcessResult(exit_code, output), 300)
 
-    return run
+
+@dataclass
+class Answers:
+    """What boxes without the submission show; an unexpected question is an error."""
+
+    index: ProcessResult | None = None
+    resolution: SetupStepError | str | None = "unexpected"
+    program: ProcessResult | None = None
+    disk: ProcessResult | None = None
+
+    def run_without_submission(self, argv):
+        answer = self.index if argv[0] == "uv" else self.disk if "printf" in argv[2] else self.program
+        assert answer is not None, argv
+        return answer
+
+    def resolve_again(self):
+        assert self.resolution != "unexpected"
+        return self.resolution
+
+
+PACKAGES, OWN_CODE, COMMAND = StepKind.PACKAGES, StepKind.OWN_CODE, StepKind.COMMAND
+UNSOLVABLE_AGAIN = Answers(DONE, failure(PACKAGES, 1, UNSOLVABLE))
+
+
+@pytest.mark.parametrize(
+    ("step", "answers", "error"),
+    [
+        (failure(PACKAGES, 1, UNSOLVABLE), UNSOLVABLE_AGAIN, THEIRS),
+        (failure(PACKAGES, 1, UNSOLVABLE), replace(UNSOLVABLE_AGAIN, index=NO_SUCH), THEIRS),
+        (failure(PACKAGES, 1, UNSOLVABLE), replace(UNSOLVABLE_AGAIN, index=NO_ANSWER), OURS),
+        (failure(PACKAGES, 1, UNSOLVABLE), replace(UNSOLVABLE_AGAIN, index=ProcessResult(None, "")), OURS),
+        (failure(PACKAGES, 1, TIMED_OUT), Answers(DONE, None), OURS),
+        (failure(PACKAGES, 1, FULL.output), Answers(DONE, None), OURS),
+        (failure(PACKAGES, 1, "gcc: command not found"), Answers(DONE, None), OURS),
+        (failure(PACKAGES, 1, UNSOLVABLE), Answers(DONE, failure(PACKAGES, 1, TIMED_OUT)), OURS),
+        (failure(PACKAGES, 1, UNSOLVABLE), Answers(DONE, failure(PACKAGES, 1, FULL.output)), OURS),
+        (failure(PACKAGES, 1, UNSOLVABLE), Answers(DONE, failure(PACKAGES, 1, INVALID)), OURS),
+        (failure(PACKAGES, 1, UNSOLVABLE), Answers(DONE, failure(PACKAGES, 2, NO_ANSWER.output)), OURS),
+        (failure(PACKAGES, 1, UNSOLVABLE), Answers(DONE, failure(PACKAGES, None)), OURS),
+        (failure(PACKAGES, 1, UNSOLVABLE), Answers(DONE, failure(StepKind.TOOL, 1, FULL.output)), OURS),
+        (failure(PACKAGES, 1, MISMATCH), Answers(DONE), THEIRS),
+        (failure(PACKAGES, 2, NO_ANSWER.output), Answers(DONE), OURS),
+        (failure(PACKAGES, -9), Answers(DONE), OURS),
+        (failure(PACKAGES, None), Answers(DONE), OURS),
+        (failure(OWN_CODE, 1, "error: Failed to fetch: network unreachable"), Answers(DONE), THEIRS),
+        (failure(OWN_CODE, 2, "No space left on device"), Answers(DONE), THEIRS),
+        (failure(OWN_CODE, -9), Answers(DONE), THEIRS),
+        (failure(OWN_CODE, None), Answers(DONE), SLOW),
+        (failure(OWN_CODE, 1), Answers(NO_ANSWER), OURS),
+        (failure(OWN_CODE, 1), Answers(FULL), OURS),
+        (failure(StepKind.TOOL, 1), Answers(), OURS),
+        (failure(COMMAND, 9), Answers(DONE), THEIRS),
+        (failure(COMMAND, 9), Answers(NO_ANSWER), OURS),
+        (failure(COMMAND, 127), Answers(DONE, program=DONE), THEIRS),
+        (failure(COMMAND, 127), Answers(DONE, program=ProcessResult(1, "")), OURS),
+        (failure(COMMAND, 127, argv=("sh", "-c", "CC=cc sh build.sh")), Answers(DONE), THEIRS),
+        (failure(COMMAND, 127, argv=("sh", "-c", "(sh build.sh)")), Answers(DONE), THEIRS),
+        (failure(COMMAND, 127, first=False), Answers(DONE), THEIRS),
+    ],
+)  # fmt: skip
+def test_whose_fault_is_decided_by_evidence(environment_spec, step, answers, error):
+    assert type(setup_error(environment_spec(), step, answers)) is error
+
+
+@pytest.mark.parametrize(
+    ("step", "answers", "error"),
+    [
+        (failure(COMMAND, 1), Answers(disk=DONE), THEIRS),
+        (failure(COMMAND, None), Answers(disk=DONE), SLOW),
+        (failure(COMMAND, 1), Answers(disk=FULL), OURS),
+        (failure(COMMAND, 127), Answers(program=ProcessResult(1, "")), OURS),
+    ],
+)
+def test_other_languages_do_not_depend_on_the_index_of_python(environment_spec, step, answers, error):
+    assert type(setup_error(environment_spec({"commands": SHELL}), step, answers)) is error
+
+
+@pytest.mark.parametrize(
+    ("reading", "step", "error"),
+    [
+        ("infrastructure", failure(PACKAGES, 1, UNSOLVABLE), OURS),
+        ("infrastructure", failure(COMMAND, 9), OURS),
+        ("verdict", failure(PACKAGES, 2, NO_ANSWER.output), THEIRS),
+        ("verdict", failure(COMMAND, None), THEIRS),
+        ("verdict", failure(StepKind.TOOL, 1), OURS),
+    ],
+)
+def test_a_fixed_reading_needs_no_evidence(environment_spec, reading, step, error):
+    assert type(setup_error(environment_spec({"setup": {"on_failure": reading}}), step, Answers())) is error
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (failure(PACKAGES, 1, TIMED_OUT), True),
+        (failure(PACKAGES, 2, NO_ANSWER.output), True),
+        (failure(COMMAND, 1, TIMED_OUT), True),
+        (failure(PACKAGES, 1, UNSOLVABLE), False),
+        (failure(StepKind.TOOL, 1, TIMED_OUT), False),
+    ],
+)
+def test_a_download_that_failed_is_repeated(step, expected):
+    assert is_worth_repeating(step) is expected
+
+
+def test_braces_in_commands_are_the_shell_s():
+    command = SetupStep(["sh", "-c", "echo {tmp}"], COMMAND)
+    assert command.with_paths({"{tmp}": "/tmp"}).argv[-1] == "echo {tmp}"
+
+
+@pytest.fixture(scope="module")
+def index(cache):
+    with serve_index() as address:
+        yield {"UV_DEFAULT_INDEX": address, "UV_HTTP_RETRIES": "0"}
+
+
+LOCK = """\
+version = 1
+requires-python = ">=3.8"
+
+[[package]]
+name = "own"
+version = "1"
+source = {{ virtual = "." }}
+dependencies = [{{ name = "good" }}]
+
+[[package]]
+name = "good"
+version = "{version}"
+source = {{ registry = "https://index.example/simple" }}
+wheels = [{{ url = "https://index.example/good-{version}-py3-none-any.whl", hash = "sha256:{digest}" }}]
+"""
+LOCKED = '[project]\nname = "own"\nversion = "1"\nrequires-python = ">=3.8"\ndependencies = ["good"]\n'
+WRONG = "0" * 64
+LIAR = 'import sys\nsys.exit("error: Failed to download: network unreachable (os error 101)")\n'
+OWN_BUILD = {
+    "requirements.txt": "./own\n",
+    "own/pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n",
+    "own/backend.py": LIAR,
+}
+REMOVES_PYTHON = {"setup": {"commands": ['rm "$VIRTUAL_ENV"/bin/python*']}}
 
 
 @pytest.mark.parametrize(
     ("files", "environment", "error", "text"),
     [
-        (IMPOSSIBLE, {}, THEIRS, "no version of six==99.99"),
-        ({"requirements.txt": "no-such-package-by-far\n"}, {}, THEIRS, "not found in the package registry"),
-        ({"requirements.txt": "<<<\n"}, {}, THEIRS, "requirements.txt:1:1"),
-        ({"requirements.txt": "six==error: Failed to fetch: timed out\n"}, {}, THEIRS, "requirements.txt"),
-        ({"requirements.txt": "--index-url http://127.0.0.1:9/simple\nsix\n"}, {}, THEIRS, "Failed to fetch"),
-        ({"requirements.txt": "./own\n", "own/setup.py": LIAR}, {}, THEIRS, "network unreachable"),
-        ({"requirements.txt": "./own\n", "own/setup.py": KILLER}, {}, THEIRS, "requirements.txt"),
-        (IMPOSSIBLE, DEAD_INDEX, OURS, "Failed to fetch"),
-        ({"requirements.txt": "./own\n", "own/setup.py": LIAR}, DEAD_INDEX, OURS, "the package index gives no answer"),
-        (IMPOSSIBLE, {"setup": {"on_failure": "infrastructure"}}, OURS, "no version of six==99.99"),
-        (IMPOSSIBLE, {**DEAD_INDEX, "setup": {"on_failure": "verdict"}}, THEIRS, "Failed to fetch"),
-        ({}, commands("echo it went wrong >&2; exit 9"), THEIRS, "exited with 9\nit went wrong"),
+        ({"requirements.txt": "stalls\n"}, {}, OURS, "Failed to"),
+        ({"requirements.txt": "unbuildable\n"}, {}, OURS, "the packages can be resolved, but not installed"),
+        ({"requirements.txt": "unreadable\n"}, {}, THEIRS, "gcc: command not found"),
+        ({"requirements.txt": f"good==1.0 --hash=sha256:{WRONG}\n"}, {}, THEIRS, "Hash mismatch"),
+        ({"uv.lock": LOCK.format(version="9", digest=WRONG), "pyproject.toml": LOCKED}, {}, THEIRS, "good==9"),
+        (OWN_BUILD, {}, THEIRS, "network unreachable"),
+        ({}, REMOVES_PYTHON, THEIRS, "left no usable environment"),
         ({}, commands("no-such-compiler main.c"), OURS, "no-such-compiler is not installed in this environment"),
         ({"build.sh": "exit 127\n"}, commands("sh build.sh"), THEIRS, "exited with 127"),
-        ({"build.sh": "exit 127\n"}, commands("CC=cc sh build.sh"), THEIRS, "exited with 127"),
-        ({"build.sh": "exit 127\n"}, commands("(sh build.sh)"), THEIRS, "exited with 127"),
-        ({}, commands("true", "installed-by-the-first"), THEIRS, "exited with 127"),
-        ({}, {"setup": {"commands": ['rm "$VIRTUAL_ENV"/bin/python*']}}, THEIRS, "left no usable environment"),
-        ({}, commands("sleep 1000", timeout=0.5), SlowSetupError, "did not end within the 0.5 s of setup.timeout"),
-        ({}, {**commands("exit 9"), **DEAD_INDEX}, OURS, "the package index gives no answer"),
-        ({}, commands("sleep 1000", timeout=0.5, on_failure="verdict"), THEIRS, "did not end within the 0.5 s"),
-        ({"requirements.txt": "six\n"}, {"setup": {"timeout": 0.001}}, OURS, "did not end within the 0.001 s"),
     ],
     ids=[
-        "impossible version", "unknown package", "no requirement", "invalid version", "index of its own",
-        "build that blames the network", "build that kills uv", "impossible, dead index", "build, dead index",
-        "reading: infrastructure", "reading: verdict", "failing command", "program that is not there",
-        "exit code of a program that is not there", "the same after an assignment", "the same in a subshell",
-        "program of an earlier command", "build that removes its Python", "slow build",
-        "failing command, dead index", "slow build, reading: verdict", "slow tools",
+        "download that stalls", "package that does not build", "package whose dependencies a build tells",
+        "wrong hash", "lock of a version that is not there", "own build that blames the network",
+        "build that removes its Python", "program that is not there", "exit code of such a program",
     ],
 )  # fmt: skip
-def test_whose_fault_is_decided_by_evidence(set_up, files, environment, error, text):
-    with pytest.raises(error) as raised:
-        set_up(files, environment)
+def test_real_set_ups_that_fail(cache, environment_spec, make_submission, index, files, environment, error, text):
+    variables = {**index, "UV_HTTP_TIMEOUT": "1"} if "stalls\n" in files.values() else index
+    spec = environment_spec({"environment": {"env": variables}, **environment}, sandbox="none")
+    with pytest.raises(error) as raised, Session.open(sandbox_for(spec, cache), make_submission(files)):
+        pass
     assert type(raised.value) is error
     assert text in str(raised.value)
 
@@ -96,20 +229,19 @@ def test_a_slow_set_up_is_a_verdict_only_where_the_machine_was_free(cache, share
     assert str(raised.value) == text
 
 
-def test_a_build_that_never_ends_is_repeated_alone(evaluate, make_problem, make_submission, tmp_path):
+def test_a_set_up_that_ends_in_its_repetition_is_not_blamed(cache):
+    repeat_setup(cache, contextlib.nullcontext, iter([1.0]).__next__)
+
+
+def test_a_build_that_never_ends_is_repeated_alone(evaluate, make_problem, make_submission):
     problem = make_problem({"test_checkpoint_1.py": "def test_core(): pass\n"})
-    environment = commands(f"echo begun >> {tmp_path}/begun; sleep 1000", timeout=2)
-    results = evaluate(problem, make_submission({"main.sh": ""}), sandbox="none", environment=environment)
-    assert (tmp_path / "begun").read_text() == "begun\n" * 2
+    environment, events = commands("sleep 1000", timeout=0.001), []
+    results = evaluate(
+        problem, make_submission({"main.sh": ""}), sandbox="none", environment=environment, progress=events.append
+    )
+    assert [event.kind for event in events].count(ProgressKind.RUN_SETUP_COMMAND) == 2
     reason = results.setup_failure or results.infrastructure_failure_reason
-    assert reason.startswith(("set-up failed: `echo begun", "set-up: the machine is busy"))
-
-
-def test_a_set_up_that_ends_in_its_repetition_is_not_blamed(evaluate, make_problem, make_submission, tmp_path):
-    problem = make_problem({"test_checkpoint_1.py": "def test_core(): pass\n"})
-    environment = commands(f"mkdir {tmp_path}/first || exit 0; sleep 1000", timeout=2)
-    results = evaluate(problem, make_submission({"main.sh": ""}), sandbox="none", environment=environment)
-    assert [test.status for test in results.tests] == ["passed"]
+    assert reason.startswith(("set-up failed: `sleep", "set-up: the machine is busy"))
 
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", "docker", *in_proof("none")])

@@ -6,13 +6,14 @@ import configparser
 import os
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.execution.package_managers import (
     further_registries,
+    has_plain_markers,
     normal_name,
     pdm_requirements,
     poetry_project_requirements,
@@ -20,6 +21,9 @@ from slop_code.execution.package_managers import (
     uses_index_only,
 )
 from slop_code.execution.python_version import normal_request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _NUMBERS = r"(?:[0-9]{1,9}!)?[0-9]{1,9}(?:\.[0-9]{1,9})"
 _SUFFIX = r"(?:[._-]?(?:a|b|c|rc|alpha|beta|pre|preview)[0-9]{0,9})?(?:\.?post[0-9]{1,9})?(?:\.?dev[0-9]{0,9})?"
@@ -49,6 +53,10 @@ COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
 LIMIT = 8 << 20
+LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
+MAX_FILES = 20
+"""That a setup.cfg may name."""
+
 UNREADABLE = ("Pipfile", "environment.yml", "environment.yaml", "conda.yaml", "conda-lock.yml")
 """Files that name dependencies, and that nothing here can read."""
 
@@ -66,6 +74,9 @@ class Dependencies:
     requirements: str | None = None
     """A requirements file made of the source; None: uv reads the source itself."""
 
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files that uv reads for `export`, if it needs no others."""
+
     export: bool = False
     """uv makes a requirements file of its lock first."""
 
@@ -75,20 +86,28 @@ class Dependencies:
     @property
     def plain(self) -> bool:
         """Only packages of the index are installed, and no code of the submission runs."""
-        if self.export:
-            return self.text is not None
-        return self.text is not None and is_plain(self.text)
+        return self.text is not None if self.export else self.lines is not None
+
+    @property
+    def lines(self) -> list[str] | None:
+        """The requirements; None: they are not plain, or uv has to export them."""
+        return None if self.export or self.text is None else plain_lines(self.text)
 
 
 def python_dependencies(submission: Path) -> Dependencies:
-    """From requirements.txt, else from a lock, else from the project's own file."""
+    """From requirements.txt, else from a lock, else from the project's own file; the first that names any."""
+    files = _dependency_files(submission)
+    return next((file for file in files if file.lines != []), files[0] if files else Dependencies())
+
+
+def _dependency_files(submission: Path) -> list[Dependencies]:
     readers = (_requirements_txt, _uv_lock, _poetry_lock, _pdm_lock, _pyproject, _setup_py, _setup_cfg)
-    return next(filter(None, (reader(submission) for reader in readers)), Dependencies())
+    return list(filter(None, (reader(submission) for reader in readers)))
 
 
 def dependency_warnings(submission: Path) -> list[str]:
     """Files that name dependencies, and that do not count."""
-    source = python_dependencies(submission).source
+    used = python_dependencies(submission)
     warnings = [
         f"{name} of the submission cannot be read, so its packages are not installed; requirements.txt can"
         for name in UNREADABLE
@@ -96,10 +115,23 @@ def dependency_warnings(submission: Path) -> list[str]:
     ]
     if _is_file(submission, "pyproject.toml") and _toml(submission, "pyproject.toml") is None:
         warnings.append("pyproject.toml of the submission cannot be parsed, so it names no dependencies")
-    ignored = [name for name in ("uv.lock", "poetry.lock", "pdm.lock") if _is_file(submission, name) and source != name]
-    warnings += [f"{name} of the submission is ignored: {_reason(source)}" for name in ignored]
-    registries = further_registries(_toml(submission, source) or {}) if source == "uv.lock" else []
+    if _install_requires(submission) and _setup_cfg(submission) is None:
+        warnings.append("install_requires in setup.cfg of the submission names files that cannot be read")
+    ignored = [name for name in LOCKS if _is_file(submission, name) and used.source != name]
+    ignored += [str(file.source) for file in _dependency_files(submission) if _is_ignored(file, used)]
+    warnings += [f"{name} of the submission is ignored: {_reason(used.source)}" for name in ignored]
+    registries = further_registries(_toml(submission, "uv.lock") or {}) if used.source == "uv.lock" else []
     return [*warnings, *map(_registry_warning, registries)]
+
+
+def _is_ignored(file: Dependencies, used: Dependencies) -> bool:
+    """Whether a file other than a lock names dependencies that the used one may lack.
+
+    A lock is that of the project's own file, and requirements that are not plain may refer to it.
+    """
+    if file.source in LOCKS or used.source in LOCKS or used.lines is None:
+        return False
+    return file.lines is None or not set(file.lines) <= set(used.lines)
 
 
 def _registry_warning(registry: str) -> str:
@@ -124,9 +156,11 @@ def _uv_lock(submission: Path) -> Dependencies | None:
     project, lock = (_toml(submission, "pyproject.toml") or {}).get("project"), _toml(submission, "uv.lock")
     if not isinstance(project, dict) or not lock:
         return None
-    usual = uses_index_only(lock, project.get("name")) and not further_registries(lock)
-    text = f"{_text(submission, 'uv.lock')}\n{_text(submission, 'pyproject.toml')}" if usual else None
-    return Dependencies("uv.lock", text, export=True, locked=True)
+    usual = uses_index_only(lock, project.get("name")) and has_plain_markers(lock)
+    if not usual or further_registries(lock):
+        return Dependencies("uv.lock", export=True, locked=True)
+    files = {name: _text(submission, name) or "" for name in ("uv.lock", "pyproject.toml")}
+    return Dependencies("uv.lock", "\n".join(files.values()), files=files, export=True, locked=True)
 
 
 def _poetry_lock(submission: Path) -> Dependencies | None:
@@ -147,7 +181,7 @@ def _pyproject(submission: Path) -> Dependencies | None:
     name = "pyproject.toml"
     settings = _toml(submission, name) or {}
     project, tools = settings.get("project"), settings.get("tool")
-    if isinstance(project, dict) and ("dependencies" in project or "dynamic" in project):
+    if isinstance(project, dict) and ("dependencies" in project or _is_dynamic(project)):
         # Settings for uv can make a plain name refer to a file of the submission's own.
         own_sources = isinstance(tools, dict) and "uv" in tools
         requirements = None if own_sources else _project_requirements(project)
@@ -159,10 +193,16 @@ def _pyproject(submission: Path) -> Dependencies | None:
     return Dependencies(name, requirements, requirements)  # what only Poetry understands, its build backend reads
 
 
+def _is_dynamic(project: dict[str, Any]) -> bool:
+    """Whether the project's build backend may compute its dependencies."""
+    dynamic = project.get("dynamic", [])
+    return not isinstance(dynamic, list) or "dependencies" in dynamic
+
+
 def _project_requirements(project: dict[str, Any]) -> str | None:
     """Made of `[project]`, so that no other mistake in the file matters; None: they are more than plain names."""
-    dependencies, dynamic, own_name = project.get("dependencies"), project.get("dynamic", []), project.get("name")
-    if not isinstance(dependencies, list) or not isinstance(dynamic, list) or "dependencies" in dynamic:
+    dependencies, own_name = project.get("dependencies"), project.get("name")
+    if not isinstance(dependencies, list) or _is_dynamic(project):
         return None
     names = [_plain_name(dependency) for dependency in dependencies]
     # The extras of a dependency with the project's own name are those of this file.
@@ -188,14 +228,26 @@ def _setup_py(submission: Path) -> Dependencies | None:
 
 def _setup_cfg(submission: Path) -> Dependencies | None:
     """uv does not read it without a setup.py."""
+    listed = _install_requires(submission)
+    if listed.startswith("file:"):
+        names = [name.strip() for name in listed.removeprefix("file:").split(",")]
+        texts = [_text(submission, name) for name in names] if len(names) <= MAX_FILES else [None]
+        listed = "\n".join(text or "" for text in texts)
+        if None in texts:
+            return None
+    elif not listed:
+        return None
+    text = "\n".join(line.strip() for line in listed.splitlines() if line.strip())
+    return Dependencies("setup.cfg", text, text)
+
+
+def _install_requires(submission: Path) -> str:
     parser = configparser.RawConfigParser()
     try:
         parser.read_string(_text(submission, "setup.cfg") or "")
-        listed = parser.get("options", "install_requires", fallback="")
+        return parser.get("options", "install_requires", fallback="").strip()
     except configparser.Error:
-        return None
-    text = "\n".join(line.strip() for line in listed.splitlines() if line.strip())
-    return Dependencies("setup.cfg", text, text) if text else None
+        return ""
 
 
 def python_requests(submission: Path) -> list[tuple[str, str]]:
@@ -213,6 +265,8 @@ def python_requests(submission: Path) -> list[tuple[str, str]]:
 
 def _is_file(submission: Path, name: str) -> bool:
     """Whether there is such a file, and not a pipe or a link that leads out, which uv must not read."""
+    if "\0" in name:
+        return False
     path = Path(os.path.realpath(submission / name))
     return submission in path.parents and path.is_file()
 

@@ -13,6 +13,8 @@ _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VERSION = re.compile(r"[A-Za-z0-9.+!]+")
 _MARKER = re.compile(r"[A-Za-z0-9_ .,'\"()<>=!~*+-]*")
+_LOCKED_MARKER = re.compile(r"""(?:[a-z_()<>=!~ ]|'[A-Za-z0-9._+-]*'|"[A-Za-z0-9._+-]*")*""", re.ASCII)
+_SPACE = re.compile(r"\s")
 ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn")
 """Keys of packages that do not come from an index."""
 
@@ -20,6 +22,23 @@ ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn")
 def uses_index_only(lock: Mapping[str, Any], project: object) -> bool:
     """Whether every package of a uv.lock, except the project of this name, comes from an index."""
     return all(_is_indexed(package) or _is_project(package, project) for package in _packages(lock))
+
+
+def has_plain_markers(lock: Mapping[str, Any]) -> bool:
+    """Whether all text with spaces in a uv.lock is that of usual markers.
+
+    uv copies markers into the requirements that it exports, where some cannot be parsed, and into its messages.
+    """
+    values: list[Any] = [lock]
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            values += [*value, *value.values()]
+        elif isinstance(value, list):
+            values += value
+        elif isinstance(value, str) and _SPACE.search(value) and not _LOCKED_MARKER.fullmatch(value):
+            return False
+    return True
 
 
 def further_registries(lock: Mapping[str, Any]) -> list[str]:

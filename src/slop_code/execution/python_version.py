@@ -139,7 +139,7 @@ def no_python(request: str, where: str, versions: Sequence[str]) -> ConfigError:
 
 
 def _ask_uv(request: str) -> HostPython | None:
-    answer = capture([str(uv_paths()[0]), *FIND, request], timeout=FIND_S, env=_search_environment())
+    answer = capture([str(uv_paths()[0]), *FIND, request], timeout=FIND_S, env=search_environment())
     return _describe(answer.output.strip()) if answer.exit_code == 0 else None
 
 
@@ -152,11 +152,12 @@ def _describe(path: str) -> HostPython | None:
     return HostPython(base, version, prefix)
 
 
-def _search_environment() -> dict[str, str]:
+def search_environment() -> dict[str, str]:
     """PATH, and all versions of pyenv, whose shims work for one of them only."""
     folders = [folder for folder in os.environ.get("PATH", "").split(":") if not folder.endswith("/shims")]
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    folders += [str(folder / "bin") for folder in sorted(pyenv.glob("3*"), reverse=True)]
+    versions = sorted(pyenv.glob("3*"), key=lambda folder: _numbers(folder.name), reverse=True)
+    folders += [str(folder / "bin") for folder in versions]
     return {**os.environ, "PATH": ":".join(folders), DOWNLOADS: "never"}
 
 
@@ -165,7 +166,7 @@ def installed_pythons() -> list[HostPython]:
     argv = [str(uv_paths()[0]), "python", "list", "--no-config", "--no-cache", "--only-installed"]
     pythons = {own_python().path: own_python()}
     try:
-        answer = capture([*argv, "--output-format", "json"], timeout=FIND_S, env=_search_environment())
+        answer = capture([*argv, "--output-format", "json"], timeout=FIND_S, env=search_environment())
         for entry in json.loads(answer.output):
             path = os.path.realpath(entry["path"])
             if entry["version"].startswith("3."):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
@@ -26,7 +27,7 @@ from slop_code.execution.submission import tree_digest
 from slop_code.execution.uv import network_variables, uv_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from slop_code.execution.process import ProcessResult
@@ -50,6 +51,9 @@ class SetupPlan:
     requirements: str | None = None
     """A requirements file that the steps use."""
 
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files of the submission that the steps read, where they need no others."""
+
 
 def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) -> PreparedSubject:
     """Run the environment's set-up commands, or install what a Python submission requires; once per content.
@@ -66,11 +70,11 @@ def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) 
     except SetupStepError as first:
         # The failed box is gone, with all that it wrote: a disk that it filled has room again.
         if not is_worth_repeating(first):
-            raise setup_error(sandbox, first, setup.probe) from first
+            raise setup_error(sandbox.spec, first, setup) from first
         try:
             entry = setup.load_or_build()
         except SetupStepError as second:
-            raise setup_error(sandbox, second, setup.probe) from second
+            raise setup_error(sandbox.spec, second, setup) from second
     return PreparedSubject(entry, plan.kind == LAYERS, _test_environment(sandbox, entry, plan.kind))
 
 
@@ -92,7 +96,7 @@ def _plan(sandbox: Sandbox, submission: Path) -> SetupPlan:
         content = needed.text
     else:
         content = tree_digest(submission) if needed.source else ""
-    return SetupPlan(SUBJECTS, content, python_steps(python, needed), needed.requirements)
+    return SetupPlan(SUBJECTS, content, python_steps(python, needed), needed.requirements, needed.files)
 
 
 def python_steps(python: str, dependencies: Dependencies) -> list[SetupStep]:
@@ -131,17 +135,12 @@ class SubjectSetup:
         key = digest_of([self.plan.content, steps, *fixed])
 
         def build(scratch: Path) -> None:
-            deadline = time.monotonic() + sandbox.spec.setup.timeout
-            paths = {"{env}": sandbox.subject_env(scratch), "{tmp}": sandbox.layout(scratch).tmp}
             try:
-                with sandbox.setup_box(self._job(self.submission, scratch)) as setup_box:
-                    if self.plan.requirements is not None:
-                        paths[REQUIREMENTS] = setup_box.put("requirements.txt", self.plan.requirements)
-                    for step in self.plan.steps:
-                        self._run_step(setup_box, step.with_paths(paths), deadline)
+                with self._open_box(self._job(self.submission, scratch)) as (setup_box, paths):
+                    self._run_steps(setup_box, [step.with_paths(paths) for step in self.plan.steps])
                 sandbox.check_subject(scratch)
             except ValueError as damage:
-                raise damaged_environment(sandbox, self.plan.steps, damage) from damage
+                raise damaged_environment(sandbox.spec, self.plan.steps, damage) from damage
             write_sample_manifest(scratch)
 
         def load(entry: Path) -> Path:
@@ -151,15 +150,41 @@ class SubjectSetup:
 
         return sandbox.cache.load_or_build(self.plan.kind, key, build, load)
 
-    def probe(self, argv: Sequence[str]) -> ProcessResult:
-        """Run a command in a new box with the same settings and an empty workspace, of which nothing is kept."""
+    def run_without_submission(self, argv: Sequence[str]) -> ProcessResult:
+        with self._open_probe({}) as (setup_box, paths):
+            return setup_box.run(SetupStep(argv, StepKind.TOOL).with_paths(paths).argv, PROBE_S)
+
+    def resolve_again(self) -> SetupStepError | None:
+        *others, install = self.plan.steps
+        resolve = replace(install, argv=[*install.argv, "--dry-run"])
+        with self._open_probe(self.plan.files) as (setup_box, paths):
+            try:
+                self._run_steps(setup_box, [step.with_paths(paths) for step in (*others, resolve)])
+            except SetupStepError as error:
+                return error
+        return None
+
+    @contextlib.contextmanager
+    def _open_probe(self, files: Mapping[str, str]) -> Iterator[tuple[SetupBox, Mapping[str, str]]]:
         with self.sandbox.cache.session_folder() as folder:
-            empty, scratch = folder / "empty", folder / "scratch"
-            for path in (empty, scratch):
+            workspace, scratch = folder / "workspace", folder / "scratch"
+            for path in (workspace, scratch):
                 path.mkdir()
-            with self.sandbox.setup_box(replace(self._job(empty, scratch), discard=True)) as setup_box:
-                tmp = self.sandbox.layout(scratch).tmp
-                return setup_box.run([word.replace("{tmp}", tmp) for word in argv], PROBE_S)
+            for name, text in files.items():
+                (workspace / name).write_text(text, encoding="utf-8")
+            with self._open_box(replace(self._job(workspace, scratch), discard=True)) as box:
+                yield box
+
+    @contextlib.contextmanager
+    def _open_box(self, job: SetupJob) -> Iterator[tuple[SetupBox, Mapping[str, str]]]:
+        """The box, and the paths that words of its commands stand for."""
+        sandbox = self.sandbox
+        paths = {"{env}": sandbox.subject_env(job.scratch), "{tmp}": sandbox.layout(job.scratch).tmp}
+        paths["{python}"] = sandbox.subject_python()
+        with sandbox.setup_box(job) as setup_box:
+            if self.plan.requirements is not None:
+                paths[REQUIREMENTS] = setup_box.put("requirements.txt", self.plan.requirements)
+            yield setup_box, paths
 
     def _job(self, submission: Path, scratch: Path) -> SetupJob:
         return SetupJob(
@@ -170,11 +195,14 @@ class SubjectSetup:
             hidden=self.hidden,
         )
 
-    def _run_step(self, setup_box: SetupBox, step: SetupStep, deadline: float) -> None:
-        self.sandbox.progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, step.shown))
-        done = setup_box.run(step.argv, max(0.0, deadline - time.monotonic()))
-        if done.exit_code != 0:
-            raise SetupStepError(step, done, self.sandbox.spec.setup.timeout)
+    def _run_steps(self, setup_box: SetupBox, steps: Sequence[SetupStep]) -> None:
+        timeout = self.sandbox.spec.setup.timeout
+        deadline = time.monotonic() + timeout
+        for step in steps:
+            self.sandbox.progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, step.shown))
+            done = setup_box.run(step.argv, max(0.0, deadline - time.monotonic()))
+            if done.exit_code != 0:
+                raise SetupStepError(step, done, timeout)
 
 
 def _setup_environment(sandbox: Sandbox, scratch: Path) -> dict[str, str]:

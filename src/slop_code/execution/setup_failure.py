@@ -6,16 +6,16 @@ import re
 import shlex
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from slop_code.errors import InfrastructureError, SlopCodeError, SlowSetupError, SubmissionSetupError
 from slop_code.execution.sandbox import UnusableSetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.process import ProcessResult
-    from slop_code.execution.sandbox import Sandbox
 
 PROBE_PACKAGE = "iniconfig"
 """Part of the locked test tools, so that every index that slop-code works with has it."""
@@ -28,12 +28,14 @@ PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 """A word that is a program, and neither a path nor another part of the shell's language."""
 
 INDEX_HAS_NO_SUCH = "was not found in the package registry"
-NO_PYTHON = "No interpreter found"
+HASH_MISMATCH = "Hash mismatch for"
 UNSATISFIABLE = 1
-"""Exit code of uv for requirements that cannot be met. For all that keeps it from finding out, it is 2."""
+"""Exit code of uv for requirements that cannot be met, and also for some downloads, builds and disks that fail."""
 
 REQUIREMENTS = "{requirements}"
-FETCH_FAILED = "Failed to fetch"
+FETCH_FAILED = ("Failed to fetch", "Failed to download")
+INCOMPLETE = (*FETCH_FAILED, "has an invalid package format", "No space left on device")
+"""Texts of a resolution that did not get the metadata of a package, whatever its exit code."""
 
 
 class StepKind(Enum):
@@ -53,14 +55,16 @@ class StepKind(Enum):
 @dataclass(frozen=True, slots=True)
 class SetupStep:
     argv: Sequence[str]
-    """`{env}` stands for the Python environment, `{tmp}` for the folder of temporary files, REQUIREMENTS for the file
-    with requirements that were read from a lock."""
+    """`{env}` stands for the Python environment, `{tmp}` for the folder of temporary files, `{python}` for the
+    submission's interpreter, REQUIREMENTS for a file with requirements. Not so in a COMMAND."""
 
     kind: StepKind
     first: bool = False
     """The first command, so that no code of the submission has run before it."""
 
     def with_paths(self, paths: Mapping[str, str]) -> SetupStep:
+        if self.kind is StepKind.COMMAND:
+            return self  # braces are part of the shell's language
         return replace(self, argv=[_with_paths(word, paths) for word in self.argv])
 
     @property
@@ -84,36 +88,42 @@ class SetupStepError(SlopCodeError):
         self.step, self.done = step, done
 
 
+class SetupProbe(Protocol):
+    """New boxes with the settings of the one that failed, without the submission. Nothing of them is kept."""
+
+    def run_without_submission(self, argv: Sequence[str]) -> ProcessResult:
+        """Run a command in an empty workspace. Its words may have the names of paths that `SetupStep.argv` has."""
+
+    def resolve_again(self) -> SetupStepError | None:
+        """Repeat the steps, but only resolve the packages of the last one; None: that succeeds."""
+
+
 def is_worth_repeating(error: SetupStepError) -> bool:
     """A download may fail once by chance. The submission can print this too, and gains one more attempt by it."""
-    return error.step.kind is not StepKind.TOOL and FETCH_FAILED in error.done.output
+    return error.step.kind is not StepKind.TOOL and any(text in error.done.output for text in FETCH_FAILED)
 
 
-def setup_error(
-    sandbox: Sandbox, error: SetupStepError, probe: Callable[[Sequence[str]], ProcessResult]
-) -> SlopCodeError:
-    """The error to raise. `probe` runs a command in a new box of the same kind, without the submission.
+def setup_error(spec: EnvironmentSpec, error: SetupStepError, probe: SetupProbe) -> SlopCodeError:
+    """The error to raise.
 
     A step that would be the submission's fault, and that a time limit ended, is a SlowSetupError.
     """
-    reading, kind = sandbox.spec.setup.on_failure, error.step.kind
-    ours = InfrastructureError(f"set-up: {error}")
+    reading, kind = spec.setup.on_failure, error.step.kind
     if reading == "infrastructure" or kind is StepKind.TOOL:
-        return ours
+        return InfrastructureError(f"set-up: {error}")
     if reading == "verdict":
         return SubmissionSetupError(str(error))
-    if kind is StepKind.PACKAGES and error.done.exit_code != UNSATISFIABLE:
-        return ours
-    reason = _missing_program(sandbox, error, probe) or _index_failure(sandbox, probe)
+    reason = _package_failure(error, probe) if kind is StepKind.PACKAGES else _missing_program(spec, error, probe)
+    reason = reason or (_disk_failure(spec, probe) if spec.interpreter() is None else _index_failure(probe))
     if reason is not None:
         return InfrastructureError(f"set-up: {reason}: {error}")
     return SlowSetupError(str(error)) if error.done.exit_code is None else SubmissionSetupError(str(error))
 
 
-def damaged_environment(sandbox: Sandbox, steps: Sequence[SetupStep], damage: ValueError) -> SlopCodeError:
+def damaged_environment(spec: EnvironmentSpec, steps: Sequence[SetupStep], damage: ValueError) -> SlopCodeError:
     """The error to raise where all steps succeeded, and the environment that they made cannot be used."""
     reason = f"the set-up succeeded, and left no usable environment: {damage}"
-    reading = sandbox.spec.setup.on_failure
+    reading = spec.setup.on_failure
     could_cause_it = any(step.kind in (StepKind.OWN_CODE, StepKind.COMMAND) for step in steps)
     # Any other damage is that of a container engine's own objects, which no submission can reach.
     if not isinstance(damage, UnusableSetupError) or not could_cause_it or reading == "infrastructure":
@@ -121,9 +131,25 @@ def damaged_environment(sandbox: Sandbox, steps: Sequence[SetupStep], damage: Va
     return SlowSetupError(reason) if damage.late and reading != "verdict" else SubmissionSetupError(reason)
 
 
-def _missing_program(
-    sandbox: Sandbox, error: SetupStepError, probe: Callable[[Sequence[str]], ProcessResult]
-) -> str | None:
+def _package_failure(error: SetupStepError, probe: SetupProbe) -> str | None:
+    """Why packages could not be installed that may well exist; None: the submission asks for what there is not.
+
+    No code of the submission runs in such a step, so it cannot forge what uv prints.
+    """
+    if error.done.exit_code != UNSATISFIABLE:
+        return "uv was kept from installing the packages"
+    if HASH_MISMATCH in error.done.output:
+        return None  # the index has the package, but with another content than the submission demands
+    again = probe.resolve_again()
+    if again is None:
+        return "the packages can be resolved, but not installed"
+    is_resolution = again.step.kind is StepKind.PACKAGES and again.done.exit_code == UNSATISFIABLE
+    if not is_resolution or any(text in again.done.output for text in INCOMPLETE):
+        return "uv was kept from resolving the packages again"
+    return None
+
+
+def _missing_program(spec: EnvironmentSpec, error: SetupStepError, probe: SetupProbe) -> str | None:
     """A command of the environment whose program is nowhere is a mistake in the environment.
 
     A build can exit with this code too. So it counts only if the command begins with the name of a program that a box
@@ -138,18 +164,21 @@ def _missing_program(
         return None
     if not PROGRAM.fullmatch(word):
         return None
-    shell = sandbox.spec.local.shell or "/bin/sh"
-    done = probe([shell, "-c", 'command -v -- "$1"', "sh", word])
+    done = probe.run_without_submission([spec.local.shell or "/bin/sh", "-c", 'command -v -- "$1"', "sh", word])
     return None if done.exit_code == 0 else f"{word} is not installed in this environment"
 
 
-def _index_failure(sandbox: Sandbox, probe: Callable[[Sequence[str]], ProcessResult]) -> str | None:
+def _index_failure(probe: SetupProbe) -> str | None:
     """Why the index gives no answer; None: it does. It is asked for a package that is known to exist."""
-    install = ["uv", "pip", "install", "--no-config", "--no-cache", "--no-deps", "--python", sandbox.subject_python()]
-    done = probe([*install, "--target", "{tmp}/probe", PROBE_PACKAGE])
+    install = ["uv", "pip", "install", "--no-config", "--no-cache", "--no-deps", "--python", "{python}"]
+    done = probe.run_without_submission([*install, "--target", "{tmp}/probe", PROBE_PACKAGE])
     if done.exit_code == 0 or INDEX_HAS_NO_SUCH in done.output:
         return None
-    if sandbox.spec.interpreter() is None and NO_PYTHON in done.output:
-        return None  # an image without Python: its commands do not depend on this index
     how = f"within {PROBE_S:g} s" if done.exit_code is None else f"for {PROBE_PACKAGE}: {done.output.strip()[-500:]}"
     return f"the package index gives no answer {how}"
+
+
+def _disk_failure(spec: EnvironmentSpec, probe: SetupProbe) -> str | None:
+    """Why nothing can be written; None: it can. Other languages do not depend on the index of Python packages."""
+    done = probe.run_without_submission([spec.local.shell or "/bin/sh", "-c", "printf %1000000s > probe"])
+    return None if done.exit_code == 0 else f"a box without the submission cannot write: {done.output.strip()[-500:]}"
