@@ -29,6 +29,7 @@ PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 INDEX_HAS_NO_SUCH = "was not found in the package registry"
 HASH_MISMATCH = "Hash mismatch for"
+BUILD_FAILED = "Failed to build"
 UNSATISFIABLE = 1
 """Exit code of uv for requirements that cannot be met, and also for some downloads, builds and disks that fail."""
 
@@ -140,6 +141,8 @@ def _package_failure(error: SetupStepError, probe: SetupProbe) -> str | None:
         return "uv was kept from installing the packages"
     if HASH_MISMATCH in error.done.output:
         return None  # the index has the package, but with another content than the submission demands
+    if BUILD_FAILED in error.done.output and not any(text in error.done.output for text in INCOMPLETE):
+        return None  # a package that nobody can install here; whoever may choose one could avoid every verdict
     again = probe.resolve_again()
     if again is None:
         return "the packages can be resolved, but not installed"
