@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import configparser
 import os
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
+from slop_code.execution.file_parsers import parse_ini, parse_toml
 from slop_code.execution.package_managers import (
     further_registries,
     has_plain_markers,
@@ -242,12 +241,8 @@ def _setup_cfg(submission: Path) -> Dependencies | None:
 
 
 def _install_requires(submission: Path) -> str:
-    parser = configparser.RawConfigParser()
-    try:
-        parser.read_string(_text(submission, "setup.cfg") or "")
-        return parser.get("options", "install_requires", fallback="").strip()
-    except configparser.Error:
-        return ""
+    sections = parse_ini(_text(submission, "setup.cfg") or "") or {}
+    return sections.get("options", {}).get("install_requires", "").strip()
 
 
 def python_requests(submission: Path) -> list[tuple[str, str]]:
@@ -285,10 +280,7 @@ def _text(submission: Path, name: str) -> str | None:
 def _toml(submission: Path, name: str) -> dict[str, Any] | None:
     """None: it is absent, or cannot be parsed."""
     text = _text(submission, name)
-    try:
-        return None if text is None else tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    return None if text is None else parse_toml(text)
 
 
 def is_plain(requirements: str) -> bool:
