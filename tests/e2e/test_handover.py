@@ -86,6 +86,8 @@ def test_folders_that_no_argument_names(run):
 """
 
 FILES = {
+    "tests/deep/conftest.py": "import pytest\n\n@pytest.fixture\ndef deep(): return 1\n",
+    "tests/deep/test_checkpoint_1_deep.py": "def test_deep(deep): assert deep == 1\n",
     "tests/helpers.py": "def help(): return 1\n",
     "tests/copy_of_helpers.txt": "def help(): return 1\n",
     "tests/mixed/checks.py": "def right(): return True\n",
@@ -106,7 +108,7 @@ def test_everything_but_test_code_is_handed_over(sandbox, make_problem, make_sub
     problem = make_problem({"test_checkpoint_1.py": "import helpers\n" + TESTS}, files=FILES)
     results = evaluate(problem, make_submission({"main.py": SUBMISSION}), sandbox=sandbox)
     assert {test.id: test.failure_message for test in results.tests if test.status != "passed"} == {}
-    assert len(statuses_by_id(results)) == 9
+    assert len(statuses_by_id(results)) == 10
     refused = {test.id: [path.path for path in test.refused_paths] for test in results.tests if test.refused_paths}
     assert refused == {
         "test_a_folder_with_imported_code": ["mixed/checks.py"],
