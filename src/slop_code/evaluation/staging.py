@@ -207,7 +207,7 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
         context.environment.environment.env,
     ]
     sources = judge_sources()
-    rules = sorted(Path(str(test_code.__file__)).parent.glob("*.py"))
+    rules = [*sorted(Path(str(test_code.__file__)).parent.glob("*.py")), Path(__file__).with_name("selection.py")]
     key = digest_of(
         [*content, *context.sandbox.identity(), __version__, *map(_file_digest, [*sources.values(), *rules])]
     )
