@@ -39,6 +39,8 @@ def patterns_of(node: ast.AST, values: Mapping[str, Sequence[ast.expr]], depth: 
             return _joined([inner(left), inner(right)])
         case ast.Call(ast.Attribute(folder, name), arguments) if name in JOINING_METHODS:
             return _joined([inner(folder), *map(inner, arguments)])
+        case ast.Call(ast.Attribute(attr="with_name"), [sibling]):
+            return _joined([{ANY}, inner(sibling)])
         case ast.Call(ast.Attribute(attr=name) | ast.Name(name), [_, *_] as arguments) if name in JOINING:
             return _joined(list(map(inner, arguments)))
         case ast.JoinedStr(parts):

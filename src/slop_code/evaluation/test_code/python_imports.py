@@ -152,7 +152,7 @@ class _Reader:
             self.take_command([node])
 
     def is_own_python(self, word: ast.AST) -> bool:
-        return self.any_part(word, lambda node: _dotted(node) == "sys.executable", self.own_pythons)
+        return self.any_part(word, lambda node: self.name(node) == "executable", self.own_pythons)
 
     def is_python_text(self, word: ast.AST) -> bool:
         return self.any_part(word, functools.partial(_is_command, PYTHON_COMMAND), self.python_texts)
@@ -178,9 +178,9 @@ class _Reader:
         """A file that an interpreter runs for the tests, such as a program that computes expected outputs."""
         texts = [text for word in words for text in patterns_in(word, self.values)]
         parts = [part.strip(SHELL_MARKS) for text in texts for part in text.split()]
-        folders = {path for command, path in pairwise(parts) if command == "cd"} or {"", *self.folders}
-        if folder is not None:
-            folders = patterns_of(folder, self.values)
+        bases = {"", *self.folders} if folder is None else patterns_of(folder, self.values)
+        changes = {path for command, path in pairwise(parts) if command == "cd"} or {""}
+        folders = {join(base, path) if path else base for base in bases for path in changes}
         names = [part for part in parts if part.endswith(".py") and has_constant_name(part)]
         modules = {(0, name) for option, name in pairwise(parts) if option == "-m"}
         self.files |= {join(folder, name) for folder in folders for name in names}
