@@ -75,9 +75,19 @@ def test_folders_of_a_variable(run):
     import os
     variables = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE / 'mixed'}"}
     assert look(run, HERE / "other", env=variables) == ({"other": {"data.py": "y = 2"}}, "")
+    assert look(run, HERE / "mixed", env=variables)[1] == f"{REFUSED}{HERE / 'mixed/checks.py'}: {ITS_CODE}\\n"
+
+def test_folders_that_no_argument_names(run):
+    import os
+    variables = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE / 'mixed'}"}
+    assert look(run, env=variables) == ({}, "")
+    for folder in (HERE, HERE / "mixed"):
+        assert REFUSED not in run(cwd=folder).stderr
 """
 
 FILES = {
+    "tests/deep/conftest.py": "import pytest\n\n@pytest.fixture\ndef deep(): return 1\n",
+    "tests/deep/test_checkpoint_1_deep.py": "def test_deep(deep): assert deep == 1\n",
     "tests/helpers.py": "def help(): return 1\n",
     "tests/copy_of_helpers.txt": "def help(): return 1\n",
     "tests/mixed/checks.py": "def right(): return True\n",
@@ -98,14 +108,14 @@ def test_everything_but_test_code_is_handed_over(sandbox, make_problem, make_sub
     problem = make_problem({"test_checkpoint_1.py": "import helpers\n" + TESTS}, files=FILES)
     results = evaluate(problem, make_submission({"main.py": SUBMISSION}), sandbox=sandbox)
     assert {test.id: test.failure_message for test in results.tests if test.status != "passed"} == {}
-    assert len(statuses_by_id(results)) == 8
+    assert len(statuses_by_id(results)) == 10
     refused = {test.id: [path.path for path in test.refused_paths] for test in results.tests if test.refused_paths}
     assert refused == {
         "test_a_folder_with_imported_code": ["mixed/checks.py"],
         "test_code": ["helpers.py", "test_checkpoint_1.py", "conftest.py", "copy_of_helpers.txt", "pytest.ini"],
         "test_the_whole_folder": ["."],
         "test_a_variable_alone": ["mixed/checks.py"],
-        "test_folders_of_a_variable": [".", "mixed/checks.py"],
+        "test_folders_of_a_variable": ["mixed/checks.py"],
         "test_variables_of_calls": ["helpers.py"],
     }
     first = "tests/mixed/checks.py was not handed over to the submission in test_checkpoint_1.py::test_a_folder_with_"

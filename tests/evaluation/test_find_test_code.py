@@ -30,11 +30,17 @@ def imports(text: str) -> Imports:
         ("__import__('a')", {(0, "a")}),
         ("import pytest\npytest.importorskip('a')", {(0, "pytest"), (0, "a")}),
         ("import importlib\nimportlib.import_module('.a', __package__)", {(0, "importlib"), (1, "a"), (0, "a")}),
+        ("def test_it(monkeypatch):\n    monkeypatch.setattr('a.b', 1)", {(0, "a.b")}),
+        ("def test_it(monkeypatch):\n    monkeypatch.delattr('a.b')", {(0, "a.b")}),
+        ("def test_it(monkeypatch):\n    monkeypatch.setattr(sys, 'argv', [])", set()),
+        ("from unittest.mock import patch\n@patch('a.b')\ndef test_it(b): ...",
+         {(0, "unittest.mock"), (0, "unittest.mock.patch"), (0, "a.b")}),
+        ("def test_it(mocker):\n    mocker.patch.dict('a.b', {})", {(0, "a.b")}),
     ],
-)
+)  # fmt: skip
 def test_modules_that_a_file_names(text, modules):
-    found = imports(text)
-    assert (found.modules, found.computed) == (modules, False)
+    result = imports(text)
+    assert (result.modules, result.computed) == (modules, False)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +51,10 @@ def test_modules_that_a_file_names(text, modules):
         "from importlib import import_module\nfor loader in [import_module]:\n    loader('a')",
         "import importlib\ngetattr(importlib, 'import_module')(name)",
         "from importlib import *",
+        "import importlib\nvars(importlib)['import_' + 'module'](name)",
+        "import importlib.util as tools\ngetattr(tools, function)(name)",
+        "import importlib\nimportlib.__dict__[function](name)",
+        "def test_it(monkeypatch):\n    monkeypatch.setattr(f'{module}.answer', 1)",
         "__import__(name)",
         "exec(open(path).read())",
         "import builtins\nbuiltins.exec(open(path).read())",
@@ -77,44 +87,66 @@ def test_names_that_load_nothing(text):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "pattern"),
     [
-        "import runpy\nrunpy.run_path('a/b.py')",
-        "import runpy\nrunpy.run_path(str(HERE / 'a' / 'b.py'))",
-        "from importlib.util import spec_from_file_location as s\nPATH = os.path.join(HERE, 'b.py')\ns('x', PATH)",
-        "import sys, subprocess\nsubprocess.run([sys.executable, str(HERE / 'b.py'), out])",
-        "import sys\nORACLE = HERE / 'b.py'\nargv = [str(sys.executable), '-I', str(ORACLE)]",
-        "import sys\nwords = (sys.executable, f'{HERE}/b.py')",
-        "import subprocess\nsubprocess.run(['python3', HERE / 'b.py'])",
-        "import subprocess\nsubprocess.run(['/usr/bin/python3.12', '-I', str(HERE / 'b.py')])",
-        "import subprocess\nsubprocess.run('python3 a/b.py --all', shell=True)",
-        "import subprocess\nCOMMAND = 'python b.py'\nsubprocess.run(COMMAND.split())",
-        "import os, sys\nos.system(f'{sys.executable} {HERE}/b.py --all')",
-        "import os, sys\nORACLE = HERE / 'b.py'\nos.system(f'{sys.executable} {ORACLE}')",
-        "import sys\nCOMMAND = f'{sys.executable} b.py'",
-        "import os, sys\nos.system(sys.executable + ' b.py')",
-        "import os, sys\nos.system('{} b.py'.format(sys.executable))",
-        "import sys\nPYTHON = sys.executable\nargv = [PYTHON, HERE / 'b.py']",
-        "import shutil\nargv = [shutil.which('python3'), HERE / 'b.py']",
+        ("import runpy\nrunpy.run_path('a/b.py')", "a/b.py"),
+        ("import runpy\nrunpy.run_path(str(HERE / 'a' / 'b.py'))", "*/a/b.py"),
+        ("import runpy\nDATA = HERE / 'a'\nrunpy.run_path(DATA.joinpath('b.py'))", "*/a/b.py"),
+        ("import runpy\ndef test_it(tmp_path):\n    runpy.run_path(tmp_path / 'b.py')", "~/b.py"),
+        ("from importlib.util import spec_from_file_location as s\nPATH = os.path.join(HERE, 'b.py')\ns('x', PATH)",
+         "*/b.py"),
+        ("subprocess.run([sys.executable, str(HERE / 'b.py'), out])", "*/b.py"),
+        ("ORACLE = HERE / 'b.py'\nargv = [str(sys.executable), '-I', str(ORACLE)]", "*/b.py"),
+        ("words = (sys.executable, f'{HERE}/a/b.py')", "*/a/b.py"),
+        ("argv = [sys.executable, str(HERE) + '/a/b.py']", "*/a/b.py"),
+        ("subprocess.run(['python3', HERE / 'b.py'])", "*/b.py"),
+        ("subprocess.run(['/usr/bin/python3.12', '-I', str(HERE / 'b.py')])", "*/b.py"),
+        ("subprocess.run('python3 a/b.py --all', shell=True)", "a/b.py"),
+        ("subprocess.run('cd a && python b.py', shell=True)", "a/b.py"),
+        ("subprocess.run(f\"bash -c 'cd {HERE}/a; python b.py'\", shell=True)", "*/a/b.py"),
+        ("subprocess.run(['uv', 'run', 'a/b.py'])", "a/b.py"),
+        ("subprocess.run('uv run --script a/b.py', shell=True)", "a/b.py"),
+        ("subprocess.run('timeout 5 python b.py', shell=True, cwd=HERE / 'a')", "*/a/b.py"),
+        ("subprocess.run('python b.py', shell=True, cwd=folder)", "*/b.py"),
+        ("subprocess.run('cd a && python b.py', shell=True, cwd=HERE)", "*/a/b.py"),
+        ("argv = [sys.executable, Path(__file__).with_name('b.py')]", "*/b.py"),
+        ("from sys import executable as python\nargv = [python, HERE / 'b.py']", "*/b.py"),
+        ("import sys as system\nargv = [system.executable, HERE / 'b.py']", "*/b.py"),
+        ("def test_it(tmp_path):\n    subprocess.run('python b.py', shell=True, cwd=tmp_path)", "~/b.py"),
+        ("COMMAND = 'python b.py'\nsubprocess.run(COMMAND.split())", "b.py"),
+        ("os.system(f'{sys.executable} {HERE}/b.py --all')", "*/b.py"),
+        ("ORACLE = HERE / 'b.py'\nos.system(f'{sys.executable} {ORACLE}')", "*/b.py"),
+        ("COMMAND = f'{sys.executable} b.py'", "b.py"),
+        ("os.system(sys.executable + ' b.py')", "b.py"),
+        ("os.system('{} b.py'.format(sys.executable))", "b.py"),
+        ("PYTHON = sys.executable\nargv = [PYTHON, HERE / 'b.py']", "*/b.py"),
+        ("argv = [shutil.which('python3'), HERE / 'b.py']", "*/b.py"),
     ],
-)
-def test_files_that_are_loaded_by_path(text):
-    found = imports(text)
-    assert (found.files, found.computed) == ({"b.py"}, False)
+)  # fmt: skip
+def test_files_that_are_loaded_by_path(text, pattern):
+    result = imports(f"import os, shutil, subprocess, sys\n{text}")
+    assert (result.files, result.computed) == ({pattern}, False)
+
+
+def test_a_change_of_the_working_directory_counts_for_relative_paths():
+    text = "import os, sys\nos.chdir(HERE / 'a')\nargv = [sys.executable, 'b.py']"
+    assert imports(text).files == {"b.py", "*/a/b.py"}
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("def test_it(oracle):\n    subprocess.run([sys.executable, str(oracle)])", True),
+        ("def test_it(oracle):\n    subprocess.run([sys.executable, '-I', str(oracle), 'input.py'])", True),
         ("PYTHON = [sys.executable]\ndef test_it(oracle):\n    subprocess.run(PYTHON + oracle)", True),
-        ("subprocess.run([sys.executable, '-c', 'print(1)'])", False),
-        ("subprocess.run([sys.executable, '-m', 'oracle'])", False),
-        ("subprocess.run([sys.executable, HERE / 'oracle.py'])", False),
+        ("subprocess.run([sys.executable, '-c', code])", False),
+        ("subprocess.run([sys.executable, '-m', 'oracle', name])", False),
+        ("subprocess.run([sys.executable, HERE / 'oracle.py', name])", False),
     ],
 )
 def test_the_tests_own_python_runs_a_file_of_a_computed_name(text, expected):
-    assert imports(f"import subprocess, sys\n{text}").runs_computed is expected
+    definitions = imports(f"import subprocess, sys\n{text}").definitions
+    assert any(definition.runs_computed for definition in definitions) is expected
 
 
 @pytest.mark.parametrize(
@@ -124,10 +156,13 @@ def test_the_tests_own_python_runs_a_file_of_a_computed_name(text, expected):
         "def test_it(run):\n    run('python', 'main.py')",
         "def test_it():\n    'python main.py works'",
         "argv = ['lint', 'python', DATA / 'main.py']",
+        "subprocess.run([*entrypoint_argv, '--language', 'python', DATA / 'main.py'])",
     ],
 )
 def test_commands_that_the_tests_do_not_start(text):
-    assert imports(text) == imports("")
+    result = imports(text)
+    assert (result.files, result.computed) == (set(), False)
+    assert not any(definition.runs_computed for definition in result.definitions)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +176,8 @@ def test_commands_that_the_tests_do_not_start(text):
     ],
 )
 def test_changes_of_the_import_path(text, changes, later):
-    found = imports(text)
-    assert (found.changes_path, found.changes_path_later) == (changes, later)
+    result = imports(text)
+    assert (result.changes_path, result.changes_path_later) == (changes, later)
 
 
 FILES = {
@@ -152,8 +187,8 @@ FILES = {
     "helpers.py": "from deeper import more",
     "deeper.py": "",
     "unused.py": "print('nobody imports this')",
-    "package/__init__.py": "from . import beside",
-    "package/beside.py": "x = 1",
+    "package/__init__.py": "from . import sibling",
+    "package/sibling.py": "x = 1",
     "package/inner.py": "",
     "package/data.py": "x = 2",
     "project/helpers.py": "print('an input of the same name')",
@@ -163,7 +198,7 @@ FILES = {
 }
 CODE = {
     "pytest.ini", "conftest.py", "test_checkpoint_1.py", "helpers.py", "deeper.py", "package/__init__.py",
-    "package/beside.py", "package/inner.py",
+    "package/sibling.py", "package/inner.py",
 }  # fmt: skip
 LOADED = ("conftest.py", "test_checkpoint_1.py", "helpers.py", "deeper.py")
 
@@ -200,11 +235,68 @@ EVERY_PYTHON_FILE = {name for name in FILES if name.endswith(".py")} | {"pytest.
         ({"deeper.py": "import runpy\ndef f():\n    runpy.run_path(x)"}, EVERY_PYTHON_FILE - CODE),
         ({"deeper.py": "import sys\ncommand = [sys.executable, find_oracle()]"}, {"unused.py"}),
         ({"deeper.py": "import sys\ncommand = [sys.executable, '-m', 'project.main']"}, {"project/main.py"}),
+        ({"deeper.py": "import sys\ncommand = [sys.executable, 'main.py']"}, set()),
+        ({"deeper.py": "import sys\ncommand = [sys.executable, HERE / 'unused.py']", "project/unused.py": "1"},
+         {"unused.py"}),
+        ({"deeper.py": "import sys\ncommand = [sys.executable, find() / 'main.py']"}, {"project/main.py"}),
+        ({"deeper.py": "import sys\ncommand = [sys.executable, HERE / 'other' / 'main.py']", "other/main.py": "2"},
+         {"other/main.py"}),
+        ({"deeper.py": "def f():\n    import fast", "fast.cpython-312-x86_64-linux-gnu.so": "3", "fast.txt": "4"},
+         {"fast.cpython-312-x86_64-linux-gnu.so"}),
         ({"deeper.py": "this is no Python"}, EVERY_PYTHON_FILE - CODE),
     ],
 )  # fmt: skip
 def test_loaded_files_and_their_imports_are_test_code(code_of, files, more):
     assert code_of(files) == CODE | more
+
+
+RUNNER = """
+import subprocess, sys
+HERE = Path(__file__).parent
+def run_script(script, *words):
+    return subprocess.run([sys.executable, str(script), *words])
+"""
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def test_it(run):\n    run_script(HERE / 'oracle' / 'solve.py')",
+        "def test_it(run):\n    assert run('x') == run_script(HERE / 'oracle' / 'solve.py', DATA)",
+        "def test_it(run):\n    run(run_script(HERE / 'oracle' / 'solve.py'))",
+        "def test_it(entrypoint_argv):\n    same(call(entrypoint_argv), run_script(HERE / 'oracle' / 'solve.py'))",
+        "ORACLE = HERE / 'oracle' / 'solve.py'\ndef test_it():\n    run_script(ORACLE)",
+        "@pytest.fixture\ndef oracle():\n    return HERE / 'oracle/solve.py'\ndef test_a(oracle):\n run_script(oracle)",
+        "@pytest.mark.parametrize('name', ['solve.py'])\ndef test_it(name):\n    run_script(HERE / 'oracle' / name)",
+        "def answer(name):\n    return run_script(HERE / 'oracle' / name)\ndef test_it():\n    answer('solve.py')",
+        "from conftest import run_script as answer\ndef test_it():\n    answer('oracle/solve.py')",
+        "class TestIt:\n    script = HERE / 'oracle' / 'solve.py'\n    def test_a(self):\n     run_script(self.script)",
+        "def test_it(request):\n    request.getfixturevalue('run_script')(HERE / 'oracle' / 'solve.py')",
+    ],
+)
+def test_files_that_a_helper_runs_are_test_code(code_of, test):
+    """Here `sample.py` is handed over: its name is in no test that runs a Python."""
+    both = "def test_other(run):\n    run(DATA / 'sample.py')\n"
+    files = {"conftest.py": RUNNER, "test_checkpoint_1.py": both + test}
+    files |= {"oracle/solve.py": "answer", "data/sample.py": "sample", "data/oracle.py": "data"}
+    expected = {"conftest.py", "test_checkpoint_1.py", "helpers.py", "deeper.py", "unused.py", "oracle/solve.py"}
+    assert code_of(files) == {*expected, "pytest.ini"}
+
+
+@pytest.mark.parametrize(
+    ("test", "is_code"),
+    [
+        ("def test_it(run, out):\n    run(DATA / 'sample.py')\n    run_script(out)", False),
+        ("def test_it(run, out):\n    run('lint', str(DATA / 'sample.py'))\n    run_script(out)", False),
+        ("def test_it(entrypoint_argv):\n    subprocess.run([*entrypoint_argv, DATA / 'sample.py'])\n    run_script(o)",
+         False),
+        ("def test_it(run, out):\n    sample = DATA / 'sample.py'\n    run(sample)\n    run_script(out)", True),
+        ("def run(script):\n    return run_script(script)\ndef test_it(run):\n    run(DATA / 'sample.py')", True),
+    ],
+)  # fmt: skip
+def test_arguments_of_the_submission_in_a_test_that_runs_a_python(code_of, test, is_code):
+    code = code_of({"conftest.py": RUNNER, "test_checkpoint_1.py": test, "data/sample.py": "sample"})
+    assert ("data/sample.py" in code) is is_code
 
 
 def test_files_that_were_loaded_in_another_way(code_of):

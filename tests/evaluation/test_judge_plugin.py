@@ -16,7 +16,7 @@ from slop_code.evaluation.evidence import SHOWN, Evidence
 from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.infrastructure import infrastructure_failure
-from slop_code.evaluation.judge import folder_access, handover, plugin, usage, watch
+from slop_code.evaluation.judge import data_folders, folder_access, handover, plugin, usage, watch
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.staging import SETTINGS_VARIABLE
@@ -65,6 +65,7 @@ class Judge:
         shutil.copy(plugin.__file__, root / "path" / "slop_code_judge.py")
         shutil.copy(usage.__file__, root / "path" / "slop_code_usage.py")
         shutil.copy(handover.__file__, root / "path" / "slop_code_handover.py")
+        shutil.copy(data_folders.__file__, root / "path" / "slop_code_data_folders.py")
         shutil.copy(folder_access.__file__, root / "path" / "slop_code_folder_access.py")
 
     def write(self, name: str, text: str) -> None:
@@ -85,6 +86,7 @@ class Judge:
             "tmpdir": str(self.tmpdir),
             "guard": [str(self.workspace), str(self.tmpdir)],
             "tests": str(self.tests),
+            "test_folders": ["."],
             "in_process": False,
             **changes,
         }
@@ -638,7 +640,8 @@ def test_files_that_pytest_loaded_are_in_the_stream(judge):
     for name in ("conftest.py", "helper.py", "later.py", "data/project.py", "data/test_project.py", "deep/conftest.py"):
         judge.test("", name)
     judge.test("def test_b(): ...", "deep/test_checkpoint_1_b.py")
-    stream = judge.run("--collect-only", "-o", "python_files=test_checkpoint_1*.py").stream
+    options = ("--collect-only", "-o", "python_files=test_checkpoint_1*.py")
+    stream = judge.run(*options, test_folders=[".", "deep"]).stream
     tests = ("test_checkpoint_1.py", "deep/test_checkpoint_1_b.py")
     assert stream.loaded == tuple(sorted(("conftest.py", "helper.py", "deep/conftest.py", *tests)))
     assert "." in stream.import_roots

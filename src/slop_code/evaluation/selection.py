@@ -69,7 +69,7 @@ def select(tests_dir: Path, ordered: Sequence[str], names: Iterable[str]) -> Sel
     """The selection for these files to copy."""
     files = sorted(PurePosixPath(name) for name in dict.fromkeys(names))
     homes = {file: checkpoint_of(file.name, ordered) for file in files}
-    folders = folders_of_tests(file for file in files if homes[file] is not None)
+    folders = folders_of_tests(files, ordered)
     return Selection(
         root=tests_dir,
         files=tuple(files),
@@ -80,9 +80,11 @@ def select(tests_dir: Path, ordered: Sequence[str], names: Iterable[str]) -> Sel
     )
 
 
-def folders_of_tests(files: Iterable[PurePosixPath]) -> set[PurePosixPath]:
-    """The folders of these test files and all above them; in others every file is data, whatever its name."""
-    return {PurePosixPath(), *(folder for file in files for folder in file.parents)}
+def folders_of_tests(files: Iterable[PurePosixPath], checkpoints: Iterable[str]) -> set[PurePosixPath]:
+    """The folders of the checkpoints' tests and all above them; in others every file is data, whatever its name."""
+    names = list(checkpoints)
+    tests = [file for file in files if checkpoint_of(file.name, names) is not None]
+    return {PurePosixPath(), *(folder for file in tests for folder in file.parents)}
 
 
 def files_in(tests_dir: Path) -> list[PurePosixPath]:

@@ -15,6 +15,7 @@ from slop_code._version import __version__
 from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation import judge, test_code
 from slop_code.evaluation.command import (
+    DATA_FOLDERS,
     FIXTURES,
     FOLDER_ACCESS,
     HANDOVER,
@@ -31,7 +32,14 @@ from slop_code.evaluation.infrastructure import collection_failure
 from slop_code.evaluation.problem.quarantine import read_ledger
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.evaluation.selection import Selection, checkpoint_files, checkpoint_of, files_in, select
+from slop_code.evaluation.selection import (
+    Selection,
+    checkpoint_files,
+    checkpoint_of,
+    files_in,
+    folders_of_tests,
+    select,
+)
 from slop_code.evaluation.test_code.find_test_code import find_test_code
 from slop_code.execution.assets import asset_environment, copy_assets, walk
 from slop_code.execution.manifest import check_manifest, write_manifest
@@ -55,6 +63,7 @@ PERMANENT_EXITS = (0, 1, 2, 4, NO_TESTS)
 HASH_SEEDS = 1 << 32
 SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
 TEST_CODE = "test_code.json"
+TEST_FOLDERS = "test_folders.json"
 
 
 class CollectionError(InfrastructureError):
@@ -198,7 +207,7 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
         context.environment.environment.env,
     ]
     sources = judge_sources()
-    rules = sorted(Path(str(test_code.__file__)).parent.glob("*.py"))
+    rules = [*sorted(Path(str(test_code.__file__)).parent.glob("*.py")), Path(__file__).with_name("selection.py")]
     key = digest_of(
         [*content, *context.sandbox.identity(), __version__, *map(_file_digest, [*sources.values(), *rules])]
     )
@@ -208,6 +217,8 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
         plan.copy(folder)
         (folder / TESTS_DIR).rename(folder / "tests")
         copy_shown(problem, folder / "tests", folder / "shown")
+        folders = folders_of_tests(files_in(folder / "tests"), problem.checkpoints)
+        (folder / TEST_FOLDERS).write_text(json.dumps(sorted(map(str, folders))))
         (folder / "judge" / FIXTURES).mkdir(parents=True)
         for name, source in sources.items():
             shutil.copyfile(source, folder / "judge" / name)
@@ -232,7 +243,7 @@ def judge_sources() -> dict[str, Path]:
     """The files that are loaded into the judge's pytest, by their names there."""
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
     modules = {PLUGIN: "plugin.py", HANDOVER: "handover.py", USAGE: "usage.py", WATCH: "watch.py"}
-    modules |= {OWN_PACKAGES: "own_packages.py", FOLDER_ACCESS: "folder_access.py"}
+    modules |= {OWN_PACKAGES: "own_packages.py", FOLDER_ACCESS: "folder_access.py", DATA_FOLDERS: "data_folders.py"}
     plugins = {f"{name}.py": own / file for name, file in modules.items()}
     return plugins | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 
@@ -295,15 +306,14 @@ def judge_request(
         },
         timeout=timeout,
         entrypoint=context.environment.entry(context.problem.entry_file),
-        test_code=_test_code_of(staged),
+        test_code=_stored_paths(staged / TEST_CODE),
     )
 
 
-def _test_code_of(staged: Path) -> list[str]:
-    """Empty while tests are collected, when there is no submission."""
-    file = staged / TEST_CODE
-    code: list[str] = json.loads(file.read_text()) if file.exists() else []
-    return code
+def _stored_paths(file: Path) -> list[str]:
+    """Empty if there is no such file, as that of the test code while tests are collected without a submission."""
+    paths: list[str] = json.loads(file.read_text()) if file.exists() else []
+    return paths
 
 
 def reports_of(session: Session) -> Path:
@@ -324,7 +334,9 @@ def _judge_environment(
     hash_seed = {} if request.seed is None else {"PYTHONHASHSEED": str(request.seed % HASH_SEEDS)}
     seen = session.environment({**variables_for(problem, checkpoint, layout.tests), **hash_seed})
     path = session.folder / "settings.json"
-    path.write_text(json.dumps(_settings(layout, context, request, seen) | {"test_code": _test_code_of(plugin.parent)}))
+    stored = {"test_code": TEST_CODE, "test_folders": TEST_FOLDERS}
+    paths = {name: _stored_paths(plugin.parent / file) for name, file in stored.items()}
+    path.write_text(json.dumps(_settings(layout, context, request, seen) | paths))
     # The judge's own process gets no variable that could make it load a file of the submission.
     return {
         **{name: seen[name] for name in ("PATH", "HOME", "LANG", "TZ")},

@@ -35,8 +35,9 @@ NO_VERDICT = Rule.error(
 )
 NOT_HANDED_OVER = Rule.error(
     "not-handed-over",
-    "A test passes a file to the submission that is test code",
-    "Copy it to a file of its own that no test imports, or pass another file: what decides the verdict stays hidden.",
+    "A test passes a path to the submission that is never handed over",
+    "Pass a file or folder inside tests/ that holds data only. Of test code, pass a copy with content of its own that "
+    "no test loads, or declare the file `visible`.",
 )
 
 

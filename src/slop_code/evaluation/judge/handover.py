@@ -7,23 +7,18 @@ It writes two kinds of lines to the stream:
 - `refused`, after each test in which the launcher did not hand over a path: `nodeid`, and `paths` with the reasons.
 
 All paths are relative to the tests folder.
-
-It also keeps pytest from loading a conftest that is data: one in a folder without test files.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from _pytest.pathlib import fnmatch_ex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 REFUSED = "/slop/call/refused/log"
 """Launchers append a path and a reason for each refusal, each with a 0 byte after it."""
@@ -33,27 +28,10 @@ MAX_REFUSED = 20
 
 
 class Handover:
-    def __init__(self, reporter: Any, tests: str, test_files: Sequence[str]) -> None:
-        """`test_files`: patterns of the files that pytest collects."""
+    def __init__(self, reporter: Any, tests: str) -> None:
         self.reporter = reporter
         self.tests = os.path.realpath(tests)
-        self.test_files = test_files
         self.position = 0
-
-    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Such a conftest belongs to a project that the submission works on, and is not ours to run."""
-        if not os.path.exists(collection_path / "conftest.py"):
-            return None
-        return None if os.path.realpath(collection_path) in self.test_folders else True
-
-    @functools.cached_property
-    def test_folders(self) -> frozenset[str]:
-        """The folders of the test files, and all folders above them."""
-        folders = {self.tests}
-        for root, _, names in os.walk(self.tests):
-            if any(fnmatch_ex(pattern, Path(root, name)) for pattern in self.test_files for name in names):
-                folders |= {root, *map(str, Path(root).parents)}
-        return frozenset(folders)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -94,5 +72,4 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.getplugin("slop_code_reporter")
     if judge is None or reporter is None:
         raise pytest.UsageError("there is no judge to report to")
-    handover = Handover(reporter, judge._settings["tests"], config.getini("python_files"))
-    config.pluginmanager.register(handover, "slop_code_handover_report")
+    config.pluginmanager.register(Handover(reporter, judge._settings["tests"]), "slop_code_handover_report")

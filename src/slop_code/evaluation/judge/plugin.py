@@ -3,8 +3,9 @@
 An environment variable names a JSON file with its settings: `stream` (the file of the stream), `environment` (variables
 of the tests and their processes), `tmpdir`, `tests`, `guard` (folders that may not be imported from), `in_process`,
 `launcher` (the first word of every command of the submission), `command` (the words it stands for), `gate` and `limits`
-(for `slop_code_usage`), `test_code` (files of the tests that no call hands over), `only` (node ids to run; null: all),
-`seed` (of the order of tests and of `random`; null: neither) and `quarantined` (node ids).
+(for `slop_code_usage`), `test_folders` (folders of the tests that are no data), `test_code` (files of the tests that no
+call hands over), `only` (node ids to run; null: all), `seed` (of the order of tests and of `random`; null: neither) and
+`quarantined` (node ids).
 """
 
 from __future__ import annotations
@@ -376,7 +377,7 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter.root = str(config.rootpath)
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
-    for name in ("handover", "usage", "folder_access"):
+    for name in ("data_folders", "handover", "usage", "folder_access"):
         config.pluginmanager.import_plugin(f"slop_code_{name}")
     if (omit := getattr(config.option, "json_report_omit", None)) is not None:
         config.option.json_report_omit = [*omit, "log", "streams"]

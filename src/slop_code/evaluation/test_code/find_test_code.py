@@ -12,12 +12,15 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.selection import is_test_file
+from slop_code.evaluation.test_code.definitions import Definition, files_for_runners
+from slop_code.evaluation.test_code.path_patterns import matching_files
 from slop_code.evaluation.test_code.python_imports import UNKNOWN_IMPORTS, Imports, read_imports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
 INI = "pytest.ini"
+CODE_SUFFIXES = (".py", ".so")
 TOP = PurePosixPath()
 
 
@@ -35,7 +38,7 @@ def find_test_code(
     names = [PurePosixPath(name) for name in hidden]
     code_files = loaded_files(names, start, lambda file: imports_of(folder / file), import_roots)
     if code_files is None:
-        code_files = {name for name in names if name.suffix == ".py"} | {*start}
+        code_files = {name for name in names if name.suffix in CODE_SUFFIXES} | {*start}
     code = {str(file) for file in code_files}
     return frozenset(code | _copies(hidden, code) | ({INI} & files.keys()))
 
@@ -52,9 +55,10 @@ def loaded_files(
     """
     known, folders = {*files}, {parent for file in files for parent in file.parents}
     roots, start = {TOP, *map(PurePosixPath, import_roots or ())}, [*start]
-    beside = {file.parent for file in start}
+    start_folders = {file.parent for file in start}
     code_files, waiting, everywhere = set[PurePosixPath](), [*start], False
-    while waiting:
+    definitions = set[Definition]()
+    while waiting or (waiting := list(_run_files(definitions, start_folders, known) - code_files)):
         file = waiting.pop()
         if file in code_files:
             continue
@@ -67,9 +71,9 @@ def loaded_files(
             everywhere, roots = True, folders
             waiting, code_files = [*code_files, *waiting], set()
             continue
-        waiting += [other for other in known if other.name in imports.files]
-        if imports.runs_computed:
-            waiting += [other for other in known if other.suffix == ".py" and other.parent in beside]
+        definitions |= {*imports.definitions}
+        for pattern in imports.files:
+            waiting += matching_files(pattern, {*start_folders, file.parent}, known)
         for level, name in imports.modules:
             bases = roots | {*file.parents} if level == 0 else {_above(file, level)}
             waiting += [other for base in bases for other in _module_files(base, name, known, folders)]
@@ -93,6 +97,17 @@ def _above(file: PurePosixPath, level: int) -> PurePosixPath:
     return file.parents[min(level, len(file.parents)) - 1]
 
 
+def _run_files(
+    definitions: Collection[Definition], start_folders: Collection[PurePosixPath], known: Collection[PurePosixPath]
+) -> set[PurePosixPath]:
+    """The files that a Python may run by a computed name: those next to the loaded ones, and those that are named."""
+    if not any(definition.runs_computed for definition in definitions):
+        return set()
+    nearby = {file for file in known if file.suffix == ".py" and file.parent in start_folders}
+    patterns = files_for_runners(definitions)
+    return nearby.union(*(matching_files(pattern, start_folders, known) for pattern in patterns))
+
+
 def _module_files(
     base: PurePosixPath, name: str, known: Collection[PurePosixPath], folders: Collection[PurePosixPath]
 ) -> Iterable[PurePosixPath]:
@@ -100,9 +115,9 @@ def _module_files(
     path = base
     yield from {path / "__init__.py"} & {*known} if path != TOP else ()
     for part in name.split(".") if name else ():
-        if part == "*":
-            yield from (file for file in known if file.parent == path and file.suffix == ".py")
-        yield from (file for file in (path / f"{part}.py", path / part / "__init__.py") if file in known)
+        files = [file for file in known if file.parent == path and file.suffix in CODE_SUFFIXES]
+        yield from (file for file in files if part in ("*", file.name.partition(".")[0]))
+        yield from {path / part / "__init__.py"} & {*known}
         path /= part
         if path not in folders:
             return

@@ -28,7 +28,7 @@ static const char BYTECODE[] = "it is compiled code of the tests";
 
 static const char *tests_folder;
 static struct { char *path; dev_t device; ino_t inode; } *code;
-static size_t code_count, code_known, refusals;
+static size_t code_count, code_known, refusals, withheld;
 static char *refused[MAX_REFUSALS];
 static int in_argument;
 
@@ -42,10 +42,10 @@ void add_test_code(char *relative) {
 static int is_test_code(const struct stat *information) {
     char path[PATH_MAX];
     for (; code_known < code_count; code_known++) {
-        struct stat found = {0};
+        struct stat listed = {0};
         int length = snprintf(path, sizeof path, "%s/%s", tests_folder, code[code_known].path);
-        if (length < (int)sizeof path) stat(path, &found);
-        code[code_known].device = found.st_dev, code[code_known].inode = found.st_ino;
+        if (length < (int)sizeof path) stat(path, &listed);
+        code[code_known].device = listed.st_dev, code[code_known].inode = listed.st_ino;
     }
     for (size_t i = 0; i < code_count; i++)
         if (code[i].inode == information->st_ino && code[i].device == information->st_dev) return 1;
@@ -57,17 +57,19 @@ static int is_bytecode(const char *path) {
     return (length >= 4 && strcmp(path + length - 4, ".pyc") == 0) || strstr(path, "/__pycache__") != NULL;
 }
 
-/* Says on stderr what the subject does not see, and records it for the result; each path once in a call. Of a folder
- * that a variable or the working directory names, nothing is said: such as PYTHONPATH, it may be the same in all calls
- * and meant for the tests, and tests compare what a call writes to stderr. */
+/* Says on stderr what the subject does not see, and records it for the result; each path once in a call. For a folder
+ * that only a variable or the working directory names, it does neither: such as PYTHONPATH, it may be the same in all
+ * calls and meant for the tests, and tests compare what a call writes to stderr. */
 static void refuse(const char *path, const char *reason, int is_named_file) {
     const char *relative = path[strlen(tests_folder)] ? path + strlen(tests_folder) + 1 : ".";
     char line[PATH_MAX + 256];
+    withheld++;
+    if (!in_argument && !is_named_file) return;
     if (++refusals > MAX_REFUSALS) return;
     for (size_t i = 0; i + 1 < refusals; i++)
         if (refused[i] && strcmp(refused[i], path) == 0) return;
     refused[refusals - 1] = strdup(path);
-    if (in_argument || is_named_file) fprintf(stderr, "slop-code: not handed over: %s: %s\n", path, reason);
+    fprintf(stderr, "slop-code: not handed over: %s: %s\n", path, reason);
     /* One write for each, since calls of the same time append to the file, too. */
     int length = snprintf(line, sizeof line, "%s%c%s%c", relative, 0, reason, 0);
     int fd = open(REFUSED_PATH, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -119,8 +121,8 @@ static int copy(const char *from, const char *to) {
 }
 
 /* The path of the marker of a complete copy; 0 if the name is too long for a marker. A folder that exists without a
- * marker may hold only a file that was handed over before. A marker has content if files of the folder were refused:
- * every call that names the folder says so. */
+ * marker may hold only a file that was handed over before. A marker has content if files of the folder were withheld:
+ * every call that names the folder in an argument says so. */
 static int marker(char *path, size_t size, const char *relative) {
     int start = snprintf(path, size, DONE_PATH "/%s", relative) - (int)strlen(relative);
     for (char *slash = path + start; *slash; slash++)
@@ -131,7 +133,7 @@ static int marker(char *path, size_t size, const char *relative) {
 static void hand_over(const char *relative, const char *source) {
     char target[PATH_MAX], parent[PATH_MAX], done[2 * PATH_MAX];
     struct stat information;
-    size_t before = refusals;
+    size_t before = withheld;
     int has_marker = marker(done, sizeof done, relative);
     if (snprintf(target, sizeof target, SHOWN_PATH "/%s", relative) >= (int)sizeof target) return;
     if (has_marker && stat(done, &information) == 0 && information.st_size == 0) return;
@@ -144,7 +146,7 @@ static void hand_over(const char *relative, const char *source) {
     make_folders(parent, 0755);
     if (!copy(source, target)) die("cannot hand over %s", relative);
     int fd = has_marker ? open(done, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
-    if (fd >= 0 && refusals > before && write(fd, "refused", 7) < 0) {}
+    if (fd >= 0 && withheld > before && write(fd, "withheld", 8) < 0) {}
     if (fd >= 0) close(fd);
 }
 
@@ -191,7 +193,7 @@ static void hand_over_text(const char *text, const char *tests) {
 
 void hand_over_call(char **argv, char **environment, const char *cwd, const char *tests) {
     tests_folder = tests;
-    in_argument = 1; /* first, so that a path that is also named elsewhere is printed */
+    in_argument = 1; /* first, since a path that is also named elsewhere is refused */
     for (char **word = argv + 1; argv[0] && *word; word++) {
         const char *value = strchr(*word, '=');
         hand_over_text(*word, tests);

@@ -13,7 +13,7 @@ from slop_code._io import read_bounded
 from slop_code.authoring.check.python_sources import MAX_BYTES, PythonSource, read_source
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import ConfigError
-from slop_code.evaluation.selection import checkpoint_of, files_in, folders_of_tests, is_test_file
+from slop_code.evaluation.selection import files_in, folders_of_tests, is_test_file
 from slop_code.evaluation.test_code.find_test_code import loaded_files
 from slop_code.evaluation.test_code.python_imports import Imports, read_imports
 
@@ -110,8 +110,7 @@ def _load(problem: ProblemConfig, files: Sequence[PurePosixPath]) -> Loaded:
         source = read[file] = None if _size(folder / name) > MAX_BYTES else read_source(folder, name)
         return read_imports(source.tree) if isinstance(source, PythonSource) else Imports()
 
-    tests = [file for file in files if checkpoint_of(file.name, problem.checkpoints) is not None]
-    folders = folders_of_tests(tests)
+    folders = folders_of_tests(files, problem.checkpoints)
     start = [file for file in files if _is_loaded(file) and file.parent in folders]
     if loaded_files(files, start, imports) is None:
         for file in files:
