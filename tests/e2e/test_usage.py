@@ -47,6 +47,10 @@ def test_mapped_files(run):
     assert [run("mapped_files").stdout for _ in range(5)] == ["done"] * 5
 
 
+def test_workers(run):
+    assert run("workers").stdout == "done"
+
+
 def test_memory(run):
     assert run("memory").returncode == 0
 
@@ -91,6 +95,14 @@ if what == "mapped_files":
         held = [mmap.mmap(file.fileno(), 0, flags, mmap.PROT_READ) for _ in range(1 + (160 << 20) // size)]
     os.write(1, b"done")
     os._exit(0)  # at once
+if what == "workers":
+    held = bytearray(b"x" * (40 << 20))
+    for _ in range(4):
+        if os.fork() == 0:
+            time.sleep(1)
+            os._exit(held[-1] != ord("x"))
+    if any(os.wait()[1] for _ in range(4)):
+        sys.exit(1)
 if what == "memory":
     held = []
     while True:
@@ -180,6 +192,12 @@ def test_a_limit_that_struck_is_recorded(results, sandbox, kind, limit):
 def test_files_that_a_short_call_maps_are_not_its_memory(results, sandbox):
     """More than the memory limit, for a moment that the watch hardly ever sees."""
     test = results(sandbox, True)["test_mapped_files"]
+    assert (test.status, test.limits) == ("passed", [])
+
+
+@SANDBOXES
+def test_memory_that_workers_share_counts_once(results, sandbox):
+    test = results(sandbox, True)["test_workers"]
     assert (test.status, test.limits) == ("passed", [])
 
 

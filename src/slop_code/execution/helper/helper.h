@@ -97,6 +97,7 @@ struct totals {
     uint64_t cpu_ns, memory, processes, written;
 };
 struct totals measure_living(void);
+uint64_t divided_memory(void);
 struct totals measure_ended(pid_t pid);
 void send_account(int socket);
 void keep_account(pid_t pid, int socket);

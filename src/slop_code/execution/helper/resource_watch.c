@@ -25,6 +25,7 @@ static struct { int number; amount wait, memory, written; } tasks[MAX_TASKS];
 static struct account { pid_t pid; int socket; } accounts[MAX_TASKS];
 static int account_count;
 static amount waited, mapped_files;
+static int is_unmeasured;
 
 /* Reads a file of /proc into `text`; 0 if the process is gone. */
 static int read_file(const char *path, char *text, size_t size) {
@@ -79,6 +80,22 @@ static amount memory_of(const char *pid, uint64_t *threads) {
     return total;
 }
 
+/* The same with pages that several processes share divided between them: those of forked workers are often the same.
+ * This takes as long as the memory is large. */
+static amount divided_memory_of(const char *pid) {
+    char path[300], text[4096];
+    amount total = 0, number;
+    uint64_t threads = 0;
+    snprintf(path, sizeof path, "/proc/%s/smaps_rollup", pid);
+    if (!read_file(path, text, sizeof text) || !strstr(text, "Pss_Anon:")) return memory_of(pid, &threads);
+    static const char *const kinds[] = {"Pss_Anon:", "Pss_Shmem:"};
+    for (int i = 0; i < 2; i++) {
+        const char *line = strstr(text, kinds[i]);
+        if (line && sscanf(line + strlen(kinds[i]), "%llu", &number) == 1) total += number << 10;
+    }
+    return total;
+}
+
 /* Time that the process ran, and those of its children that it has waited for. The name in the file may contain any
  * character, so it is skipped up to the last parenthesis. */
 static amount cpu_of(const char *pid) {
@@ -91,15 +108,17 @@ static amount cpu_of(const char *pid) {
     return (user + system + child_user + child_system) * (1000000000ull / (amount)sysconf(_SC_CLK_TCK));
 }
 
-/* Adds the time that a task has waited for a processor since it was last seen. */
-static void add_wait(const char *path, int number) {
+/* Adds the time that a task has waited for a processor since it was last seen. 0: it is gone, or the kernel does not
+ * measure this: then there is no such file, or it says that the task has never run. */
+static int add_wait(const char *path, int number) {
     char text[128];
     amount ran, wait;
-    if (!read_file(path, text, sizeof text) || sscanf(text, "%llu %llu", &ran, &wait) != 2) return;
+    if (!read_file(path, text, sizeof text) || sscanf(text, "%llu %llu", &ran, &wait) != 2 || ran == 0) return 0;
     if (tasks[number % MAX_TASKS].number != number) memset(&tasks[number % MAX_TASKS], 0, sizeof tasks[0]);
     if (wait > tasks[number % MAX_TASKS].wait) waited += wait - tasks[number % MAX_TASKS].wait;
     tasks[number % MAX_TASKS].number = number;
     tasks[number % MAX_TASKS].wait = wait;
+    return 1;
 }
 
 static void add_waits_of(const char *pid) {
@@ -157,6 +176,16 @@ static amount written_in_account(pid_t pid) {
     return written_in(text);
 }
 
+uint64_t divided_memory(void) {
+    amount total = shared_segments();
+    DIR *folder = opendir("/proc");
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && strcmp(entry->d_name, "1") != 0)
+            total += divided_memory_of(entry->d_name) + memory_files_of(entry->d_name);
+    if (folder) closedir(folder);
+    return total;
+}
+
 struct totals measure_living(void) {
     struct totals totals = {.memory = shared_segments()};
     DIR *folder = opendir("/proc");
@@ -183,7 +212,7 @@ struct totals measure_ended(pid_t pid) {
     char path[64];
     struct totals totals = {.written = written_in_account(pid)};
     snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
-    add_wait(path, (int)pid);
+    is_unmeasured |= !add_wait(path, (int)pid);
     if (tasks[(unsigned)pid % MAX_TASKS].number == (int)pid) {
         totals.memory = tasks[(unsigned)pid % MAX_TASKS].memory;
         if (tasks[(unsigned)pid % MAX_TASKS].written > totals.written) totals.written = tasks[(unsigned)pid % MAX_TASKS].written;
@@ -192,14 +221,11 @@ struct totals measure_ended(pid_t pid) {
     return totals;
 }
 
-/* Nanoseconds of all waiting that was seen since the last call of this function. A kernel without these statistics has
- * no such file, or says that this process has never run. */
+/* Nanoseconds of all waiting that was seen since the last call of this function. */
 uint64_t take_wait(void) {
-    char text[128];
-    amount ran = 0, taken = waited;
+    amount taken = waited;
     waited = 0;
-    int known = read_file("/proc/self/schedstat", text, sizeof text) && sscanf(text, "%llu", &ran) == 1 && ran > 0;
-    return known ? taken : UNKNOWN_WAIT;
+    return is_unmeasured ? UNKNOWN_WAIT : taken;
 }
 
 /* The most memory of a process that was the content of files, as far as it was seen. */

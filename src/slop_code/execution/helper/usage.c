@@ -16,6 +16,7 @@
 static struct totals reaped;         /* of processes that are gone, since the box was made */
 static struct totals answered;       /* cpu_ns and written, at the last answer */
 static uint64_t memory, processes;   /* the highest since the last answer */
+static uint64_t memory_limit = UINT64_MAX;
 static uint64_t memory_kills;        /* of the kernel, at the last answer */
 /* Memory of the process that was reaped last, at its highest: with files that it maps, without, and as it was seen. */
 static struct { uint64_t resident, peak, seen; } last;
@@ -48,6 +49,8 @@ pid_t reap_child(int options, int *status) {
 
 static struct totals measure(void) {
     struct totals living = measure_living();
+    /* Pages that processes share count for each of them, so this may be too much. */
+    if (living.memory > memory_limit) living.memory = divided_memory();
     memory = max(memory, living.memory);
     processes = max(processes, living.processes);
     return living;
@@ -55,6 +58,7 @@ static struct totals measure(void) {
 
 /* The limit for which the box is to be ended, if any. */
 enum limit exceeded_limit(uint64_t max_memory, uint64_t max_processes) {
+    memory_limit = max_memory;
     struct totals living = measure();
     if (living.processes > max_processes) return PROCESS_LIMIT;
     /* The kernel refuses further processes: no process is over the limit, but a program has failed. */
