@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.result_files.replace_result import NEW
 from slop_code.execution.cache import Cache
+from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.discover import UNNAMED_RUN, discover
 from slop_code.runs.plan import make_plan
 from slop_code.runs.result_archive import pack_result
@@ -106,6 +108,14 @@ class World:
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             results.save(Path(folder) / RESULT_FILE)
             return pack_result(Path(folder))
+
+
+def interrupt_replacement(output: Path) -> None:
+    """As if its result were a new one, and its writer had been killed after it had removed the old one."""
+    (output / NEW).mkdir()
+    for name in (RESULT_FILE, REPORTS_DIR):
+        if (output / name).exists():
+            (output / name).rename(output / NEW / name)
 
 
 @pytest.fixture

@@ -637,7 +637,7 @@ def test_a_full_or_read_only_disk_ends_the_run(bench, monkeypatch, code, step):
         found = outcomes(events)
         assert (len(found), found[0].facts.state) == (3, "not_evaluated")
     else:
-        path = bench.jobs[0].targets[0].output / f".{RESULT_FILE}.new" / RESULT_FILE
+        path = bench.jobs[0].targets[0].output / RESULT_FILE
         message = f"{path}: {os.strerror(code)}; every result written before is whole"
         with pytest.raises(InfrastructureError, match=rf"{re.escape(message)}: {step} and start again"):
             list(events)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.result_files.origin import Origin, environment_reference
+from slop_code.evaluation.result_files.replace_result import finish_replacement
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.executors import executor_class
 from slop_code.runs.job_records import SubmissionOutcome
-from slop_code.runs.plan import make_plan
+from slop_code.runs.plan import make_plan, part_of_runs
 from slop_code.runs.read_results import result_files, snapshots_in
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_index import ResultIndex
@@ -195,7 +196,16 @@ def open_runs(
         if lock:
             stack.enter_context(cache.shared_lock())
             runs = stack.enter_context(lock_runs(runs, settings.shard))
+            _finish_replacements(runs, settings.shard)
         locked = [before_plan(run) for run in runs]
         indexes = {run.name: ResultIndex.load(run.folder) for run in locked}
         plan = make_plan(locked, result_cache, indexes, overwrite=settings.overwrite, shard=settings.shard)
         yield RunEvaluation(locked, plan, settings, cache, result_cache, indexes)
+
+
+def _finish_replacements(runs: Sequence[DiscoveredRun], shard: Shard | None) -> None:
+    """Only in folders of this shard: in those of others, a replacement may be under way."""
+    submissions, issues = part_of_runs(runs, shard)
+    for output in (item.output for item in (*submissions, *issues) if item.output):
+        with contextlib.suppress(OSError):  # reported when a result is written
+            finish_replacement(output)

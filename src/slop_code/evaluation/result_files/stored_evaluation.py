@@ -14,8 +14,12 @@ from slop_code.evaluation.provenance import CHANGED_INPUTS, changed_input
 from slop_code.evaluation.pytest_arguments import parse_pytest_args
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
 from slop_code.evaluation.result_files.origin import keep_origin, make_result_folder
-from slop_code.evaluation.result_files.replace_result import move_result, new_result
-from slop_code.evaluation.run_tests import remove_evidence
+from slop_code.evaluation.result_files.replace_result import (
+    failed_path,
+    finish_replacement,
+    move_result,
+    new_result,
+)
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
@@ -51,21 +55,24 @@ def evaluate_and_store(
     aside = copy.copy(runner)
     aside.hidden = [*runner.hidden, output]
     try:
+        finish_replacement(output)
         with runner.cache.session_folder() as aside.output_dir:
             results = aside.run(pytest_args)
             if results.infrastructure_failure and _has_verdict(output, runner, results):
                 return StoredEvaluation(results, _keep_attempt(results, aside.output_dir, output))
             results.save(aside.output_dir / RESULT_FILE)
-            with new_result(output, remove_evidence) as new:
+            with new_result(output) as new:
                 move_result(aside.output_dir, new)
     except OSError as error:
-        raise InfrastructureError(f"{error.filename2 or error.filename or output}: {error.strerror}") from error
+        raise InfrastructureError(f"{failed_path(error, output)}: {error.strerror}") from error
     keep_origin(output, runner.problem, environment, runner.submission_path)
     return StoredEvaluation(results)
 
 
 def check_replaces_no_verdict(output: Path) -> None:
     """A part of the tests is no verdict, and must not take the place of one."""
+    with contextlib.suppress(OSError):  # reported when the result is written
+        finish_replacement(output)
     with contextlib.suppress(ResultError):
         stored = CorrectnessResults.load(output / RESULT_FILE)
         if not stored.infrastructure_failure and not stored.partial:
