@@ -206,6 +206,7 @@ def open_runs(
 def _finish_replacements(runs: Sequence[DiscoveredRun], shard: Shard | None) -> None:
     """Only in folders of this shard: in those of others, a replacement may be under way."""
     submissions, issues = part_of_runs(runs, shard)
-    for output in (item.output for item in (*submissions, *issues) if item.output):
+    for output in (*(submission.output for submission in submissions), *(issue.output for issue in issues)):
         with contextlib.suppress(OSError):  # reported when a result is written
-            finish_replacement(output)
+            if output is not None:
+                finish_replacement(output)
