@@ -85,10 +85,15 @@ class World:
         *,
         args: Sequence[str] = (),
         version: str | None = None,
+        python: str | None = None,
         **fields: Any,
     ) -> CorrectnessResults:
-        """Those of an evaluation now. `tests`: a mark for each test, or its status by its id."""
-        digests = ExpectedDigests().digests(submission).model_dump()
+        """Those of an evaluation now. `tests`: a mark for each test, or its status by its id.
+
+        `python`: the version of the submission's Python on another machine.
+        """
+        digests = ExpectedDigests(remote=python is not None).digests(submission).model_dump()
+        digests |= {"python": python} if python else {}
         made = {
             "evaluation_version": version or evaluation_version(),
             "pytest_args": list(args),

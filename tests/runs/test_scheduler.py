@@ -111,6 +111,19 @@ class Bench:
         return CorrectnessResults.load(self.world.folder / run / f"words/checkpoint_{number}" / RESULT_FILE)
 
 
+def test_results_of_a_remote_executor_are_cached_whatever_python_they_had(world):
+    bench = Bench(world)
+    bench.jobs = world.plan(world.discover(), remote=True).jobs
+
+    def elsewhere(work, _):
+        results = world.results(bench.targets[work.submission], python="3.0.1")
+        return JobResult(CheckpointFacts.of(results), world.archive(results))
+
+    for source in ("evaluated", "cached"):
+        found = outcomes(bench.run_jobs(Scripted(elsewhere), remote=True))
+        assert [(outcome.source, outcome.facts.digests.python) for outcome in found] == [(source, "3.0.1")] * 3
+
+
 @pytest.fixture
 def bench(world):
     return Bench(world)

@@ -83,10 +83,11 @@ def make_plan(
     *,
     overwrite: bool = False,
     shard: Shard | None = None,
+    remote: bool = False,
 ) -> Plan:
-    """`indexes`: what is known of the existing results, by the name of the run."""
+    """`indexes`: what is known of the existing results, by the name of the run. `remote`: that of the executor."""
     submissions, issues = part_of_runs(runs, shard)
-    expected = ExpectedDigests()
+    expected = ExpectedDigests(remote)
     wanted: dict[str, list[tuple[Submission, Digests, str]]] = {}
     verdicts: set[SubmissionKey] = set()
     up_to_date: list[tuple[Submission, CheckpointFacts]] = []

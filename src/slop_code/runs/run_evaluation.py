@@ -11,7 +11,7 @@ from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.result_files.origin import Origin, environment_reference
 from slop_code.evaluation.result_files.replace_result import finish_replacement
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
-from slop_code.runs.executors import executor_class
+from slop_code.runs.executors import executor_class, is_remote
 from slop_code.runs.job_records import SubmissionOutcome
 from slop_code.runs.plan import make_plan, part_of_runs
 from slop_code.runs.read_results import result_files, snapshots_in
@@ -123,6 +123,7 @@ class RunEvaluation:
             overwrite=self.settings.overwrite,
             hidden=self._hidden_folders(),
             pytest_args=self.settings.pytest_args,
+            remote=is_remote(self.settings.executor),
         )
         with contextlib.closing(run_jobs(self.plan.jobs, context)) as events:
             for event in events:
@@ -199,7 +200,10 @@ def open_runs(
             _finish_replacements(runs, settings.shard)
         locked = [before_plan(run) for run in runs]
         indexes = {run.name: ResultIndex.load(run.folder) for run in locked}
-        plan = make_plan(locked, result_cache, indexes, overwrite=settings.overwrite, shard=settings.shard)
+        remote = is_remote(settings.executor)
+        plan = make_plan(
+            locked, result_cache, indexes, overwrite=settings.overwrite, shard=settings.shard, remote=remote
+        )
         yield RunEvaluation(locked, plan, settings, cache, result_cache, indexes)
 
 
