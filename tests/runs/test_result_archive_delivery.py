@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -12,9 +13,10 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation import CorrectnessResults
+from slop_code.evaluation.result_files.replace_result import finish_replacement
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobResult
-from slop_code.runs.result_archive import deliver, pack_result
+from slop_code.runs.result_archive import deliver, pack_result, unpack_result
 from slop_code.runs.run_layout import RESULT_FILE
 
 
@@ -131,6 +133,35 @@ def test_a_move_that_breaks_off_leaves_the_earlier_result(target, result, monkey
     with pytest.raises(KeyboardInterrupt):
         deliver(target, result, move=True)
     assert inodes(target.output) == before
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, os.strerror(errno.EIO)), KeyboardInterrupt()])
+@pytest.mark.parametrize("broken", [".scbench", RESULT_FILE])
+def test_a_move_that_breaks_off_after_the_earlier_result_is_gone_can_be_completed(
+    target, result, error, broken, monkeypatch
+):
+    deliver(target, result, move=False)
+    written, own_rename = inodes(result.folder), os.rename
+
+    def rename(source, destination):
+        if Path(destination) == target.output / broken:
+            raise error
+        own_rename(source, destination)
+
+    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
+        patched.setattr(os, "rename", rename)
+        assert deliver(target, result, move=True).state == "not_evaluated"
+    assert not (target.output / RESULT_FILE).exists()
+    finish_replacement(target.output)
+    assert inodes(target.output) == written
+    assert sorted(path.name for path in target.output.iterdir()) == [".scbench", RESULT_FILE, "snapshot"]
+
+
+def test_a_result_without_evidence_leaves_none_of_an_earlier_one(world, target, result):
+    deliver(target, result, move=False)
+    (target.output / ".scbench/report.json").rename(target.output / ".scbench/pytest.log")
+    unpack_result(world.archive(world.results(target)), target.output)
+    assert sorted(path.name for path in target.output.iterdir()) == [RESULT_FILE, "snapshot"]
 
 
 def test_an_output_that_cannot_be_written_is_named(target, result, monkeypatch):
