@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.result_files.replace_result import NEW
 from slop_code.execution.cache import Cache
+from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.discover import UNNAMED_RUN, discover
 from slop_code.runs.plan import make_plan
 from slop_code.runs.result_archive import pack_result
@@ -83,10 +85,15 @@ class World:
         *,
         args: Sequence[str] = (),
         version: str | None = None,
+        python: str | None = None,
         **fields: Any,
     ) -> CorrectnessResults:
-        """Those of an evaluation now. `tests`: a mark for each test, or its status by its id."""
-        digests = ExpectedDigests().digests(submission).model_dump()
+        """Those of an evaluation now. `tests`: a mark for each test, or its status by its id.
+
+        `python`: the version of the submission's Python on another machine.
+        """
+        digests = ExpectedDigests(remote=python is not None).digests(submission).model_dump()
+        digests |= {"python": python} if python else {}
         made = {
             "evaluation_version": version or evaluation_version(),
             "pytest_args": list(args),
@@ -106,6 +113,14 @@ class World:
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             results.save(Path(folder) / RESULT_FILE)
             return pack_result(Path(folder))
+
+
+def interrupt_replacement(output: Path) -> None:
+    """As if its result were a new one, and its writer had been killed after it had removed the old one."""
+    (output / NEW).mkdir()
+    for name in (RESULT_FILE, REPORTS_DIR):
+        if (output / name).exists():
+            (output / name).rename(output / NEW / name)
 
 
 @pytest.fixture

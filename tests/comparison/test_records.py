@@ -338,6 +338,24 @@ def test_copies_of_a_run_are_no_samples(evaluated, world):
     ]
 
 
+def test_a_run_whose_submissions_are_not_all_known_is_no_copy(evaluated, world):
+    for number in range(2):
+        folder = evaluated(f"a/run_{number}", {"words": ["+", "+"]}, "x")
+        path = folder / "words/checkpoint_2/evaluation.json"
+        document = json.loads(path.read_text())
+        document["provenance"]["digests"]["submission"] = None
+        path.write_text(json.dumps(document))
+    comparison = compared(world.folder / "a", evaluated("b", {"words": ["+"]}))
+    assert comparison.sides[0].copies == []
+
+
+def test_a_copy_without_a_verdict_is_a_copy(evaluated, world):
+    for number, marks in enumerate("+!"):
+        evaluated(f"a/run_{number}", {"words": [marks]}, "x")
+    comparison = compared(world.folder / "a", evaluated("b", {"words": ["+"]}))
+    assert comparison.sides[0].copies == ["run_1"]
+
+
 def test_copies_of_a_run_change_no_p(evaluated, world):
     for number, text in enumerate("xyz"):
         evaluated(f"a/run_{number}", {"words": ["-"]}, text)

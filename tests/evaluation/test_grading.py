@@ -170,7 +170,9 @@ def test_the_exit_code_of_several_pairs_is_that_of_one_pytest(pairs, code):
     ],
 )
 def test_the_reason_names_the_pair(pairs, reason):
-    assert together(pairs).infrastructure_failure_reason == reason
+    graded = together(pairs)
+    assert graded.infrastructure_failure_reason == reason
+    assert (graded.deselected > 0 and not graded.tests) is (reason or "").startswith(NO_TESTS)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from slop_code import evaluate, load_results
 from slop_code.cli.main import run
 from slop_code.errors import UsageError
+from tests.run_world import interrupt_replacement
 
 TESTS = {"test_checkpoint_1.py": "def test_a(run): assert run().stdout == 'a\\n'\n"}
 FAILS = "--no-such-option"
@@ -39,6 +40,7 @@ def files(folder):
 
 def test_an_infrastructure_failure_leaves_a_verdict_and_its_evidence(problem, submission, output, capsys):
     before, attempt = files(output), output / ".scbench/attempt-1"
+    interrupt_replacement(output)
     results = evaluate(submission, problem, 1, "local", output=output, pytest_args=[FAILS])
     assert results.infrastructure_failure
     assert load_results(attempt) == results
@@ -72,6 +74,7 @@ def test_a_verdict_on_other_inputs_is_replaced(problem, submission, output, chan
 
 def test_a_part_of_the_tests_replaces_no_verdict(problem, submission, output, capsys):
     before = files(output)
+    interrupt_replacement(output)
     with pytest.raises(UsageError, match="has a verdict, which a part of the tests must not replace"):
         evaluate(submission, problem, 1, "local", output=output, pytest_args=["-k", "a"])
     snapshot = [str(submission), "-p", str(problem.path), "-e", "local", "-o", str(output)]

@@ -74,12 +74,13 @@ def digest_of(snapshot: Path) -> str:
 
 
 def comparable(result: CorrectnessResults) -> dict[str, Any]:
-    """All but times, what tells one submission from another, and the addresses in what pytest shows of a failure."""
+    """All but measurements, digests that the expectation is found by, and addresses in failure messages."""
     document = result.model_dump(mode="json", exclude={"duration", "phases", "attempts"})
     for name in ("submission", "tests"):
         del document["provenance"]["digests"][name]
     for test in document["tests"]:
-        del test["duration_ms"]
+        for name in ("duration_ms", "usage", "attempts"):
+            del test[name]
         test["failure_message"] = re.sub("0x[0-9a-f]+", "0x", test["failure_message"] or "")
     return document
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
+from slop_code.evaluation.report import TestAttempt
+from slop_code.evaluation.usage.resources import Usage
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from tests.factories import write_run
 from tests.faults import checks, damage
-from tests.faults.baseline import PROBLEM, RESULT, Baseline
+from tests.faults.baseline import PROBLEM, RESULT, Baseline, comparable
 from tests.faults.campaign_folder import CampaignFolder
 from tests.faults.plan import Fault
 
@@ -26,6 +28,29 @@ REPORTS = {
     "pytest-report.json": '{"tests":[{"nodeid":"a","outcome":"passed"}]}',
 }
 """Without anything that a bit of could change and nothing else."""
+
+
+MEASURED = Usage(**dict.fromkeys(Usage.model_fields, 1))
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        ({"duration_ms": 7.0}, True),
+        ({"usage": MEASURED}, True),
+        ({"attempts": True}, True),
+        ({"status": "failed"}, False),
+        ({"failure_message": "other"}, False),
+    ],
+)
+def test_verdicts_are_compared_without_measurements(tmp_path, changed, same):
+    write_run(tmp_path, {"sums": ["+"]})
+    results = CorrectnessResults.load(tmp_path / "sums/checkpoint_1" / RESULT)
+    (test, *others) = results.tests
+    if "attempts" in changed:
+        changed = {"attempts": [TestAttempt.of(test)]}
+    other = results.model_copy(update={"tests": [test.model_copy(update=changed), *others]})
+    assert (comparable(other) == comparable(results)) is same
 
 
 @pytest.mark.parametrize("name", ["uv/.tmpX", f"results/ab/.{KEY}.0", f"results/ab/.{KEY}.lock"])

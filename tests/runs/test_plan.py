@@ -270,6 +270,21 @@ def test_cached_jobs_are_marked(world):
     assert not any(found.cached for found in world.plan(world.discover(), overwrite=True).jobs)
 
 
+def test_the_python_of_another_machine_makes_no_result_stale_for_a_remote_executor(evaluated):
+    for submission in evaluated.discover()[0].submissions:
+        evaluated.finish(submission, python="3.0.1")
+    assert stale(evaluated) == {"the submission's Python changed": {1, 2, 3}}
+    assert len(evaluated.plan(evaluated.discover(), remote=True).up_to_date) == 3
+
+
+def test_a_python_that_is_not_on_this_machine_is_asked_of_a_remote_executor(world):
+    world.problem(requires_python=">=3.99")
+    world.run()
+    there = world.plan(world.discover(), remote=True)
+    assert (len(there.jobs), there.rejected) == (3, ())
+    assert all(job.key for job in there.jobs)
+
+
 def test_overwrite_plans_every_checkpoint(evaluated):
     plan = evaluated.plan(evaluated.discover(), overwrite=True)
     assert ([job.reason for job in plan.jobs], plan.up_to_date) == ([OVERWRITE] * 3, ())

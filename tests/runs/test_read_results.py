@@ -9,6 +9,7 @@ from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, wri
 from slop_code.runs.read_results import check_output, read_runs, result_at, runs_below
 from slop_code.runs.run_layout import LINES_FILE
 from tests.factories import result
+from tests.run_world import interrupt_replacement
 
 HOME = "test_checkpoint_1.py"
 
@@ -255,3 +256,12 @@ def test_one_result_by_its_file_or_folder(save, tmp_path):
         result_at(tmp_path / "run")
     with pytest.raises(UsageError, match="give a result that was evaluated"):
         result_at(tmp_path / "nowhere")
+
+
+def test_an_interrupted_replacement_is_named_and_no_verdict(save, tmp_path):
+    path = save("run/words/checkpoint_1", "checkpoint_1", {"a": "passed"})
+    write_lines(tmp_path / "run" / LINES_FILE, [entry.line for entry in entries(tmp_path / "run")])
+    interrupt_replacement(path.parent)
+    [entry] = entries(tmp_path / "run")
+    assert entry.line.state == "not_evaluated"
+    assert entry.error == f"{path}: its replacement was interrupted; evaluate the run again to complete it"

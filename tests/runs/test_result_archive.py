@@ -15,6 +15,7 @@ import pytest
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.evaluation.evidence import EVIDENCE_FILES
+from slop_code.evaluation.result_files.replace_result import finish_replacement
 from slop_code.runs import result_archive as module
 from slop_code.runs.result_archive import add_attempts, pack_result, read_archived_results, unpack_result
 
@@ -160,10 +161,12 @@ def test_all_that_is_packed_can_be_unpacked(tmp_path, monkeypatch):
 
 
 def test_an_earlier_result_is_removed(tmp_path):
-    target = write(tmp_path / "b", {"evaluation.json": "old", ".scbench/ctrf.json": "old", ".scbench/x/y/z": "old"})
-    write(target, {".evaluation.json.0123": "half", "notes.txt": "mine", "snapshot/main.py": "mine"})
+    old = dict.fromkeys(("evaluation.json", ".scbench/exit.json", ".scbench/2/exit.json"), "old")
+    target = write(tmp_path / "b", {**old, ".evaluation.json.0123": "half"})
+    others = dict.fromkeys(("notes.txt", "snapshot/main.py", ".scbench/2/notes", ".scbench/x/y/z"), "mine")
+    write(target, others)
     unpack_result(pack_result(write(tmp_path / "a", FILES)), target)
-    assert read(target) == {**FILES, "notes.txt": "mine", "snapshot/main.py": "mine"}
+    assert read(target) == {**FILES, **others}
 
 
 @pytest.mark.parametrize(
@@ -276,17 +279,24 @@ print(step)
 
 
 @pytest.mark.e2e
-def test_a_kill_at_any_moment_leaves_one_piece_or_no_result(tmp_path):
-    old = {"evaluation.json": "old", ".scbench/pytest.log": "old", ".scbench/ctrf.json": "old"}
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new_result(tmp_path):
+    others = {".scbench/notes": "mine", ".scbench/first/notes": "mine"}
+    old = {"evaluation.json": "old", ".scbench/pytest.log": "old", ".scbench/exit.json": "old", **others}
     write(tmp_path / "targets" / "old", old)
     (tmp_path / "archive").write_bytes(pack_result(write(tmp_path / "a", FILES)))
     argv = [sys.executable, "-c", KILLED, tmp_path / "archive", tmp_path / "targets"]
     steps = int(subprocess.run(argv, capture_output=True, timeout=600, check=True).stdout)
     targets = [tmp_path / "targets" / str(step) for step in range(steps)]
     seen = [{name: text for name, text in read(target).items() if ".new/" not in name} for target in targets]
-    assert (seen[0], seen[-1]) == (old, FILES)
-    assert all(found in (old, FILES) for found in seen if "evaluation.json" in found)
+    new = {**FILES, **others}
+    assert (seen[0], seen[-1]) == (old, new)
+    assert all(found in (old, new) for found in seen if "evaluation.json" in found)
     assert sum("evaluation.json" not in found for found in seen) >= 3
     for target in targets:
+        finish_replacement(target)
+    finished = [read(target) for target in targets]
+    assert all(found in (old, new) for found in finished)
+    assert finished == sorted(finished, key=lambda found: found == new)
+    for target in targets:
         unpack_result((tmp_path / "archive").read_bytes(), target)
-        assert read(target) == FILES
+        assert read(target) == new

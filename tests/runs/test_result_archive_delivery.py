@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from slop_code.errors import InfrastructureError
 from slop_code.evaluation import CorrectnessResults
+from slop_code.evaluation.result_files.replace_result import finish_replacement
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobResult
-from slop_code.runs.result_archive import deliver, pack_result
+from slop_code.runs.result_archive import deliver, pack_result, unpack_result
 from slop_code.runs.run_layout import RESULT_FILE
 
 
@@ -51,7 +56,9 @@ def test_a_result_that_others_need_as_well_stays_in_its_folder(target, result):
     assert not inodes(target.output).items() & written.items()
 
 
-def test_a_folder_on_another_file_system_is_copied(target, result, monkeypatch):
+@pytest.fixture
+def _other_file_system(result, monkeypatch):
+    """The folder of the result is on another one than the target."""
     own_rename = os.rename
 
     def rename(source, destination, **options):
@@ -60,14 +67,40 @@ def test_a_folder_on_another_file_system_is_copied(target, result, monkeypatch):
         own_rename(source, destination, **options)
 
     monkeypatch.setattr(os, "rename", rename)
+
+
+@pytest.mark.usefixtures("_other_file_system")
+def test_a_folder_on_another_file_system_is_copied_without_links(target, result):
+    (result.folder / ".scbench/2").mkdir()
+    (result.folder / ".scbench/2/pytest.log").write_text("log")
+    (result.folder / ".scbench/2/link").symlink_to("/etc/passwd")
+    (result.folder / ".scbench/folder").symlink_to("/etc")
+    os.mkfifo(result.folder / ".scbench/pipe")
     assert deliver(target, result, move=True) == result.facts
     assert CorrectnessResults.load(target.output / RESULT_FILE).checkpoint_name == "checkpoint_1"
-    assert (target.output / ".scbench/report.json").read_text() == "{}"
+    reports = target.output / ".scbench"
+    files = {path.relative_to(reports).as_posix() for path in reports.rglob("*") if not path.is_dir()}
+    assert files == {"report.json", "2/pytest.log"}
+
+
+@pytest.mark.usefixtures("_other_file_system")
+def test_a_disk_without_room_for_a_copy_ends_the_run(target, result, monkeypatch):
+    deliver(target, result, move=False)
+    before = inodes(target.output)
+
+    def copy(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfileobj", copy)
+    message = f"{target.output / RESULT_FILE}: No space left on device; every result written before is whole: make room"
+    with pytest.raises(InfrastructureError, match=re.escape(message)):
+        deliver(target, result, move=True)
+    assert inodes(target.output) == before
 
 
 def test_an_earlier_result_is_replaced_as_a_whole(target, result):
     (target.output / ".scbench").mkdir()
-    (target.output / ".scbench/old.log").write_text("")
+    (target.output / ".scbench/pytest.log").write_text("old")
     (target.output / RESULT_FILE).write_text("old")
     deliver(target, result, move=True)
     assert [path.name for path in (target.output / ".scbench").iterdir()] == ["report.json"]
@@ -102,6 +135,35 @@ def test_a_move_that_breaks_off_leaves_the_earlier_result(target, result, monkey
     assert inodes(target.output) == before
 
 
+@pytest.mark.parametrize("error", [OSError(errno.EIO, os.strerror(errno.EIO)), KeyboardInterrupt()])
+@pytest.mark.parametrize("broken", [".scbench", RESULT_FILE])
+def test_a_move_that_breaks_off_after_the_earlier_result_is_gone_can_be_completed(
+    target, result, error, broken, monkeypatch
+):
+    deliver(target, result, move=False)
+    written, own_rename = inodes(result.folder), os.rename
+
+    def rename(source, destination):
+        if Path(destination) == target.output / broken:
+            raise error
+        own_rename(source, destination)
+
+    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
+        patched.setattr(os, "rename", rename)
+        assert deliver(target, result, move=True).state == "not_evaluated"
+    assert not (target.output / RESULT_FILE).exists()
+    finish_replacement(target.output)
+    assert inodes(target.output) == written
+    assert sorted(path.name for path in target.output.iterdir()) == [".scbench", RESULT_FILE, "snapshot"]
+
+
+def test_a_result_without_evidence_leaves_none_of_an_earlier_one(world, target, result):
+    deliver(target, result, move=False)
+    (target.output / ".scbench/report.json").rename(target.output / ".scbench/pytest.log")
+    unpack_result(world.archive(world.results(target)), target.output)
+    assert sorted(path.name for path in target.output.iterdir()) == [RESULT_FILE, "snapshot"]
+
+
 def test_an_output_that_cannot_be_written_is_named(target, result, monkeypatch):
     def rename(source, destination):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(source), None, str(destination))
@@ -109,7 +171,7 @@ def test_an_output_that_cannot_be_written_is_named(target, result, monkeypatch):
     monkeypatch.setattr(os, "rename", rename)
     facts = deliver(target, result, move=True)
     assert facts.state == "not_evaluated"
-    assert facts.reason.startswith(f"{target.output / '.scbench'}: Permission denied; make it writable")
+    assert facts.reason.startswith(f"{target.output / RESULT_FILE}: Permission denied; make it writable")
 
 
 @pytest.mark.parametrize("move", [True, False])

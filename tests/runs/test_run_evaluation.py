@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+from concurrent.futures import Future
 
 import pytest
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution.cache import Cache
 from slop_code.runs import evaluate_run
 from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
-from slop_code.runs.job_records import RunIssue
+from slop_code.runs.job_records import JobResult, RunIssue
 from slop_code.runs.plan import Shard
 from slop_code.runs.result_index import ResultIndex
-from slop_code.runs.run_evaluation import lines_of
+from slop_code.runs.run_control import RunControl
+from slop_code.runs.run_evaluation import RunSettings, lines_of, open_runs
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.summary import RunSummary, summarise, write_summary
+from tests.run_world import interrupt_replacement
 
 
 @pytest.fixture
@@ -220,6 +224,56 @@ def test_a_part_of_a_run_does_not_replace_its_summary(world, finish, problems, w
     options = {"problems_dir": world.problems, "problems": problems, "cache": world.folder / "cache"}
     assert [outcome.source for outcome in evaluate_run(run.folder, **options)] == ["up_to_date", "up_to_date"]
     assert [(run.folder / name).exists() for name in (LINES_FILE, SUMMARY_FILE)] == [written, written]
+
+
+@pytest.mark.parametrize("problem", ["there", "missing"])
+def test_an_interrupted_replacement_is_completed_before_anything_is_planned(world, finish, problem):
+    run = finish("+", "-")
+    for submission in run.submissions:
+        interrupt_replacement(submission.output)
+    if problem == "missing":
+        _missing_problem(world)
+    with open_runs(world.discover(), Cache(world.folder / "cache"), RunSettings()) as evaluation:
+        assert evaluation.plan.jobs == ()
+        evaluation.conclude()
+    lines = read_lines(run.folder / LINES_FILE)
+    assert [(line.state, line.passed["all-cases"]) for line in lines] == [("evaluated", True), ("evaluated", False)]
+
+
+def test_a_shard_leaves_the_folders_of_others_alone(world, finish):
+    run = finish("+", "-")
+    for submission in run.submissions:
+        interrupt_replacement(submission.output)
+    with open_runs([run], Cache(world.folder / "cache"), RunSettings(shard=Shard(2, 2))):
+        pass
+    assert [(submission.output / RESULT_FILE).exists() for submission in run.submissions] == [False, True]
+
+
+class Elsewhere:
+    """An executor whose machines have a Python that this one lacks."""
+
+    slots = 2
+
+    def __init__(self, world, submissions):
+        self.world, self.targets = world, {submission.path: submission for submission in submissions}
+
+    def submit(self, request):
+        results = self.world.results(self.targets[request.submission], python="3.99.1")
+        future = Future()
+        future.set_result(JobResult(CheckpointFacts.of(results), self.world.archive(results)))
+        return future
+
+
+def test_a_run_on_a_cluster_needs_no_python_here(world):
+    world.problem(count=2, requires_python=">=3.99")
+    world.run(snapshots={"words": ["a", "b"]})
+    for overwritten in ("", "the results are gone"):
+        runs, settings = world.discover(), RunSettings(executor="ray")
+        with open_runs(runs, Cache(world.folder / "cache"), settings) as evaluation:
+            assert [job.cached for job in evaluation.plan.jobs] == [bool(overwritten)] * 2
+            list(evaluation.events(Elsewhere(world, runs[0].submissions), RunControl()))
+        for submission in runs[0].submissions:
+            (submission.output / RESULT_FILE).unlink()
 
 
 def test_a_summary_that_cannot_be_written(world, finish):

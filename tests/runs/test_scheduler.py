@@ -111,6 +111,19 @@ class Bench:
         return CorrectnessResults.load(self.world.folder / run / f"words/checkpoint_{number}" / RESULT_FILE)
 
 
+def test_results_of_a_remote_executor_are_cached_whatever_python_they_had(world):
+    bench = Bench(world)
+    bench.jobs = world.plan(world.discover(), remote=True).jobs
+
+    def elsewhere(work, _):
+        results = world.results(bench.targets[work.submission], python="3.0.1")
+        return JobResult(CheckpointFacts.of(results), world.archive(results))
+
+    for source in ("evaluated", "cached"):
+        found = outcomes(bench.run_jobs(Scripted(elsewhere), remote=True))
+        assert [(outcome.source, outcome.facts.digests.python) for outcome in found] == [(source, "3.0.1")] * 3
+
+
 @pytest.fixture
 def bench(world):
     return Bench(world)
@@ -637,7 +650,7 @@ def test_a_full_or_read_only_disk_ends_the_run(bench, monkeypatch, code, step):
         found = outcomes(events)
         assert (len(found), found[0].facts.state) == (3, "not_evaluated")
     else:
-        path = bench.jobs[0].targets[0].output / f".{RESULT_FILE}.new" / RESULT_FILE
+        path = bench.jobs[0].targets[0].output / RESULT_FILE
         message = f"{path}: {os.strerror(code)}; every result written before is whole"
         with pytest.raises(InfrastructureError, match=rf"{re.escape(message)}: {step} and start again"):
             list(events)

@@ -13,7 +13,6 @@ from slop_code.cli.exit_codes import Exit, exit_for
 from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_json, print_step
 from slop_code.errors import UsageError
-from slop_code.evaluation.infrastructure import SELECTS_NONE
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.stored_evaluation import check_replaces_no_verdict
 from slop_code.execution.cache import Cache
@@ -40,9 +39,7 @@ class PartResult:
     @property
     def empty(self) -> bool:
         """No test of this checkpoint was selected."""
-        if self.results is None:
-            return self.reason is None
-        return (self.results.infrastructure_failure_reason or "").startswith(SELECTS_NONE)
+        return self.reason is None if self.results is None else self.results.selects_none
 
 
 def evaluate_part(

@@ -10,6 +10,7 @@ from slop_code._io import digest_of
 from slop_code.errors import UsageError
 from slop_code.runs.read_results import folder_of, read_runs, runs_below
 from slop_code.runs.run_layout import named_runs, natural_order
+from slop_code.runs.samples import copies_among, submission_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,6 +130,7 @@ def read_sides(
         sides.append(Side(name, tuple(run.name for run in side_runs), numbers))
         runs += side_runs
     checkpoints: dict[TestKey, CheckpointRuns] = {}
+    submissions: dict[int, dict[TestKey, str | None]] = {}
     for number, run in enumerate(runs):
         for entry in run.entries():
             line = entry.line
@@ -136,22 +138,15 @@ def read_sides(
             if key not in checkpoints:
                 checkpoints[key] = CheckpointRuns(*key, line.order, [ABSENT_CHECKPOINT] * len(runs))
             checkpoints[key].add(number, entry, policy)
+            submissions.setdefault(number, {})[key] = submission_digest(line)
     for side in sides:
         side.unreadable.extend(message for number in side.run_numbers for message in runs[number].unreadable)
-    ordered = sorted(checkpoints.values(), key=_order)
-    return [replace(side, copies=_copies(side, ordered)) for side in sides], ordered
-
-
-def _copies(side: Side, checkpoints: Sequence[CheckpointRuns]) -> frozenset[int]:
-    known: set[tuple[str | None, ...]] = set()
-    copies = []
-    for number in side.run_numbers:
-        submissions = tuple(runs.by_run[number].submission for runs in checkpoints)
-        if submissions in known:
-            copies.append(number)
-        elif any(submissions):
-            known.add(submissions)
-    return frozenset(copies)
+    copies = [
+        copies_among({number: submissions[number] for number in side.run_numbers if number in submissions})
+        for side in sides
+    ]
+    counted = [replace(side, copies=frozenset(own)) for side, own in zip(sides, copies, strict=True)]
+    return counted, sorted(checkpoints.values(), key=_order)
 
 
 def _order(checkpoint: CheckpointRuns) -> tuple[str, int, list[tuple[int, str]]]:

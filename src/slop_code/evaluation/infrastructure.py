@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from slop_code.evaluation.staging import Staged
     from slop_code.execution.submission import SubmissionTree
 
-SELECTS_NONE = "the pytest arguments select none of the tests"
 _EXIT_CODES = {
     2: "pytest was interrupted (exit code 2)",
     3: "pytest had an internal error (exit code 3)",
@@ -47,7 +46,7 @@ def infrastructure_failure(evidence: Evidence) -> str | None:
         return None
     code = evidence.exit.exit_code
     if code == NO_TESTS and evidence.roster.nodeids and evidence.roster.nodeids <= evidence.deselected:
-        return SELECTS_NONE
+        return "the pytest arguments select none of the tests"
     reason = (
         _session_timeout(evidence.exit)
         or collection_failure(code, evidence.collection_errors)

@@ -22,7 +22,7 @@ from slop_code.evaluation.evaluation_state import EvaluationState
 from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence, weakest_isolation
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
-from slop_code.evaluation.infrastructure import SELECTS_NONE, submission_change, tree_after_tests
+from slop_code.evaluation.infrastructure import submission_change, tree_after_tests
 from slop_code.evaluation.provenance import platform_name, provenance_of, refused_handovers, warnings_for
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
 from slop_code.evaluation.report import CorrectnessResults
@@ -287,8 +287,7 @@ class PytestRunner:
             evidence=graded.source,
             warnings=[*warnings, *refused_handovers(graded.tests)],
         )
-        reason = results.infrastructure_failure_reason or ""
-        return results.with_failure_kind(permanent=state.permanent or reason.startswith(SELECTS_NONE))
+        return results.with_failure_kind(permanent=state.permanent or results.selects_none)
 
     def _get_test_files(self, checkpoint_name: str, include_prior_tests: bool) -> list[str]:
         """The files of the tests folder to copy: the checkpoint's tests, those of prior ones, then all others."""

@@ -240,6 +240,11 @@ class CorrectnessResults(StoredWhole):
         return copy
 
     @property
+    def selects_none(self) -> bool:
+        """Pytest arguments left out every test, which no other attempt changes. A test without a result is an error."""
+        return self.deselected > 0 and not self.tests
+
+    @property
     def permanent_failure(self) -> bool:
         return self._permanent_failure and self.infrastructure_failure
 

@@ -142,10 +142,11 @@ def remove_evidence(output: Path | None) -> None:
     top = output / REPORTS_DIR
     for folder in (top / COLLECTION, *top.glob(f"{ATTEMPT}[1-9]*")):
         remove_path(folder)
-    below = [folder for folder in top.glob("*") if _OWN_FOLDER.fullmatch(folder.name)]
+    own = [path for path in top.glob("*") if _OWN_FOLDER.fullmatch(path.name)]
+    below = [folder for folder in own if folder.is_dir() and not folder.is_symlink()]
     for folder in (top, *below):
         for name in EVIDENCE_FILES:
-            (folder / name).unlink(missing_ok=True)
+            remove_path(folder / name)
     for folder in below:
         with contextlib.suppress(OSError):  # files of others stay
             folder.rmdir()

@@ -83,10 +83,11 @@ def make_plan(
     *,
     overwrite: bool = False,
     shard: Shard | None = None,
+    remote: bool = False,
 ) -> Plan:
-    """`indexes`: what is known of the existing results, by the name of the run."""
-    submissions, issues = _part(runs, shard)
-    expected = ExpectedDigests()
+    """`indexes`: what is known of the existing results, by the name of the run. `remote`: that of the executor."""
+    submissions, issues = part_of_runs(runs, shard)
+    expected = ExpectedDigests(remote)
     wanted: dict[str, list[tuple[Submission, Digests, str]]] = {}
     verdicts: set[SubmissionKey] = set()
     up_to_date: list[tuple[Submission, CheckpointFacts]] = []
@@ -134,7 +135,7 @@ def _named_by_results(
         yield replace(issue, problem=results.problem_name, checkpoint=name, order=order)
 
 
-def _part(runs: Sequence[DiscoveredRun], shard: Shard | None) -> tuple[list[Submission], list[RunIssue]]:
+def part_of_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> tuple[list[Submission], list[RunIssue]]:
     """The shard's part of all submissions, finished or not, so that all shards of a plan agree at any time."""
     submissions = [submission for run in runs for submission in run.submissions]
     issues = [issue for run in runs for issue in run.issues]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from slop_code._arguments import check_paths
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.result_files.replace_result import is_interrupted
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import (
     CheckpointFacts,
@@ -139,7 +140,7 @@ class RunResults:
             reason = f"{line.reason}; {path} is not its result: {step}"
             path, line = None, line.model_copy(update={"reason": reason})
         elif line.evaluation is not None and path is None:
-            gone = CheckpointFacts.no_verdict(f"{self.folder / line.evaluation}: the result is gone; evaluate it again")
+            gone = CheckpointFacts.no_verdict(_why_gone(self.folder / line.evaluation))
             line = line.model_copy(update={**dict(gone), "regressions": None})
         return _LocatedCheckpoint(line.problem, line.checkpoint, line.order, path, line)
 
@@ -197,6 +198,12 @@ def _locate(path: Path) -> _LocatedCheckpoint:
     name, ordered = results.checkpoint_name, results.provenance.checkpoints
     order = ordered.index(name) + 1 if name in ordered else None
     return _LocatedCheckpoint(results.problem_name, name, order, path, None, ordered)
+
+
+def _why_gone(path: Path) -> str:
+    if is_interrupted(path.parent):
+        return f"{path}: its replacement was interrupted; evaluate the run again to complete it"
+    return f"{path}: the result is gone; evaluate it again"
 
 
 def folder_of(given: Path) -> Path:

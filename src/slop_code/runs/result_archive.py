@@ -15,11 +15,9 @@ from pydantic import ValidationError
 
 from slop_code._io import open_regular, write_atomic
 from slop_code.errors import InfrastructureError, ResultError
-from slop_code.evaluation.evidence import ATTEMPT
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
-from slop_code.evaluation.result_files.replace_result import move_result, new_result
-from slop_code.evaluation.result_files.stored_evaluation import attempt_folder
-from slop_code.execution.cache import remove_path
+from slop_code.evaluation.result_files.attempts import attempt_file, keep_attempt
+from slop_code.evaluation.result_files.replace_result import failed_path, move_result, new_result
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.run_layout import RESULT_FILE
@@ -62,20 +60,8 @@ def add_attempts(archive: bytes, attempts: Sequence[bytes | None]) -> bytes:
     contents = _contents(archive)
     for number, attempt in enumerate(attempts, start=1):
         for name, content in _contents(attempt).items() if attempt else ():
-            contents[f"{REPORTS_DIR}/{ATTEMPT}{number}/{_flat(name)}"] = content
+            contents[attempt_file(number, name)] = content
     return _pack(list(contents), lambda name, _: contents[name], Path())
-
-
-def _flat(name: str) -> str:
-    return name.removeprefix(f"{REPORTS_DIR}/").replace("/", "-")
-
-
-def keep_attempt(archive: bytes, output: Path) -> None:
-    """Put what a later attempt left next to the verdict that stays."""
-    contents = _contents(archive)
-    folder = attempt_folder(output)
-    for name, content in contents.items():
-        (folder / _flat(name)).write_bytes(content)
 
 
 def _pack(names: Sequence[str], read: Callable[[str, int], bytes], folder: Path) -> bytes:
@@ -120,16 +106,12 @@ def unpack_result(archive: bytes, folder: Path) -> None:
     One call at a time for a folder. A damaged archive is a ResultError, raised before anything is changed.
     """
     contents = _contents(archive)
-    with new_result(folder, _remove_reports) as new:
+    with new_result(folder) as new:
         for name, content in contents.items():
             (new / name).parent.mkdir(parents=True, exist_ok=True)
             if name != RESULT_FILE:
                 (new / name).write_bytes(content)
         write_atomic(new / RESULT_FILE, contents[RESULT_FILE])
-
-
-def _remove_reports(folder: Path) -> None:
-    remove_path(folder / REPORTS_DIR)
 
 
 def read_archived_results(archive: bytes) -> CorrectnessResults:
@@ -186,14 +168,15 @@ def deliver(target: Submission, result: JobResult, *, move: bool, keep_verdict: 
         return result.facts
     try:
         if keep_verdict and result.facts.state != "evaluated":
-            keep_attempt(result.archive, target.output)
+            contents = _contents(result.archive)
+            keep_attempt(target.output, contents, lambda name, path: path.write_bytes(contents[name]))
         elif move and result.folder is not None:
-            with new_result(target.output, _remove_reports) as new:
+            with new_result(target.output) as new:
                 move_result(result.folder, new)
         else:
             unpack_result(result.archive, target.output)
     except OSError as error:
-        message = f"{error.filename2 or error.filename or target.output / RESULT_FILE}: {error.strerror}"
+        message = f"{failed_path(error, target.output)}: {error.strerror}"
         if error.errno in FATAL:
             raise InfrastructureError(
                 f"{message}; every result written before is whole: {FATAL[error.errno]} and start again"

@@ -30,7 +30,7 @@ NO_RESULT = "no result yet"
 def result_cache_key(spec: EnvironmentSpec, digests: Digests, version: str | None = None) -> str | None:
     """None where the image is not known yet.
 
-    An image decides on the Python of judge and submission. Without one, both are part of the key.
+    An image decides on the Python of judge and submission. Without one, both are part of the key, as far as known.
     """
     if spec.type == "docker":
         interpreter = digests.image
@@ -42,11 +42,15 @@ def result_cache_key(spec: EnvironmentSpec, digests: Digests, version: str | Non
     return digest_of([inputs, interpreter, evaluation_version() if version is None else version])
 
 
-def key_of_result(spec: EnvironmentSpec, facts: CheckpointFacts) -> str | None:
-    """The key of the inputs that a result names itself; None: it has no verdict."""
+def key_of_result(spec: EnvironmentSpec, facts: CheckpointFacts, *, remote: bool = False) -> str | None:
+    """The key of the inputs that a result names itself; None: it has no verdict.
+
+    `remote`: the key that a plan for a remote executor has, without the version of the submission's Python.
+    """
     if facts.state != "evaluated" or facts.digests is None:
         return None
-    return result_cache_key(spec, facts.digests, facts.evaluation_version)
+    digests = facts.digests.model_copy(update={"python": None}) if remote else facts.digests
+    return result_cache_key(spec, digests, facts.evaluation_version)
 
 
 def duration_key(submission: Submission) -> str:
@@ -70,6 +74,9 @@ def stale_reason(facts: CheckpointFacts | None, expected: Digests, version: str)
 class ExpectedDigests:
     """Digests of the inputs as they are now. Inputs that many submissions share are read once."""
 
+    remote: bool = False
+    """The submissions are evaluated elsewhere: the version of their Python is not known, and none is needed here."""
+
     shared: dict[tuple[Path, str, str], Digests | UsageError] = field(default_factory=dict)
     contents: dict[Path, Contents] = field(default_factory=dict)
     images: dict[str, str | None] = field(default_factory=dict)
@@ -92,7 +99,7 @@ class ExpectedDigests:
                 self.contents[problem.path] = Contents.of(problem)
             tests = tests_digest(problem, checkpoint, self.contents[problem.path])
             read_test_lock(problem)  # a damaged one is rejected before anything is evaluated
-            python = host_python_version(spec.requiring(checkpoint.requires_python))
+            python = None if self.remote else host_python_version(spec.requiring(checkpoint.requires_python))
         except UsageError as error:
             return error
         except OSError as error:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.result_files.origin import Origin, environment_reference
+from slop_code.evaluation.result_files.replace_result import finish_replacement
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
-from slop_code.runs.executors import executor_class
+from slop_code.runs.executors import executor_class, is_remote
 from slop_code.runs.job_records import SubmissionOutcome
-from slop_code.runs.plan import make_plan
+from slop_code.runs.plan import make_plan, part_of_runs
 from slop_code.runs.read_results import result_files, snapshots_in
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_index import ResultIndex
@@ -122,6 +123,7 @@ class RunEvaluation:
             overwrite=self.settings.overwrite,
             hidden=self._hidden_folders(),
             pytest_args=self.settings.pytest_args,
+            remote=is_remote(self.settings.executor),
         )
         with contextlib.closing(run_jobs(self.plan.jobs, context)) as events:
             for event in events:
@@ -195,7 +197,20 @@ def open_runs(
         if lock:
             stack.enter_context(cache.shared_lock())
             runs = stack.enter_context(lock_runs(runs, settings.shard))
+            _finish_replacements(runs, settings.shard)
         locked = [before_plan(run) for run in runs]
         indexes = {run.name: ResultIndex.load(run.folder) for run in locked}
-        plan = make_plan(locked, result_cache, indexes, overwrite=settings.overwrite, shard=settings.shard)
+        remote = is_remote(settings.executor)
+        plan = make_plan(
+            locked, result_cache, indexes, overwrite=settings.overwrite, shard=settings.shard, remote=remote
+        )
         yield RunEvaluation(locked, plan, settings, cache, result_cache, indexes)
+
+
+def _finish_replacements(runs: Sequence[DiscoveredRun], shard: Shard | None) -> None:
+    """Only in folders of this shard: in those of others, a replacement may be under way."""
+    submissions, issues = part_of_runs(runs, shard)
+    for output in (*(submission.output for submission in submissions), *(issue.output for issue in issues)):
+        with contextlib.suppress(OSError):  # reported when a result is written
+            if output is not None:
+                finish_replacement(output)

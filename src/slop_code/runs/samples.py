@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.runs.checkpoint_lines import CheckpointLine
+
+Run = TypeVar("Run", int, str)
+"""The index or the name of a run."""
 
 MIN_INTERVAL_RUNS = 3
 """Two runs say next to nothing about how far runs differ."""
@@ -80,14 +83,13 @@ class PassTable:
         return self.passed_by(run) == len(self.checkpoints)
 
 
-def copies_among(lines: Iterable[CheckpointLine]) -> list[str]:
-    """Names of runs in which every submission is the same as in an earlier run: such a run is no other sample."""
-    runs: dict[str, dict[tuple[str, str], str | None]] = {}
-    for line in lines:
-        digest = line.digests.submission if line.digests else None
-        runs.setdefault(line.run, {})[line.problem, line.checkpoint] = digest
+def copies_among(runs: Mapping[Run, Mapping[tuple[str, str], str | None]]) -> list[Run]:
+    """Runs in which every submission is known to be the same as in an earlier run: such a run is no other sample.
+
+    `runs`: by problem and checkpoint, the digest of each submission; None where it is not known.
+    """
     known: set[frozenset[tuple[tuple[str, str], str | None]]] = set()
-    copies: list[str] = []
+    copies: list[Run] = []
     for run in sorted(runs):
         submissions = frozenset(runs[run].items())
         if submissions in known:
@@ -95,6 +97,10 @@ def copies_among(lines: Iterable[CheckpointLine]) -> list[str]:
         elif all(runs[run].values()):
             known.add(submissions)
     return copies
+
+
+def submission_digest(line: CheckpointLine) -> str | None:
+    return line.digests.submission if line.digests else None
 
 
 def samples_of(problems: Sequence[Mapping[Policy, PassTable]], copies: Sequence[str] = ()) -> Samples | None:

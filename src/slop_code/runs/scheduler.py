@@ -52,6 +52,8 @@ class SchedulerContext:
     """Folders that no submission may see."""
 
     pytest_args: tuple[str, ...] = ()
+    remote: bool = False
+    """The executor is remote."""
 
 
 @dataclass(slots=True)
@@ -147,7 +149,7 @@ class _Scheduler:
             facts = CheckpointFacts.of(read_archived_results(archive))
         except ResultError:  # of an earlier format: the new result replaces it
             return None
-        return JobResult(facts, archive) if key_of_result(job.targets[0].environment, facts) == key else None
+        return JobResult(facts, archive) if self._key_of(job, facts) == key else None
 
     def _weight(self, task: _Task) -> int:
         """A job that shares its network with others runs alone: a port can be taken only once."""
@@ -214,10 +216,13 @@ class _Scheduler:
 
     def _put_into_cache(self, job: Job, result: JobResult) -> None:
         """Use the key of the digests in the result itself: the submission may have changed since the plan."""
-        key = key_of_result(job.targets[0].environment, result.facts)
+        key = self._key_of(job, result.facts)
         if key is not None and result.archive is not None:
             self.context.result_cache.save_duration(duration_key(job.targets[0]), result.facts.duration)
             self.context.result_cache.put(key, result.archive)
+
+    def _key_of(self, job: Job, facts: CheckpointFacts) -> str | None:
+        return key_of_result(job.targets[0].environment, facts, remote=self.context.remote)
 
     def _deliver(self, task: _Task, result: JobResult, source: OutcomeSource) -> Iterator[RunEvent]:
         """The claim and the temporary folder are released, whatever happens."""

@@ -20,7 +20,16 @@ from slop_code.evaluation.report import Stored, load_stored
 from slop_code.evaluation.usage.resources import LimitKind
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
 from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
-from slop_code.runs.samples import Figures, Interval, PassTable, Samples, copies_among, samples_of, share_interval
+from slop_code.runs.samples import (
+    Figures,
+    Interval,
+    PassTable,
+    Samples,
+    copies_among,
+    samples_of,
+    share_interval,
+    submission_digest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -161,7 +170,10 @@ def summarise(
     for line in planned:
         runs.setdefault(line.run, []).append(line)
         problems.setdefault(line.problem, []).append(line)
-    copies = copies_among(planned) if samples else []
+    submissions = {
+        name: {(line.problem, line.checkpoint): submission_digest(line) for line in own} for name, own in runs.items()
+    }
+    copies = copies_among(submissions) if samples else []
     tables = {name: _pass_tables(problems[name], policies, copies) for name in sorted(problems)}
     failed = [line for line in lines if line.state == "infrastructure_failure"]
     kept = [(line.label, line.not_looked_at_again) for line in lines if line.not_looked_at_again is not None]

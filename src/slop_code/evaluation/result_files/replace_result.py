@@ -1,18 +1,21 @@
-"""Replacement of a stored result, which stays until the new one is complete on the same disk."""
+"""Replacement of a stored result: at any moment the old or the new one is complete on the same disk."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from typing import TYPE_CHECKING
 
+from slop_code._io import open_regular
 from slop_code.evaluation.report import RESULT_FILE
+from slop_code.evaluation.run_tests import remove_evidence
 from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 UNFINISHED = f".{RESULT_FILE}."
@@ -22,46 +25,93 @@ NEW = f"{UNFINISHED}new"
 
 
 @contextlib.contextmanager
-def new_result(output: Path, clear: Callable[[Path], None]) -> Iterator[Path]:
+def new_result(output: Path) -> Iterator[Path]:
     """A folder for a new result and its evidence, which takes the place of the one in `output` after the block.
 
-    All that needs space on the disk happens in the block. If it fails, the earlier result is as it was.
-    `clear` removes earlier evidence. One call at a time for a folder.
+    All that needs space on the disk happens in the block, evaluation.json last. If it fails, the earlier result is as
+    it was. After a kill, `finish_replacement` does the rest. One call at a time for a folder.
     """
+    finish_replacement(output)
     folder = output / NEW
-    remove_unfinished(output)
     try:
-        folder.mkdir(parents=True)
+        (folder / REPORTS_DIR).mkdir(parents=True)
         yield folder
         (output / RESULT_FILE).unlink(missing_ok=True)  # first: without it the rest does not count
-        clear(output)
-        _merge(folder / REPORTS_DIR, output / REPORTS_DIR)
-        os.rename(folder / RESULT_FILE, output / RESULT_FILE)
-    finally:
-        remove_path(folder)
+    except BaseException:
+        if not is_interrupted(output):
+            remove_path(folder)
+        raise
+    _put_in_place(output)
 
 
-def move_result(source: Path, target: Path) -> None:
-    """From a folder of any file system into that of a new result."""
-    for name in (REPORTS_DIR, RESULT_FILE):
-        if os.path.lexists(source / name):
-            shutil.move(source / name, target / name)
-
-
-def remove_unfinished(output: Path) -> None:
-    """What writers left that were killed."""
+def finish_replacement(output: Path) -> None:
+    """Complete a replacement after which only the new result is left, and remove what other killed writers left."""
+    if is_interrupted(output):
+        _put_in_place(output)
     for path in output.glob(f"{UNFINISHED}*"):
         remove_path(path)
 
 
-def _merge(source: Path, target: Path) -> None:
-    """Rename everything in the folder; files of others in `target` stay."""
-    if not target.exists():
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(source, target)
+def is_interrupted(output: Path) -> bool:
+    """Whether a new result is complete and not in its place yet, and the old one is gone or never was."""
+    complete = not (output / NEW).is_symlink() and os.path.lexists(output / NEW / RESULT_FILE)
+    return complete and not os.path.lexists(output / RESULT_FILE)
+
+
+def _put_in_place(output: Path) -> None:
+    """Every step can be repeated. Files of others in the old .scbench stay."""
+    new, old = output / NEW / REPORTS_DIR, output / REPORTS_DIR
+    if os.path.lexists(new):
+        if old.is_dir() and not old.is_symlink():
+            remove_evidence(output)
+            _move_missing(old, new)
+        remove_path(old)
+        os.rename(new, old)
+    with contextlib.suppress(OSError):  # it is not empty, as a rule
+        old.rmdir()
+    os.rename(output / NEW / RESULT_FILE, output / RESULT_FILE)
+    remove_path(output / NEW)
+
+
+def _move_missing(source: Path, target: Path) -> None:
+    for path in source.iterdir():
+        other = target / path.name
+        if not os.path.lexists(other):
+            os.rename(path, other)
+        elif all(each.is_dir() and not each.is_symlink() for each in (path, other)):
+            _move_missing(path, other)
+
+
+def failed_path(error: OSError, output: Path) -> str:
+    """The path to name in a message; for temporary files of `new_result`, the result that they were for."""
+    path = str(error.filename2 or error.filename or output / NEW)
+    return str(output / RESULT_FILE) if path.startswith(str(output / NEW)) else path
+
+
+def move_result(source: Path, target: Path) -> None:
+    """From a folder of any file system into that of a new result."""
+    if os.path.lexists(source / REPORTS_DIR):
+        move_path(source / REPORTS_DIR, target / REPORTS_DIR)
+    copy = target / f"{UNFINISHED}copy"
+    move_path(source / RESULT_FILE, copy)
+    os.rename(copy, target / RESULT_FILE)
+
+
+def move_path(source: Path, target: Path) -> None:
+    """Rename a file or a folder. To another file system, its regular files are copied, and links are left out."""
+    try:
+        os.rename(source, target)
         return
-    for path in source.iterdir() if source.is_dir() else ():
-        if path.is_dir() and (target / path.name).is_dir():
-            _merge(path, target / path.name)
-        else:
-            os.rename(path, target / path.name)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+    if source.is_symlink():
+        return
+    if source.is_dir():
+        target.mkdir(exist_ok=True)
+        for path in source.iterdir():
+            move_path(path, target / path.name)
+    elif source.is_file():
+        with open_regular(source) as stream, target.open("xb") as copy:
+            shutil.copyfileobj(stream, copy)
+        source.unlink()

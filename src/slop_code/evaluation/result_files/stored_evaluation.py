@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError, UsageError
-from slop_code.evaluation.evidence import ATTEMPT
 from slop_code.evaluation.provenance import CHANGED_INPUTS, changed_input
 from slop_code.evaluation.pytest_arguments import parse_pytest_args
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
+from slop_code.evaluation.result_files.attempts import keep_attempt
 from slop_code.evaluation.result_files.origin import keep_origin, make_result_folder
-from slop_code.evaluation.result_files.replace_result import move_result, new_result
-from slop_code.evaluation.run_tests import remove_evidence
+from slop_code.evaluation.result_files.replace_result import (
+    failed_path,
+    finish_replacement,
+    move_path,
+    move_result,
+    new_result,
+)
 from slop_code.evaluation.staging import Contents, tests_digest
-from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
@@ -51,21 +54,24 @@ def evaluate_and_store(
     aside = copy.copy(runner)
     aside.hidden = [*runner.hidden, output]
     try:
+        finish_replacement(output)
         with runner.cache.session_folder() as aside.output_dir:
             results = aside.run(pytest_args)
-            if results.infrastructure_failure and _has_verdict(output, runner, results):
-                return StoredEvaluation(results, _keep_attempt(results, aside.output_dir, output))
             results.save(aside.output_dir / RESULT_FILE)
-            with new_result(output, remove_evidence) as new:
+            if results.infrastructure_failure and _has_verdict(output, runner, results):
+                return StoredEvaluation(results, _keep_attempt(aside.output_dir, output))
+            with new_result(output) as new:
                 move_result(aside.output_dir, new)
     except OSError as error:
-        raise InfrastructureError(f"{error.filename2 or error.filename or output}: {error.strerror}") from error
+        raise InfrastructureError(f"{failed_path(error, output)}: {error.strerror}") from error
     keep_origin(output, runner.problem, environment, runner.submission_path)
     return StoredEvaluation(results)
 
 
 def check_replaces_no_verdict(output: Path) -> None:
     """A part of the tests is no verdict, and must not take the place of one."""
+    with contextlib.suppress(OSError):  # reported when the result is written
+        finish_replacement(output)
     with contextlib.suppress(ResultError):
         stored = CorrectnessResults.load(output / RESULT_FILE)
         if not stored.infrastructure_failure and not stored.partial:
@@ -91,20 +97,7 @@ def _has_verdict(output: Path, runner: PytestRunner, failed: CorrectnessResults)
     return changed_input(before, digests.model_copy(update=unknown)) is None
 
 
-def attempt_folder(output: Path) -> Path:
-    """A new folder for what a later attempt left, in place of the one before it, next to a verdict that stays."""
-    earlier = 0
-    with contextlib.suppress(ResultError):  # damaged meanwhile: its attempts no longer matter
-        earlier = len(CorrectnessResults.load(output / RESULT_FILE).attempts)
-    folder = output / REPORTS_DIR / f"{ATTEMPT}{earlier + 1}"
-    remove_path(folder)
-    folder.mkdir(parents=True)
-    return folder
-
-
-def _keep_attempt(results: CorrectnessResults, source: Path, output: Path) -> Path:
-    folder, top = attempt_folder(output), source / REPORTS_DIR
-    for path in [path for path in top.rglob("*") if path.is_file()]:
-        shutil.move(path, folder / path.relative_to(top).as_posix().replace("/", "-"))
-    results.save(folder / RESULT_FILE)
-    return folder
+def _keep_attempt(source: Path, output: Path) -> Path:
+    reports = [path for path in (source / REPORTS_DIR).rglob("*") if path.is_file() and not path.is_symlink()]
+    names = [path.relative_to(source).as_posix() for path in (source / RESULT_FILE, *reports)]
+    return keep_attempt(output, names, lambda name, path: move_path(source / name, path))

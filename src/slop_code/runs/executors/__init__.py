@@ -26,6 +26,9 @@ BUILT_IN = {
 class Executor(Protocol):
     """Created for an evaluation of runs, closed at its end."""
 
+    remote: bool
+    """Jobs run on other machines, which find the Pythons of submissions themselves. May be left out: False."""
+
     slots: int
     """The total weight that may run at a time; the scheduler keeps to it."""
 
@@ -50,6 +53,11 @@ def executor_class(name: str) -> type[Executor]:
     executor: type[Executor] | None = load_plugin(GROUP, name, BUILT_IN)
     assert executor is not None
     return executor
+
+
+def is_remote(name: str) -> bool:
+    """Whether the machine of the evaluator does not know which Python a submission will get."""
+    return bool(getattr(executor_class(name), "remote", False))
 
 
 def check_executor(name: str) -> None:

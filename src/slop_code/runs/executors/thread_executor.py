@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 class ThreadExecutor:
+    remote = False
+
     def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
         if address is not None:
             raise UsageError(f"address {address}: the executor threads uses this machine alone; a cluster needs ray")

@@ -32,6 +32,8 @@ GRACE_S = 20.0
 
 
 class RayExecutor:
+    remote = True
+
     def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
         """`cache` is not used: each node has its own."""
         del cache
