@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 import yaml
@@ -122,6 +122,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         large = not LARGE.isdisjoint(item.path.parents) or item.get_closest_marker("proof")
         if large or "cache" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
+        if {"need_python", "other_python"} & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(pytest.mark.other_python)
     if hasattr(config, "workerinput"):  # side by side, what takes long comes first, and the quick files fill up
         seconds: Counter[str] = Counter()
         for item in items:
@@ -251,16 +253,20 @@ def need_python() -> Callable[[str], None]:
     """`need_python(">=3.12")`: skips where no Python of this machine fits, with the list of those that it has.
 
     That is no failure even where every check counts, since a system has few versions, and uv must be allowed to
-    download others (`UV_PYTHON_DOWNLOADS=automatic`).
+    download others (`UV_PYTHON_DOWNLOADS=automatic`). It is one where CI says that there are others.
     """
 
     def check(request: str) -> None:
         try:
             host_python(request)
         except ConfigError as missing:
-            pytest.skip(str(missing))
+            without_python(str(missing))
 
     return check
+
+
+def without_python(reason: str) -> NoReturn:
+    (pytest.fail if os.environ.get("CI_OTHER_PYTHONS") == "true" else pytest.skip)(reason)
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
