@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ADDRESS = ("127.0.0.1", 8080)
-SECONDS = 10
+SECONDS = 60
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SECONDS = 10
+SECONDS = 60
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
