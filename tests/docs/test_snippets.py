@@ -96,7 +96,7 @@ def run_script(text: str, home: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=280,
+        timeout=850,
         check=False,
     )
     return completed.stdout

@@ -90,7 +90,7 @@ def test_a_cancelled_evaluation_leaves_nothing(
         subject.settimeout(PATIENCE_S)
         assert subject.recv(1) == b"", "its process is gone"
     token.close()
-    assert left_in_folders(cache) == before
+    assert left_in_folders(cache) <= before
     assert left_in_groups() == []
     assert sandbox != "docker" or left_in_engine(cache) == []
     assert not (tmp_path / "evaluation.json").exists()
