@@ -211,6 +211,8 @@ class ProblemConfig(FileModel):
         inherited = {"requires_python"}
         speed = {"parallel", "parallel_by"}
         own = checkpoint.model_dump(mode="json", exclude={"state", "order"})
+        if own["requires_python"] is None:
+            del own["requires_python"]  # as in results of problems that were written before this key
         names = list(self.checkpoints)
         earlier = names[: names.index(checkpoint.name)]
         return digest_of(
