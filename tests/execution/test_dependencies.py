@@ -299,6 +299,7 @@ def test_a_lock_with_unusual_markers_is_not_plain(make_submission, marker, plain
     assert (found.source, found.plain) == ("uv.lock", plain)
 
 
+@pytest.mark.e2e
 def test_a_deep_lock_is_read(make_submission):
     lock = f"{UV_LOCK}\n[{'.'.join('a' * 3000)}]\n"
     assert python_dependencies(make_submission({"pyproject.toml": ANY_SIX, "uv.lock": lock})).plain

@@ -81,10 +81,9 @@ def loaded_files(
 
 
 def imports_of(path: Path) -> Imports:
-    """Everything is possible for a file that cannot be read or parsed."""
     try:
         return read_imports(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+    except OSError:
         return UNKNOWN_IMPORTS
 
 

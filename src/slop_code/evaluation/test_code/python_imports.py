@@ -73,8 +73,14 @@ UNKNOWN_IMPORTS = Imports(computed=True)
 
 
 def read_imports(source: bytes | str | ast.Module) -> Imports:
-    """Raises what `ast.parse` raises."""
-    tree = source if isinstance(source, ast.Module) else ast.parse(source)
+    """Everything is possible for a file that cannot be parsed, or whose expressions are nested too deeply."""
+    try:
+        return _imports_in(source if isinstance(source, ast.Module) else ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return UNKNOWN_IMPORTS
+
+
+def _imports_in(tree: ast.Module) -> Imports:
     nodes = list(ast.walk(tree))
     reader = _Reader(_aliases(nodes), {node.id: [] for node in nodes if isinstance(node, ast.Name)})
     for node in nodes:
@@ -123,8 +129,12 @@ class _Reader:
 
     def read_definition(self, statement: ast.AST, owner: str) -> Definition:
         self.runs_computed = False
-        for node in ast.walk(statement):
-            self.read(node)
+        nodes = list(ast.walk(statement))
+        sums = [node for node in nodes if isinstance(node, ast.BinOp)]
+        within = {id(node.left) for node in sums if isinstance(node.left, ast.BinOp)}  # read as a part of the whole sum
+        for node in nodes:
+            if id(node) not in within:
+                self.read(node)
         return definition_of(statement, owner, self.runs_computed)
 
     def read(self, node: ast.AST) -> None:
