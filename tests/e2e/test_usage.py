@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.c_compiler import compile_c
 from tests.marks import in_proof
 
 SANDBOXES = pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
@@ -207,3 +210,19 @@ def test_without_a_sandbox_it_says_what_it_cannot_know(make_problem, make_submis
     assert test.usage.cpu_s >= 0.3
     unknown = ("wait_s", "memory_bytes", "processes", "written_bytes", "disk_bytes")
     assert [getattr(test.usage, name) for name in unknown] == [None] * len(unknown)
+
+
+HOG = "import os; os.execv('./hog', ['hog'])"
+BOTH = "def test_first(run):\n    assert run().stdout == 'done'\n\n\ndef test_second(run):\n    assert False"
+
+
+@SANDBOXES
+def test_a_submission_that_has_its_box_killed_gets_a_verdict(make_problem, make_submission, evaluate, sandbox):
+    submission = make_submission({"main.py": HOG})
+    compile_c(Path(__file__).with_name("socket_hog.c"), submission / "hog", "-static")
+    problem = make_problem({"test_checkpoint_1.py": BOTH})
+    limits = {"memory": "64M", "disk": "16M"}
+    results = evaluate(problem, submission, sandbox=sandbox, environment={"limits": limits})
+    assert results.infrastructure_failure_reason is None
+    assert [test.status for test in results.tests] == ["failed", "failed"]
+    assert "memory limit: the kernel ended the submission's box" in results.tests[0].failure_message

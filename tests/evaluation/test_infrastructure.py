@@ -98,6 +98,22 @@ def test_deselected_tests_are_not_expected():
     assert verdict(0, expected=["x"], deselected=frozenset({"x"})) == "no tests were expected"
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "out_of_memory", "expected", "reason"),
+    [
+        (124, True, [GOOD.nodeid, BAD.nodeid], None),
+        (124, True, [GOOD.nodeid], "the subject's box ended"),
+        (124, False, [GOOD.nodeid, BAD.nodeid], "the subject's box ended"),
+        (0, True, [GOOD.nodeid, BAD.nodeid], "no usable report"),
+    ],
+)
+def test_a_box_that_ended_for_its_memory_fails_the_tests_without_a_result(exit_code, out_of_memory, expected, reason):
+    evidence = evidence_of(GOOD, roster=roster_of(*expected), exit_code=exit_code, source="stream", finished=None)
+    ended = evidence.exit.model_copy(update={"out_of_memory": out_of_memory})
+    failure = infrastructure_failure(replace(evidence, exit=ended))
+    assert failure is None if reason is None else reason in failure
+
+
 SYNTAX = """test_a.py: /judge/_pytest/python.py:528: in importtestmodule
     mod = import_path(
 E     File "/workspace/.evaluation_tests/test_a.py", line 53

@@ -8,12 +8,11 @@ import os
 import random
 import shutil
 import struct
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.c_compiler import compile_c
 from tests.faults import repeated_work
 from tests.faults.campaign_folder import own
 from tests.faults.ending import ending, until
@@ -31,12 +30,10 @@ MAX_FILES = 40
 
 @functools.cache
 def shim() -> str:
-    """Built once, by zig where this machine has no C compiler."""
-    zig = ("uv", "run", "--quiet", "--no-project", "--with", "ziglang", "python", "-m", "ziglang", "cc")
-    compiler = ["cc"] if shutil.which("cc") else [str(Path(sys.executable).with_name("uv")), *zig[1:]]
+    """Built once."""
     target = Path(tempfile.mkdtemp(prefix="faults-clock-")) / "clock.so"
     atexit.register(shutil.rmtree, target.parent, ignore_errors=True)
-    subprocess.run([*compiler, "-shared", "-fPIC", "-O1", "-o", str(target), str(SOURCE), "-ldl"], check=True)
+    compile_c(SOURCE, target, "-shared", "-fPIC", "-ldl")
     return str(target)
 
 

@@ -20,7 +20,7 @@ from slop_code.evaluation.roster import MAX_PAIRS, Roster
 from slop_code.evaluation.usage.resources import NO_RESOURCES, Resources
 from slop_code.evaluation.usage.starvation import FREE_SHARE
 from slop_code.execution.process import MAX_TAIL
-from slop_code.execution.sandbox import LOG, REPORTS_DIR
+from slop_code.execution.sandbox import LOG, REPORTS_DIR, SUBJECT_BOX_ENDED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +54,7 @@ NEVER_RAN = -1
 """The exit code of a pytest that was not started, or that did not end by itself."""
 
 MISSING = "is missing"
+OUT_OF_MEMORY = "memory limit: the kernel ended the submission's box, and no test could run any more"
 SETUP_LIMIT = 16 * 1024
 
 ReportSource = Literal["json-report", "ctrf", "stream", "setup"]
@@ -78,6 +79,9 @@ class PytestExit(Stored):
 
     setup_failure: str | None = None
     """Why the submission cannot be set up, by its own fault: pytest was not started, and every test has failed."""
+
+    out_of_memory: bool = False
+    """The kernel killed a process of the subject's box because of the box's own memory limit."""
 
     processor_share: float | None = Field(default=None, ge=0, le=1)
     """For a repetition: the share of a processor that a busy process got directly before or after, the lower one."""
@@ -135,6 +139,14 @@ class Evidence:
     @property
     def setup_failure(self) -> str | None:
         return None if isinstance(self.exit, str) else self.exit.setup_failure
+
+    @property
+    def memory_failure(self) -> str | None:
+        """The failure of each test without a result, if the submission's memory limit ended the subject's box."""
+        ended = self.exit
+        if isinstance(ended, str) or not ended.out_of_memory or ended.exit_code != SUBJECT_BOX_ENDED:
+            return None
+        return OUT_OF_MEMORY if self.roster.nodeids - {test.nodeid for test in self.tests} else None
 
     @property
     def exit_code(self) -> int:

@@ -167,8 +167,8 @@ def _tests(pair: Evidence, reported: dict[str, RawTest], rules: GradingRules, mi
 
 
 def _missing_test(nodeid: str, pair: Evidence, message: str) -> RawTest:
-    if pair.setup_failure is not None:
-        return RawTest(nodeid, "failed", 0.0, message=pair.setup_failure)
+    if (failure := pair.setup_failure or pair.memory_failure) is not None:
+        return RawTest(nodeid, "failed", 0.0, message=failure)
     return RawTest(nodeid, "error", 0.0, message=message)
 
 

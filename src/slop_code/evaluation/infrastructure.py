@@ -11,7 +11,7 @@ from slop_code.evaluation.evidence import EXIT, NO_TESTS
 from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.execution.cache import DAMAGE_ERRORS
 from slop_code.execution.manifest import check_manifest
-from slop_code.execution.sandbox import TESTS_DIR
+from slop_code.execution.sandbox import SUBJECT_BOX_ENDED, TESTS_DIR
 from slop_code.execution.submission import open_submission, read_tree
 from slop_code.execution.tool_environment import read_tool_environment
 
@@ -29,7 +29,7 @@ _EXIT_CODES = {
     3: "pytest had an internal error (exit code 3)",
     4: "pytest refused its arguments or the tests' conftest.py (exit code 4)",
     NO_TESTS: "pytest collected no tests (exit code 5)",
-    124: "the subject's box ended before the tests did",
+    SUBJECT_BOX_ENDED: "the subject's box ended before the tests did",
     125: "the boxes could not be opened",
 }
 
@@ -42,7 +42,7 @@ def infrastructure_failure(evidence: Evidence) -> str | None:
         return f"{EXIT} {evidence.exit}"
     if evidence.error is not None:
         return evidence.error
-    if evidence.setup_failure is not None:
+    if evidence.setup_failure is not None or evidence.memory_failure is not None:
         return None
     code = evidence.exit.exit_code
     if code == NO_TESTS and evidence.roster.nodeids and evidence.roster.nodeids <= evidence.deselected:

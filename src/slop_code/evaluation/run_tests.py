@@ -114,7 +114,13 @@ def _run_pair(settings: PytestSettings, session: Session, own: Roster, pair: int
         return Evidence.of_failure(error, own, pair)
     return Evidence(
         own,
-        PytestExit(pair=pair, exit_code=judged.done.exit_code, session_timeout=timeout, error=None),
+        PytestExit(
+            pair=pair,
+            exit_code=judged.done.exit_code,
+            session_timeout=timeout,
+            error=None,
+            out_of_memory=judged.out_of_memory,
+        ),
         log=judged.done.output,
         isolation={**judged.isolation, "in_process": context.problem.in_process},
     )

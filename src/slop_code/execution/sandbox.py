@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 TESTS_DIR = ".evaluation_tests"
 REPORTS_DIR = ".scbench"
 LOG = "pytest.log"
+SUBJECT_BOX_ENDED = 124
+"""Exit code of a judge whose subject's box ended first."""
+
 GROUP = "slop_code.sandboxes"
 """Entry points of other packages, each a class that fulfils `Sandbox`; selected by `isolation: <name>`."""
 
@@ -215,6 +218,9 @@ class JudgeResult:
     done: ProcessResult
     isolation: Mapping[str, Any]
     """Isolation that was in effect, for the result."""
+
+    out_of_memory: bool = False
+    """The kernel killed a process of the subject's box because of the box's own memory limit."""
 
 
 class Sandbox(Protocol):

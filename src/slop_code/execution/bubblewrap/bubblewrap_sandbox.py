@@ -20,7 +20,7 @@ from slop_code.execution.bubblewrap.box_arguments import (
     setup_arguments,
 )
 from slop_code.execution.bubblewrap.bwrap_binary import PROBE_S, bwrap, working_bwrap
-from slop_code.execution.bubblewrap.cgroups import control_groups
+from slop_code.execution.bubblewrap.cgroups import control_groups, out_of_memory
 from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
@@ -83,6 +83,7 @@ class BubblewrapSandbox(HostSandbox):
             argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
             request = job.request
             done = run(argv, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
+            exhausted = out_of_memory(groups)
         return JudgeResult(
             done,
             {
@@ -92,6 +93,7 @@ class BubblewrapSandbox(HostSandbox):
                 "control_groups": bool(groups),
                 "limits": limits.model_dump(mode="json", exclude={"cpus"}),
             },
+            exhausted,
         )
 
 

@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "slop-code-"
-EVENTS = (("memory.events", "oom_kill"), ("memory.oom_control", "oom_kill"), ("pids.events", "max"))
+OOM_KILL = "oom_kill"
+EVENTS = (("memory.events", OOM_KILL), ("memory.oom_control", OOM_KILL), ("pids.events", "max"))
 """Files that count how often a limit struck, in version 2 and in version 1."""
 
 END_S = 30.0
@@ -88,11 +89,19 @@ def _set_up(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) ->
 
 def _log_events(groups: list[Path]) -> None:
     """Log the limits that struck, as the kernel counts them."""
+    for file, line in _events(groups):
+        logger.info("limit struck, as in %s of the control group: %s", file, line)
+
+
+def out_of_memory(groups: list[Path]) -> bool:
+    return any(line.startswith(OOM_KILL) for _, line in _events(groups))
+
+
+def _events(groups: list[Path]) -> Iterator[tuple[str, str]]:
     for group, (file, event) in itertools.product(groups, EVENTS):
         with contextlib.suppress(OSError):
-            for line in (group / file).read_text().splitlines():
-                if line.startswith(f"{event} ") and not line.endswith(" 0"):
-                    logger.info("limit struck, as in %s of the control group: %s", file, line)
+            lines = (group / file).read_text().splitlines()
+            yield from ((file, line) for line in lines if line.startswith(f"{event} ") and not line.endswith(" 0"))
 
 
 def _end(groups: list[Path]) -> None:

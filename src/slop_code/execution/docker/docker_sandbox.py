@@ -12,7 +12,7 @@ import functools
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of
@@ -30,7 +30,14 @@ from slop_code.execution.environment import HANDED_SIZE
 from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.python_version import FIND
-from slop_code.execution.sandbox import BoxLayout, JudgeJob, JudgeResult, SetupJob, launcher_settings
+from slop_code.execution.sandbox import (
+    SUBJECT_BOX_ENDED,
+    BoxLayout,
+    JudgeJob,
+    JudgeResult,
+    SetupJob,
+    launcher_settings,
+)
 from slop_code.execution.submission import RESERVED, TreeSummary, summarize
 
 if TYPE_CHECKING:
@@ -274,11 +281,17 @@ class DockerSandbox:
                     if job.request.interactive:
                         after.enter_context(forward_stdin(child))
                     done = finish(self.engine, child, log, returned_folders(job), job.request.timeout)
+                    exhausted = done.exit_code == SUBJECT_BOX_ENDED and self._out_of_memory(names.of("subject"))
                 finally:
                     self.engine.remove([names.of("judge"), names.of("subject")])
         finally:
             self.engine.remove(volumes=[*names.shared, *self._declared_names(names)])
-        return self._judged(done, warning)
+        return replace(self._judged(done, warning), out_of_memory=exhausted)
+
+    def _out_of_memory(self, container: str) -> bool:
+        """Known to the engine once it has noticed the end of the container."""
+        self.engine.run("wait", container)
+        return self.engine.run("inspect", "--format", "{{.State.OOMKilled}}", container).output.strip() == "true"
 
     def _workspace(self, job: JudgeJob) -> tuple[str, Mount | None, TreeSummary]:
         """The subject's image, the mount of its workspace unless it is sent, and the workspace's size."""
