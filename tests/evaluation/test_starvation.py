@@ -11,7 +11,7 @@ from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.usage.repeat_tests import with_earlier_tests
 from slop_code.evaluation.usage.resources import Resources, TestTimeout, Usage
-from slop_code.evaluation.usage.starvation import is_starved, not_believed, waited_for_others
+from slop_code.evaluation.usage.starvation import is_starved, to_repeat, waited_for_others
 from slop_code.reporting.resource_text import attempt_lines
 from tests.evidence_records import evidence_of, exit_of
 
@@ -104,7 +104,7 @@ def test_the_repetition_decides_every_test_that_did_not_pass(again, exit_code):
 @pytest.mark.parametrize(("resources", "expected"), [(used(), [OTHER, SLOW]), (used(waited=0.0), [])])
 def test_if_a_test_is_starved_all_that_did_not_pass_are_repeated(resources, expected):
     graded, _ = slow_test(pair(resources=resources, other="skipped"))
-    assert [test.nodeid for test in not_believed(graded.tests)] == expected
+    assert [test.nodeid for test in to_repeat(graded.tests)] == expected
 
 
 def test_a_repetition_changes_no_test_that_was_believed():

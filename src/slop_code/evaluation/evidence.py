@@ -18,7 +18,7 @@ from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, R
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
 from slop_code.evaluation.usage.resources import NO_RESOURCES, Resources
-from slop_code.evaluation.usage.starvation import FREE_SHARE
+from slop_code.evaluation.usage.starvation import MIN_FREE_SHARE
 from slop_code.execution.process import MAX_TAIL
 from slop_code.execution.sandbox import LOG, REPORTS_DIR, SUBJECT_BOX_ENDED
 
@@ -233,7 +233,7 @@ def repeat_folder(number: int) -> str:
 def is_busy(repeat: Evidence) -> bool:
     """Whether the machine was busy with the work of others during this repetition."""
     share = repeat.exit.processor_share if isinstance(repeat.exit, PytestExit) else None
-    return share is not None and share < FREE_SHARE
+    return share is not None and share < MIN_FREE_SHARE
 
 
 def read_repeats(result_folder: Path) -> list[Evidence]:

@@ -13,7 +13,7 @@ from slop_code.evaluation.report import RefusedPath, TestAttempt, TestResult
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, RawTest, escape_control
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import checkpoint_of
-from slop_code.evaluation.usage.starvation import is_starved, not_believed, starvation_text
+from slop_code.evaluation.usage.starvation import is_starved, starvation_text, to_repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -104,7 +104,7 @@ def _with_repeat(graded: Grade, repeat: Evidence, again: Grade) -> Grade:
         reason = f"starved tests could not be repeated: {again.infrastructure_failure_reason}"
         return replace(graded, infrastructure_failure_reason=escape_control(reason, REASON_LIMIT))
     repeated = {test.nodeid: test for test in again.tests if test.nodeid in repeat.roster.nodeids}
-    chosen = {test.nodeid for test in not_believed(graded.tests)} & repeated.keys()
+    chosen = {test.nodeid for test in to_repeat(graded.tests)} & repeated.keys()
     tests = [_repeated(test, repeated[test.nodeid]) if test.nodeid in chosen else test for test in graded.tests]
     failed = any(test.status in ("failed", "error") for test in tests)
     return replace(graded, tests=tests, exit_code=int(failed))

@@ -33,7 +33,7 @@ from slop_code.evaluation.staging import (
     judge_request,
     reports_of,
 )
-from slop_code.evaluation.usage.starvation import FREE_SHARE
+from slop_code.evaluation.usage.starvation import MIN_FREE_SHARE
 from slop_code.execution.cache import remove_path
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
@@ -208,7 +208,7 @@ def repeat_setup(
                 return
         except SlowSetupError as slow:
             share = min(before, probe())
-            if share >= FREE_SHARE:
+            if share >= MIN_FREE_SHARE:
                 raise SubmissionSetupError(slow.fact) from slow
             busy = f"the machine is busy, a process gets {share:.0%} of a processor"
             raise InfrastructureError(f"set-up: {busy}: {slow.fact}") from slow

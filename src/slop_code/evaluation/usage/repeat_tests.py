@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.evaluation.evidence import PytestExit, is_busy, repeat_folder
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.run_tests import PytestSettings, keep_evidence, read_reports, run_pairs
-from slop_code.evaluation.usage.starvation import not_believed
+from slop_code.evaluation.usage.starvation import to_repeat
 from slop_code.execution.processor_share import processor_share
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
@@ -41,7 +41,7 @@ class Repeater:
         repeats: list[Evidence] = []
         while len(repeats) < MAX_REPEATS and not any(map(is_busy, repeats)):
             graded = grade(repeats)
-            chosen = [test.nodeid for test in not_believed(graded.tests)]
+            chosen = [test.nodeid for test in to_repeat(graded.tests)]
             if graded.infrastructure_failure_reason is not None or not chosen:
                 break
             repeats.append(self._repeat(with_earlier_tests(roster, chosen), len(chosen), len(repeats) + 1))

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import TestAttempt, TestResult
     from slop_code.evaluation.usage.resources import Usage
 
-MATERIAL_SHARE = 0.25
-"""Of a time limit: a test that waited for less is believed."""
+MAX_WAIT_SHARE = 0.25
+"""Of a time limit: a test that waited for more is not believed."""
 
-FREE_SHARE = 0.75
+MIN_FREE_SHARE = 0.75
 """Of a processor: a machine on which a busy process gets less is busy with the work of others."""
 
 
@@ -49,10 +49,10 @@ def is_starved(test: TestResult) -> bool:
     """Whether the time limit that ended the test is not believed."""
     if test.status == "passed" or test.timeout is None or _ran_too_long(test):
         return False
-    return waited_for_others(test) > MATERIAL_SHARE * test.timeout.limit_s
+    return waited_for_others(test) > MAX_WAIT_SHARE * test.timeout.limit_s
 
 
-def not_believed(tests: Sequence[TestResult]) -> list[TestResult]:
+def to_repeat(tests: Sequence[TestResult]) -> list[TestResult]:
     """None if no test is starved; else every test that did not pass.
 
     A test may fail for what a starved one should have left, or for a fixture that both use.

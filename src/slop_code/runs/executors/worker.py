@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.report import TestAttempt
-from slop_code.evaluation.usage.starvation import is_starved, not_believed, starvation_text
+from slop_code.evaluation.usage.starvation import is_starved, starvation_text, to_repeat
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobResult
@@ -62,7 +62,7 @@ def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: Progres
         repeat_starved=request.alone,
         alone=request.alone,
     ).run(request.pytest_args)
-    repeat = [] if request.alone or results.infrastructure_failure else not_believed(results.tests)
+    repeat = [] if request.alone or results.infrastructure_failure else to_repeat(results.tests)
     update = {"attempts": list(request.attempts), "tests": _with_attempts(results.tests, request.starved)}
     if repeat:
         update["infrastructure_failure_reason"] = _reason(results.tests)
