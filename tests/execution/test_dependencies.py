@@ -7,7 +7,7 @@ import json
 import pytest
 
 from slop_code.execution.dependencies import dependency_warnings, python_dependencies
-from slop_code.execution.package_managers import pep440_specifier, poetry_project_requirements
+from slop_code.execution.poetry_project import pep440_specifier, poetry_project_requirements
 from slop_code.execution.process import run
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
@@ -37,6 +37,23 @@ six = "1.16.0"
 
 [tool.poetry.group.dev.dependencies]
 no-such-package-by-far = "*"
+
+[build-system]
+requires = ["poetry-core"]
+build-backend = "poetry.core.masonry.api"
+"""
+POETRY_2 = """\
+[project]
+name = "own"
+version = "1"
+requires-python = ">=3.8"
+dynamic = ["dependencies"]
+
+[tool.poetry]
+package-mode = false
+
+[tool.poetry.dependencies]
+six = [{version = "1.16.0", python = "^3.9"}, {version = "1.15.0", python = "<3.9 || >=4"}]
 
 [build-system]
 requires = ["poetry-core"]
@@ -140,6 +157,7 @@ MANAGERS = {
     ),
     "uv": ({"pyproject.toml": ANY_SIX, "uv.lock": UV_LOCK}, "uv.lock", True),
     "poetry": ({"pyproject.toml": POETRY}, "pyproject.toml", True),
+    "poetry 2": ({"pyproject.toml": POETRY_2}, "pyproject.toml", True),
     "poetry.lock": ({"pyproject.toml": POETRY, "poetry.lock": POETRY_LOCK}, "poetry.lock", True),
     "pdm": ({"pyproject.toml": ANY_SIX, "pdm.lock": PDM_LOCK}, "pdm.lock", True),
     "hatch": ({"pyproject.toml": HATCH, "hatch_build.py": HATCH_HOOK}, "pyproject.toml", False),
@@ -177,13 +195,58 @@ def test_constraints_of_poetry_become_specifiers(constraint, expected):
         ({"python": "^3.8"}, ""),
         ({"six": "^1.16", "attrs": {"version": "*", "optional": True}}, "six>=1.16,<2\n"),
         ({"x": {"version": "1", "extras": ["a", "b"], "markers": "os_name == 'nt'"}}, "x[a,b]==1 ; os_name == 'nt'\n"),
-        ({"x": {"path": "../x"}}, None),
-        ({"x": [{"version": "1", "python": "<3.9"}]}, None),
+        ({"x": {"version": "1", "python": "^3.8"}}, "x==1 ; python_version >= '3.8' and python_version < '4'\n"),
+        (
+            {"x": {"version": "1", "python": "3.9 || ~3.10.2"}},
+            "x==1 ; python_version == '3.9' or python_full_version >= '3.10.2' and python_version < '3.11'\n",
+        ),
+        (
+            {"x": {"version": "1", "python": ">3.8", "markers": "os_name == 'nt'", "platform": "win32"}},
+            "x==1 ; (os_name == 'nt') and (python_version > '3.8') and (sys_platform == 'win32')\n",
+        ),
+        ({"x": {"version": "*", "python": "*", "source": "other", "allow-prereleases": True}}, "x\n"),
+        (
+            {"x": [{"version": "1", "python": "<3.9"}, {"version": "2", "optional": True}, "^3"]},
+            "x==1 ; python_version < '3.9'\nx>=3,<4\n",
+        ),
+        ({"x": []}, ""),
+        ({"x": {"path": "../x", "develop": True}}, "x @ ../x\n"),
+        ({"x": {"path": "a b"}}, None),
+        (
+            {"x": {"git": "https://x.example/x", "tag": "v1", "subdirectory": "y"}},
+            "x @ git+https://x.example/x@v1#subdirectory=y\n",
+        ),
+        ({"x": {"url": "https://x.example/x.zip", "extras": ["a"]}}, "x[a] @ https://x.example/x.zip\n"),
+        ({"x": {"version": "1", "python": "latest"}}, None),
+        ({"x": {"version": "1", "python": "3"}}, None),
+        ({"x": {"version": "1", "platform": "a' or os_name == 'nt"}}, None),
+        ({"x": {"version": "1", "unknown": 1}}, None),
         ({"x": {"version": "1", "markers": "os_name\n-e ."}}, None),
+        ({"x": [["1"]]}, None),
+        ({"x": 1}, None),
     ],
 )
 def test_dependencies_of_poetry_become_requirements(dependencies, expected):
     assert poetry_project_requirements(dependencies) == expected
+
+
+@pytest.mark.parametrize(
+    ("project", "backend", "expected"),
+    [
+        (None, None, "six\n"),
+        ("version = '1'", None, "six\n"),
+        ("dynamic = ['dependencies']", "poetry.core.masonry.api", "six\n"),
+        ("dynamic = ['dependencies']", "hatchling.build", None),
+        ("dependencies = ['attrs']", "poetry.core.masonry.api", "attrs\n"),
+        ("dependencies = []", None, ""),
+    ],
+)
+def test_dependencies_of_poetry_count_where_the_project_states_none(make_submission, project, backend, expected):
+    own = "" if project is None else f"[project]\nname = 'own'\n{project}\n"
+    build = "" if backend is None else f"[build-system]\nrequires = []\nbuild-backend = '{backend}'\n"
+    text = f"{own}{build}[tool.poetry.dependencies]\nsix = '*'\n"
+    found = python_dependencies(make_submission({"pyproject.toml": text}))
+    assert (found.source, found.text) == ("pyproject.toml", expected)
 
 
 @pytest.mark.parametrize("manager", MANAGERS)
@@ -345,6 +408,12 @@ def test_a_lock_with_a_second_registry_is_not_plain_and_a_warning(make_submissio
                 "setup.cfg of the submission is ignored: dependencies come from pyproject.toml",
             ],
         ),
+        (
+            {"pyproject.toml": POETRY.replace('"1.16.0"', '"^1.0 || ^2.0"')},
+            ["[tool.poetry.dependencies] of the submission has what only Poetry can read"],
+        ),
+        ({"pyproject.toml": POETRY.replace('"1.16.0"', '"^1 || ^2"').replace("package-mode = false", "")}, []),
+        ({"pyproject.toml": POETRY.replace('"1.16.0"', '"^1 || ^2"'), "poetry.lock": POETRY_LOCK}, []),
         ({"setup.cfg": "[options]\ninstall_requires = file: none.txt\n"}, ["install_requires in setup.cfg of the"]),
         ({"uv.lock": UV_LOCK}, ["uv.lock of the submission is ignored: it cannot be used"]),
         (MANAGERS["poetry.lock"][0], []),

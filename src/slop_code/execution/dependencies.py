@@ -15,9 +15,14 @@ from slop_code.execution.package_managers import (
     has_plain_markers,
     normal_name,
     pdm_requirements,
-    poetry_project_requirements,
     poetry_requirements,
     uses_index_only,
+)
+from slop_code.execution.poetry_project import (
+    is_built_by_poetry,
+    is_dynamic,
+    poetry_dependencies,
+    poetry_project_requirements,
 )
 from slop_code.execution.python_version import normal_request
 
@@ -114,6 +119,9 @@ def dependency_warnings(submission: Path) -> list[str]:
     ]
     if _is_file(submission, "pyproject.toml") and _toml(submission, "pyproject.toml") is None:
         warnings.append("pyproject.toml of the submission cannot be parsed, so it names no dependencies")
+    has_unread = poetry_dependencies(_toml(submission, "pyproject.toml") or {}) and _pyproject(submission) is None
+    if has_unread and used.source not in LOCKS:
+        warnings.append("[tool.poetry.dependencies] of the submission has what only Poetry can read; it is ignored")
     if _install_requires(submission) and _setup_cfg(submission) is None:
         warnings.append("install_requires in setup.cfg of the submission names files that cannot be read")
     ignored = [name for name in LOCKS if _is_file(submission, name) and used.source != name]
@@ -179,29 +187,24 @@ def _pdm_lock(submission: Path) -> Dependencies | None:
 def _pyproject(submission: Path) -> Dependencies | None:
     name = "pyproject.toml"
     settings = _toml(submission, name) or {}
+    if (listed := poetry_dependencies(settings)) is not None:
+        requirements = poetry_project_requirements(listed)
+        # What only Poetry understands, its build backend reads.
+        is_readable = requirements is not None or is_built_by_poetry(settings)
+        return Dependencies(name, requirements, requirements) if is_readable else None
     project, tools = settings.get("project"), settings.get("tool")
-    if isinstance(project, dict) and ("dependencies" in project or _is_dynamic(project)):
-        # Settings for uv can make a plain name refer to a file of the submission's own.
-        own_sources = isinstance(tools, dict) and "uv" in tools
-        requirements = None if own_sources else _project_requirements(project)
-        return Dependencies(name, requirements, requirements)
-    poetry = tools.get("poetry") if isinstance(tools, dict) else None
-    if not isinstance(poetry, dict) or not isinstance(poetry.get("dependencies"), dict):
+    if not isinstance(project, dict) or not ("dependencies" in project or is_dynamic(project)):
         return None
-    requirements = poetry_project_requirements(poetry["dependencies"])
-    return Dependencies(name, requirements, requirements)  # what only Poetry understands, its build backend reads
-
-
-def _is_dynamic(project: dict[str, Any]) -> bool:
-    """Whether the project's build backend may compute its dependencies."""
-    dynamic = project.get("dynamic", [])
-    return not isinstance(dynamic, list) or "dependencies" in dynamic
+    # Settings for uv can make a plain name refer to a file of the submission's own.
+    own_sources = isinstance(tools, dict) and "uv" in tools
+    requirements = None if own_sources else _project_requirements(project)
+    return Dependencies(name, requirements, requirements)
 
 
 def _project_requirements(project: dict[str, Any]) -> str | None:
     """Made of `[project]`, so that no other mistake in the file matters; None: they are more than plain names."""
     dependencies, own_name = project.get("dependencies"), project.get("name")
-    if not isinstance(dependencies, list) or _is_dynamic(project):
+    if not isinstance(dependencies, list) or is_dynamic(project):
         return None
     names = [_plain_name(dependency) for dependency in dependencies]
     # The extras of a dependency with the project's own name are those of this file.

@@ -1,4 +1,4 @@
-"""Files of package managers, as requirements: the locks of uv, Poetry and PDM, and Poetry's own dependencies."""
+"""Lock files of package managers as requirements, and whether they have what the project asks for."""
 
 from __future__ import annotations
 
@@ -80,51 +80,6 @@ def pdm_requirements(lock: Mapping[str, Any]) -> str | None:
     if not packages or any(key in package for package in packages for key in ELSEWHERE):
         return None
     return _requirements(packages, "marker", "default")
-
-
-def poetry_project_requirements(dependencies: Mapping[str, Any]) -> str | None:
-    """Requirements for `[tool.poetry.dependencies]`; None: only Poetry can read them."""
-    lines = [
-        _poetry_requirement(name, value)
-        for name, value in dependencies.items()
-        if name.lower() != "python" and not (isinstance(value, dict) and value.get("optional") is True)
-    ]
-    return None if None in lines else "".join(f"{line}\n" for line in lines)
-
-
-def _poetry_requirement(name: str, value: Any) -> str | None:
-    settings = value if isinstance(value, dict) else {"version": value}
-    version, extras, markers = settings.get("version"), settings.get("extras", []), settings.get("markers", "")
-    if settings.keys() - {"version", "extras", "markers", "optional"} or not isinstance(version, str):
-        return None
-    specifier = pep440_specifier(version)
-    known = isinstance(extras, list) and all(isinstance(extra, str) and _NAME.fullmatch(extra) for extra in extras)
-    if specifier is None or not known or not _NAME.fullmatch(name):
-        return None
-    if not isinstance(markers, str) or not _MARKER.fullmatch(markers):
-        return None
-    own = f"[{','.join(extras)}]" if extras else ""
-    return f"{name}{own}{specifier}" + (f" ; {markers}" if markers else "")
-
-
-def pep440_specifier(constraint: str) -> str | None:
-    """The same as Poetry's constraint, such as `^1.2`; None: there is none."""
-    parts = [_pep440_part(part.strip()) for part in constraint.split(",")]
-    return None if None in parts else ",".join(part for part in parts if part)
-
-
-def _pep440_part(part: str) -> str | None:
-    if part == "*":
-        return ""
-    if match := re.fullmatch(r"([\^~])\s*([0-9]+(?:\.[0-9]+){0,3})", part):
-        numbers = [int(number) for number in match[2].split(".")]
-        first = next((index for index, number in enumerate(numbers) if number), len(numbers) - 1)
-        index = first if match[1] == "^" else min(1, len(numbers) - 1)
-        end = [*numbers[:index], numbers[index] + 1]
-        return f">={match[2]},<{'.'.join(map(str, end))}"
-    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)*(?:\.\*)?", part):
-        return f"=={part}"
-    return part if re.fullmatch(r"(?:>=|<=|==|!=|~=|>|<)\s*[A-Za-z0-9.!+*]+", part) else None
 
 
 def _packages(lock: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
