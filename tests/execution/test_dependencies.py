@@ -101,6 +101,20 @@ version = "1.0"
 groups = ["dev"]
 files = []
 """
+PYLOCK = f"""\
+lock-version = "1.0"
+created-by = "uv"
+requires-python = ">=3.8"
+
+[[packages]]
+name = "six"
+version = "1.16.0"
+marker = "python_version >= '3.8'"
+sdist = {{ url = "https://index.example/six-1.16.0.tar.gz", hashes = {{ sha256 = "{SDIST[7:]}" }} }}
+wheels = [
+    {{ url = "https://index.example/six-1.16.0-py2.py3-none-any.whl", hashes = {{ sha256 = "{WHEEL[7:]}" }} }},
+]
+"""
 SIX = f"""\
 [[package]]
 name = "six"
@@ -160,6 +174,7 @@ MANAGERS = {
     "poetry 2": ({"pyproject.toml": POETRY_2}, "pyproject.toml", True),
     "poetry.lock": ({"pyproject.toml": POETRY, "poetry.lock": POETRY_LOCK}, "poetry.lock", True),
     "pdm": ({"pyproject.toml": ANY_SIX, "pdm.lock": PDM_LOCK}, "pdm.lock", True),
+    "pylock": ({"pylock.toml": PYLOCK}, "pylock.toml", True),
     "hatch": ({"pyproject.toml": HATCH, "hatch_build.py": HATCH_HOOK}, "pyproject.toml", False),
     "setup.py": ({"setup.py": SETUP_PY}, "setup.py", False),
     "setup.cfg": ({"setup.cfg": SETUP_CFG}, "setup.cfg", True),
@@ -362,6 +377,23 @@ def test_a_lock_with_unusual_markers_is_not_plain(make_submission, marker, plain
     assert (found.source, found.plain) == ("uv.lock", plain)
 
 
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("", True),
+        ('directory = { path = "./six" }', False),
+        ('vcs = { type = "git", url = "https://x.example/six" }', False),
+        ("marker = \"'dev' in dependency_groups\"", False),
+        ("marker = \"'web' in extras\"", False),
+    ],
+)
+def test_a_pylock_that_is_not_made_of_requirements_is_read_by_uv(make_submission, line, plain):
+    text = PYLOCK.replace("marker = \"python_version >= '3.8'\"", line)
+    found = python_dependencies(make_submission({"pylock.toml": text}))
+    assert (found.source, found.plain) == ("pylock.toml", plain)
+    assert found.requirements == (f"six==1.16.0 --hash={SDIST} --hash={WHEEL}\n" if plain else None)
+
+
 @pytest.mark.e2e
 def test_a_deep_lock_is_read(make_submission):
     lock = f"{UV_LOCK}\n[{'.'.join('a' * 3000)}]\n"
@@ -416,6 +448,7 @@ def test_a_lock_with_a_second_registry_is_not_plain_and_a_warning(make_submissio
         ({"pyproject.toml": POETRY.replace('"1.16.0"', '"^1 || ^2"'), "poetry.lock": POETRY_LOCK}, []),
         ({"setup.cfg": "[options]\ninstall_requires = file: none.txt\n"}, ["install_requires in setup.cfg of the"]),
         ({"uv.lock": UV_LOCK}, ["uv.lock of the submission is ignored: it cannot be used"]),
+        ({"pylock.toml": "packages = 1\n"}, ["pylock.toml of the submission is ignored: it cannot be used"]),
         (MANAGERS["poetry.lock"][0], []),
     ],
 )

@@ -16,6 +16,7 @@ from slop_code.execution.package_managers import (
     normal_name,
     pdm_requirements,
     poetry_requirements,
+    pylock_requirements,
     uses_index_only,
 )
 from slop_code.execution.poetry_project import (
@@ -57,7 +58,7 @@ COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
 LIMIT = 8 << 20
-LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
+LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 MAX_FILES = 20
 """That a setup.cfg may name."""
 
@@ -105,7 +106,7 @@ def python_dependencies(submission: Path) -> Dependencies:
 
 
 def _dependency_files(submission: Path) -> list[Dependencies]:
-    readers = (_requirements_txt, _uv_lock, _poetry_lock, _pdm_lock, _pyproject, _setup_py, _setup_cfg)
+    readers = (_requirements_txt, _uv_lock, _poetry_lock, _pdm_lock, _pylock, _pyproject, _setup_py, _setup_cfg)
     return list(filter(None, (reader(submission) for reader in readers)))
 
 
@@ -182,6 +183,14 @@ def _pdm_lock(submission: Path) -> Dependencies | None:
     if requirements is None:
         return None
     return Dependencies("pdm.lock", requirements, requirements, locked=True)
+
+
+def _pylock(submission: Path) -> Dependencies | None:
+    lock = _toml(submission, "pylock.toml") or {}
+    if not isinstance(lock.get("packages"), list):
+        return None
+    requirements = pylock_requirements(lock)
+    return Dependencies("pylock.toml", requirements, requirements, locked=True)
 
 
 def _pyproject(submission: Path) -> Dependencies | None:
@@ -275,7 +284,7 @@ def _text(submission: Path, name: str) -> str | None:
         return None
     try:
         path = Path(os.path.realpath(submission / name))
-        return read_bounded(path, LIMIT if name.endswith(".lock") else 1 << 20).decode("utf-8")
+        return read_bounded(path, LIMIT if name in LOCKS else 1 << 20).decode("utf-8")
     except (OSError, UnicodeDecodeError, TooLargeError):
         return None
 

@@ -15,7 +15,8 @@ _VERSION = re.compile(r"[A-Za-z0-9.+!]+")
 _MARKER = re.compile(r"[A-Za-z0-9_ .,'\"()<>=!~*+-]*")
 _LOCKED_MARKER = re.compile(r"""(?:[a-z_()<>=!~ ]|'[A-Za-z0-9._+-]*'|"[A-Za-z0-9._+-]*")*""", re.ASCII)
 _SPACE = re.compile(r"\s")
-ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn")
+_PYLOCK_ONLY = re.compile(r"\b(?:extras|dependency_groups)\b")
+ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn", "vcs", "archive")
 """Keys of packages that do not come from an index."""
 
 
@@ -82,8 +83,28 @@ def pdm_requirements(lock: Mapping[str, Any]) -> str | None:
     return _requirements(packages, "marker", "default")
 
 
-def _packages(lock: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    packages = lock.get("package")
+def pylock_requirements(lock: Mapping[str, Any]) -> str | None:
+    """Requirements for a pylock.toml; None: it needs more than an index, or its markers are not those of requirements.
+
+    Its addresses of files are not used: the index has the same files, by their hashes.
+    """
+    packages = list(_packages(lock, "packages"))
+    if any(key in package for package in packages for key in ELSEWHERE):
+        return None
+    if any(_PYLOCK_ONLY.search(str(package.get("marker", ""))) for package in packages):
+        return None
+    return _requirements([{**package, "files": _pylock_files(package)} for package in packages], "marker", "default")
+
+
+def _pylock_files(package: Mapping[str, Any]) -> list[dict[str, str]]:
+    wheels = package.get("wheels")
+    files = [package.get("sdist"), *(wheels if isinstance(wheels, list) else [])]
+    hashes = [file.get("hashes") for file in files if isinstance(file, dict)]
+    return [{"hash": f"sha256:{digests.get('sha256')}"} for digests in hashes if isinstance(digests, dict)]
+
+
+def _packages(lock: Mapping[str, Any], key: str = "package") -> Iterator[dict[str, Any]]:
+    packages = lock.get(key)
     for package in packages if isinstance(packages, list) else ():
         yield package if isinstance(package, dict) else {}
 
