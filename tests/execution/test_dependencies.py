@@ -140,6 +140,7 @@ dependencies = [{{ name = "six" }}]
 requires-dist = [{{ name = "six" }}]
 
 {SIX}"""
+STALE_UV_LOCK = UV_LOCK.replace('[{ name = "six" }]', "[]")
 SETUP_PY = (
     'from setuptools import setup\nsetup(name="own", version="1", py_modules=[], install_requires=["six==1.16.0"])\n'
 )
@@ -170,6 +171,7 @@ MANAGERS = {
         True,
     ),
     "uv": ({"pyproject.toml": ANY_SIX, "uv.lock": UV_LOCK}, "uv.lock", True),
+    "stale uv.lock": ({"pyproject.toml": ANY_SIX, "uv.lock": STALE_UV_LOCK}, "pyproject.toml", True),
     "poetry": ({"pyproject.toml": POETRY}, "pyproject.toml", True),
     "poetry 2": ({"pyproject.toml": POETRY_2}, "pyproject.toml", True),
     "poetry.lock": ({"pyproject.toml": POETRY, "poetry.lock": POETRY_LOCK}, "poetry.lock", True),
@@ -285,7 +287,11 @@ def test_dependencies_of_every_package_manager_are_installed(
 
 @pytest.mark.parametrize(
     ("manager", "sandbox"),
-    [("uv", "bubblewrap"), ("poetry.lock", "docker"), *in_proof(("poetry.lock", "bubblewrap"), ("uv", "docker"))],
+    [
+        ("uv", "bubblewrap"),
+        ("poetry.lock", "docker"),
+        *in_proof(("poetry.lock", "bubblewrap"), ("uv", "docker"), ("stale uv.lock", "docker")),
+    ],
 )
 def test_locks_are_installed_in_boxes(evaluate, make_problem, make_submission, manager, sandbox):
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == '1.16.0\\n'\n"})
@@ -392,6 +398,65 @@ def test_a_pylock_that_is_not_made_of_requirements_is_read_by_uv(make_submission
     found = python_dependencies(make_submission({"pylock.toml": text}))
     assert (found.source, found.plain) == ("pylock.toml", plain)
     assert found.requirements == (f"six==1.16.0 --hash={SDIST} --hash={WHEEL}\n" if plain else None)
+
+
+@pytest.mark.parametrize(
+    ("lock", "text", "dependency", "missing"),
+    [
+        ("uv.lock", UV_LOCK, "six", []),
+        ("uv.lock", UV_LOCK, "Six >=1.16, <2 ; os_name != 'nt'", []),
+        ("uv.lock", UV_LOCK, "six (~=1.16)", []),
+        ("uv.lock", UV_LOCK, "six>=1.16rc1", []),
+        ("uv.lock", UV_LOCK, "six @ https://index.example/six-1.16.0.tar.gz", []),
+        ("uv.lock", UV_LOCK, "six>=1.17", ["six"]),
+        ("uv.lock", UV_LOCK, "six[fast]", ["six"]),
+        ("uv.lock", UV_LOCK.replace('{ name = "six" }', '{ name = "six", extra = ["fast"] }', 1), "six[Fast]", []),
+        ("uv.lock", UV_LOCK, "attrs", ["attrs"]),
+        ("uv.lock", STALE_UV_LOCK, "six", ["six"]),
+        ("uv.lock", UV_LOCK.replace('name = "own"', 'name = "other"'), "six", ["six"]),
+        ("uv.lock", "package = [1, {name = 1, metadata = 1}]\n", "six", ["six"]),
+        ("poetry.lock", POETRY_LOCK, "six[fast]<2", []),
+        ("poetry.lock", POETRY_LOCK, "six>=2", ["six"]),
+        ("poetry.lock", POETRY_LOCK, "no-such_Package.by.far", ["no-such_Package.by.far"]),
+        ("pdm.lock", PDM_LOCK, "six", []),
+        ("pdm.lock", PDM_LOCK, "attrs", ["attrs"]),
+        ("pylock.toml", PYLOCK, "six!=1.17.*", []),
+        ("pylock.toml", PYLOCK, "attrs", ["attrs"]),
+    ],
+)
+def test_a_lock_without_all_dependencies_of_the_project_is_stale(make_submission, lock, text, dependency, missing):
+    project = f'{PROJECT}dependencies = ["{dependency}"]\n'
+    submission = make_submission({lock: text, "pyproject.toml": project})
+    found = python_dependencies(submission)
+    assert (found.stale_lock.missing if found.stale_lock else []) == missing
+    assert found.source == ("pyproject.toml" if missing else lock)
+    expected = [f"{lock} of the submission lacks what pyproject.toml asks for ({missing[0]})"] if missing else []
+    assert [warning.partition(", so")[0] for warning in dependency_warnings(submission)] == expected
+
+
+def test_versions_of_a_stale_lock_are_preferred_where_uv_can_parse_them(make_submission):
+    others = "".join(
+        f'[[package]]\nname = "{name}"\nversion = "{version}"\n'
+        for name, version in [("A.b", "2.0rc1.post2"), ("six", "1.15"), ("x", "1\\n-e ."), ("-e .", "1"), ("y", "one")]
+    )
+    submission = make_submission({"uv.lock": f"{STALE_UV_LOCK}\n{others}", "pyproject.toml": ANY_SIX})
+    stale = python_dependencies(submission).stale_lock
+    assert stale
+    assert stale.preferences == "own==1\nsix==1.16.0\nsix==1.15\na-b==2.0rc1.post2\n"
+
+
+def test_a_lock_of_poetry_without_all_of_its_dependencies_is_stale(make_submission):
+    files = {
+        "pyproject.toml": f'{POETRY}\n[tool.poetry.dependencies.attrs]\nversion = "*"\n',
+        "poetry.lock": POETRY_LOCK,
+    }
+    found = python_dependencies(make_submission(files))
+    assert found.stale_lock
+    assert found.stale_lock.missing == ["attrs"]
+    assert (found.lines, found.stale_lock.preferences) == (
+        ["six==1.16.0", "attrs"],
+        "six==1.16.0\nno-such-package-by-far==1.0\n",
+    )
 
 
 @pytest.mark.e2e

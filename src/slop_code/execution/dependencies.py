@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from slop_code.execution.file_parsers import parse_ini, parse_toml
 from slop_code.execution.package_managers import (
     further_registries,
     has_plain_markers,
+    locked_packages,
     normal_name,
     pdm_requirements,
     poetry_requirements,
@@ -26,6 +27,7 @@ from slop_code.execution.poetry_project import (
     poetry_project_requirements,
 )
 from slop_code.execution.python_version import normal_request
+from slop_code.execution.stale_locks import StaleLock, stale_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,6 +90,9 @@ class Dependencies:
     locked: bool = False
     """Complete, so that no dependency of a dependency is added."""
 
+    stale_lock: StaleLock | None = None
+    """A lock that lacks some of them, and whose versions are preferred."""
+
     @property
     def plain(self) -> bool:
         """Only packages of the index are installed, and no code of the submission runs."""
@@ -107,7 +112,28 @@ def python_dependencies(submission: Path) -> Dependencies:
 
 def _dependency_files(submission: Path) -> list[Dependencies]:
     readers = (_requirements_txt, _uv_lock, _poetry_lock, _pdm_lock, _pylock, _pyproject, _setup_py, _setup_cfg)
-    return list(filter(None, (reader(submission) for reader in readers)))
+    files = filter(None, (reader(submission) for reader in readers))
+    return [file if file.source not in LOCKS else _lock_or_project(submission, file) for file in files]
+
+
+def _lock_or_project(submission: Path, lock: Dependencies) -> Dependencies:
+    """The lock, or the project's own file if the lock is stale. Package managers then resolve again, too."""
+    settings, name = _toml(submission, "pyproject.toml") or {}, str(lock.source)
+    project = settings.get("project")
+    own_name = project.get("name") if isinstance(project, dict) else None
+    locked = locked_packages(name, _toml(submission, name) or {}, own_name)
+    stale = stale_lock(name, locked, _listed_dependencies(settings))
+    own = _pyproject(submission) if stale else None
+    return lock if own is None else replace(own, stale_lock=stale)
+
+
+def _listed_dependencies(settings: Mapping[str, Any]) -> list[str]:
+    """The dependencies in a pyproject.toml, plain or not, as far as they can be read."""
+    if (listed := poetry_dependencies(settings)) is not None:
+        return (poetry_project_requirements(listed) or "").splitlines()
+    project = settings.get("project")
+    dependencies = project.get("dependencies") if isinstance(project, dict) else None
+    return [text for text in dependencies if isinstance(text, str)] if isinstance(dependencies, list) else []
 
 
 def dependency_warnings(submission: Path) -> list[str]:
@@ -125,9 +151,12 @@ def dependency_warnings(submission: Path) -> list[str]:
         warnings.append("[tool.poetry.dependencies] of the submission has what only Poetry can read; it is ignored")
     if _install_requires(submission) and _setup_cfg(submission) is None:
         warnings.append("install_requires in setup.cfg of the submission names files that cannot be read")
-    ignored = [name for name in LOCKS if _is_file(submission, name) and used.source != name]
+    if (stale := used.stale_lock) is not None:
+        warnings.append(_stale_warning(stale))
+    counted = [used.source, stale.name if stale else None]
+    ignored = [name for name in LOCKS if _is_file(submission, name) and name not in counted]
     ignored += [str(file.source) for file in _dependency_files(submission) if _is_ignored(file, used)]
-    warnings += [f"{name} of the submission is ignored: {_reason(used.source)}" for name in ignored]
+    warnings += [f"{name} of the submission is ignored: {_reason(used.source)}" for name in dict.fromkeys(ignored)]
     registries = further_registries(_toml(submission, "uv.lock") or {}) if used.source == "uv.lock" else []
     return [*warnings, *map(_registry_warning, registries)]
 
@@ -145,6 +174,12 @@ def _is_ignored(file: Dependencies, used: Dependencies) -> bool:
 def _registry_warning(registry: str) -> str:
     step = "UV_INDEX in environment.env of the environment adds it"
     return f"uv.lock of the submission has packages of {registry[:200]!r}, which is not asked; {step}"
+
+
+def _stale_warning(lock: StaleLock) -> str:
+    names = ", ".join(list(dict.fromkeys(lock.missing))[:5])
+    how = "packages were resolved anew, in its versions where they fit"
+    return f"{lock.name} of the submission lacks what pyproject.toml asks for ({names}), so it is stale; {how}"
 
 
 def _reason(source: str | None) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -18,6 +19,43 @@ _SPACE = re.compile(r"\s")
 _PYLOCK_ONLY = re.compile(r"\b(?:extras|dependency_groups)\b")
 ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn", "vcs", "archive")
 """Keys of packages that do not come from an index."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedPackages:
+    direct: Mapping[str, set[str]] | Mapping[str, None]
+    """Names of packages that a lock has for the project, each with its extras; None: the lock does not tell them."""
+
+    versions: Mapping[str, Sequence[str]]
+    """Of every package, by its name."""
+
+
+def locked_packages(source: str, lock: Mapping[str, Any], project: object) -> LockedPackages:
+    """The content of the lock file of this name, in a project of this name."""
+    packages = list(_packages(lock, "packages" if source == "pylock.toml" else "package"))
+    named = [package for package in packages if isinstance(package.get("name"), str)]
+    versions: dict[str, list[str]] = {}
+    for package in named:
+        if isinstance(version := package.get("version"), str):
+            versions.setdefault(normal_name(package["name"]), []).append(version)
+    if source == "uv.lock":
+        return LockedPackages(_uv_direct(packages, project), versions)
+    group = "default" if source == "pdm.lock" else "main"
+    return LockedPackages({normal_name(entry["name"]): None for entry in named if _is_needed(entry, group)}, versions)
+
+
+def _uv_direct(packages: Sequence[Mapping[str, Any]], project: object) -> dict[str, set[str]]:
+    direct: dict[str, set[str]] = {}
+    for package in packages:
+        metadata = package.get("metadata")
+        lists = [package.get("dependencies"), metadata.get("requires-dist") if isinstance(metadata, dict) else None]
+        entries = [entry for entries in lists if isinstance(entries, list) for entry in entries]
+        for entry in entries if _is_project(package, project) else []:
+            if isinstance(entry, dict) and "extra ==" not in str(entry.get("marker")):
+                extras = entry.get("extra", entry.get("extras"))
+                known = direct.setdefault(normal_name(str(entry.get("name"))), set())
+                known.update(map(normal_name, map(str, extras if isinstance(extras, list) else [])))
+    return direct
 
 
 def uses_index_only(lock: Mapping[str, Any], project: object) -> bool:
