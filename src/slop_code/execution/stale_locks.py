@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.execution.package_managers import normal_name
+from slop_code.execution.plain_requirements import PLAIN_REQUIREMENT
 from slop_code.execution.python_version import fits, normal_request
 
 if TYPE_CHECKING:
@@ -15,12 +16,6 @@ if TYPE_CHECKING:
     from slop_code.execution.package_managers import LockedPackages
 
 _DEPENDENCY = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]{0,99}[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?([^;@]*)")
-_PIN = re.compile(
-    r"[a-z0-9](?:[a-z0-9-]{0,99}[a-z0-9])?"
-    r"==[0-9]{1,9}(?:\.[0-9]{1,9}){0,9}(?:(?:a|b|rc)[0-9]{1,9})?(?:\.post[0-9]{1,9})?"
-)
-"""Strict, so that uv can parse whatever matches."""
-
 MAX_DEPENDENCIES = 1000
 """That are compared with a lock, so that a hostile project takes no time."""
 
@@ -49,7 +44,11 @@ def stale_lock(name: str, locked: LockedPackages, dependencies: Sequence[str]) -
     if not missing:
         return None
     pins = [f"{package}=={version}" for package, versions in locked.versions.items() for version in versions]
-    return StaleLock(name, missing, "".join(f"{pin}\n" for pin in pins if _PIN.fullmatch(pin)))
+    return StaleLock(name, missing, "".join(f"{pin}\n" for pin in pins if _is_pin(pin)))
+
+
+def _is_pin(text: str) -> bool:
+    return "*" not in text and PLAIN_REQUIREMENT.fullmatch(text) is not None
 
 
 def _has(locked: LockedPackages, name: str, extras: str, specifier: str) -> bool:
