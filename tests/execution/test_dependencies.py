@@ -7,6 +7,7 @@ import json
 import pytest
 
 from slop_code.execution.dependencies import dependency_warnings, python_dependencies
+from slop_code.execution.inline_metadata import script_metadata
 from slop_code.execution.poetry_project import pep440_specifier, poetry_project_requirements
 from slop_code.execution.process import run
 from slop_code.execution.sandbox import sandbox_for
@@ -162,6 +163,8 @@ class Hook(MetadataHookInterface):
     def update(self, metadata):
         metadata["dependencies"] = ["six==1.16.0"]
 """
+SCRIPT = '# /// script\n# requires-python = ">=3.8"\n# dependencies = ["six==1.16.0"]\n# ///\n'
+MAIN = "import six\nprint(six.__version__)\n"
 MANAGERS = {
     "requirements": ({"requirements.txt": f"six==1.16.0 --hash={WHEEL}\n"}, "requirements.txt", True),
     "project": ({"pyproject.toml": f'{PROJECT}dependencies = ["six==1.16.0"]\n'}, "pyproject.toml", True),
@@ -180,6 +183,7 @@ MANAGERS = {
     "hatch": ({"pyproject.toml": HATCH, "hatch_build.py": HATCH_HOOK}, "pyproject.toml", False),
     "setup.py": ({"setup.py": SETUP_PY}, "setup.py", False),
     "setup.cfg": ({"setup.cfg": SETUP_CFG}, "setup.cfg", True),
+    "script": ({"main.py": f"{SCRIPT}{MAIN}"}, "main.py", True),
 }
 
 
@@ -269,7 +273,7 @@ def test_dependencies_of_poetry_count_where_the_project_states_none(make_submiss
 @pytest.mark.parametrize("manager", MANAGERS)
 def test_the_file_that_names_the_dependencies_is_found(make_submission, manager):
     files, source, plain = MANAGERS[manager]
-    found = python_dependencies(make_submission(files))
+    found = python_dependencies(make_submission(files), "main.py")
     assert (found.source, found.plain) == (source, plain)
 
 
@@ -277,12 +281,66 @@ def test_the_file_that_names_the_dependencies_is_found(make_submission, manager)
 def test_dependencies_of_every_package_manager_are_installed(
     cache, environment_spec, make_submission, tmp_path, manager
 ):
-    submission = make_submission({**MANAGERS[manager][0], "main.py": "import six\nprint(six.__version__)\n"})
+    submission = make_submission({"main.py": MAIN, **MANAGERS[manager][0]})
     sandbox = sandbox_for(environment_spec(sandbox="none"), cache)
-    with Session.open(sandbox, submission) as session:
+    with Session.open(sandbox, submission, entry_file="main.py") as session:
         argv = ["env", "python", str(submission / "main.py")]
         done = run(argv, env=session.environment({}), log=tmp_path / "log", timeout=60)
     assert (done.output, done.exit_code) == ("1.16.0\n", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "metadata"),
+    [
+        ("", {}),
+        ("# script\n", {}),
+        ("#!/usr/bin/env python\n# /// script\n# a = 1\n#\n# b = 2\n# ///\n# more\n", {"a": 1, "b": 2}),
+        ("\ufeff# /// script\r\n# a = 1\r\n# ///\r\n", {"a": 1}),
+        ('# /// script\n# a = """\n# ///\n# """\n# ///\n', {"a": "///\n"}),
+        ("# /// other\n# a = 1\n# ///\n", {}),
+        ("# /// script\n# a = 1\nimport six\n# ///\n", None),
+        ("# /// script\n# a = [\n# ///\n", None),
+        ("# /// script\n# ///\nimport six\n# /// script\n# ///\n", None),
+        ("# /// script\n" * 50_000, None),
+    ],
+)
+def test_metadata_of_scripts_is_parsed(text, metadata):
+    assert script_metadata(text) == metadata
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "plain"),
+    [('["six"]', True), ('["own @ ./own"]', False), ('["six\\n-e ."]', False), ("1", False), ("[1]", False)],
+)
+def test_a_script_with_other_than_plain_dependencies_is_read_by_uv(make_submission, dependencies, plain):
+    script = f"# /// script\n# dependencies = {dependencies}\n# ///\n"
+    found = python_dependencies(make_submission({"main.py": script}), "main.py")
+    assert (found.source, found.plain, found.requirements) == ("main.py", plain, "six\n" if plain else None)
+
+
+@pytest.mark.parametrize(
+    ("files", "warnings"),
+    [
+        ({}, []),
+        ({"requirements.txt": "six==1.16.0\n"}, []),
+        ({"requirements.txt": "\n"}, []),
+        (
+            {"requirements.txt": "attrs\n"},
+            ["the script metadata in main.py of the submission is ignored: dependencies"],
+        ),
+        ({"requirements.txt": "-e .\n"}, ["the script metadata in main.py of the submission is ignored: dependencies"]),
+        ({"pyproject.toml": ANY_SIX, "uv.lock": UV_LOCK}, []),
+        (
+            {"poetry.lock": POETRY_LOCK.replace("1.16.0", "1.15.0")},
+            ["the script metadata in main.py of the submission"],
+        ),
+        ({"main.py": "# /// script\n"}, ["the script metadata in main.py of the submission cannot be parsed"]),
+        ({"main.py": "# /// script\n# dependencies = []\n# ///\n", "requirements.txt": "-e .\n"}, []),
+    ],
+)
+def test_metadata_of_a_script_that_does_not_count_is_a_warning(make_submission, files, warnings):
+    found = dependency_warnings(make_submission({"main.py": SCRIPT, **files}), "main.py")
+    assert [warning[: len(expected)] for warning, expected in zip(found, warnings, strict=True)] == warnings
 
 
 @pytest.mark.parametrize(
@@ -295,7 +353,7 @@ def test_dependencies_of_every_package_manager_are_installed(
 )
 def test_locks_are_installed_in_boxes(evaluate, make_problem, make_submission, manager, sandbox):
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == '1.16.0\\n'\n"})
-    submission = make_submission({**MANAGERS[manager][0], "main.py": "import six\nprint(six.__version__)\n"})
+    submission = make_submission({"main.py": MAIN, **MANAGERS[manager][0]})
     results = evaluate(problem, submission, sandbox=sandbox)
     assert [test.status for test in results.tests] == ["passed"], (
         results.infrastructure_failure_reason or results.tests[0].failure_message
@@ -522,8 +580,17 @@ def test_files_that_do_not_count_are_warnings(make_submission, files, warnings):
     assert [warning[: len(expected)] for warning, expected in zip(found, warnings, strict=True)] == warnings
 
 
-def test_a_pipfile_is_a_warning_beside_the_verdict(evaluate, make_problem, make_submission):
-    problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass\n"})
-    results = evaluate(problem, make_submission({"main.py": "", "Pipfile": "[packages]\nsix = '*'\n"}), sandbox="none")
+def test_a_script_runs_with_its_dependencies_and_a_pipfile_is_a_warning(evaluate, make_problem, make_submission):
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == '1.16.0\\n'\n"})
+    files = {"main.py": f"{SCRIPT}{MAIN}", "Pipfile": "[packages]\nsix = '*'\n"}
+    results = evaluate(problem, make_submission(files), sandbox="none")
     assert any(warning.startswith("Pipfile of the submission cannot be read") for warning in results.warnings)
     assert results.passed["all-cases"]
+
+
+def test_a_script_that_uv_runs_is_a_warning(evaluate, make_problem, make_submission):
+    """uv makes an environment of its own for it, and cannot while the tests run."""
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass\n"})
+    environment = {"commands": {"command": "uv run"}}
+    results = evaluate(problem, make_submission({"main.py": SCRIPT}), sandbox="none", environment=environment)
+    assert any(warning.startswith("`uv run` does not use what was installed") for warning in results.warnings)

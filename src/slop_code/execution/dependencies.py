@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.execution.file_parsers import parse_ini, parse_toml
+from slop_code.execution.inline_metadata import script_metadata
 from slop_code.execution.package_managers import (
     further_registries,
     has_plain_markers,
@@ -77,27 +78,30 @@ class Dependencies:
         return None if self.export or self.text is None else plain_lines(self.text)
 
 
-def python_dependencies(submission: Path) -> Dependencies:
-    """From requirements.txt, else from a lock, else from the project's own file; the first that names any."""
-    files = _dependency_files(submission)
+def python_dependencies(submission: Path, entry_file: str | None = None) -> Dependencies:
+    """From requirements.txt, a lock, the project's own file or the entry file, whichever names any first."""
+    files = _dependency_files(submission, entry_file)
     return next((file for file in files if file.lines != []), files[0] if files else Dependencies())
 
 
-def _dependency_files(submission: Path) -> list[Dependencies]:
+def _dependency_files(submission: Path, entry_file: str | None) -> list[Dependencies]:
     readers = (_requirements_txt, _uv_lock, _poetry_lock, _pdm_lock, _pylock, _pyproject, _setup_py, _setup_cfg)
-    files = filter(None, (reader(submission) for reader in readers))
+    script = None if entry_file is None else _script(submission, entry_file)
+    files = filter(None, (*(reader(submission) for reader in readers), script))
     return [file if file.source not in LOCKS else _lock_or_project(submission, file) for file in files]
 
 
 def _lock_or_project(submission: Path, lock: Dependencies) -> Dependencies:
     """The lock, or the project's own file if the lock is stale. Package managers then resolve again, too."""
-    settings, name = _toml(submission, "pyproject.toml") or {}, str(lock.source)
-    project = settings.get("project")
-    own_name = project.get("name") if isinstance(project, dict) else None
-    locked = locked_packages(name, _toml(submission, name) or {}, own_name)
-    stale = stale_lock(name, locked, _listed_dependencies(settings))
+    stale = _stale_lock(submission, str(lock.source), _listed_dependencies(_toml(submission, "pyproject.toml") or {}))
     own = _pyproject(submission) if stale else None
     return lock if own is None else replace(own, stale_lock=stale)
+
+
+def _stale_lock(submission: Path, name: str, dependencies: list[str]) -> StaleLock | None:
+    project = (_toml(submission, "pyproject.toml") or {}).get("project")
+    own_name = project.get("name") if isinstance(project, dict) else None
+    return stale_lock(name, locked_packages(name, _toml(submission, name) or {}, own_name), dependencies)
 
 
 def _listed_dependencies(settings: Mapping[str, Any]) -> list[str]:
@@ -105,33 +109,45 @@ def _listed_dependencies(settings: Mapping[str, Any]) -> list[str]:
     if (listed := poetry_dependencies(settings)) is not None:
         return (poetry_project_requirements(listed) or "").splitlines()
     project = settings.get("project")
-    dependencies = project.get("dependencies") if isinstance(project, dict) else None
-    return [text for text in dependencies if isinstance(text, str)] if isinstance(dependencies, list) else []
+    return _texts(project.get("dependencies")) if isinstance(project, dict) else []
 
 
-def dependency_warnings(submission: Path) -> list[str]:
+def _texts(values: Any) -> list[str]:
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+def dependency_warnings(submission: Path, entry_file: str | None = None) -> list[str]:
     """Files that name dependencies, and that do not count."""
-    used = python_dependencies(submission)
+    used = python_dependencies(submission, entry_file)
     warnings = [
         f"{name} of the submission cannot be read, so its packages are not installed; requirements.txt can"
         for name in UNREADABLE
         if _is_file(submission, name)
     ]
-    if _is_file(submission, "pyproject.toml") and _toml(submission, "pyproject.toml") is None:
-        warnings.append("pyproject.toml of the submission cannot be parsed, so it names no dependencies")
-    has_unread = poetry_dependencies(_toml(submission, "pyproject.toml") or {}) and _pyproject(submission) is None
-    if has_unread and used.source not in LOCKS:
-        warnings.append("[tool.poetry.dependencies] of the submission has what only Poetry can read; it is ignored")
-    if _install_requires(submission) and _setup_cfg(submission) is None:
-        warnings.append("install_requires in setup.cfg of the submission names files that cannot be read")
+    warnings += _unparsed(submission, used, entry_file)
     if (stale := used.stale_lock) is not None:
         warnings.append(_stale_warning(stale))
     counted = [used.source, stale.name if stale else None]
     ignored = [name for name in LOCKS if _is_file(submission, name) and name not in counted]
-    ignored += [str(file.source) for file in _dependency_files(submission) if _is_ignored(file, used)]
+    ignored += [str(file.source) for file in _dependency_files(submission, None) if _is_ignored(file, used)]
+    if entry_file is not None and _is_script_ignored(submission, entry_file, used):
+        ignored.append(f"the script metadata in {entry_file}")
     warnings += [f"{name} of the submission is ignored: {_reason(used.source)}" for name in dict.fromkeys(ignored)]
     registries = further_registries(_toml(submission, "uv.lock") or {}) if used.source == "uv.lock" else []
     return [*warnings, *map(_registry_warning, registries)]
+
+
+def _unparsed(submission: Path, used: Dependencies, entry_file: str | None) -> list[str]:
+    settings, warnings = _toml(submission, "pyproject.toml"), []
+    if _is_file(submission, "pyproject.toml") and settings is None:
+        warnings.append("pyproject.toml of the submission cannot be parsed, so it names no dependencies")
+    if poetry_dependencies(settings or {}) and _pyproject(submission) is None and used.source not in LOCKS:
+        warnings.append("[tool.poetry.dependencies] of the submission has what only Poetry can read; it is ignored")
+    if _install_requires(submission) and _setup_cfg(submission) is None:
+        warnings.append("install_requires in setup.cfg of the submission names files that cannot be read")
+    if entry_file is not None and script_metadata(_text(submission, entry_file) or "") is None:
+        warnings.append(f"the script metadata in {entry_file} of the submission cannot be parsed")
+    return warnings
 
 
 def _is_ignored(file: Dependencies, used: Dependencies) -> bool:
@@ -142,6 +158,16 @@ def _is_ignored(file: Dependencies, used: Dependencies) -> bool:
     if file.source in LOCKS or used.source in LOCKS or used.lines is None:
         return False
     return file.lines is None or not set(file.lines) <= set(used.lines)
+
+
+def _is_script_ignored(submission: Path, entry_file: str, used: Dependencies) -> bool:
+    script = _script(submission, entry_file)
+    if script is None or used.source == entry_file:
+        return False
+    if used.source in LOCKS:
+        metadata = script_metadata(_text(submission, entry_file) or "") or {}
+        return _stale_lock(submission, used.source, _texts(metadata.get("dependencies"))) is not None
+    return script.lines is None or not set(script.lines) <= set(used.lines or [])
 
 
 def _registry_warning(registry: str) -> str:
@@ -218,6 +244,19 @@ def _pyproject(submission: Path) -> Dependencies | None:
     return Dependencies(name, requirements, requirements)
 
 
+def _script(submission: Path, entry_file: str) -> Dependencies | None:
+    metadata = script_metadata(_text(submission, entry_file) or "") or {}
+    if "dependencies" not in metadata:
+        return None
+    requirements = None if "tool" in metadata else _project_requirements(metadata)
+    return Dependencies(entry_file, requirements, requirements)
+
+
+def has_script_dependencies(submission: Path, entry_file: str) -> bool:
+    script = _script(submission, entry_file)
+    return script is not None and script.lines != []
+
+
 def _project_requirements(project: dict[str, Any]) -> str | None:
     """Made of `[project]`, so that no other mistake in the file matters; None: they are more than plain names."""
     dependencies, own_name = project.get("dependencies"), project.get("name")
@@ -256,13 +295,15 @@ def _install_requires(submission: Path) -> str:
     return sections.get("options", {}).get("install_requires", "").strip()
 
 
-def python_requests(submission: Path) -> list[tuple[str, str]]:
+def python_requests(submission: Path, entry_file: str) -> list[tuple[str, str]]:
     """Versions of Python that a submission asks for, each with the file that does so, as far as it can be read."""
     requests = []
     project = (_toml(submission, "pyproject.toml") or {}).get("project")
-    wanted = project.get("requires-python") if isinstance(project, dict) else None
-    if isinstance(wanted, str) and normal_request(wanted) is not None:
-        requests.append(("requires-python in pyproject.toml", wanted))
+    script = script_metadata(_text(submission, entry_file) or "")
+    for name, table in (("pyproject.toml", project), (entry_file, script)):
+        wanted = table.get("requires-python") if isinstance(table, dict) else None
+        if isinstance(wanted, str) and normal_request(wanted) is not None:
+            requests.append((f"requires-python in {name}", wanted))
     first = (_text(submission, ".python-version") or "").strip().splitlines()[:1]
     if first and normal_request(version := first[0].strip().removeprefix("cpython-").removeprefix("python-")):
         requests.append((".python-version", version))

@@ -56,13 +56,15 @@ class SetupPlan:
     """Files of the submission that the steps read, where they need no others."""
 
 
-def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) -> PreparedSubject:
+def prepare_subject(
+    sandbox: Sandbox, submission: Path, hidden: Sequence[Path], entry_file: str | None = None
+) -> PreparedSubject:
     """Run the environment's set-up commands, or install what a Python submission requires; once per content.
 
     Raises SubmissionSetupError where the submission is at fault, SlowSetupError where it is unless the machine was
     busy, and InfrastructureError for any other failure.
     """
-    plan = _plan(sandbox, submission)
+    plan = _plan(sandbox, submission, entry_file)
     if not plan.steps:
         return PreparedSubject()
     setup = SubjectSetup(sandbox, submission, hidden, plan)
@@ -79,7 +81,7 @@ def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) 
     return PreparedSubject(entry, plan.kind == LAYERS, _test_environment(sandbox, entry, plan.kind))
 
 
-def _plan(sandbox: Sandbox, submission: Path) -> SetupPlan:
+def _plan(sandbox: Sandbox, submission: Path, entry_file: str | None) -> SetupPlan:
     spec, python = sandbox.spec, sandbox.subject_python()
     is_python = spec.interpreter() is not None
     if commands := [*spec.setup.commands, *spec.setup.eval_commands]:
@@ -92,7 +94,7 @@ def _plan(sandbox: Sandbox, submission: Path) -> SetupPlan:
         return SetupPlan(LAYERS, tree_digest(submission), steps)
     if not is_python:
         return SetupPlan(SUBJECTS, "", [])
-    needed = python_dependencies(submission)
+    needed = python_dependencies(submission, entry_file)
     inputs = {} if needed.requirements is None else {REQUIREMENTS: needed.requirements}
     if needed.stale_lock is not None:
         inputs[RESOLVED] = needed.stale_lock.preferences
@@ -125,7 +127,7 @@ def python_steps(python: str, dependencies: Dependencies) -> list[SetupStep]:
         source = RESOLVED
     if dependencies.locked:
         install.append("--no-deps")
-    if dependencies.source == "requirements.txt":
+    if dependencies.source == "requirements.txt" or dependencies.requirements is not None:
         install.append("--no-sources")  # a pyproject.toml next to it is ignored
     return [*steps, SetupStep([*install, "--python", "{env}/bin/python", "-r", source], kind)]
 
