@@ -335,6 +335,10 @@ def test_a_script_with_other_than_plain_dependencies_is_read_by_uv(make_submissi
             ["the script metadata in main.py of the submission"],
         ),
         ({"main.py": "# /// script\n"}, ["the script metadata in main.py of the submission cannot be parsed"]),
+        (
+            {"main.py": SCRIPT.replace("# ///\n", "# [tool.uv.sources]\n# six = {path = './six'}\n# ///\n")},
+            ["[tool] in the script metadata in main.py of the submission is ignored"],
+        ),
         ({"main.py": "# /// script\n# dependencies = []\n# ///\n", "requirements.txt": "-e .\n"}, []),
     ],
 )

@@ -145,8 +145,11 @@ def _unparsed(submission: Path, used: Dependencies, entry_file: str | None) -> l
         warnings.append("[tool.poetry.dependencies] of the submission has what only Poetry can read; it is ignored")
     if _install_requires(submission) and _setup_cfg(submission) is None:
         warnings.append("install_requires in setup.cfg of the submission names files that cannot be read")
-    if entry_file is not None and script_metadata(_text(submission, entry_file) or "") is None:
+    metadata = {} if entry_file is None else script_metadata(_text(submission, entry_file) or "")
+    if metadata is None:
         warnings.append(f"the script metadata in {entry_file} of the submission cannot be parsed")
+    elif used.source == entry_file and "tool" in metadata:
+        warnings.append(f"[tool] in the script metadata in {entry_file} of the submission is ignored")
     return warnings
 
 
@@ -248,7 +251,7 @@ def _script(submission: Path, entry_file: str) -> Dependencies | None:
     metadata = script_metadata(_text(submission, entry_file) or "") or {}
     if "dependencies" not in metadata:
         return None
-    requirements = None if "tool" in metadata else _project_requirements(metadata)
+    requirements = _project_requirements(metadata)
     return Dependencies(entry_file, requirements, requirements)
 
 
