@@ -80,7 +80,10 @@ class Dependencies:
 
 def python_dependencies(submission: Path, entry_file: str | None = None) -> Dependencies:
     """From requirements.txt, a lock, the project's own file or the entry file, whichever names any first."""
-    files = _dependency_files(submission, entry_file)
+    return _used(_dependency_files(submission, entry_file))
+
+
+def _used(files: list[Dependencies]) -> Dependencies:
     return next((file for file in files if file.lines != []), files[0] if files else Dependencies())
 
 
@@ -118,7 +121,8 @@ def _texts(values: Any) -> list[str]:
 
 def dependency_warnings(submission: Path, entry_file: str | None = None) -> list[str]:
     """Files that name dependencies, and that do not count."""
-    used = python_dependencies(submission, entry_file)
+    files = _dependency_files(submission, entry_file)
+    used = _used(files)
     warnings = [
         f"{name} of the submission cannot be read, so its packages are not installed; requirements.txt can"
         for name in UNREADABLE
@@ -129,7 +133,7 @@ def dependency_warnings(submission: Path, entry_file: str | None = None) -> list
         warnings.append(_stale_warning(stale))
     counted = [used.source, stale.name if stale else None]
     ignored = [name for name in LOCKS if _is_file(submission, name) and name not in counted]
-    ignored += [str(file.source) for file in _dependency_files(submission, None) if _is_ignored(file, used)]
+    ignored += [str(file.source) for file in files if file.source != entry_file and _is_ignored(file, used)]
     if entry_file is not None and _is_script_ignored(submission, entry_file, used):
         ignored.append(f"the script metadata in {entry_file}")
     warnings += [f"{name} of the submission is ignored: {_reason(used.source)}" for name in dict.fromkeys(ignored)]

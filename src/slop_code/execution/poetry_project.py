@@ -135,7 +135,7 @@ def pep440_specifier(constraint: str) -> str | None:
 def _pep440_part(part: str) -> str | None:
     if part == "*":
         return ""
-    if match := re.fullmatch(r"([\^~])\s*([0-9]+(?:\.[0-9]+){0,3})", part):
+    if match := re.fullmatch(r"([\^~])\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,3})", part):
         numbers = [int(number) for number in match[2].split(".")]
         first = next((index for index, number in enumerate(numbers) if number), len(numbers) - 1)
         index = first if match[1] == "^" else min(1, len(numbers) - 1)
