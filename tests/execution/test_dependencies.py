@@ -7,7 +7,8 @@ import json
 import pytest
 
 from slop_code.execution.dependencies import dependency_warnings, python_dependencies
-from slop_code.execution.package_managers import pep440_specifier, poetry_project_requirements
+from slop_code.execution.inline_metadata import script_metadata
+from slop_code.execution.poetry_project import pep440_specifier, poetry_project_requirements
 from slop_code.execution.process import run
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
@@ -37,6 +38,23 @@ six = "1.16.0"
 
 [tool.poetry.group.dev.dependencies]
 no-such-package-by-far = "*"
+
+[build-system]
+requires = ["poetry-core"]
+build-backend = "poetry.core.masonry.api"
+"""
+POETRY_2 = """\
+[project]
+name = "own"
+version = "1"
+requires-python = ">=3.8"
+dynamic = ["dependencies"]
+
+[tool.poetry]
+package-mode = false
+
+[tool.poetry.dependencies]
+six = [{version = "1.16.0", python = "^3.9"}, {version = "1.15.0", python = "<3.9 || >=4"}]
 
 [build-system]
 requires = ["poetry-core"]
@@ -84,6 +102,20 @@ version = "1.0"
 groups = ["dev"]
 files = []
 """
+PYLOCK = f"""\
+lock-version = "1.0"
+created-by = "uv"
+requires-python = ">=3.8"
+
+[[packages]]
+name = "six"
+version = "1.16.0"
+marker = "python_version >= '3.8'"
+sdist = {{ url = "https://index.example/six-1.16.0.tar.gz", hashes = {{ sha256 = "{SDIST[7:]}" }} }}
+wheels = [
+    {{ url = "https://index.example/six-1.16.0-py2.py3-none-any.whl", hashes = {{ sha256 = "{WHEEL[7:]}" }} }},
+]
+"""
 SIX = f"""\
 [[package]]
 name = "six"
@@ -109,6 +141,7 @@ dependencies = [{{ name = "six" }}]
 requires-dist = [{{ name = "six" }}]
 
 {SIX}"""
+STALE_UV_LOCK = UV_LOCK.replace('[{ name = "six" }]', "[]")
 SETUP_PY = (
     'from setuptools import setup\nsetup(name="own", version="1", py_modules=[], install_requires=["six==1.16.0"])\n'
 )
@@ -130,6 +163,8 @@ class Hook(MetadataHookInterface):
     def update(self, metadata):
         metadata["dependencies"] = ["six==1.16.0"]
 """
+SCRIPT = '# /// script\n# requires-python = ">=3.8"\n# dependencies = ["six==1.16.0"]\n# ///\n'
+MAIN = "import six\nprint(six.__version__)\n"
 MANAGERS = {
     "requirements": ({"requirements.txt": f"six==1.16.0 --hash={WHEEL}\n"}, "requirements.txt", True),
     "project": ({"pyproject.toml": f'{PROJECT}dependencies = ["six==1.16.0"]\n'}, "pyproject.toml", True),
@@ -139,12 +174,16 @@ MANAGERS = {
         True,
     ),
     "uv": ({"pyproject.toml": ANY_SIX, "uv.lock": UV_LOCK}, "uv.lock", True),
+    "stale uv.lock": ({"pyproject.toml": ANY_SIX, "uv.lock": STALE_UV_LOCK}, "pyproject.toml", True),
     "poetry": ({"pyproject.toml": POETRY}, "pyproject.toml", True),
+    "poetry 2": ({"pyproject.toml": POETRY_2}, "pyproject.toml", True),
     "poetry.lock": ({"pyproject.toml": POETRY, "poetry.lock": POETRY_LOCK}, "poetry.lock", True),
     "pdm": ({"pyproject.toml": ANY_SIX, "pdm.lock": PDM_LOCK}, "pdm.lock", True),
+    "pylock": ({"pylock.toml": PYLOCK}, "pylock.toml", True),
     "hatch": ({"pyproject.toml": HATCH, "hatch_build.py": HATCH_HOOK}, "pyproject.toml", False),
     "setup.py": ({"setup.py": SETUP_PY}, "setup.py", False),
     "setup.cfg": ({"setup.cfg": SETUP_CFG}, "setup.cfg", True),
+    "script": ({"main.py": f"{SCRIPT}{MAIN}"}, "main.py", True),
 }
 
 
@@ -164,6 +203,7 @@ MANAGERS = {
         (">=1.2,<2.0", ">=1.2,<2.0"),
         ("^1.0 || ^2.0", None),
         ("latest", None),
+        (f"^{'1' * 5000}", None),
         ("-e .", None),
     ],
 )
@@ -177,19 +217,64 @@ def test_constraints_of_poetry_become_specifiers(constraint, expected):
         ({"python": "^3.8"}, ""),
         ({"six": "^1.16", "attrs": {"version": "*", "optional": True}}, "six>=1.16,<2\n"),
         ({"x": {"version": "1", "extras": ["a", "b"], "markers": "os_name == 'nt'"}}, "x[a,b]==1 ; os_name == 'nt'\n"),
-        ({"x": {"path": "../x"}}, None),
-        ({"x": [{"version": "1", "python": "<3.9"}]}, None),
+        ({"x": {"version": "1", "python": "^3.8"}}, "x==1 ; python_version >= '3.8' and python_version < '4'\n"),
+        (
+            {"x": {"version": "1", "python": "3.9 || ~3.10.2"}},
+            "x==1 ; python_version == '3.9' or python_full_version >= '3.10.2' and python_version < '3.11'\n",
+        ),
+        (
+            {"x": {"version": "1", "python": ">3.8", "markers": "os_name == 'nt'", "platform": "win32"}},
+            "x==1 ; (os_name == 'nt') and (python_version > '3.8') and (sys_platform == 'win32')\n",
+        ),
+        ({"x": {"version": "*", "python": "*", "source": "other", "allow-prereleases": True}}, "x\n"),
+        (
+            {"x": [{"version": "1", "python": "<3.9"}, {"version": "2", "optional": True}, "^3"]},
+            "x==1 ; python_version < '3.9'\nx>=3,<4\n",
+        ),
+        ({"x": []}, ""),
+        ({"x": {"path": "../x", "develop": True}}, "x @ ../x\n"),
+        ({"x": {"path": "a b"}}, None),
+        (
+            {"x": {"git": "https://x.example/x", "tag": "v1", "subdirectory": "y"}},
+            "x @ git+https://x.example/x@v1#subdirectory=y\n",
+        ),
+        ({"x": {"url": "https://x.example/x.zip", "extras": ["a"]}}, "x[a] @ https://x.example/x.zip\n"),
+        ({"x": {"version": "1", "python": "latest"}}, None),
+        ({"x": {"version": "1", "python": "3"}}, None),
+        ({"x": {"version": "1", "platform": "a' or os_name == 'nt"}}, None),
+        ({"x": {"version": "1", "unknown": 1}}, None),
         ({"x": {"version": "1", "markers": "os_name\n-e ."}}, None),
+        ({"x": [["1"]]}, None),
+        ({"x": 1}, None),
     ],
 )
 def test_dependencies_of_poetry_become_requirements(dependencies, expected):
     assert poetry_project_requirements(dependencies) == expected
 
 
+@pytest.mark.parametrize(
+    ("project", "backend", "expected"),
+    [
+        (None, None, "six\n"),
+        ("version = '1'", None, "six\n"),
+        ("dynamic = ['dependencies']", "poetry.core.masonry.api", "six\n"),
+        ("dynamic = ['dependencies']", "hatchling.build", None),
+        ("dependencies = ['attrs']", "poetry.core.masonry.api", "attrs\n"),
+        ("dependencies = []", None, ""),
+    ],
+)
+def test_dependencies_of_poetry_count_where_the_project_states_none(make_submission, project, backend, expected):
+    own = "" if project is None else f"[project]\nname = 'own'\n{project}\n"
+    build = "" if backend is None else f"[build-system]\nrequires = []\nbuild-backend = '{backend}'\n"
+    text = f"{own}{build}[tool.poetry.dependencies]\nsix = '*'\n"
+    found = python_dependencies(make_submission({"pyproject.toml": text}))
+    assert (found.source, found.text) == ("pyproject.toml", expected)
+
+
 @pytest.mark.parametrize("manager", MANAGERS)
 def test_the_file_that_names_the_dependencies_is_found(make_submission, manager):
     files, source, plain = MANAGERS[manager]
-    found = python_dependencies(make_submission(files))
+    found = python_dependencies(make_submission(files), "main.py")
     assert (found.source, found.plain) == (source, plain)
 
 
@@ -197,21 +282,83 @@ def test_the_file_that_names_the_dependencies_is_found(make_submission, manager)
 def test_dependencies_of_every_package_manager_are_installed(
     cache, environment_spec, make_submission, tmp_path, manager
 ):
-    submission = make_submission({**MANAGERS[manager][0], "main.py": "import six\nprint(six.__version__)\n"})
+    submission = make_submission({"main.py": MAIN, **MANAGERS[manager][0]})
     sandbox = sandbox_for(environment_spec(sandbox="none"), cache)
-    with Session.open(sandbox, submission) as session:
+    with Session.open(sandbox, submission, entry_file="main.py") as session:
         argv = ["env", "python", str(submission / "main.py")]
         done = run(argv, env=session.environment({}), log=tmp_path / "log", timeout=60)
     assert (done.output, done.exit_code) == ("1.16.0\n", 0)
 
 
 @pytest.mark.parametrize(
+    ("text", "metadata"),
+    [
+        ("", {}),
+        ("# script\n", {}),
+        ("#!/usr/bin/env python\n# /// script\n# a = 1\n#\n# b = 2\n# ///\n# more\n", {"a": 1, "b": 2}),
+        ("\ufeff# /// script\r\n# a = 1\r\n# ///\r\n", {"a": 1}),
+        ('# /// script\n# a = """\n# ///\n# """\n# ///\n', {"a": "///\n"}),
+        ("# /// other\n# a = 1\n# ///\n", {}),
+        ("# /// script\n# a = 1\nimport six\n# ///\n", None),
+        ("# /// script\n# a = [\n# ///\n", None),
+        ("# /// script\n# ///\nimport six\n# /// script\n# ///\n", None),
+        ("# /// script\n" * 50_000, None),
+    ],
+)
+def test_metadata_of_scripts_is_parsed(text, metadata):
+    assert script_metadata(text) == metadata
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "plain"),
+    [('["six"]', True), ('["own @ ./own"]', False), ('["six\\n-e ."]', False), ("1", False), ("[1]", False)],
+)
+def test_a_script_with_other_than_plain_dependencies_is_read_by_uv(make_submission, dependencies, plain):
+    script = f"# /// script\n# dependencies = {dependencies}\n# ///\n"
+    found = python_dependencies(make_submission({"main.py": script}), "main.py")
+    assert (found.source, found.plain, found.requirements) == ("main.py", plain, "six\n" if plain else None)
+
+
+@pytest.mark.parametrize(
+    ("files", "warnings"),
+    [
+        ({}, []),
+        ({"requirements.txt": "six==1.16.0\n"}, []),
+        ({"requirements.txt": "\n"}, []),
+        (
+            {"requirements.txt": "attrs\n"},
+            ["the script metadata in main.py of the submission is ignored: dependencies"],
+        ),
+        ({"requirements.txt": "-e .\n"}, ["the script metadata in main.py of the submission is ignored: dependencies"]),
+        ({"pyproject.toml": ANY_SIX, "uv.lock": UV_LOCK}, []),
+        (
+            {"poetry.lock": POETRY_LOCK.replace("1.16.0", "1.15.0")},
+            ["the script metadata in main.py of the submission"],
+        ),
+        ({"main.py": "# /// script\n"}, ["the script metadata in main.py of the submission cannot be parsed"]),
+        (
+            {"main.py": SCRIPT.replace("# ///\n", "# [tool.uv.sources]\n# six = {path = './six'}\n# ///\n")},
+            ["[tool] in the script metadata in main.py of the submission is ignored"],
+        ),
+        ({"main.py": "# /// script\n# dependencies = []\n# ///\n", "requirements.txt": "-e .\n"}, []),
+    ],
+)
+def test_metadata_of_a_script_that_does_not_count_is_a_warning(make_submission, files, warnings):
+    found = dependency_warnings(make_submission({"main.py": SCRIPT, **files}), "main.py")
+    assert [warning[: len(expected)] for warning, expected in zip(found, warnings, strict=True)] == warnings
+
+
+@pytest.mark.parametrize(
     ("manager", "sandbox"),
-    [("uv", "bubblewrap"), ("poetry.lock", "docker"), *in_proof(("poetry.lock", "bubblewrap"), ("uv", "docker"))],
+    [
+        ("uv", "bubblewrap"),
+        ("poetry.lock", "docker"),
+        *in_proof(("poetry.lock", "bubblewrap"), ("uv", "docker"), ("stale uv.lock", "docker")),
+    ],
 )
 def test_locks_are_installed_in_boxes(evaluate, make_problem, make_submission, manager, sandbox):
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == '1.16.0\\n'\n"})
-    submission = make_submission({**MANAGERS[manager][0], "main.py": "import six\nprint(six.__version__)\n"})
+    submission = make_submission({"main.py": MAIN, **MANAGERS[manager][0]})
     results = evaluate(problem, submission, sandbox=sandbox)
     assert [test.status for test in results.tests] == ["passed"], (
         results.infrastructure_failure_reason or results.tests[0].failure_message
@@ -299,6 +446,82 @@ def test_a_lock_with_unusual_markers_is_not_plain(make_submission, marker, plain
     assert (found.source, found.plain) == ("uv.lock", plain)
 
 
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("", True),
+        ('directory = { path = "./six" }', False),
+        ('vcs = { type = "git", url = "https://x.example/six" }', False),
+        ("marker = \"'dev' in dependency_groups\"", False),
+        ("marker = \"'web' in extras\"", False),
+    ],
+)
+def test_a_pylock_that_is_not_made_of_requirements_is_read_by_uv(make_submission, line, plain):
+    text = PYLOCK.replace("marker = \"python_version >= '3.8'\"", line)
+    found = python_dependencies(make_submission({"pylock.toml": text}))
+    assert (found.source, found.plain) == ("pylock.toml", plain)
+    assert found.requirements == (f"six==1.16.0 --hash={SDIST} --hash={WHEEL}\n" if plain else None)
+
+
+@pytest.mark.parametrize(
+    ("lock", "text", "dependency", "missing"),
+    [
+        ("uv.lock", UV_LOCK, "six", []),
+        ("uv.lock", UV_LOCK, "Six >=1.16, <2 ; os_name != 'nt'", []),
+        ("uv.lock", UV_LOCK, "six (~=1.16)", []),
+        ("uv.lock", UV_LOCK, "six>=1.16rc1", []),
+        ("uv.lock", UV_LOCK, "six @ https://index.example/six-1.16.0.tar.gz", []),
+        ("uv.lock", UV_LOCK, "six>=1.17", ["six"]),
+        ("uv.lock", UV_LOCK, "six[fast]", ["six"]),
+        ("uv.lock", UV_LOCK.replace('{ name = "six" }', '{ name = "six", extra = ["fast"] }', 1), "six[Fast]", []),
+        ("uv.lock", UV_LOCK, "attrs", ["attrs"]),
+        ("uv.lock", STALE_UV_LOCK, "six", ["six"]),
+        ("uv.lock", UV_LOCK.replace('name = "own"', 'name = "other"'), "six", ["six"]),
+        ("uv.lock", "package = [1, {name = 1, metadata = 1}]\n", "six", ["six"]),
+        ("poetry.lock", POETRY_LOCK, "six[fast]<2", []),
+        ("poetry.lock", POETRY_LOCK, "six>=2", ["six"]),
+        ("poetry.lock", POETRY_LOCK, "no-such_Package.by.far", ["no-such_Package.by.far"]),
+        ("pdm.lock", PDM_LOCK, "six", []),
+        ("pdm.lock", PDM_LOCK, "attrs", ["attrs"]),
+        ("pylock.toml", PYLOCK, "six!=1.17.*", []),
+        ("pylock.toml", PYLOCK, "attrs", ["attrs"]),
+    ],
+)
+def test_a_lock_without_all_dependencies_of_the_project_is_stale(make_submission, lock, text, dependency, missing):
+    project = f'{PROJECT}dependencies = ["{dependency}"]\n'
+    submission = make_submission({lock: text, "pyproject.toml": project})
+    found = python_dependencies(submission)
+    assert (found.stale_lock.missing if found.stale_lock else []) == missing
+    assert found.source == ("pyproject.toml" if missing else lock)
+    expected = [f"{lock} of the submission lacks what pyproject.toml asks for ({missing[0]})"] if missing else []
+    assert [warning.partition(", so")[0] for warning in dependency_warnings(submission)] == expected
+
+
+def test_versions_of_a_stale_lock_are_preferred_where_uv_can_parse_them(make_submission):
+    others = "".join(
+        f'[[package]]\nname = "{name}"\nversion = "{version}"\n'
+        for name, version in [("A.b", "2.0rc1.post2"), ("six", "1.15"), ("x", "1\\n-e ."), ("-e .", "1"), ("y", "one")]
+    )
+    submission = make_submission({"uv.lock": f"{STALE_UV_LOCK}\n{others}", "pyproject.toml": ANY_SIX})
+    stale = python_dependencies(submission).stale_lock
+    assert stale
+    assert stale.preferences == "own==1\nsix==1.16.0\nsix==1.15\na-b==2.0rc1.post2\n"
+
+
+def test_a_lock_of_poetry_without_all_of_its_dependencies_is_stale(make_submission):
+    files = {
+        "pyproject.toml": f'{POETRY}\n[tool.poetry.dependencies.attrs]\nversion = "*"\n',
+        "poetry.lock": POETRY_LOCK,
+    }
+    found = python_dependencies(make_submission(files))
+    assert found.stale_lock
+    assert found.stale_lock.missing == ["attrs"]
+    assert (found.lines, found.stale_lock.preferences) == (
+        ["six==1.16.0", "attrs"],
+        "six==1.16.0\nno-such-package-by-far==1.0\n",
+    )
+
+
 @pytest.mark.e2e
 def test_a_deep_lock_is_read(make_submission):
     lock = f"{UV_LOCK}\n[{'.'.join('a' * 3000)}]\n"
@@ -345,8 +568,15 @@ def test_a_lock_with_a_second_registry_is_not_plain_and_a_warning(make_submissio
                 "setup.cfg of the submission is ignored: dependencies come from pyproject.toml",
             ],
         ),
+        (
+            {"pyproject.toml": POETRY.replace('"1.16.0"', '"^1.0 || ^2.0"')},
+            ["[tool.poetry.dependencies] of the submission has what only Poetry can read"],
+        ),
+        ({"pyproject.toml": POETRY.replace('"1.16.0"', '"^1 || ^2"').replace("package-mode = false", "")}, []),
+        ({"pyproject.toml": POETRY.replace('"1.16.0"', '"^1 || ^2"'), "poetry.lock": POETRY_LOCK}, []),
         ({"setup.cfg": "[options]\ninstall_requires = file: none.txt\n"}, ["install_requires in setup.cfg of the"]),
         ({"uv.lock": UV_LOCK}, ["uv.lock of the submission is ignored: it cannot be used"]),
+        ({"pylock.toml": "packages = 1\n"}, ["pylock.toml of the submission is ignored: it cannot be used"]),
         (MANAGERS["poetry.lock"][0], []),
     ],
 )
@@ -355,8 +585,17 @@ def test_files_that_do_not_count_are_warnings(make_submission, files, warnings):
     assert [warning[: len(expected)] for warning, expected in zip(found, warnings, strict=True)] == warnings
 
 
-def test_a_pipfile_is_a_warning_beside_the_verdict(evaluate, make_problem, make_submission):
-    problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass\n"})
-    results = evaluate(problem, make_submission({"main.py": "", "Pipfile": "[packages]\nsix = '*'\n"}), sandbox="none")
+def test_a_script_runs_with_its_dependencies_and_a_pipfile_is_a_warning(evaluate, make_problem, make_submission):
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == '1.16.0\\n'\n"})
+    files = {"main.py": f"{SCRIPT}{MAIN}", "Pipfile": "[packages]\nsix = '*'\n"}
+    results = evaluate(problem, make_submission(files), sandbox="none")
     assert any(warning.startswith("Pipfile of the submission cannot be read") for warning in results.warnings)
     assert results.passed["all-cases"]
+
+
+def test_a_script_that_uv_runs_is_a_warning(evaluate, make_problem, make_submission):
+    """uv makes an environment of its own for it, and cannot while the tests run."""
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass\n"})
+    environment = {"commands": {"command": "uv run"}}
+    results = evaluate(problem, make_submission({"main.py": SCRIPT}), sandbox="none", environment=environment)
+    assert any(warning.startswith("`uv run` does not use what was installed") for warning in results.warnings)

@@ -187,6 +187,7 @@ def test_no_python_that_fits_is_a_configuration_error(evaluate, make_problem, ma
     ("files", "warned"),
     [
         ({"pyproject.toml": "[project]\nname = 'x'\nversion = '1'\nrequires-python = '>=3.99'\n"}, "requires-python"),
+        ({"main.py": "# /// script\n# requires-python = '>=3.99'\n# ///\n"}, "requires-python in main.py"),
         ({".python-version": "3.99\n"}, ".python-version"),
         ({".python-version": f"cpython-{OWN}\n", "pyproject.toml": "[project]\nrequires-python = '>=3'\n"}, None),
         ({".python-version": "pypy3.10\n", "pyproject.toml": "[project\n"}, None),

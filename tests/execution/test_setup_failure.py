@@ -177,6 +177,10 @@ wheels = [{{ url = "https://index.example/good-{version}-py3-none-any.whl", hash
 """
 LOCKED = '[project]\nname = "own"\nversion = "1"\nrequires-python = ">=3.8"\ndependencies = ["good"]\n'
 WRONG = "0" * 64
+STALE = {
+    "uv.lock": LOCK.format(version="1.0", digest=WRONG),
+    "pyproject.toml": LOCKED.replace('"good"', '"good", "unreadable"'),
+}
 LIAR = 'import sys\nsys.exit("error: Failed to download: network unreachable (os error 101)")\n'
 OWN_BUILD = {
     "requirements.txt": "./own\n",
@@ -194,6 +198,7 @@ REMOVES_PYTHON = {"setup": {"commands": ['rm "$VIRTUAL_ENV"/bin/python*']}}
         ({"requirements.txt": "unreadable\n"}, {}, THEIRS, "gcc: command not found"),
         ({"requirements.txt": f"good==1.0 --hash=sha256:{WRONG}\n"}, {}, THEIRS, "Hash mismatch"),
         ({"uv.lock": LOCK.format(version="9", digest=WRONG), "pyproject.toml": LOCKED}, {}, THEIRS, "good==9"),
+        (STALE, {}, THEIRS, "gcc: command not found"),
         (OWN_BUILD, {}, THEIRS, "network unreachable"),
         ({}, REMOVES_PYTHON, THEIRS, "left no usable environment"),
         ({}, commands("no-such-compiler main.c"), OURS, "no-such-compiler is not installed in this environment"),
@@ -201,7 +206,8 @@ REMOVES_PYTHON = {"setup": {"commands": ['rm "$VIRTUAL_ENV"/bin/python*']}}
     ],
     ids=[
         "download that stalls", "package that does not build", "package whose dependencies a build tells",
-        "wrong hash", "lock of a version that is not there", "own build that blames the network",
+        "wrong hash", "lock of a version that is not there",
+        "package that a stale lock lacks, and that does not build", "own build that blames the network",
         "build that removes its Python", "program that is not there", "exit code of such a program",
     ],
 )  # fmt: skip

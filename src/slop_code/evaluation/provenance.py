@@ -17,7 +17,7 @@ from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.roster import shared_network
 from slop_code.evaluation.staging import judge_sources
-from slop_code.execution.dependencies import dependency_warnings, python_requests
+from slop_code.execution.dependencies import dependency_warnings, has_script_dependencies, python_requests
 from slop_code.execution.python_version import fits
 from slop_code.execution.sandbox import sandbox_name
 from slop_code.execution.submission import open_submission
@@ -124,10 +124,14 @@ def warnings_for(
         warnings.append(f"the submission has no {entry}; is this the right folder, and the right environment?")
     if python is not None:
         folder = open_submission(submission_path)
-        warnings += [] if has_commands else dependency_warnings(folder)
+        warnings += [] if has_commands else dependency_warnings(folder, entry)
+        if environment.runs_uv() and has_script_dependencies(folder, entry):
+            warnings.append(
+                f"`uv run` does not use what was installed for the script metadata in {entry}; `python` does"
+            )
         warnings += [
             f"the submission asks for Python {escape_control(request, 100)} ({file}), and ran on {python}"
-            for file, request in python_requests(folder)
+            for file, request in python_requests(folder, entry)
             if not fits(python, request)
         ]
     if submission is not None and submission.unreadable:

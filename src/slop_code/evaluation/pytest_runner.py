@@ -200,7 +200,8 @@ class PytestRunner:
         return after
 
     def _opening(self, state: EvaluationState) -> Callable[[], AbstractContextManager[Session]]:
-        return functools.partial(Session.open, state.context.sandbox, state.submission, self._hidden())
+        entry = state.context.environment.entry(self.problem.entry_file)[-1]
+        return functools.partial(Session.open, state.context.sandbox, state.submission, self._hidden(), entry)
 
     def _new_context(self) -> EvaluationContext:
         return EvaluationContext(self.problem, self.checkpoint, self.environment, self.cache, self.progress)

@@ -3,56 +3,38 @@
 from __future__ import annotations
 
 import os
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.execution.file_parsers import parse_ini, parse_toml
+from slop_code.execution.inline_metadata import script_metadata
 from slop_code.execution.package_managers import (
     further_registries,
     has_plain_markers,
+    locked_packages,
     normal_name,
     pdm_requirements,
-    poetry_project_requirements,
     poetry_requirements,
+    pylock_requirements,
     uses_index_only,
 )
+from slop_code.execution.plain_requirements import plain_lines, plain_name
+from slop_code.execution.poetry_project import (
+    is_built_by_poetry,
+    is_dynamic,
+    poetry_dependencies,
+    poetry_project_requirements,
+)
 from slop_code.execution.python_version import normal_request
+from slop_code.execution.stale_locks import StaleLock, stale_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NUMBERS = r"(?:[0-9]{1,9}!)?[0-9]{1,9}(?:\.[0-9]{1,9})"
-_SUFFIX = r"(?:[._-]?(?:a|b|c|rc|alpha|beta|pre|preview)[0-9]{0,9})?(?:\.?post[0-9]{1,9})?(?:\.?dev[0-9]{0,9})?"
-_VERSION = rf"(?:~=\s*{_NUMBERS}+{_SUFFIX}|[!=]=\s*{_NUMBERS}*(?:\.\*|{_SUFFIX})|[<>]=?\s*{_NUMBERS}*{_SUFFIX})"
-_VARIABLE = (
-    "(?:python_version|python_full_version|os_name|sys_platform|platform_machine|platform_system"
-    "|platform_python_implementation|implementation_name)"
-)
-_MARKER = rf"{_VARIABLE}\s*(?:[<>]=?|[!=]=)\s*(?:'[A-Za-z0-9._-]{{0,50}}'|\"[A-Za-z0-9._-]{{0,50}}\")"
-_NAME = "[A-Za-z0-9](?:[A-Za-z0-9._-]{0,99}[A-Za-z0-9])?"
-PLAIN_REQUIREMENT = re.compile(
-    rf"{_NAME}(?:\s*\[\s*{_NAME}(?:\s*,\s*{_NAME}){{0,50}}\s*\])?"
-    rf"(?:\s*{_VERSION}(?:\s*,\s*{_VERSION}){{0,50}})?"
-    rf"(?:\s*;\s*{_MARKER}(?:\s+(?:and|or)\s+{_MARKER}){{0,50}})?"
-    r"(?:\s+--hash=sha256:[0-9a-f]{64}){0,1000}",
-    re.ASCII,
-)
-"""Strict, so that uv can parse whatever matches: a failure is then not one of the file."""
-
-LINE_END = re.compile(r"\r\n|\r|\n")
-"""The line ends of uv; Python's `splitlines` knows more."""
-
-CONTINUED = re.compile(r"[^#]*[ \t]\\")
-"""A line that the next one continues. A comment ends with its line."""
-
-COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
-
-ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
 LIMIT = 8 << 20
-LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
+LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 MAX_FILES = 20
 """That a setup.cfg may name."""
 
@@ -82,6 +64,9 @@ class Dependencies:
     locked: bool = False
     """Complete, so that no dependency of a dependency is added."""
 
+    stale_lock: StaleLock | None = None
+    """A lock that lacks some of them, and whose versions are preferred."""
+
     @property
     def plain(self) -> bool:
         """Only packages of the index are installed, and no code of the submission runs."""
@@ -93,34 +78,83 @@ class Dependencies:
         return None if self.export or self.text is None else plain_lines(self.text)
 
 
-def python_dependencies(submission: Path) -> Dependencies:
-    """From requirements.txt, else from a lock, else from the project's own file; the first that names any."""
-    files = _dependency_files(submission)
+def python_dependencies(submission: Path, entry_file: str | None = None) -> Dependencies:
+    """From requirements.txt, a lock, the project's own file or the entry file, whichever names any first."""
+    return _used(_dependency_files(submission, entry_file))
+
+
+def _used(files: list[Dependencies]) -> Dependencies:
     return next((file for file in files if file.lines != []), files[0] if files else Dependencies())
 
 
-def _dependency_files(submission: Path) -> list[Dependencies]:
-    readers = (_requirements_txt, _uv_lock, _poetry_lock, _pdm_lock, _pyproject, _setup_py, _setup_cfg)
-    return list(filter(None, (reader(submission) for reader in readers)))
+def _dependency_files(submission: Path, entry_file: str | None) -> list[Dependencies]:
+    readers = (_requirements_txt, _uv_lock, _poetry_lock, _pdm_lock, _pylock, _pyproject, _setup_py, _setup_cfg)
+    script = None if entry_file is None else _script(submission, entry_file)
+    files = filter(None, (*(reader(submission) for reader in readers), script))
+    return [file if file.source not in LOCKS else _lock_or_project(submission, file) for file in files]
 
 
-def dependency_warnings(submission: Path) -> list[str]:
+def _lock_or_project(submission: Path, lock: Dependencies) -> Dependencies:
+    """The lock, or the project's own file if the lock is stale. Package managers then resolve again, too."""
+    stale = _stale_lock(submission, str(lock.source), _listed_dependencies(_toml(submission, "pyproject.toml") or {}))
+    own = _pyproject(submission) if stale else None
+    return lock if own is None else replace(own, stale_lock=stale)
+
+
+def _stale_lock(submission: Path, name: str, dependencies: list[str]) -> StaleLock | None:
+    project = (_toml(submission, "pyproject.toml") or {}).get("project")
+    own_name = project.get("name") if isinstance(project, dict) else None
+    return stale_lock(name, locked_packages(name, _toml(submission, name) or {}, own_name), dependencies)
+
+
+def _listed_dependencies(settings: Mapping[str, Any]) -> list[str]:
+    """The dependencies in a pyproject.toml, plain or not, as far as they can be read."""
+    if (listed := poetry_dependencies(settings)) is not None:
+        return (poetry_project_requirements(listed) or "").splitlines()
+    project = settings.get("project")
+    return _texts(project.get("dependencies")) if isinstance(project, dict) else []
+
+
+def _texts(values: Any) -> list[str]:
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+def dependency_warnings(submission: Path, entry_file: str | None = None) -> list[str]:
     """Files that name dependencies, and that do not count."""
-    used = python_dependencies(submission)
+    files = _dependency_files(submission, entry_file)
+    used = _used(files)
     warnings = [
         f"{name} of the submission cannot be read, so its packages are not installed; requirements.txt can"
         for name in UNREADABLE
         if _is_file(submission, name)
     ]
-    if _is_file(submission, "pyproject.toml") and _toml(submission, "pyproject.toml") is None:
-        warnings.append("pyproject.toml of the submission cannot be parsed, so it names no dependencies")
-    if _install_requires(submission) and _setup_cfg(submission) is None:
-        warnings.append("install_requires in setup.cfg of the submission names files that cannot be read")
-    ignored = [name for name in LOCKS if _is_file(submission, name) and used.source != name]
-    ignored += [str(file.source) for file in _dependency_files(submission) if _is_ignored(file, used)]
-    warnings += [f"{name} of the submission is ignored: {_reason(used.source)}" for name in ignored]
+    warnings += _unparsed(submission, used, entry_file)
+    if (stale := used.stale_lock) is not None:
+        warnings.append(_stale_warning(stale))
+    counted = [used.source, stale.name if stale else None]
+    ignored = [name for name in LOCKS if _is_file(submission, name) and name not in counted]
+    ignored += [str(file.source) for file in files if file.source != entry_file and _is_ignored(file, used)]
+    if entry_file is not None and _is_script_ignored(submission, entry_file, used):
+        ignored.append(f"the script metadata in {entry_file}")
+    warnings += [f"{name} of the submission is ignored: {_reason(used.source)}" for name in dict.fromkeys(ignored)]
     registries = further_registries(_toml(submission, "uv.lock") or {}) if used.source == "uv.lock" else []
     return [*warnings, *map(_registry_warning, registries)]
+
+
+def _unparsed(submission: Path, used: Dependencies, entry_file: str | None) -> list[str]:
+    settings, warnings = _toml(submission, "pyproject.toml"), []
+    if _is_file(submission, "pyproject.toml") and settings is None:
+        warnings.append("pyproject.toml of the submission cannot be parsed, so it names no dependencies")
+    if poetry_dependencies(settings or {}) and _pyproject(submission) is None and used.source not in LOCKS:
+        warnings.append("[tool.poetry.dependencies] of the submission has what only Poetry can read; it is ignored")
+    if _install_requires(submission) and _setup_cfg(submission) is None:
+        warnings.append("install_requires in setup.cfg of the submission names files that cannot be read")
+    metadata = {} if entry_file is None else script_metadata(_text(submission, entry_file) or "")
+    if metadata is None:
+        warnings.append(f"the script metadata in {entry_file} of the submission cannot be parsed")
+    elif used.source == entry_file and "tool" in metadata:
+        warnings.append(f"[tool] in the script metadata in {entry_file} of the submission is ignored")
+    return warnings
 
 
 def _is_ignored(file: Dependencies, used: Dependencies) -> bool:
@@ -133,9 +167,25 @@ def _is_ignored(file: Dependencies, used: Dependencies) -> bool:
     return file.lines is None or not set(file.lines) <= set(used.lines)
 
 
+def _is_script_ignored(submission: Path, entry_file: str, used: Dependencies) -> bool:
+    script = _script(submission, entry_file)
+    if script is None or used.source == entry_file:
+        return False
+    if used.source in LOCKS:
+        metadata = script_metadata(_text(submission, entry_file) or "") or {}
+        return _stale_lock(submission, used.source, _texts(metadata.get("dependencies"))) is not None
+    return script.lines is None or not set(script.lines) <= set(used.lines or [])
+
+
 def _registry_warning(registry: str) -> str:
     step = "UV_INDEX in environment.env of the environment adds it"
     return f"uv.lock of the submission has packages of {registry[:200]!r}, which is not asked; {step}"
+
+
+def _stale_warning(lock: StaleLock) -> str:
+    names = ", ".join(list(dict.fromkeys(lock.missing))[:5])
+    how = "packages were resolved anew, in its versions where they fit"
+    return f"{lock.name} of the submission lacks what pyproject.toml asks for ({names}), so it is stale; {how}"
 
 
 def _reason(source: str | None) -> str:
@@ -176,47 +226,54 @@ def _pdm_lock(submission: Path) -> Dependencies | None:
     return Dependencies("pdm.lock", requirements, requirements, locked=True)
 
 
+def _pylock(submission: Path) -> Dependencies | None:
+    lock = _toml(submission, "pylock.toml") or {}
+    if not isinstance(lock.get("packages"), list):
+        return None
+    requirements = pylock_requirements(lock)
+    return Dependencies("pylock.toml", requirements, requirements, locked=True)
+
+
 def _pyproject(submission: Path) -> Dependencies | None:
     name = "pyproject.toml"
     settings = _toml(submission, name) or {}
+    if (listed := poetry_dependencies(settings)) is not None:
+        requirements = poetry_project_requirements(listed)
+        # What only Poetry understands, its build backend reads.
+        is_readable = requirements is not None or is_built_by_poetry(settings)
+        return Dependencies(name, requirements, requirements) if is_readable else None
     project, tools = settings.get("project"), settings.get("tool")
-    if isinstance(project, dict) and ("dependencies" in project or _is_dynamic(project)):
-        # Settings for uv can make a plain name refer to a file of the submission's own.
-        own_sources = isinstance(tools, dict) and "uv" in tools
-        requirements = None if own_sources else _project_requirements(project)
-        return Dependencies(name, requirements, requirements)
-    poetry = tools.get("poetry") if isinstance(tools, dict) else None
-    if not isinstance(poetry, dict) or not isinstance(poetry.get("dependencies"), dict):
+    if not isinstance(project, dict) or not ("dependencies" in project or is_dynamic(project)):
         return None
-    requirements = poetry_project_requirements(poetry["dependencies"])
-    return Dependencies(name, requirements, requirements)  # what only Poetry understands, its build backend reads
+    # Settings for uv can make a plain name refer to a file of the submission's own.
+    own_sources = isinstance(tools, dict) and "uv" in tools
+    requirements = None if own_sources else _project_requirements(project)
+    return Dependencies(name, requirements, requirements)
 
 
-def _is_dynamic(project: dict[str, Any]) -> bool:
-    """Whether the project's build backend may compute its dependencies."""
-    dynamic = project.get("dynamic", [])
-    return not isinstance(dynamic, list) or "dependencies" in dynamic
+def _script(submission: Path, entry_file: str) -> Dependencies | None:
+    metadata = script_metadata(_text(submission, entry_file) or "") or {}
+    if "dependencies" not in metadata:
+        return None
+    requirements = _project_requirements(metadata)
+    return Dependencies(entry_file, requirements, requirements)
+
+
+def has_script_dependencies(submission: Path, entry_file: str) -> bool:
+    script = _script(submission, entry_file)
+    return script is not None and script.lines != []
 
 
 def _project_requirements(project: dict[str, Any]) -> str | None:
     """Made of `[project]`, so that no other mistake in the file matters; None: they are more than plain names."""
     dependencies, own_name = project.get("dependencies"), project.get("name")
-    if not isinstance(dependencies, list) or _is_dynamic(project):
+    if not isinstance(dependencies, list) or is_dynamic(project):
         return None
-    names = [_plain_name(dependency) for dependency in dependencies]
+    names = [plain_name(dependency) for dependency in dependencies]
     # The extras of a dependency with the project's own name are those of this file.
     if None in names or (isinstance(own_name, str) and normal_name(own_name) in names):
         return None
     return "".join(f"{dependency}\n" for dependency in dependencies)
-
-
-def _plain_name(dependency: Any) -> str | None:
-    """The name in a plain dependency of a project, which has neither comments nor hashes, unlike a line of a file."""
-    if not isinstance(dependency, str) or any(text in dependency for text in ("#", "--hash")):
-        return None
-    name = re.match(_NAME, dependency)
-    is_line = dependency.splitlines() == [dependency]
-    return normal_name(name[0]) if name and is_line and is_plain(dependency) else None
 
 
 def _setup_py(submission: Path) -> Dependencies | None:
@@ -245,13 +302,15 @@ def _install_requires(submission: Path) -> str:
     return sections.get("options", {}).get("install_requires", "").strip()
 
 
-def python_requests(submission: Path) -> list[tuple[str, str]]:
+def python_requests(submission: Path, entry_file: str) -> list[tuple[str, str]]:
     """Versions of Python that a submission asks for, each with the file that does so, as far as it can be read."""
     requests = []
     project = (_toml(submission, "pyproject.toml") or {}).get("project")
-    wanted = project.get("requires-python") if isinstance(project, dict) else None
-    if isinstance(wanted, str) and normal_request(wanted) is not None:
-        requests.append(("requires-python in pyproject.toml", wanted))
+    script = script_metadata(_text(submission, entry_file) or "")
+    for name, table in (("pyproject.toml", project), (entry_file, script)):
+        wanted = table.get("requires-python") if isinstance(table, dict) else None
+        if isinstance(wanted, str) and normal_request(wanted) is not None:
+            requests.append((f"requires-python in {name}", wanted))
     first = (_text(submission, ".python-version") or "").strip().splitlines()[:1]
     if first and normal_request(version := first[0].strip().removeprefix("cpython-").removeprefix("python-")):
         requests.append((".python-version", version))
@@ -272,7 +331,7 @@ def _text(submission: Path, name: str) -> str | None:
         return None
     try:
         path = Path(os.path.realpath(submission / name))
-        return read_bounded(path, LIMIT if name.endswith(".lock") else 1 << 20).decode("utf-8")
+        return read_bounded(path, LIMIT if name in LOCKS else 1 << 20).decode("utf-8")
     except (OSError, UnicodeDecodeError, TooLargeError):
         return None
 
@@ -281,26 +340,3 @@ def _toml(submission: Path, name: str) -> dict[str, Any] | None:
     """None: it is absent, or cannot be parsed."""
     text = _text(submission, name)
     return None if text is None else parse_toml(text)
-
-
-def is_plain(requirements: str) -> bool:
-    """Well-formed names and versions only: no file, folder, link or option that could install the submission's code."""
-    return plain_lines(requirements) is not None
-
-
-def plain_lines(requirements: str) -> list[str] | None:
-    """The requirements, without comments; None: not all are plain."""
-    lines = [COMMENT.sub("", line).strip() for line in _with_hashes(requirements)]
-    is_plain = all(not line or (PLAIN_REQUIREMENT.fullmatch(line) and not ARCHIVE.search(line)) for line in lines)
-    return [" ".join(line.split()) for line in lines if line] if is_plain else None
-
-
-def _with_hashes(requirements: str) -> list[str]:
-    """The lines, each with the hashes that follow it on lines of their own, as pip-compile writes them."""
-    lines: list[str] = []
-    for line in LINE_END.split(requirements):
-        if lines and CONTINUED.fullmatch(lines[-1]) and line.lstrip(" \t").startswith("--hash="):
-            lines[-1] = f"{lines[-1][:-1]}{line.lstrip()}"
-        else:
-            lines.append(line)
-    return lines

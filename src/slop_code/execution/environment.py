@@ -206,9 +206,14 @@ class EnvironmentSpec(FileModel):
     def interpreter(self) -> str | None:
         """The Python that runs a submission, as the command names it; None for other languages."""
         words = self.entry("x")
-        if os.path.basename(words[0]) == "uv" and words[1:2] == ["run"]:
+        if self.runs_uv():
             return "python"
         return words[0] if os.path.basename(words[0]).startswith("python") else None
+
+    def runs_uv(self) -> bool:
+        """Whether the command is `uv run`."""
+        words = self.entry("x")
+        return os.path.basename(words[0]) == "uv" and words[1:2] == ["run"]
 
     def requiring(self, python: str | None) -> EnvironmentSpec:
         """The same environment for a checkpoint that requires this version of Python too."""

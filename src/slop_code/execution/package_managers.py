@@ -1,13 +1,14 @@
-"""Files of package managers, as requirements: the locks of uv, Poetry and PDM, and Poetry's own dependencies."""
+"""Lock files of package managers as requirements, and whether they have what the project asks for."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -15,8 +16,46 @@ _VERSION = re.compile(r"[A-Za-z0-9.+!]+")
 _MARKER = re.compile(r"[A-Za-z0-9_ .,'\"()<>=!~*+-]*")
 _LOCKED_MARKER = re.compile(r"""(?:[a-z_()<>=!~ ]|'[A-Za-z0-9._+-]*'|"[A-Za-z0-9._+-]*")*""", re.ASCII)
 _SPACE = re.compile(r"\s")
-ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn")
+_PYLOCK_ONLY = re.compile(r"\b(?:extras|dependency_groups)\b")
+ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn", "vcs", "archive")
 """Keys of packages that do not come from an index."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedPackages:
+    direct: Mapping[str, set[str]] | Mapping[str, None]
+    """Names of packages that a lock has for the project, each with its extras; None: the lock does not tell them."""
+
+    versions: Mapping[str, Sequence[str]]
+    """Of every package, by its name."""
+
+
+def locked_packages(source: str, lock: Mapping[str, Any], project: object) -> LockedPackages:
+    """The content of the lock file of this name, in a project of this name."""
+    packages = list(_packages(lock, "packages" if source == "pylock.toml" else "package"))
+    named = [package for package in packages if isinstance(package.get("name"), str)]
+    versions: dict[str, list[str]] = {}
+    for package in named:
+        if isinstance(version := package.get("version"), str):
+            versions.setdefault(normal_name(package["name"]), []).append(version)
+    if source == "uv.lock":
+        return LockedPackages(_uv_direct(packages, project), versions)
+    group = "default" if source == "pdm.lock" else "main"
+    return LockedPackages({normal_name(entry["name"]): None for entry in named if _is_needed(entry, group)}, versions)
+
+
+def _uv_direct(packages: Sequence[Mapping[str, Any]], project: object) -> dict[str, set[str]]:
+    direct: dict[str, set[str]] = {}
+    for package in packages:
+        metadata = package.get("metadata")
+        lists = [package.get("dependencies"), metadata.get("requires-dist") if isinstance(metadata, dict) else None]
+        entries = [entry for entries in lists if isinstance(entries, list) for entry in entries]
+        for entry in entries if _is_project(package, project) else []:
+            if isinstance(entry, dict) and "extra ==" not in str(entry.get("marker")):
+                extras = entry.get("extra", entry.get("extras"))
+                known = direct.setdefault(normal_name(str(entry.get("name"))), set())
+                known.update(map(normal_name, map(str, extras if isinstance(extras, list) else [])))
+    return direct
 
 
 def uses_index_only(lock: Mapping[str, Any], project: object) -> bool:
@@ -82,53 +121,28 @@ def pdm_requirements(lock: Mapping[str, Any]) -> str | None:
     return _requirements(packages, "marker", "default")
 
 
-def poetry_project_requirements(dependencies: Mapping[str, Any]) -> str | None:
-    """Requirements for `[tool.poetry.dependencies]`; None: only Poetry can read them."""
-    lines = [
-        _poetry_requirement(name, value)
-        for name, value in dependencies.items()
-        if name.lower() != "python" and not (isinstance(value, dict) and value.get("optional") is True)
-    ]
-    return None if None in lines else "".join(f"{line}\n" for line in lines)
+def pylock_requirements(lock: Mapping[str, Any]) -> str | None:
+    """Requirements for a pylock.toml; None: it needs more than an index, or its markers are not those of requirements.
 
-
-def _poetry_requirement(name: str, value: Any) -> str | None:
-    settings = value if isinstance(value, dict) else {"version": value}
-    version, extras, markers = settings.get("version"), settings.get("extras", []), settings.get("markers", "")
-    if settings.keys() - {"version", "extras", "markers", "optional"} or not isinstance(version, str):
+    Its addresses of files are not used: the index has the same files, by their hashes.
+    """
+    packages = list(_packages(lock, "packages"))
+    if any(key in package for package in packages for key in ELSEWHERE):
         return None
-    specifier = pep440_specifier(version)
-    known = isinstance(extras, list) and all(isinstance(extra, str) and _NAME.fullmatch(extra) for extra in extras)
-    if specifier is None or not known or not _NAME.fullmatch(name):
+    if any(_PYLOCK_ONLY.search(str(package.get("marker", ""))) for package in packages):
         return None
-    if not isinstance(markers, str) or not _MARKER.fullmatch(markers):
-        return None
-    own = f"[{','.join(extras)}]" if extras else ""
-    return f"{name}{own}{specifier}" + (f" ; {markers}" if markers else "")
+    return _requirements([{**package, "files": _pylock_files(package)} for package in packages], "marker", "default")
 
 
-def pep440_specifier(constraint: str) -> str | None:
-    """The same as Poetry's constraint, such as `^1.2`; None: there is none."""
-    parts = [_pep440_part(part.strip()) for part in constraint.split(",")]
-    return None if None in parts else ",".join(part for part in parts if part)
+def _pylock_files(package: Mapping[str, Any]) -> list[dict[str, str]]:
+    wheels = package.get("wheels")
+    files = [package.get("sdist"), *(wheels if isinstance(wheels, list) else [])]
+    hashes = [file.get("hashes") for file in files if isinstance(file, dict)]
+    return [{"hash": f"sha256:{digests.get('sha256')}"} for digests in hashes if isinstance(digests, dict)]
 
 
-def _pep440_part(part: str) -> str | None:
-    if part == "*":
-        return ""
-    if match := re.fullmatch(r"([\^~])\s*([0-9]+(?:\.[0-9]+){0,3})", part):
-        numbers = [int(number) for number in match[2].split(".")]
-        first = next((index for index, number in enumerate(numbers) if number), len(numbers) - 1)
-        index = first if match[1] == "^" else min(1, len(numbers) - 1)
-        end = [*numbers[:index], numbers[index] + 1]
-        return f">={match[2]},<{'.'.join(map(str, end))}"
-    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)*(?:\.\*)?", part):
-        return f"=={part}"
-    return part if re.fullmatch(r"(?:>=|<=|==|!=|~=|>|<)\s*[A-Za-z0-9.!+*]+", part) else None
-
-
-def _packages(lock: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    packages = lock.get("package")
+def _packages(lock: Mapping[str, Any], key: str = "package") -> Iterator[dict[str, Any]]:
+    packages = lock.get(key)
     for package in packages if isinstance(packages, list) else ():
         yield package if isinstance(package, dict) else {}
 

@@ -28,15 +28,18 @@ class Session:
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, sandbox: Sandbox, submission: Path | None, hidden: Sequence[Path] = ()) -> Iterator[Session]:
+    def open(
+        cls, sandbox: Sandbox, submission: Path | None, hidden: Sequence[Path] = (), entry_file: str | None = None
+    ) -> Iterator[Session]:
         """Without a submission there is no subject: tests are collected in such a session.
 
-        The submission sees nothing of `hidden`, neither during set-up nor while it is tested.
+        The submission sees nothing of `hidden`, neither during set-up nor while it is tested. Its entry file may name
+        its dependencies.
         """
         subject, source = PreparedSubject(), None
         if submission is not None:
             source = open_submission(submission)
-            subject = prepare_subject(sandbox, source, hidden)
+            subject = prepare_subject(sandbox, source, hidden, entry_file)
         with sandbox.cache.session_folder() as folder:
             yield cls(sandbox, folder, source, subject, hidden)
 

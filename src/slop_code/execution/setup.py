@@ -16,6 +16,7 @@ from slop_code.execution.sandbox import PATH, PreparedSubject, SetupJob
 from slop_code.execution.setup_failure import (
     PROBE_S,
     REQUIREMENTS,
+    RESOLVED,
     SetupStep,
     SetupStepError,
     StepKind,
@@ -48,20 +49,22 @@ class SetupPlan:
     """The part of the submission that the steps depend on."""
 
     steps: Sequence[SetupStep]
-    requirements: str | None = None
-    """A requirements file that the steps use."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Texts of files that the steps use, by the words that stand for their paths."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     """Files of the submission that the steps read, where they need no others."""
 
 
-def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) -> PreparedSubject:
+def prepare_subject(
+    sandbox: Sandbox, submission: Path, hidden: Sequence[Path], entry_file: str | None = None
+) -> PreparedSubject:
     """Run the environment's set-up commands, or install what a Python submission requires; once per content.
 
     Raises SubmissionSetupError where the submission is at fault, SlowSetupError where it is unless the machine was
     busy, and InfrastructureError for any other failure.
     """
-    plan = _plan(sandbox, submission)
+    plan = _plan(sandbox, submission, entry_file)
     if not plan.steps:
         return PreparedSubject()
     setup = SubjectSetup(sandbox, submission, hidden, plan)
@@ -78,7 +81,7 @@ def prepare_subject(sandbox: Sandbox, submission: Path, hidden: Sequence[Path]) 
     return PreparedSubject(entry, plan.kind == LAYERS, _test_environment(sandbox, entry, plan.kind))
 
 
-def _plan(sandbox: Sandbox, submission: Path) -> SetupPlan:
+def _plan(sandbox: Sandbox, submission: Path, entry_file: str | None) -> SetupPlan:
     spec, python = sandbox.spec, sandbox.subject_python()
     is_python = spec.interpreter() is not None
     if commands := [*spec.setup.commands, *spec.setup.eval_commands]:
@@ -91,12 +94,15 @@ def _plan(sandbox: Sandbox, submission: Path) -> SetupPlan:
         return SetupPlan(LAYERS, tree_digest(submission), steps)
     if not is_python:
         return SetupPlan(SUBJECTS, "", [])
-    needed = python_dependencies(submission)
+    needed = python_dependencies(submission, entry_file)
+    inputs = {} if needed.requirements is None else {REQUIREMENTS: needed.requirements}
+    if needed.stale_lock is not None:
+        inputs[RESOLVED] = needed.stale_lock.preferences
     if needed.text is not None and needed.plain:
-        content = needed.text
+        content = digest_of([needed.text, inputs])
     else:
         content = tree_digest(submission) if needed.source else ""
-    return SetupPlan(SUBJECTS, content, python_steps(python, needed), needed.requirements, needed.files)
+    return SetupPlan(SUBJECTS, content, python_steps(python, needed), inputs, needed.files)
 
 
 def python_steps(python: str, dependencies: Dependencies) -> list[SetupStep]:
@@ -113,11 +119,16 @@ def python_steps(python: str, dependencies: Dependencies) -> list[SetupStep]:
         source = "{tmp}/exported.txt"
     elif dependencies.requirements is not None:
         source = REQUIREMENTS
+    kind = StepKind.PACKAGES if dependencies.plain else StepKind.OWN_CODE
+    if dependencies.stale_lock is not None:
+        # uv prefers the versions that it finds in its output file.
+        resolve = ["uv", "pip", "compile", "--quiet", "--no-config", "--python", "{env}/bin/python"]
+        steps.append(SetupStep([*resolve, "--output-file", RESOLVED, source], kind))
+        source = RESOLVED
     if dependencies.locked:
         install.append("--no-deps")
-    if dependencies.source == "requirements.txt":
+    if dependencies.source == "requirements.txt" or dependencies.requirements is not None:
         install.append("--no-sources")  # a pyproject.toml next to it is ignored
-    kind = StepKind.PACKAGES if dependencies.plain else StepKind.OWN_CODE
     return [*steps, SetupStep([*install, "--python", "{env}/bin/python", "-r", source], kind)]
 
 
@@ -182,8 +193,8 @@ class SubjectSetup:
         paths = {"{env}": sandbox.subject_env(job.scratch), "{tmp}": sandbox.layout(job.scratch).tmp}
         paths["{python}"] = sandbox.subject_python()
         with sandbox.setup_box(job) as setup_box:
-            if self.plan.requirements is not None:
-                paths[REQUIREMENTS] = setup_box.put("requirements.txt", self.plan.requirements)
+            for word, text in self.plan.inputs.items():
+                paths[word] = setup_box.put(f"{word.strip('{}')}.txt", text)
             yield setup_box, paths
 
     def _job(self, submission: Path, scratch: Path) -> SetupJob:

@@ -34,6 +34,7 @@ UNSATISFIABLE = 1
 """Exit code of uv for requirements that cannot be met, and also for some downloads, builds and disks that fail."""
 
 REQUIREMENTS = "{requirements}"
+RESOLVED = "{resolved}"
 FETCH_FAILED = ("Failed to fetch", "Failed to download")
 INCOMPLETE = (*FETCH_FAILED, "has an invalid package format", "No space left on device")
 """Texts of a resolution that did not get the metadata of a package, whatever its exit code."""
@@ -57,7 +58,8 @@ class StepKind(Enum):
 class SetupStep:
     argv: Sequence[str]
     """`{env}` stands for the Python environment, `{tmp}` for the folder of temporary files, `{python}` for the
-    submission's interpreter, REQUIREMENTS for a file with requirements. Not so in a COMMAND."""
+    submission's interpreter, REQUIREMENTS for a file with requirements, RESOLVED for one with the versions that uv
+    chose. Not so in a COMMAND."""
 
     kind: StepKind
     first: bool = False

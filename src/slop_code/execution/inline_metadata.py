@@ -1,0 +1,27 @@
+"""Inline metadata of Python scripts (PEP 723)."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Any
+
+from slop_code.execution.file_parsers import parse_toml
+
+START = "# /// script"
+END = "# ///"
+
+
+def script_metadata(text: str) -> dict[str, Any] | None:
+    """The TOML in the comments between START and END; empty: there is none; None: it cannot be parsed.
+
+    It takes time in proportion to the text, unlike the regular expression of the standard.
+    """
+    lines = [line.rstrip() for line in text.removeprefix("\ufeff").splitlines()]
+    if START not in lines:
+        return {}
+    first = lines.index(START) + 1
+    comments = list(takewhile(lambda line: line == "#" or line.startswith("# "), lines[first:]))
+    if END not in comments or START in lines[first + len(comments) :]:
+        return None
+    last = len(comments) - 1 - comments[::-1].index(END)
+    return parse_toml("\n".join(line[2:] for line in comments[:last]))

@@ -1,0 +1,68 @@
+"""Plain requirements: packages of an index, by names and versions that uv can parse."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from slop_code.execution.package_managers import normal_name
+
+_NUMBERS = r"(?:[0-9]{1,9}!)?[0-9]{1,9}(?:\.[0-9]{1,9})"
+_SUFFIX = r"(?:[._-]?(?:a|b|c|rc|alpha|beta|pre|preview)[0-9]{0,9})?(?:\.?post[0-9]{1,9})?(?:\.?dev[0-9]{0,9})?"
+_VERSION = rf"(?:~=\s*{_NUMBERS}+{_SUFFIX}|[!=]=\s*{_NUMBERS}*(?:\.\*|{_SUFFIX})|[<>]=?\s*{_NUMBERS}*{_SUFFIX})"
+_VARIABLE = (
+    "(?:python_version|python_full_version|os_name|sys_platform|platform_machine|platform_system"
+    "|platform_python_implementation|implementation_name)"
+)
+_MARKER = rf"{_VARIABLE}\s*(?:[<>]=?|[!=]=)\s*(?:'[A-Za-z0-9._-]{{0,50}}'|\"[A-Za-z0-9._-]{{0,50}}\")"
+_NAME = "[A-Za-z0-9](?:[A-Za-z0-9._-]{0,99}[A-Za-z0-9])?"
+PLAIN_REQUIREMENT = re.compile(
+    rf"{_NAME}(?:\s*\[\s*{_NAME}(?:\s*,\s*{_NAME}){{0,50}}\s*\])?"
+    rf"(?:\s*{_VERSION}(?:\s*,\s*{_VERSION}){{0,50}})?"
+    rf"(?:\s*;\s*{_MARKER}(?:\s+(?:and|or)\s+{_MARKER}){{0,50}})?"
+    r"(?:\s+--hash=sha256:[0-9a-f]{64}){0,1000}",
+    re.ASCII,
+)
+"""Strict, so that uv can parse whatever matches: a failure is then not one of the file."""
+
+LINE_END = re.compile(r"\r\n|\r|\n")
+"""The line ends of uv; Python's `splitlines` knows more."""
+
+CONTINUED = re.compile(r"[^#]*[ \t]\\")
+"""A line that the next one continues. A comment ends with its line."""
+
+COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
+
+ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
+
+
+def is_plain(requirements: str) -> bool:
+    """Well-formed names and versions only: no file, folder, link or option that could install the submission's code."""
+    return plain_lines(requirements) is not None
+
+
+def plain_lines(requirements: str) -> list[str] | None:
+    """The requirements, without comments; None: not all are plain."""
+    lines = [COMMENT.sub("", line).strip() for line in _with_hashes(requirements)]
+    is_plain = all(not line or (PLAIN_REQUIREMENT.fullmatch(line) and not ARCHIVE.search(line)) for line in lines)
+    return [" ".join(line.split()) for line in lines if line] if is_plain else None
+
+
+def _with_hashes(requirements: str) -> list[str]:
+    """The lines, each with the hashes that follow it on lines of their own, as pip-compile writes them."""
+    lines: list[str] = []
+    for line in LINE_END.split(requirements):
+        if lines and CONTINUED.fullmatch(lines[-1]) and line.lstrip(" \t").startswith("--hash="):
+            lines[-1] = f"{lines[-1][:-1]}{line.lstrip()}"
+        else:
+            lines.append(line)
+    return lines
+
+
+def plain_name(dependency: Any) -> str | None:
+    """The name in a plain dependency of a project, which has neither comments nor hashes, unlike a line of a file."""
+    if not isinstance(dependency, str) or any(text in dependency for text in ("#", "--hash")):
+        return None
+    name = re.match(_NAME, dependency)
+    is_line = dependency.splitlines() == [dependency]
+    return normal_name(name[0]) if name and is_line and is_plain(dependency) else None

@@ -1,0 +1,63 @@
+"""Lock files that lack dependencies of the project's own file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.execution.package_managers import normal_name
+from slop_code.execution.plain_requirements import PLAIN_REQUIREMENT
+from slop_code.execution.python_version import fits, normal_request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slop_code.execution.package_managers import LockedPackages
+
+_DEPENDENCY = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]{0,99}[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?([^;@]*)")
+MAX_DEPENDENCIES = 1000
+"""That are compared with a lock, so that a hostile project takes no time."""
+
+MAX_SPECIFIER = 200
+MAX_VERSIONS = 5
+"""Of one package in a lock, for different platforms."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaleLock:
+    name: str
+    missing: Sequence[str]
+    """Names of dependencies that it has not, or not in a version that fits."""
+
+    preferences: str
+    """Its versions, as pinned requirements."""
+
+
+def stale_lock(name: str, locked: LockedPackages, dependencies: Sequence[str]) -> StaleLock | None:
+    """None: the lock has all of these dependencies of the project.
+
+    A version that cannot be compared counts as one that fits.
+    """
+    requested = [match for text in dependencies[:MAX_DEPENDENCIES] if (match := _DEPENDENCY.match(text))]
+    missing = [match[1] for match in requested if not _has(locked, normal_name(match[1]), match[2] or "", match[3])]
+    if not missing:
+        return None
+    pins = [f"{package}=={version}" for package, versions in locked.versions.items() for version in versions]
+    return StaleLock(name, missing, "".join(f"{pin}\n" for pin in pins if _is_pin(pin)))
+
+
+def _is_pin(text: str) -> bool:
+    return "*" not in text and PLAIN_REQUIREMENT.fullmatch(text) is not None
+
+
+def _has(locked: LockedPackages, name: str, extras: str, specifier: str) -> bool:
+    if name not in locked.direct:
+        return False
+    known = locked.direct[name]
+    if known is not None and not {normal_name(extra.strip()) for extra in extras.split(",")} - {""} <= known:
+        return False
+    request, versions = specifier.strip(" ()\t"), locked.versions.get(name, [])
+    if len(request) > MAX_SPECIFIER or len(versions) > MAX_VERSIONS or normal_request(request) is None:
+        return True
+    return not versions or any(fits(version, request) for version in versions)
