@@ -14,7 +14,7 @@ from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.bubblewrap.box_arguments import setup_arguments
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.cache import Cache
-from slop_code.execution.dependencies import python_dependencies
+from slop_code.execution.dependencies.find_dependencies import python_dependencies
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressKind

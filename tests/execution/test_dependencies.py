@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from slop_code.execution.dependencies import dependency_warnings, python_dependencies
-from slop_code.execution.inline_metadata import script_metadata
-from slop_code.execution.poetry_project import pep440_specifier, poetry_project_requirements
+from slop_code.execution.dependencies.find_dependencies import dependency_warnings, python_dependencies
+from slop_code.execution.dependencies.inline_metadata import script_metadata
+from slop_code.execution.dependencies.poetry_project import pep440_specifier, poetry_project_requirements
 from slop_code.execution.process import run
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slop_code.execution.file_parsers import MAX_DOTS, MAX_LINE, parse_ini, parse_toml
+from slop_code.execution.dependencies.file_parsers import MAX_DOTS, MAX_LINE, parse_ini, parse_toml
 
 pytestmark = pytest.mark.e2e
 VERSIONS = [f"six=={number}.0" for number in range(MAX_DOTS + 1)]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.execution.dependencies import python_dependencies
-from slop_code.execution.plain_requirements import is_plain
+from slop_code.execution.dependencies.find_dependencies import python_dependencies
+from slop_code.execution.dependencies.plain_requirements import is_plain
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import sandbox_for

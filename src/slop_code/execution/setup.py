@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code._version import __version__
-from slop_code.execution.dependencies import Dependencies, python_dependencies
+from slop_code.execution.dependencies.find_dependencies import Dependencies, python_dependencies
 from slop_code.execution.manifest import check_sample_manifest, write_sample_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, PreparedSubject, SetupJob

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
-from slop_code.execution.file_parsers import parse_ini, parse_toml
-from slop_code.execution.inline_metadata import script_metadata
-from slop_code.execution.package_managers import (
+from slop_code.execution.dependencies.file_parsers import parse_ini, parse_toml
+from slop_code.execution.dependencies.inline_metadata import script_metadata
+from slop_code.execution.dependencies.package_managers import (
     further_registries,
     has_plain_markers,
     locked_packages,
@@ -20,15 +20,15 @@ from slop_code.execution.package_managers import (
     pylock_requirements,
     uses_index_only,
 )
-from slop_code.execution.plain_requirements import plain_lines, plain_name
-from slop_code.execution.poetry_project import (
+from slop_code.execution.dependencies.plain_requirements import plain_lines, plain_name
+from slop_code.execution.dependencies.poetry_project import (
     is_built_by_poetry,
     is_dynamic,
     poetry_dependencies,
     poetry_project_requirements,
 )
+from slop_code.execution.dependencies.stale_locks import StaleLock, stale_lock
 from slop_code.execution.python_version import normal_request
-from slop_code.execution.stale_locks import StaleLock, stale_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

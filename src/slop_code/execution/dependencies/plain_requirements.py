@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from slop_code.execution.package_managers import normal_name
+from slop_code.execution.dependencies.package_managers import normal_name
 
 _NUMBERS = r"(?:[0-9]{1,9}!)?[0-9]{1,9}(?:\.[0-9]{1,9})"
 _SUFFIX = r"(?:[._-]?(?:a|b|c|rc|alpha|beta|pre|preview)[0-9]{0,9})?(?:\.?post[0-9]{1,9})?(?:\.?dev[0-9]{0,9})?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Any
 
-from slop_code.execution.file_parsers import parse_toml
+from slop_code.execution.dependencies.file_parsers import parse_toml
 
 START = "# /// script"
 END = "# ///"

@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.execution.package_managers import normal_name
-from slop_code.execution.plain_requirements import PLAIN_REQUIREMENT
+from slop_code.execution.dependencies.package_managers import normal_name
+from slop_code.execution.dependencies.plain_requirements import PLAIN_REQUIREMENT
 from slop_code.execution.python_version import fits, normal_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slop_code.execution.package_managers import LockedPackages
+    from slop_code.execution.dependencies.package_managers import LockedPackages
 
 _DEPENDENCY = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]{0,99}[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?([^;@]*)")
 MAX_DEPENDENCIES = 1000
