@@ -143,7 +143,7 @@ def test_unreadable_files_are_counted(tree):
         assert first == second
         assert first[0] != digest
         assert first[1:] == ["3", "a/one"]
-        (tree / "sub").chmod(0o604)  # whose names can be read, and nothing else of it
+        (tree / "sub").chmod(0o644)  # whose names can be read, and nothing else of it
         assert read_as_ordinary_user(tree)[1:] == ["3", "a/one"]
     finally:
         (tree / "sub").chmod(0o700)
