@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code.errors import InfrastructureError, SubmissionError, SubmissionSetupError
+from slop_code.errors import InfrastructureError, SubmissionError, SubmissionSetupError, UsageError
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 
 if TYPE_CHECKING:
@@ -35,6 +35,14 @@ RESERVED = (TESTS_DIR, REPORTS_DIR)
 
 KINDS = {stat.S_IFREG: b"F", stat.S_IFDIR: b"D", stat.S_IFLNK: b"L", stat.S_IFIFO: b"P", stat.S_IFSOCK: b"S"}
 """The letters that `copy_tree.c` puts into its checksum; devices are not copied."""
+
+
+class TreeLimitError(UsageError):
+    """A tree beyond the limits. A submission's own fault, and a verdict; wrong use where it is a problem's."""
+
+    def __init__(self, root: Path, fact: str) -> None:
+        super().__init__(f"{root}: {fact}")
+        self.fact = fact
 
 
 def open_submission(path: Path) -> Path:
@@ -94,7 +102,7 @@ def walk_tree(root: Path, without: tuple[str, ...] = ()) -> Iterator[TreeEntry]:
     """Every entry of a folder, sorted, folders before what is in them; `without` are names at the top to leave out.
 
     Links are not followed, and paths are never opened as a whole. However deep the tree is, at most three descriptors
-    are open: many walks at once must not exhaust them. Raises SubmissionSetupError for a tree beyond the limits.
+    are open: many walks at once must not exhaust them. Raises TreeLimitError for a tree that is too deep.
     """
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     skipped = {os.fsencode(name) for name in without}
@@ -109,7 +117,7 @@ def walk_tree(root: Path, without: tuple[str, ...] = ()) -> Iterator[TreeEntry]:
             path = prefix + (name := names.pop())
             if path in skipped:
                 continue
-            _check_limits(path)
+            _check_depth(root, path)
             info = os.stat(name, dir_fd=folder, follow_symlinks=False)
             is_folder = stat.S_ISDIR(info.st_mode)
             with _opened(name, folder, info.st_mode) as descriptor:
@@ -155,11 +163,11 @@ def _parent(folder: int, level: _Level) -> int:
     return parent
 
 
-def _check_limits(path: bytes) -> None:
+def _check_depth(root: Path, path: bytes) -> None:
     if path.count(b"/") > MAX_DEPTH:
-        raise SubmissionSetupError(f"the tree has folders nested more than {MAX_DEPTH} deep")
+        raise TreeLimitError(root, f"the tree has folders nested more than {MAX_DEPTH} deep")
     if len(path) > MAX_PATH_BYTES:
-        raise SubmissionSetupError(f"the tree has a path of more than {MAX_PATH_BYTES} bytes")
+        raise TreeLimitError(root, f"the tree has a path of more than {MAX_PATH_BYTES} bytes")
 
 
 @contextlib.contextmanager
@@ -212,27 +220,27 @@ def read_tree(root: Path) -> SubmissionTree:
     """
     digest, unreadable, first, refused = hashlib.sha256(), 0, b"", None
     try:
-        for entry in _within_limits(walk_tree(root, RESERVED)):
+        for entry in _within_limits(root, walk_tree(root, RESERVED)):
             if not entry.readable:
                 unreadable, first = unreadable + 1, first or entry.path
             for part in _digested(entry):
                 digest.update(len(part).to_bytes(8, "big") + part)
-    except SubmissionSetupError as error:
-        refused = str(error)
+    except TreeLimitError as error:
+        refused = error.fact
         digest.update(b"refused" + refused.encode())
     except (InfrastructureError, OSError) as error:
         raise InfrastructureError(f"{root}: cannot be read to its end: {getattr(error, 'strerror', error)}") from error
     return SubmissionTree(digest.hexdigest(), unreadable, os.fsdecode(first), refused)
 
 
-def _within_limits(entries: Iterable[TreeEntry]) -> Iterator[TreeEntry]:
+def _within_limits(root: Path, entries: Iterable[TreeEntry]) -> Iterator[TreeEntry]:
     size = 0
     for count, entry in enumerate(entries, start=1):
         size += entry.info.st_size if entry.kind == stat.S_IFREG else 0
         if size > MAX_BYTES:
-            raise SubmissionSetupError(f"the tree has more than {MAX_BYTES >> 30} GiB, including holes in files")
+            raise TreeLimitError(root, f"the tree has more than {MAX_BYTES >> 30} GiB, including holes in files")
         if count > MAX_ENTRIES:
-            raise SubmissionSetupError(f"the tree has more than {MAX_ENTRIES} files and folders")
+            raise TreeLimitError(root, f"the tree has more than {MAX_ENTRIES} files and folders")
         yield entry
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from slop_code.errors import InfrastructureError, SubmissionSetupError, UsageError
+from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+from slop_code.execution.submission import TreeLimitError
 from slop_code.runs.executors.ray.cluster import check_nodes, connect, live_nodes, short_message
 from slop_code.runs.executors.ray.node import ShippedTree, local_versions, run_on_node
 from slop_code.runs.executors.ray.shipping import pack, pack_problem
@@ -102,8 +103,8 @@ class RayExecutor:
     def _shipped(self, request: JobRequest) -> ShippedTree:
         try:
             return ShippedTree(request.digest, self._ray.put(pack(request.submission)))
-        except SubmissionSetupError as error:
-            return ShippedTree(request.digest, None, str(error))
+        except TreeLimitError as error:
+            return ShippedTree(request.digest, None, error.fact)
 
     def _forget(self, digest: str) -> None:
         with self._lock:

@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.errors import ConfigError, InfrastructureError, SubmissionSetupError
+from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation.selection import files_in
 from slop_code.execution.archive import pack_end, pack_tree, unpack_tree
 from slop_code.execution.assets import copy_assets
-from slop_code.execution.submission import RESERVED, tree_digest
+from slop_code.execution.submission import RESERVED, TreeLimitError, tree_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,13 +33,13 @@ TREE_NAME = "problem"
 def pack(root: Path) -> bytes:
     """The whole tree without the names that are reserved for the evaluation. Links stay links.
 
-    Raises SubmissionSetupError for a tree that cannot be sent.
+    Raises TreeLimitError for a tree that cannot be sent.
     """
     packed = io.BytesIO()
     for part in pack_tree(root, TREE_NAME, owner=(0, 0), without=RESERVED):
         if packed.tell() + len(part) > MAX_TREE_SIZE:
             limit = f"more than {MAX_TREE_SIZE >> 30} GiB, including holes in files"
-            raise SubmissionSetupError(f"the tree has {limit}, too large to be sent to another machine")
+            raise TreeLimitError(root, f"the tree has {limit}, too large to be sent to another machine")
         packed.write(part)
     packed.write(pack_end())
     return packed.getvalue()
@@ -52,8 +52,8 @@ def pack_problem(problem: ProblemConfig) -> tuple[str, bytes]:
         copy_problem(problem, folder)
         try:
             return tree_digest(folder), pack(folder)
-        except SubmissionSetupError as error:
-            raise ConfigError(f"{problem.path}: config.yaml, tests and assets cannot be sent: {error}") from error
+        except TreeLimitError as error:
+            raise ConfigError(f"{problem.path}: config.yaml, tests and assets cannot be sent: {error.fact}") from error
 
 
 def copy_problem(problem: ProblemConfig, folder: Path) -> None:
