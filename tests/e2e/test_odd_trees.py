@@ -71,11 +71,11 @@ def many_files(odd):
         (odd / f"{number}").touch()
 
 
-def deep(odd, depth=198):
+def deep(odd, depth=300):
     folder = os.open(odd, os.O_RDONLY)
     for _ in range(depth):
-        os.mkdir("d" * 13, dir_fd=folder)
-        inner = os.open("d" * 13, os.O_RDONLY, dir_fd=folder)
+        os.mkdir("d" * 60, dir_fd=folder)
+        inner = os.open("d" * 60, os.O_RDONLY, dir_fd=folder)
         os.close(folder)
         folder = inner
     os.close(folder)
@@ -133,7 +133,7 @@ def submission(make_submission):
 def test_odd_trees_are_judged(make_problem, submission, evaluate, sandbox):
     """All in one, as each is among the attacks; where there are no boxes, what cannot be copied is left out."""
     closed = {unreadable, modes} if os.geteuid() != 0 else set()
-    trees = [tree for tree in TREES if sandbox != "none" or tree not in closed]
+    trees = [tree for tree in TREES if sandbox != "none" or tree not in {deep, *closed}]
     for tree in trees:
         (submission / "odd" / tree.__name__).mkdir()
         tree(submission / "odd" / tree.__name__)
@@ -154,13 +154,21 @@ def test_an_unreadable_tree_is_an_infrastructure_failure_without_boxes(problem, 
     assert "cannot copy it" in evaluate(problem, submission, sandbox="none").infrastructure_failure_reason
 
 
+def test_a_tree_that_cannot_be_copied_is_a_verdict(problem, submission, evaluate):
+    """Boxes need no copy; without them its paths are longer than the system takes."""
+    deep(submission / "odd")
+    results = evaluate(problem, submission, sandbox="none")
+    reason = "set-up failed: the tree has a path of more than 3000 bytes, and without a sandbox it is copied"
+    assert (results.setup_failure, results.infrastructure_failure) == (reason, False)
+
+
 @pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
 def test_a_tree_that_is_too_deep_is_a_verdict(problem, submission, evaluate, sandbox):
     deep(submission / "odd", 600)
     before = fingerprint(submission)
     results = evaluate(problem, submission, sandbox=sandbox)
     assert fingerprint(submission) == before
-    assert results.setup_failure == "set-up failed: the tree has folders nested more than 200 deep"
+    assert results.setup_failure == "set-up failed: the tree has folders nested more than 400 deep"
     assert [(test.status, test.failure_message) for test in results.tests] == [("failed", results.setup_failure)]
     assert results.provenance.digests.submission == tree_digest(submission)
     assert not results.infrastructure_failure

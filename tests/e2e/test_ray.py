@@ -295,12 +295,12 @@ def test_a_submission_that_cannot_be_sent_by_its_own_fault_is_a_verdict(
     ray: Executor, make_work: Callable[..., JobRequest]
 ) -> None:
     work = make_work("print(1)")
-    (work.submission / Path(*["d"] * 202)).mkdir(parents=True)
+    (work.submission / Path(*["d"] * 402)).mkdir(parents=True)
     work = replace(work, digest=tree_digest(work.submission))
     done = ray.submit(work).result(PATIENCE_S)
     assert set(statuses(done).values()) == {"failed"}
     results = read_archived_results(done.archive or b"")
-    assert results.setup_failure == "set-up failed: the tree has folders nested more than 200 deep"
+    assert results.setup_failure == "set-up failed: the tree has folders nested more than 400 deep"
     assert results.provenance.digests.submission == work.digest
 
 

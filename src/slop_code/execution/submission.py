@@ -18,11 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-MAX_DEPTH = 200
+MAX_DEPTH = 400
 """Of nested folders; `copy_tree.c` has two descriptors open for each of them."""
-
-MAX_PATH_BYTES = 3000
-"""Of a path in the submission; with the folder that it is in, the system takes 4096."""
 
 CHUNK = 1 << 20
 PAGE = 4096
@@ -117,7 +114,8 @@ def walk_tree(root: Path, without: tuple[str, ...] = ()) -> Iterator[TreeEntry]:
             path = prefix + (name := names.pop())
             if path in skipped:
                 continue
-            _check_depth(root, path)
+            if path.count(b"/") > MAX_DEPTH:
+                raise TreeLimitError(root, f"the tree has folders nested more than {MAX_DEPTH} deep")
             info = os.stat(name, dir_fd=folder, follow_symlinks=False)
             is_folder = stat.S_ISDIR(info.st_mode)
             with _opened(name, folder, info.st_mode) as descriptor:
@@ -161,13 +159,6 @@ def _parent(folder: int, level: _Level) -> int:
         os.close(parent)
         raise InfrastructureError("a folder was moved while it was read")
     return parent
-
-
-def _check_depth(root: Path, path: bytes) -> None:
-    if path.count(b"/") > MAX_DEPTH:
-        raise TreeLimitError(root, f"the tree has folders nested more than {MAX_DEPTH} deep")
-    if len(path) > MAX_PATH_BYTES:
-        raise TreeLimitError(root, f"the tree has a path of more than {MAX_PATH_BYTES} bytes")
 
 
 @contextlib.contextmanager
