@@ -51,7 +51,7 @@ class ConfigError(UsageError):
 
 
 class SubmissionError(UsageError):
-    """The submission is refused as it stands (not there, not readable, too deep)."""
+    """The submission is no folder, or one that slop-code may not read."""
 
 
 class SubmissionSetupError(SlopCodeError):

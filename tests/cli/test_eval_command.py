@@ -16,9 +16,10 @@ import pytest
 
 from slop_code.cli.main import run
 from slop_code.cli.signals import interrupts
+from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.run_control import RunControl
-from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.run_lock import STATE_DIR
 from slop_code.runs.summary import RunSummary
 from tests.plugin_packages import install_package
@@ -320,6 +321,20 @@ def test_only_what_changed_runs_again(folder, slop_code):
     assert (line.passed["all-cases"], line.regressions.introduced) == (False, 0)
 
 
+def test_a_tree_beyond_the_limits_is_a_verdict_that_is_not_repeated(folder, slop_code):
+    (folder / "good/words/checkpoint_2/snapshot/large").touch()
+    os.truncate(folder / "good/words/checkpoint_2/snapshot/large", 17 << 30)
+    status, out, err = slop_code("eval", "good", "--no-live-progress")
+    assert (status, "NO VERDICT" in out, "1 to evaluate, 1 up to date" in err) == (1, False, True)
+    status, _, err = slop_code("eval", "good", "--no-live-progress")
+    assert (status, "to evaluate" in err) == (1, False)
+    stored = CorrectnessResults.load(folder / "good/words/checkpoint_2" / RESULT_FILE)
+    reason = "set-up failed: the tree has more than 16 GiB, including holes in files"
+    assert (stored.setup_failure, {test.status for test in stored.tests}) == (reason, {"failed"})
+    status, out, _ = slop_code("verify", "good")
+    assert (status, "2 of 2 results verified" in out, "digests.submission" in out) == (0, True, False)
+
+
 @pytest.mark.parametrize("arguments", [["good/words"], ["moved", "-p", "words"], ["moved", "-p", "problems/words"]])
 def test_eval_problem_evaluates_one_problem_of_a_run(folder, slop_code, arguments):
     if arguments[0] == "moved":
@@ -549,6 +564,7 @@ def test_the_results_of_a_part_are_stored_on_request(folder, capsys):
     [
         (["--test", "gone.py"], "no checkpoint has a test that was selected"),
         (["--test=-x"], "--test -x: expected a node id"),
+        (["-k", "((("], "-k (((: column 4: expected a name, not or (; got the end; write names with and, or, not"),
         (["--group", "Core", "--overwrite"], "cannot be used with a selection of tests"),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.errors import SubmissionError
+from slop_code.execution.submission import tree_digest
 from tests.marks import in_proof
 
 pytestmark = pytest.mark.e2e
@@ -153,19 +154,24 @@ def test_an_unreadable_tree_is_an_infrastructure_failure_without_boxes(problem, 
     assert "cannot copy it" in evaluate(problem, submission, sandbox="none").infrastructure_failure_reason
 
 
-def test_a_tree_that_cannot_be_copied_is_an_infrastructure_failure(problem, submission, evaluate):
-    """Boxes need no copy; without them the tree is refused, as its paths are longer than the system takes."""
+def test_a_tree_that_cannot_be_copied_is_a_verdict(problem, submission, evaluate):
+    """Boxes need no copy; without them its paths are longer than the system takes."""
     deep(submission / "odd")
     results = evaluate(problem, submission, sandbox="none")
-    assert "cannot copy it" in results.infrastructure_failure_reason
+    reason = "set-up failed: the tree has a path of more than 3000 bytes, and without a sandbox it is copied"
+    assert (results.setup_failure, results.infrastructure_failure) == (reason, False)
 
 
-def test_a_tree_that_is_too_deep_is_refused(problem, submission, evaluate):
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
+def test_a_tree_that_is_too_deep_is_a_verdict(problem, submission, evaluate, sandbox):
     deep(submission / "odd", 600)
     before = fingerprint(submission)
-    with pytest.raises(SubmissionError, match="nested more than 500 deep"):
-        evaluate(problem, submission)
+    results = evaluate(problem, submission, sandbox=sandbox)
     assert fingerprint(submission) == before
+    assert results.setup_failure == "set-up failed: the tree has folders nested more than 400 deep"
+    assert [(test.status, test.failure_message) for test in results.tests] == [("failed", results.setup_failure)]
+    assert results.provenance.digests.submission == tree_digest(submission)
+    assert not results.infrastructure_failure
 
 
 @pytest.mark.parametrize(

@@ -290,6 +290,20 @@ def test_a_submission_that_changed_is_not_mistaken_for_the_planned_one(
     assert "did it change since?" in (done.facts.reason or "")
 
 
+@pytest.mark.proof
+def test_a_submission_that_cannot_be_sent_by_its_own_fault_is_a_verdict(
+    ray: Executor, make_work: Callable[..., JobRequest]
+) -> None:
+    work = make_work("print(1)")
+    (work.submission / Path(*["d"] * 402)).mkdir(parents=True)
+    work = replace(work, digest=tree_digest(work.submission))
+    done = ray.submit(work).result(PATIENCE_S)
+    assert set(statuses(done).values()) == {"failed"}
+    results = read_archived_results(done.archive or b"")
+    assert results.setup_failure == "set-up failed: the tree has folders nested more than 400 deep"
+    assert results.provenance.digests.submission == work.digest
+
+
 def test_more_weight_than_any_node_has_room_for(ray: Executor, make_work: Callable[..., JobRequest]) -> None:
     assert ray.slots == 2
     assert statuses(ray.submit(make_work("print(1)", weight=2)).result(PATIENCE_S))

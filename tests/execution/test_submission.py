@@ -12,7 +12,7 @@ import pytest
 from slop_code.errors import InfrastructureError, SubmissionError
 from slop_code.execution import submission as module
 from slop_code.execution.cache import remove_tree
-from slop_code.execution.submission import open_submission, tree_digest
+from slop_code.execution.submission import open_submission, read_tree, tree_digest, walk_tree
 
 
 @pytest.fixture
@@ -110,12 +110,23 @@ if os.geteuid() == 0:
 tree = read_tree(Path("."))
 print(tree.digest, tree.unreadable, tree.first)
 """
+READ_WITH_FEW_DESCRIPTORS = """
+import resource
+from pathlib import Path
+from slop_code.execution.submission import read_tree
+resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
+print(read_tree(Path(".")).refused)
+"""
+
+
+def read_in_process(tree: Path, program: str) -> list[str]:
+    argv = [sys.executable, "-c", program]
+    return subprocess.run(argv, cwd=tree, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 
 
 def read_as_ordinary_user(tree: Path) -> list[str]:
     """Root may read everything."""
-    argv = [sys.executable, "-c", READ_AS_ORDINARY_USER]
-    return subprocess.run(argv, cwd=tree, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    return read_in_process(tree, READ_AS_ORDINARY_USER)
 
 
 @pytest.mark.e2e
@@ -132,6 +143,8 @@ def test_unreadable_files_are_counted(tree):
         assert first == second
         assert first[0] != digest
         assert first[1:] == ["3", "a/one"]
+        (tree / "sub").chmod(0o644)  # whose names can be read, and nothing else of it
+        assert read_as_ordinary_user(tree)[1:] == ["3", "a/one"]
     finally:
         (tree / "sub").chmod(0o700)
 
@@ -148,20 +161,43 @@ def make_deep(folder: Path, depth: int, name: str) -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize(("depth", "name", "refused"), [(300, "n" * 60, False), (500, "d", False), (600, "d", True)])
+@pytest.mark.parametrize(
+    ("depth", "name", "refused"),
+    [
+        (400, "n" * 60, None),
+        (401, "d", "the tree has folders nested more than 400 deep"),
+        (1500, "d", "the tree has folders nested more than 400 deep"),
+    ],
+)
 def test_the_depth_of_folders_is_limited(tmp_path, depth, name, refused):
     root = tmp_path / "deep"
     root.mkdir()
     make_deep(root, depth, name)
     try:
-        if refused:
-            with pytest.raises(SubmissionError, match="nested more than 500 deep"):
-                tree_digest(root)
-        else:
-            assert len(tree_digest(root)) == 64
+        tree = read_tree(root)
+        assert (tree.refused, len(tree.digest)) == (refused, 64)
+        assert read_tree(root) == tree
     finally:
         remove_tree(root)
     assert not root.exists()
+
+
+@pytest.mark.e2e
+def test_a_deep_tree_needs_few_descriptors(tree):
+    make_deep(tree, 400, "d")
+    try:
+        assert read_in_process(tree, READ_WITH_FEW_DESCRIPTORS) == ["None"]
+    finally:
+        remove_tree(tree)
+
+
+def test_a_folder_that_moves_while_it_is_read_is_an_infrastructure_failure(tree, tmp_path):
+    entries = walk_tree(tree)
+    while next(entries).path != b"sub/data":
+        pass
+    (tree / "sub").rename(tmp_path / "moved")
+    with pytest.raises(InfrastructureError, match="moved while it was read"):
+        list(entries)
 
 
 def test_open_submission_makes_the_path_absolute(tree, monkeypatch):
@@ -187,21 +223,26 @@ def test_open_submission_refuses_what_is_no_folder(tree, name, message):
         open_submission(tree.parent / name)
 
 
-@pytest.mark.parametrize(("limit", "most"), [("MAX_BYTES", 1199), ("MAX_ENTRIES", 1)])
-def test_the_limits_hold_for_all_files_together(tmp_path, monkeypatch, limit, most):
+@pytest.mark.parametrize(
+    ("limit", "most", "message"), [("MAX_BYTES", 1199, "including holes"), ("MAX_ENTRIES", 1, "files and folders")]
+)
+def test_the_limits_hold_for_all_files_together(tmp_path, monkeypatch, limit, most, message):
     for name in ("one", "other"):
         (tmp_path / name).touch()
         os.truncate(tmp_path / name, 600)
-    tree_digest(tmp_path)
+    assert read_tree(tmp_path).refused is None
     monkeypatch.setattr(module, limit, most)
-    with pytest.raises(SubmissionError, match="leave out what is no source"):
-        tree_digest(tmp_path)
+    refused = read_tree(tmp_path)
+    assert message in refused.refused
+    (tmp_path / "one").write_bytes(bytes(599) + b"1")
+    assert read_tree(tmp_path).digest != refused.digest
 
 
-def test_an_error_of_the_machine_is_an_infrastructure_failure(tmp_path, monkeypatch):
-    def full(*_arguments):
-        raise OSError(errno.EMFILE, "Too many open files")
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ENOENT])
+def test_an_error_of_the_machine_is_an_infrastructure_failure(tmp_path, monkeypatch, number):
+    def fail(*_arguments):
+        raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(os, "listdir", full)
-    with pytest.raises(InfrastructureError, match="Too many open files"):
+    monkeypatch.setattr(os, "listdir", fail)
+    with pytest.raises(InfrastructureError, match=os.strerror(number)):
         tree_digest(tmp_path)

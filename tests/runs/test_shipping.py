@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slop_code.errors import ConfigError, InfrastructureError, SubmissionError
+from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.staging import Contents
 from slop_code.evaluation.staging import tests_digest as digest_of_tests
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
-from slop_code.execution.submission import tree_digest
+from slop_code.execution.submission import TreeLimitError, tree_digest
 from slop_code.runs.executors.ray import shipping
 from slop_code.runs.executors.ray.node import NodeVersions
 from slop_code.runs.executors.ray.ray_executor import request_for_node
@@ -130,19 +130,19 @@ def test_a_tree_that_is_too_large_is_not_read_to_its_end(tmp_path: Path, monkeyp
     monkeypatch.setattr(shipping, "MAX_TREE_SIZE", 1 << 20)
     with (tmp_path / "holes").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(SubmissionError, match="too large to be sent"):
+    with pytest.raises(TreeLimitError, match="too large to be sent"):
         pack(tmp_path)
 
 
 def test_folders_that_are_too_deep_are_refused(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(502):
+    for _ in range(402):
         os.mkdir("d", dir_fd=folder)
         inner = os.open("d", os.O_RDONLY, dir_fd=folder)
         os.close(folder)
         folder = inner
     os.close(folder)
-    with pytest.raises(SubmissionError, match="nested more than"):
+    with pytest.raises(TreeLimitError, match="nested more than"):
         pack(tmp_path)
 
 
@@ -239,3 +239,11 @@ def test_folders_hidden_here_are_hidden_on_the_node(problem: ProblemConfig, tmp_
     sent = request_for_node(work)
     assert sent.hidden == (problem.path, tmp_path / "run", Path.cwd() / "out")
     assert sent == replace(work, submission=Path(), hidden=sent.hidden)
+
+
+def test_a_problem_that_is_too_large_is_the_mistake_of_its_author(
+    problem: ProblemConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipping, "MAX_TREE_SIZE", 1 << 10)
+    with pytest.raises(ConfigError, match="tests and assets cannot be sent: the tree has more than"):
+        pack_problem(problem)

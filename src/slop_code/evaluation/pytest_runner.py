@@ -86,6 +86,7 @@ class PytestRunner:
         repeat_starved: bool = True,
         alone: bool = False,
         verbose: bool = False,
+        refused: SubmissionTree | None = None,
     ) -> None:
         """With `output_dir`, the evidence is kept in `.scbench` there.
 
@@ -96,6 +97,7 @@ class PytestRunner:
         `repeat_starved`: tests that waited for a processor until their time limit struck run again, alone.
         `alone`: no other evaluation with this cache runs tests meanwhile.
         `verbose`: the logger `slop_code` logs every step, to standard error if it has no handler.
+        `refused`: the submission on another machine, which could not send it; the folder here is empty.
         """
         self.problem = problem
         self.checkpoint = checkpoint
@@ -107,11 +109,9 @@ class PytestRunner:
         self.max_pairs = max_pairs
         self.hidden = hidden
         self.only = only
-        self.follow = follow
-        self.seed = seed
-        self.interactive = interactive
+        self.follow, self.seed, self.interactive = follow, seed, interactive
         self.repeat_starved, self.alone = repeat_starved and not interactive, alone
-        self.verbose = verbose
+        self.verbose, self.refused = verbose, refused
         self.workspace: Path | None = None
         """The workspace of the last call of `_copy_tests_from_problem`."""
         self._context = self._new_context()
@@ -123,7 +123,7 @@ class PytestRunner:
         self.check_folders_are_disjoint()
         self._context = self._new_context()
         platform = start_thread(platform_name)
-        tree = start_thread(read_tree, submission)
+        tree = start_thread(lambda: self.refused or read_tree(submission))
         state = EvaluationState(self._context, submission, arguments, tree)
         with verbose_log(self.verbose):
             try:
@@ -155,6 +155,10 @@ class PytestRunner:
         state.stopwatch.lap("prepare")
 
     def _set_up_and_run_tests(self, state: EvaluationState) -> None:
+        if (refused := state.tree().refused) is not None:
+            state.stopwatch.lap("setup")
+            state.roster, state.evidence = keep_setup_failure(self.output_dir, state.roster, refused)
+            return
         try:
             try:
                 after = self._run_tests(state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import hashlib
 import os
 import stat
@@ -11,28 +11,35 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code.errors import InfrastructureError, SubmissionError
+from slop_code.errors import InfrastructureError, SubmissionError, SubmissionSetupError, UsageError
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-MAX_DEPTH = 500
+MAX_DEPTH = 400
+"""Of nested folders; `copy_tree.c` has two descriptors open for each of them."""
+
 CHUNK = 1 << 20
 PAGE = 4096
 MAX_BYTES = 16 << 30
 """Bytes of all files together, holes included: reading more takes too long."""
 
 MAX_ENTRIES = 1_000_000
-MACHINE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
-"""Errors of the machine, which say nothing about the submission."""
-
 RESERVED = (TESTS_DIR, REPORTS_DIR)
 """Names that the evaluation uses in the workspace; a submission's own files of these names are ignored."""
 
 KINDS = {stat.S_IFREG: b"F", stat.S_IFDIR: b"D", stat.S_IFLNK: b"L", stat.S_IFIFO: b"P", stat.S_IFSOCK: b"S"}
 """The letters that `copy_tree.c` puts into its checksum; devices are not copied."""
+
+
+class TreeLimitError(UsageError):
+    """A tree beyond the limits. A submission's own fault, and a verdict; wrong use where it is a problem's."""
+
+    def __init__(self, root: Path, fact: str) -> None:
+        super().__init__(f"{root}: {fact}")
+        self.fact = fact
 
 
 def open_submission(path: Path) -> Path:
@@ -91,38 +98,92 @@ class TreeEntry:
 def walk_tree(root: Path, without: tuple[str, ...] = ()) -> Iterator[TreeEntry]:
     """Every entry of a folder, sorted, folders before what is in them; `without` are names at the top to leave out.
 
-    Links are not followed, and paths are never opened as a whole: a tree may be deeper than a path may be long.
+    Links are not followed, and paths are never opened as a whole. However deep the tree is, at most three descriptors
+    are open: many walks at once must not exhaust them. Raises TreeLimitError for a tree that is too deep.
     """
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    skipped = {os.fsencode(name) for name in without}
+    levels = [_Level.of(folder, b"")]
     try:
-        yield from _walk(root, descriptor, b"", {os.fsencode(name) for name in without})
+        while levels:
+            prefix, names = levels[-1].prefix, levels[-1].names
+            if not names:
+                levels.pop()
+                folder = _enter(folder, _parent(folder, levels[-1])) if levels else folder
+                continue
+            path = prefix + (name := names.pop())
+            if path in skipped:
+                continue
+            if path.count(b"/") > MAX_DEPTH:
+                raise TreeLimitError(root, f"the tree has folders nested more than {MAX_DEPTH} deep")
+            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            is_folder = stat.S_ISDIR(info.st_mode)
+            with _opened(name, folder, info.st_mode) as descriptor:
+                yield TreeEntry(folder, path, info, descriptor)
+                if is_folder and descriptor is not None:
+                    folder = _enter(folder, os.dup(descriptor))
+                    levels.append(_Level.of(folder, path + b"/"))
     finally:
-        os.close(descriptor)
+        os.close(folder)
 
 
-def _walk(root: Path, folder: int, prefix: bytes, without: set[bytes]) -> Iterator[TreeEntry]:
-    if prefix.count(b"/") > MAX_DEPTH:
-        raise SubmissionError(f"{root}: folders are nested more than {MAX_DEPTH} deep; flatten them")
-    for name in sorted(os.fsencode(entry) for entry in os.listdir(folder)):
-        path = prefix + name
-        if path in without:
-            continue
-        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        descriptor = _open(name, folder) if stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode) else None
-        try:
-            yield TreeEntry(folder, path, info, descriptor)
-            if descriptor is not None and stat.S_ISDIR(info.st_mode):
-                yield from _walk(root, descriptor, path + b"/", without)
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A folder of the walk between the root and the current one."""
+
+    prefix: bytes
+    names: list[bytes]
+    """Those that are left, in reverse order."""
+
+    identity: tuple[int, int]
+
+    @classmethod
+    def of(cls, folder: int, prefix: bytes) -> _Level:
+        names = sorted((os.fsencode(name) for name in os.listdir(folder)), reverse=True)
+        return cls(prefix, names, _identity(folder))
 
 
-def _open(name: bytes, folder: int) -> int | None:
+def _identity(descriptor: int) -> tuple[int, int]:
+    info = os.fstat(descriptor)
+    return info.st_dev, info.st_ino
+
+
+def _enter(left: int, entered: int) -> int:
+    os.close(left)
+    return entered
+
+
+def _parent(folder: int, level: _Level) -> int:
+    parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    if _identity(parent) != level.identity:
+        os.close(parent)
+        raise InfrastructureError("a folder was moved while it was read")
+    return parent
+
+
+@contextlib.contextmanager
+def _opened(name: bytes, folder: int, mode: int) -> Iterator[int | None]:
+    """None for what this user may not read, and for what has no content."""
+    descriptor = None
     try:
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            with contextlib.suppress(PermissionError):
+                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        if stat.S_ISDIR(mode) and descriptor is not None and not _is_searchable(descriptor):
+            os.close(descriptor)
+            descriptor = None
+        yield descriptor
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _is_searchable(folder: int) -> bool:
+    try:
+        os.stat(".", dir_fd=folder)
     except PermissionError:
-        return None
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,28 +195,44 @@ class SubmissionTree:
     first: str = ""
     """The path of the first of them."""
 
+    refused: str | None = None
+    """Why the tree cannot be evaluated, which is the submission's fault. The digest is then one of the part that was
+    read and of this reason."""
+
 
 def tree_digest(root: Path) -> str:
     return read_tree(root).digest
 
 
 def read_tree(root: Path) -> SubmissionTree:
-    """SHA-256 over names, kinds, the owner's permissions, contents and link targets."""
-    digest, unreadable, first, entries, size = hashlib.sha256(), 0, b"", 0, 0
+    """SHA-256 over names, kinds, the owner's permissions, contents and link targets.
+
+    Every error is one of the machine, or of what changes the tree meanwhile: an InfrastructureError.
+    """
+    digest, unreadable, first, refused = hashlib.sha256(), 0, b"", None
     try:
-        for entry in walk_tree(root, RESERVED):
-            entries, size = entries + 1, size + (entry.info.st_size if entry.kind == stat.S_IFREG else 0)
-            if size > MAX_BYTES or entries > MAX_ENTRIES:
-                limit = f"more than {MAX_BYTES >> 30} GiB, or {MAX_ENTRIES} files and folders"
-                raise SubmissionError(f"{root}: {limit}; leave out what is no source")
+        for entry in _within_limits(root, walk_tree(root, RESERVED)):
             if not entry.readable:
                 unreadable, first = unreadable + 1, first or entry.path
             for part in _digested(entry):
                 digest.update(len(part).to_bytes(8, "big") + part)
-    except OSError as error:
-        kind = InfrastructureError if error.errno in MACHINE_ERRORS else SubmissionError
-        raise kind(f"{root}: cannot be read to its end: {error.strerror}") from error
-    return SubmissionTree(digest.hexdigest(), unreadable, os.fsdecode(first))
+    except TreeLimitError as error:
+        refused = error.fact
+        digest.update(b"refused" + refused.encode())
+    except (InfrastructureError, OSError) as error:
+        raise InfrastructureError(f"{root}: cannot be read to its end: {getattr(error, 'strerror', error)}") from error
+    return SubmissionTree(digest.hexdigest(), unreadable, os.fsdecode(first), refused)
+
+
+def _within_limits(root: Path, entries: Iterable[TreeEntry]) -> Iterator[TreeEntry]:
+    size = 0
+    for count, entry in enumerate(entries, start=1):
+        size += entry.info.st_size if entry.kind == stat.S_IFREG else 0
+        if size > MAX_BYTES:
+            raise TreeLimitError(root, f"the tree has more than {MAX_BYTES >> 30} GiB, including holes in files")
+        if count > MAX_ENTRIES:
+            raise TreeLimitError(root, f"the tree has more than {MAX_ENTRIES} files and folders")
+        yield entry
 
 
 def _digested(entry: TreeEntry) -> list[bytes]:
@@ -199,9 +276,8 @@ def summarize(root: Path, max_size: int) -> TreeSummary:
             continue
         summary.size += entry.size
         if summary.size > max_size:
-            raise SubmissionError(
-                f"{root}: larger than {max_size} bytes, and in containers it is in memory; use -e local"
-            )
+            limit = f"more than {max_size >> 30} GiB, including holes in files"
+            raise SubmissionSetupError(f"the tree has {limit}, and in containers it is in memory")
         if entry.kind in (stat.S_IFREG, stat.S_IFDIR):
             summary.unreadable |= not (entry.readable and entry.info.st_mode & stat.S_IRUSR)
         crc = zlib.crc32(KINDS[entry.kind] + struct.pack("<I", entry.path.count(b"/")) + entry.name)

@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.errors import InfrastructureError
+from slop_code.errors import InfrastructureError, SubmissionSetupError
 from slop_code.execution.cache import remove_path
 from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
 from slop_code.execution.process import ProcessResult, run
 from slop_code.execution.sandbox import LOG, REPORTS_DIR, TESTS_DIR, BoxLayout, JudgeJob, JudgeResult, SetupJob
-from slop_code.execution.submission import RESERVED
+from slop_code.execution.submission import RESERVED, TreeLimitError, walk_tree
 from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 COPY_S = 600
+MAX_PATH_BYTES = 3000
+"""Of a path in the submission; with the folder that it is in, the system takes 4096."""
 
 
 class Unsandboxed(HostSandbox):
@@ -110,8 +112,20 @@ def end_daemons(argv: Sequence[str]) -> list[str]:
     return [str(helper_path()), "reap", *argv] if sys.platform.startswith("linux") else list(argv)
 
 
+def _check_paths(source: Path) -> None:
+    """Raises SubmissionSetupError for a tree that cannot be copied by paths."""
+    try:
+        longest = max((len(entry.path) for entry in walk_tree(source)), default=0)
+    except TreeLimitError as error:
+        raise SubmissionSetupError(error.fact) from error
+    if longest > MAX_PATH_BYTES:
+        limit = f"a path of more than {MAX_PATH_BYTES} bytes"
+        raise SubmissionSetupError(f"the tree has {limit}, and without a sandbox it is copied")
+
+
 def copy_tree(source: Path, destination: Path, scratch: Path) -> None:
     """Copy links as links, pipes as pipes, and names of any bytes."""
+    _check_paths(source)
     destination.mkdir(parents=True, exist_ok=True)
     argv = ["cp", "-a", "--", f"{source}/.", str(destination)]
     done = run(argv, env={"PATH": os.environ.get("PATH", os.defpath)}, log=scratch / "copy.log", timeout=COPY_S)

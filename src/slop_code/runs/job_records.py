@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from slop_code.evaluation.report import Attempt, TestAttempt
+    from slop_code.execution.submission import SubmissionTree
 
 OutcomeSource = Literal["evaluated", "cached", "up_to_date", "rejected"]
 """Evaluated now; taken from the result cache; an existing result was up to date; cannot be evaluated at all."""
@@ -104,6 +105,9 @@ class JobRequest:
 
     pytest_args: tuple[str, ...] = ()
     """Arguments that select a part of the tests, so that there is no verdict."""
+
+    refused: SubmissionTree | None = None
+    """The submission, where it could not be sent to this machine by its own fault."""
 
     @property
     def alone(self) -> bool:

@@ -15,6 +15,7 @@ from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
+from slop_code.execution.submission import SubmissionTree
 from slop_code.runs.executors.ray.shipping import received_problem, unpack
 from slop_code.runs.executors.worker import run_job
 from slop_code.runs.job_records import JobResult
@@ -54,6 +55,9 @@ class ShippedTree:
     reference: Any
     """To the packed tree in the object store. Inside a record, Ray fetches it only when it is asked for."""
 
+    refused: str | None = None
+    """Why a submission cannot be sent, which is its fault; there is no reference."""
+
 
 def run_on_node(
     request: JobRequest, problem: ShippedTree, submission: ShippedTree, expected: NodeVersions
@@ -89,8 +93,12 @@ def _job(
         cache = Cache.default()
         with cancel_scope(token), cache.shared_lock(), cache.session_folder() as folder:
             problem_folder = received_problem(cache, problem.digest, lambda: ray.get(problem.reference))
-            unpack(ray.get(submission.reference), folder / "submission", submission.digest)
             local = replace(request, problem=request.problem.at(problem_folder), submission=folder / "submission")
+            if submission.refused is None:
+                unpack(ray.get(submission.reference), local.submission, submission.digest)
+            else:
+                local.submission.mkdir()
+                local = replace(local, refused=SubmissionTree(submission.digest, refused=submission.refused))
             (folder / "result").mkdir()
             return replace(run_job(local, cache, lambda: folder / "result"), folder=None)
     except EvaluationCancelledError as error:

@@ -14,6 +14,7 @@ from weakref import WeakSet
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+from slop_code.execution.submission import TreeLimitError
 from slop_code.runs.executors.ray.cluster import check_nodes, connect, live_nodes, short_message
 from slop_code.runs.executors.ray.node import ShippedTree, local_versions, run_on_node
 from slop_code.runs.executors.ray.shipping import pack, pack_problem
@@ -95,9 +96,15 @@ class RayExecutor:
         """The submission, in the object store while a job needs it."""
         with self._lock:
             if request.digest not in self._submissions:
-                self._submissions[request.digest] = ShippedTree(request.digest, self._ray.put(pack(request.submission)))
+                self._submissions[request.digest] = self._shipped(request)
             self._users[request.digest] += 1
             return self._submissions[request.digest]
+
+    def _shipped(self, request: JobRequest) -> ShippedTree:
+        try:
+            return ShippedTree(request.digest, self._ray.put(pack(request.submission)))
+        except TreeLimitError as error:
+            return ShippedTree(request.digest, None, error.fact)
 
     def _forget(self, digest: str) -> None:
         with self._lock:

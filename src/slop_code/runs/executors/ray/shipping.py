@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.errors import ConfigError, InfrastructureError, SubmissionError
+from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation.selection import files_in
 from slop_code.execution.archive import pack_end, pack_tree, unpack_tree
 from slop_code.execution.assets import copy_assets
-from slop_code.execution.submission import RESERVED, tree_digest
+from slop_code.execution.submission import RESERVED, TreeLimitError, tree_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,14 +31,15 @@ TREE_NAME = "problem"
 
 
 def pack(root: Path) -> bytes:
-    """The whole tree without the names that are reserved for the evaluation. Links stay links."""
+    """The whole tree without the names that are reserved for the evaluation. Links stay links.
+
+    Raises TreeLimitError for a tree that cannot be sent.
+    """
     packed = io.BytesIO()
     for part in pack_tree(root, TREE_NAME, owner=(0, 0), without=RESERVED):
         if packed.tell() + len(part) > MAX_TREE_SIZE:
-            raise SubmissionError(
-                f"{root}: more than {MAX_TREE_SIZE >> 30} GiB, too large to be sent; "
-                "remove files that are not source code"
-            )
+            limit = f"more than {MAX_TREE_SIZE >> 30} GiB, including holes in files"
+            raise TreeLimitError(root, f"the tree has {limit}, too large to be sent to another machine")
         packed.write(part)
     packed.write(pack_end())
     return packed.getvalue()
@@ -49,7 +50,10 @@ def pack_problem(problem: ProblemConfig) -> tuple[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="slop-code-") as scratch:
         folder = Path(scratch) / "problem"
         copy_problem(problem, folder)
-        return tree_digest(folder), pack(folder)
+        try:
+            return tree_digest(folder), pack(folder)
+        except TreeLimitError as error:
+            raise ConfigError(f"{problem.path}: config.yaml, tests and assets cannot be sent: {error.fact}") from error
 
 
 def copy_problem(problem: ProblemConfig, folder: Path) -> None:
