@@ -564,7 +564,6 @@ def test_the_results_of_a_part_are_stored_on_request(folder, capsys):
     [
         (["--test", "gone.py"], "no checkpoint has a test that was selected"),
         (["--test=-x"], "--test -x: expected a node id"),
-        (["-k", "((("], "-k (((: column 4: expected a name, not or (; got the end; write names with and, or, not"),
         (["--group", "Core", "--overwrite"], "cannot be used with a selection of tests"),
     ],
 )

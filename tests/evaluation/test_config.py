@@ -145,12 +145,6 @@ def test_unknown_checkpoints_are_told_with_the_known(wanted):
         ("session_timeout", "session_timeout: -1", "session_timeout: found -1, expected a number of at least 0.001"),
         ("in_process", "in_process: 1", "in_process: found 1, expected true or false"),
         ("visible", "visible: [../x]", "visible.0: found '../x', expected a glob inside tests/"),
-        (
-            "test_dependencies",
-            "test_dependencies: [six, 'not a requirement!!']",
-            "test_dependencies.1: found 'not a requirement!!', expected a requirement, such as hypothesis, "
-            "rich[jupyter]>=13,<15 or name @ URL",
-        ),
         ("difficulty", "difficulty: Odd", "difficulty: found 'Odd', expected one of Easy, Medium, Hard"),
         ("env", "env: {A: [1]}", "env.A: found a list, expected text"),
         ("env", "env: {A=B: x}", "env.A=B: found 'A=B', expected a name without '='"),

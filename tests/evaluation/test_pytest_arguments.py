@@ -57,17 +57,6 @@ def test_anything_else_that_changes_what_is_collected_is_refused(word):
     assert options_of([word]) == [word]
 
 
-@pytest.mark.parametrize("words", [["-k", "((("], ["-k((("], ["-xk", "((("], ["-m", "a("], ["-k", "a(x=1)"]])
-def test_a_malformed_expression_is_wrong_use(words):
-    with pytest.raises(UsageError, match=r"^-[km] .*: column \d: expected .*; write names with and, or, not"):
-        parse_pytest_args(words)
-
-
-@pytest.mark.parametrize("words", [["-k", ""], ["-k", "\n a"], ["-m", "a(x=1)"]])
-def test_an_expression_that_pytest_takes_is_passed_on(words):
-    assert parse_pytest_args(words).options == tuple(words)
-
-
 def test_time_limits_are_set_in_one_way():
     with pytest.raises(UsageError, match=r"^--timeout: set timeouts\.test in the environment"):
         parse_pytest_args(["--timeout=1"])

@@ -25,7 +25,6 @@ from slop_code._yaml import (
 from slop_code.errors import ConfigError as ConfigError
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
-from slop_code.evaluation.problem.requirement import REQUIREMENT
 from slop_code.execution.assets import asset_variable
 from slop_code.execution.environment import Seconds  # noqa: TC001  (pydantic needs it)
 from slop_code.execution.python_version import PythonRequest  # noqa: TC001  (pydantic needs it)
@@ -116,7 +115,7 @@ class ProblemConfig(FileModel):
     requires_python: PythonRequest | None = None
     static_assets: dict[AssetName, AssetConfig] = Field(default_factory=dict)
     markers: dict[MarkerName, MarkerConfig] = Field(default_factory=dict)
-    test_dependencies: list[Annotated[str, REQUIREMENT]] = Field(default_factory=list)
+    test_dependencies: list[str] = Field(default_factory=list)
     in_process: bool = False
     parallel: int = Field(default=1, ge=1, le=64)
     """Maximum number of judge/subject pairs that run at a time."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.match_expression import expression_mistake
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.roster import normal_nodeid
 
@@ -59,7 +58,7 @@ class PytestArguments:
 
 
 def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
-    """Raises UsageError for a malformed expression, and for options that change in another way what is collected."""
+    """Raises UsageError for options that change in another way what is collected."""
     options: list[str] = []
     tests: list[str] = []
     groups: list[GroupType] = []
@@ -81,8 +80,6 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
                 raise UsageError(f"{name}: needs a value")
             given.append(value)
         filtered |= name in FILTERS
-        if name in ("-k", "-m"):
-            _check_expression(name, value or "")
         if name == GROUP:
             groups.append(_group(value or ""))
         else:
@@ -100,14 +97,6 @@ def _split(word: str) -> tuple[str, str | None]:
                 return f"-{letter}", word[index:] or None
     name, equals, value = word.partition("=")
     return name, value if equals else None
-
-
-def _check_expression(option: str, text: str) -> None:
-    calls = option == "-m"
-    if (mistake := expression_mistake(text if calls else text.lstrip(), calls=calls)) is not None:
-        given = f"{option} {escape_control(text, NAME_LIMIT)}"
-        step = "write names with and, or, not and parentheses"
-        raise UsageError(f"{given}: {escape_control(mistake, NAME_LIMIT)}; {step}")
 
 
 def _test(word: str) -> str:
